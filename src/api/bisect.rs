@@ -9,7 +9,7 @@ use skills_discovery::{Hit, Request, Router};
 use skills_registry::Catalogue;
 use skills_skill::SkillId;
 
-/// What is looked for.
+/// The parameters of a search.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BisectJob {
     /// The request.
@@ -18,7 +18,7 @@ pub struct BisectJob {
     pub skill: Option<SkillId>,
     /// The newest commit.
     pub from: String,
-    /// Commits at most.
+    /// Maximum number of commits.
     pub max_commits: usize,
 }
 
@@ -66,7 +66,7 @@ pub fn bisect(router: &Router, catalogue: &Catalogue, job: &BisectJob) -> Result
     let Some(first) = roots.first() else {
         return Err(Error::new(Code::InvalidRequest, "no root is in a git repository"));
     };
-    // Roots of one repository share its commits; those of others stay as they are.
+    // Roots of the same repository share its commits; other roots are left unchanged.
     let roots: Vec<_> = roots.iter().filter(|root| root.top() == first.top()).collect();
     let newest = first.resolve(&job.from)?;
     let mut router = router.snapshot();
@@ -113,7 +113,7 @@ pub fn bisect(router: &Router, catalogue: &Catalogue, job: &BisectJob) -> Result
     Ok(Bisection { current, change: None, commits: read, is_limited: commits.len() > read })
 }
 
-/// The first result of a request.
+/// Returns the first result of a request.
 fn winner(router: &Router, request: &str) -> Result<Option<SkillId>, Error> {
     let request = Request { intent: request.to_owned(), limit: 1, ..Request::default() };
     let answer = router.discover(&request).map_err(invalid)?;

@@ -1,4 +1,4 @@
-//! The board and the facets of a filter, made of runs that were read.
+//! The board, and the facets of a filter, computed from runs.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,19 +8,19 @@ use super::operator_types::{Board, BoardFailures, BoardRun, Facet, FacetList, Fa
 use skills_model::{Gate, RunState};
 use skills_store::RunRecord;
 
-/// Slices of the window in which runs are counted.
+/// Number of slices of the window in which runs are counted.
 pub const SLICES: usize = 64;
-/// Ended runs that are listed one by one.
+/// Maximum number of ended runs listed individually.
 const MAX_ENDED: usize = 12;
-/// Values of a facet.
+/// Maximum number of values of a facet.
 const MAX_VALUES: usize = 6;
-/// Facets of a filter.
+/// Maximum number of facets of a filter.
 const MAX_FACETS: usize = 8;
-/// Characters of a value that is worth being a facet.
+/// Maximum number of characters of a facet's value.
 const MAX_VALUE: usize = 60;
 
 impl BoardRun {
-    /// A run as the board shows it.
+    /// Converts a run to its form on the board.
     #[must_use]
     pub fn of(run: &RunRecord) -> Self {
         Self {
@@ -45,7 +45,7 @@ impl BoardRun {
 }
 
 impl Board {
-    /// The board of these runs: all open ones, and those that ended in the window.
+    /// Builds the board from all open runs and those that ended in the window.
     #[must_use]
     pub fn of(
         runs: &[RunRecord],
@@ -101,7 +101,7 @@ impl Board {
     }
 }
 
-/// What distinguishes these runs: fields with several values that repeat.
+/// Returns the facets of these runs: fields with several values that repeat.
 #[must_use]
 pub fn facets(runs: &[RunRecord], truncated: bool) -> FacetList {
     let mut counts: BTreeMap<String, BTreeMap<String, u64>> = BTreeMap::new();
@@ -141,7 +141,7 @@ pub fn facets(runs: &[RunRecord], truncated: bool) -> FacetList {
     };
     let mut facets: Vec<Facet> = counts
         .into_iter()
-        // One value distinguishes nothing, as many values as runs (an id) do not group them.
+        // A single value distinguishes nothing, and as many values as runs (an id) do not group them.
         .filter(|(_, values)| values.len() > 1 && (values.len() < runs.len() || runs.len() <= MAX_VALUES))
         .map(|(key, values)| {
             let mut values: Vec<FacetValue> = values
@@ -158,10 +158,10 @@ pub fn facets(runs: &[RunRecord], truncated: bool) -> FacetList {
     FacetList { runs: runs.len() as u64, truncated, facets }
 }
 
-/// The term of a filter for a value: `error:"http 503"`.
+/// Returns the filter term for a value: `error:"http 503"`.
 #[must_use]
 pub fn term(key: &str, value: &str) -> String {
-    // A cut reason is found by what is left of it.
+    // A truncated reason is matched by its beginning.
     let value = value.trim_end_matches('…');
     if value.is_empty() || value.contains(|c: char| c.is_whitespace() || matches!(c, '"' | '\\' | ':')) {
         let escaped = value.replace('\\', "\\\\").replace('"', "\\\"");

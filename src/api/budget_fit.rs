@@ -32,14 +32,14 @@ pub struct BudgetFitRequest {
     pub queries: Vec<GoldenQuery>,
 }
 
-/// Client profiles of one request.
+/// Maximum number of client profiles in one request.
 const MAX_CLIENTS: usize = 32;
 
 impl BudgetFitRequest {
-    /// Refuses a request about no client, or about more than there are.
+    /// Rejects a request without clients or with too many.
     ///
     /// # Errors
-    /// `invalid_request`.
+    /// Returns `invalid_request` for such a request.
     pub fn check(&self) -> Result<(), Error> {
         if self.clients.is_empty() || self.clients.len() > MAX_CLIENTS || self.window == Some(0) {
             let message =
@@ -78,7 +78,7 @@ pub struct FittedDescription {
     pub before: String,
     /// The proposed one.
     pub after: String,
-    /// The clauses that it does not have any more.
+    /// The clauses that were removed.
     pub removed: Vec<String>,
 }
 
@@ -143,17 +143,17 @@ pub struct BudgetFit {
     pub descriptions: Vec<FittedDescription>,
 }
 
-/// The settings of a client that keep a skill or its description from the model.
+/// Settings of a client that hide a skill or its description from the model.
 pub(super) struct OverrideFile {
-    /// The levels that the settings can set, the mildest first.
+    /// The levels that the settings can set, the least restrictive first.
     pub levels: &'static [FitLevel],
-    /// Below the home folder.
+    /// Path relative to the home folder.
     path: &'static str,
     source: &'static str,
     text: fn(&[Overridden]) -> String,
 }
 
-/// A skill whose level a client's settings set.
+/// A skill whose level is set by a client's settings.
 pub(super) struct Overridden {
     /// The client's name of the skill.
     pub name: String,
@@ -181,7 +181,7 @@ const CODEX: OverrideFile = OverrideFile {
 };
 
 impl OverrideFile {
-    /// That of a client, where it is known.
+    /// Returns the settings of a client, if known.
     pub(super) fn of(client: &str) -> Option<&'static Self> {
         match client.split('@').next() {
             Some("claude-code") => Some(&CLAUDE_CODE),
@@ -212,17 +212,17 @@ fn claude_code(skills: &[Overridden]) -> String {
 fn codex(skills: &[Overridden]) -> String {
     let mut out = String::new();
     for skill in skills {
-        // A JSON string is a TOML string.
+        // A JSON string is also a TOML string.
         let path = Value::from(skill.location.display().to_string());
         let _ = write!(out, "\n[[skills.config]]\npath = {path}\nenabled = false\n");
     }
     out
 }
 
-/// A client's settings file with what is to be added.
+/// Returns the content of a client's settings file with the additions.
 ///
 /// # Errors
-/// `invalid_configuration` for a JSON file that is not an object.
+/// Returns `invalid_configuration` for a JSON file that is not an object.
 fn with_overrides(present: &str, overrides: &ClientOverrides) -> Result<String, Error> {
     if overrides.file.extension().is_none_or(|extension| extension != "json") {
         return Ok(format!("{present}{}", overrides.text));
@@ -243,11 +243,11 @@ fn with_overrides(present: &str, overrides: &ClientOverrides) -> Result<String, 
     Ok(format!("{:#}\n", Value::Object(settings)))
 }
 
-/// Adds the settings to the client's file, in one step; other settings stay. Blocking.
+/// Adds the settings to the client's file, atomically; other settings are kept. Blocking.
 ///
 /// # Errors
-/// `invalid_configuration` for a file that cannot be read as the client's settings, `skill_changed` where it cannot be
-/// written.
+/// Returns `invalid_configuration` for a file that cannot be read as the client's settings, and `skill_changed` if it
+/// cannot be written.
 pub fn write_overrides(overrides: &ClientOverrides) -> Result<(), Error> {
     let refused = |why: String| {
         Error::new(Code::SkillChanged, format!("{} is not written: {why}", overrides.file.display()))

@@ -1,19 +1,19 @@
-//! As English sorts names, the way programs of the web platform do (`localeCompare`).
+//! English collation of names, as in programs of the web platform (`localeCompare`).
 
 use std::cmp::Ordering;
 
 use icu_normalizer::DecomposingNormalizerBorrowed;
 
-/// Signs and digits come before letters, in this order.
+/// Symbols and digits, which sort before letters in this order.
 const SIGNS: &str = " _-,;:!?.'\"()[]{}@*/\\&#%`^+<=>|~$0123456789";
 
-/// Compares two names: by their letters without accents and case, then by the accents, then by the case.
+/// Compares two names: by letters without accents and case, then by accents, then by case.
 pub(super) fn english(a: &str, b: &str) -> Ordering {
     let (a, b) = (parts(a), parts(b));
     a.letters.cmp(&b.letters).then_with(|| a.accents.cmp(&b.accents)).then_with(|| a.cases.cmp(&b.cases))
 }
 
-/// What names are compared by, in that order.
+/// Sort keys of a name, in order of significance.
 struct Parts {
     letters: Vec<(u8, usize, char)>,
     accents: Vec<Vec<char>>,

@@ -1,5 +1,5 @@
-//! The folders that a client looks into, and the skill files that it comes to below them: how deep it goes, what it
-//! goes past, which links it follows, and where it stops.
+//! The folders that a client scans, and the skill files that it finds below them: maximum depth, skipped folders,
+//! followed links, and where the scan stops.
 
 use std::collections::{HashSet, VecDeque};
 use std::fs;
@@ -10,52 +10,52 @@ use skills_registry::{Catalogue, RootOrigin};
 use skills_skill::client::{Depth, Links, Profile, Reading, Scope};
 use skills_skill::is_main_file;
 
-/// The name of a skill's file. No client that was run takes it in another case.
+/// File name of a skill. No client that was measured accepts another case.
 pub(super) const SKILL_FILE: &str = "SKILL.md";
-/// Deeper than that nothing is looked for where a client has no bound.
+/// Maximum depth of the scan for clients without a limit.
 const DEEPEST: u32 = 40;
-/// More folders than that below one of a client's are not gone through.
+/// Maximum number of folders scanned below one of a client's folders.
 const MAX_FOLDERS: usize = 50_000;
 
-/// One of the folders that a client looks into.
+/// A folder that a client scans.
 pub(super) struct ClientFolder {
     pub path: PathBuf,
     pub scope: Scope,
-    /// The path without links; none where there is no such folder.
+    /// The path with links resolved; `None` if the folder does not exist.
     real: Option<PathBuf>,
 }
 
-/// A skill file that a client comes to.
+/// A skill file found by a client.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Found {
-    /// Its path as the client comes to it.
+    /// Path under which the client finds it.
     pub file: PathBuf,
-    /// Its path without links.
+    /// Path with links resolved.
     pub real: PathBuf,
-    /// When the client comes to it, among those of the place.
+    /// Position in the order in which the client finds the files of the folder.
     pub at: usize,
 }
 
 impl Found {
-    /// The folder of the skill, as the client comes to it.
+    /// Returns the folder of the skill, under the client's path.
     pub fn folder(&self) -> &Path {
         self.file.parent().unwrap_or(Path::new(""))
     }
 }
 
-/// Why a client does not come to a file below a place.
+/// Why a client does not find a file below one of its folders.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Missed {
-    /// Deeper than the folders right below it, which are all that is looked at.
+    /// It is deeper than the direct subfolders, and only those are scanned.
     TooDeep,
-    /// No file of the name that is read.
+    /// It does not have the expected file name.
     Name(String),
-    /// For another reason; as text that hold for every file of that kind.
+    /// Another reason, as text that applies to every file of that kind.
     Because(String),
 }
 
-/// The folders that a client looks into, the one that wins a name first. A folder named on the command line, and the
-/// shipped skills, stand for the client's own: who names one asks what the client would make of it.
+/// Returns the folders that a client scans, in order of precedence. A folder named on the command line, and the shipped
+/// skills, replace the client's own, to show what the client would do with them.
 pub(super) fn places(profile: &Profile, catalogue: &Catalogue, config: &Config) -> Vec<ClientFolder> {
     let named = catalogue.roots.iter().filter_map(|root| match root.origin {
         RootOrigin::Argument => Some((root.path.clone(), Scope::Project)),
@@ -81,23 +81,23 @@ pub(super) fn places(profile: &Profile, catalogue: &Catalogue, config: &Config) 
 }
 
 impl ClientFolder {
-    /// A folder as it lies there now.
+    /// Resolves a folder.
     pub fn new(path: PathBuf, scope: Scope) -> Self {
         let real = fs::canonicalize(&path).ok().filter(|real| real.is_dir());
         Self { path, scope, real }
     }
 
-    /// The path without links; as it is written where there is no such folder.
+    /// Returns the path with links resolved, or the path as written if the folder does not exist.
     pub fn real_path(&self) -> &Path {
         self.real.as_deref().unwrap_or(&self.path)
     }
 
-    /// Whether a link leads out of it.
+    /// Returns whether a link leads out of the folder.
     pub fn left_by(&self, real: &Path) -> bool {
         self.real.as_ref().is_none_or(|root| !real.starts_with(root))
     }
 
-    /// The skill files that the client comes to, in its order.
+    /// Returns the skill files that the client finds, in its order.
     pub fn found(&self, profile: &Profile) -> Vec<Found> {
         let Some(real) = &self.real else { return Vec::new() };
         let none = Reading::default();
@@ -119,7 +119,7 @@ impl ClientFolder {
         walk.found
     }
 
-    /// Why the client does not come to a file that is below this place; none for one that lies elsewhere.
+    /// Returns why the client does not find a file below this folder; `None` for a file elsewhere.
     pub fn missed(&self, file: &Path, profile: &Profile) -> Option<Missed> {
         let below = file.strip_prefix(&self.path).ok()?;
         let because = |why: String| Some(Missed::Because(why));
@@ -191,28 +191,28 @@ fn deepest(profile: &Profile) -> u32 {
     }
 }
 
-/// Which of the names that are gone past this folder has.
+/// Returns the skip pattern that this folder matches.
 fn skipped<'a>(name: &str, reading: &'a Reading) -> Option<&'a str> {
     let fits = |skip: &&String| *skip == name || (*skip == ".*" && name.starts_with('.'));
     reading.skips.iter().find(fits).map(String::as_str)
 }
 
-/// A way through one place.
+/// A scan of one folder.
 struct Walk<'a> {
     root: &'a Path,
     reading: &'a Reading,
     links: Option<Links>,
     deepest: u32,
-    /// Whether a file right in the place is a skill.
+    /// Whether a file directly in the folder is a skill.
     in_root: bool,
-    /// Folders that were gone through, by their paths without links.
+    /// Scanned folders, by resolved path.
     seen: HashSet<PathBuf>,
     folders: usize,
     found: Vec<Found>,
 }
 
 impl Walk<'_> {
-    /// The folders nearest to the place first, each once.
+    /// Scans breadth-first, each folder once.
     fn level_by_level(&mut self, place: &Path, real: &Path) {
         let most = self.reading.folders.map_or(MAX_FOLDERS, |most| most as usize);
         let mut waiting = VecDeque::from([(place.to_owned(), real.to_owned(), 0)]);
@@ -229,8 +229,8 @@ impl Walk<'_> {
         }
     }
 
-    /// Folder by folder, the first by name first, each with what is in it. A folder that a link puts below
-    /// itself ends the way.
+    /// Scans depth-first in the order of names. A link that makes a folder its own descendant ends the scan of that
+    /// branch.
     fn folder_by_folder(&mut self, folder: &Path, real: &Path, depth: u32, above: &mut Vec<PathBuf>) {
         let skill = self.take_file(folder, real, depth);
         if depth >= self.deepest || skill && self.reading.stops_at_skill {
@@ -250,7 +250,7 @@ impl Walk<'_> {
         }
     }
 
-    /// Takes the skill file of a folder; answers whether there is one.
+    /// Adds the skill file of a folder; returns whether there is one.
     fn take_file(&mut self, folder: &Path, real: &Path, depth: u32) -> bool {
         let file = folder.join(SKILL_FILE);
         let Ok(kind) = fs::symlink_metadata(&file) else { return false };
@@ -276,7 +276,7 @@ impl Walk<'_> {
         true
     }
 
-    /// The folders in a folder that the client goes into, with their paths without links.
+    /// Returns the subfolders that the client enters, with their resolved paths.
     fn folders_in(&self, folder: &Path, real: &Path) -> Vec<(PathBuf, PathBuf)> {
         let Ok(entries) = fs::read_dir(folder) else { return Vec::new() };
         let mut folders = Vec::new();

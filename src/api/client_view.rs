@@ -1,8 +1,8 @@
-//! The skills in a client's view: what it finds, repairs, drops and shadows, and in which order it lists it.
-//! The one place where that is decided; lists, budgets, sessions and screens show its answer.
+//! The skills in a client's view: what it finds, repairs, drops and shadows, and in which order it lists the skills.
+//! This is the only implementation of these rules; lists, budgets, sessions and screens show its result.
 //!
-//! The client's folders are looked at as they lie there now, by the rules of its profile: a client lists skills that this
-//! catalog does not hold (behind links, in a workspace's `skills`), and does not list all that this one does.
+//! The client's folders are scanned as they are on disk now, by the rules of its profile: a client lists skills that
+//! this catalog does not contain (behind links, in a workspace's `skills`), and does not list all that this one does.
 
 use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
@@ -23,46 +23,46 @@ use skills_skill::client::{
 };
 use skills_skill::{MAX_BYTES, RejectedBundle, Skill, SkillId};
 
-/// A bundle of the catalog as a client takes it.
+/// A bundle of the catalog in a client's view.
 pub struct Judged<'a> {
-    /// Its id here.
+    /// Its id in the catalog.
     pub id: &'a SkillId,
     /// What the client does with it.
     pub state: ClientViewState,
-    /// Why the client does not list it, without what is particular to this one: what many can be counted by.
+    /// Why the client does not list it, without details of this bundle, so that reasons can be counted.
     pub why: Option<String>,
 }
 
-/// A skill that a client lists.
+/// A skill listed by a client.
 pub struct Row<'a> {
     /// The entry before the client's budget, with the client's names.
     pub entry: Listed,
-    /// The skill of this catalog; none for what it does not hold or cannot read.
+    /// The skill in the catalog; `None` if the catalog does not contain it or cannot read it.
     pub skill: Option<&'a Arc<Skill>>,
 }
 
-/// What a client makes of everything that is in its folders and in the catalog.
+/// A client's view of everything in its folders and in the catalog.
 pub struct Sight<'a> {
-    /// What it lists, in its order where that is known.
+    /// The listed skills, in the client's order if known.
     pub rows: Vec<Row<'a>>,
     /// The bundles of the catalog: those that it lists in its order, then the others.
     pub bundles: Vec<Judged<'a>>,
-    /// What is in its folders, is not in the catalog, and is not listed: name and why.
+    /// Bundles in its folders that are neither listed nor in the catalog: name and reason.
     pub others: Vec<(String, String)>,
 }
 
-/// Skill files that were read, until they change.
+/// Cache of skill files, valid until they change.
 #[derive(Debug, Default)]
 pub struct SkillFiles(Mutex<HashMap<PathBuf, (Stamp, Arc<SkillFile>)>>);
 
-/// When a file changed last, and its length.
+/// Modification time and length of a file.
 type Stamp = (Option<SystemTime>, u64);
 
-/// As many files are kept.
+/// Maximum number of cached files.
 const MAX_FILES: usize = 20_000;
 
 impl SkillFiles {
-    /// The file at a path without links.
+    /// Reads the file at a resolved path.
     fn read(&self, real: &Path) -> Result<Arc<SkillFile>, String> {
         let found = std::fs::metadata(real).map_err(|error| error.to_string())?;
         let stamp = (found.modified().ok(), found.len());
@@ -82,7 +82,7 @@ impl SkillFiles {
     }
 }
 
-/// A skill that the client comes to, or brings itself.
+/// A skill that the client finds or includes.
 struct Candidate<'a> {
     place: usize,
     found: Found,
@@ -90,7 +90,7 @@ struct Candidate<'a> {
     skill: Option<&'a Arc<Skill>>,
     id: Option<&'a SkillId>,
     state: ClientViewState,
-    /// Why it is not listed as text that hold for all of its kind.
+    /// Why it is not listed, as text that applies to all of its kind.
     why: Option<String>,
     bundled: bool,
 }
@@ -105,11 +105,11 @@ impl Candidate<'_> {
     }
 }
 
-/// What the catalog holds, by path.
+/// The content of the catalog, by path.
 struct Known<'a> {
     skills: HashMap<&'a Path, &'a Arc<Skill>>,
     refused: HashMap<&'a Path, &'a RejectedBundle>,
-    /// Links that lead out of the roots: what is behind one is not read here.
+    /// Links that lead out of the roots: their targets are not read here.
     links: Vec<&'a RejectedBundle>,
 }
 
@@ -151,7 +151,7 @@ impl<'a> Known<'a> {
     }
 }
 
-/// Everything as the client takes it.
+/// Computes the client's view.
 #[must_use]
 pub fn sight<'a>(
     profile: &Profile,
@@ -182,7 +182,7 @@ pub fn sight<'a>(
     let writing = Writing { profile, config, places: &places, scopes: &scopes, aliases: &aliases };
     let mut bundles: Vec<Judged<'a>> = Vec::new();
     let (mut rows, mut others, mut judged) = (Vec::new(), Vec::new(), HashSet::new());
-    // What it lists by any path is listed: another path to the same file may have lost the name.
+    // A file that is listed under any path counts as listed: another path to it may have lost the name.
     let (listed, unlisted): (Vec<usize>, Vec<usize>) =
         order.into_iter().partition(|at| candidates[*at].is_listed());
     for at in listed {
@@ -215,7 +215,7 @@ pub fn sight<'a>(
     Sight { rows, bundles, others }
 }
 
-/// Ids and locations of all bundles of the catalog.
+/// Returns the ids and locations of all bundles of the catalog.
 fn everything(catalogue: &Catalogue) -> impl Iterator<Item = (&SkillId, &Path)> {
     let skills = catalogue.entries.iter().map(|entry| &entry.skill);
     let skills = skills.chain(catalogue.shadowed.iter().map(|loser| &loser.skill));
@@ -255,7 +255,7 @@ fn candidate<'a>(
             return one;
         }
     };
-    // Behind a link that leads out of the folder only frontmatter is read, never the text of a file that may be any.
+    // Behind a link that leads out of the folder only frontmatter is read, never the text of an arbitrary file.
     let outside = place.left_by(&one.found.real);
     if outside && !file.has_fields() {
         let why = "a link out of the folder to a file without readable frontmatter".to_owned();
@@ -281,7 +281,7 @@ fn candidate<'a>(
     one
 }
 
-/// The skills that the client brings itself: those that it has unpacked, else those of its profile.
+/// Returns the skills that the client includes: those it has unpacked, else those of its profile.
 fn bundled<'a>(profile: &Profile, place: usize, config: &Config, files: &SkillFiles) -> Vec<Candidate<'a>> {
     let Some(bundled) = profile.bundled.value() else { return Vec::new() };
     let unpacked = bundled.folder.as_ref().map(|folder| config.dirs.home.join(folder));
@@ -311,7 +311,7 @@ fn bundled<'a>(profile: &Profile, place: usize, config: &Config, files: &SkillFi
         }
     }
     let own = bundled.skills.iter().enumerate().map(|(at, skill)| {
-        // Only its length is known.
+        // Only the length of the description is known.
         let description = ".".repeat(skill.characters as usize);
         let location = bundled.location.replace("{name}", &skill.name);
         make(at, location.into(), AsRead { name: skill.name.clone(), description, ..AsRead::default() })
@@ -319,7 +319,7 @@ fn bundled<'a>(profile: &Profile, place: usize, config: &Config, files: &SkillFi
     own.collect()
 }
 
-/// Own skills of which not even the names are known are behind all others.
+/// Adds included skills whose names are unknown after all others.
 fn add_unnamed(rows: &mut Vec<Row<'_>>, profile: &Profile) {
     let Some(bundled) = profile.bundled.value() else { return };
     rows.extend((0..bundled.unnamed).map(|_| Row {
@@ -333,7 +333,7 @@ fn add_unnamed(rows: &mut Vec<Row<'_>>, profile: &Profile) {
     }));
 }
 
-/// A client that takes that many skills of a folder takes those that it comes to first.
+/// Applies a client's limit of skills per folder: it takes those that it finds first.
 fn first_of_each_folder(candidates: &mut [Candidate<'_>], profile: &Profile, places: usize) {
     let Some(most) = profile.reading.value().and_then(|reading| reading.skills) else { return };
     for which in 0..places {
@@ -345,7 +345,7 @@ fn first_of_each_folder(candidates: &mut [Candidate<'_>], profile: &Profile, pla
     }
 }
 
-/// Skills of which it is open which of one name is listed: those that are not shown as the one.
+/// Skills for which it is undefined which one of the same name is listed: those that are not shown.
 #[derive(Default)]
 struct Either {
     hidden: HashSet<usize>,
@@ -390,7 +390,8 @@ fn one_of_each_name(candidates: &mut [Candidate<'_>], profile: &Profile) -> Eith
     either
 }
 
-/// What people alone call, and what waits for a file, has its name all the same, and is not told to the model.
+/// Marks skills that only users can invoke, and skills that require a matching file: they keep their names but are not
+/// listed for the model.
 fn kept_from_the_model(candidates: &mut [Candidate<'_>]) {
     for one in candidates.iter_mut().filter(|one| one.is_listed()) {
         if let Some(said) = one.read.people_only.clone() {
@@ -401,12 +402,12 @@ fn kept_from_the_model(candidates: &mut [Candidate<'_>]) {
     }
 }
 
-/// The candidates in the client's order, those that it does not list too.
+/// Returns the candidates in the client's order, including those that it does not list.
 fn in_order(candidates: &[Candidate<'_>], profile: &Profile, places: &[ClientFolder]) -> Vec<usize> {
     let mut order: Vec<usize> = (0..candidates.len()).collect();
     let of = |at: &usize| &candidates[*at];
     let among = profile.bundled.value().map_or(Among::Last, |bundled| bundled.among);
-    // Own skills are in their own order, before or behind the others.
+    // Included skills have their own order, before or after the others.
     let apart = |one: &Candidate<'_>| match (one.bundled, among) {
         (true, Among::First) => (0, one.found.at),
         (true, Among::Last) => (2, one.found.at),
@@ -448,7 +449,7 @@ fn in_order(candidates: &[Candidate<'_>], profile: &Profile, places: &[ClientFol
                 let own = apart(a).cmp(&apart(b));
                 own.then(Reverse(a.place).cmp(&Reverse(b.place))).then_with(|| by_path(b, a))
             });
-            // The first of a name keeps the place for the one that wins it.
+            // The first skill of a name reserves the position for the one that wins it.
             let mut first: HashMap<&str, usize> = HashMap::new();
             let in_list =
                 |one: &Candidate<'_>| one.is_listed() || matches!(one.state, ClientViewState::Shadowed(_));
@@ -474,7 +475,7 @@ fn scope_rank(scope: Scope) -> usize {
     }
 }
 
-/// Short names of the client's folders, where it writes a table of those that hold a listed skill.
+/// Returns the short names of the client's folders, if it writes a table of those with a listed skill.
 fn aliases(candidates: &[Candidate<'_>], places: usize, profile: &Profile) -> Vec<Option<String>> {
     let writes = profile.budget.measured.value().is_some_and(|measured| measured.location == Location::Alias);
     let mut next = usize::from(candidates.iter().any(|one| one.bundled && one.is_listed()));
@@ -513,7 +514,7 @@ impl Writing<'_> {
         Row { entry, skill: one.skill }
     }
 
-    /// The location as it is in the list, where that is not the path.
+    /// Returns the location in the list, if it is not the path.
     fn location(&self, one: &Candidate<'_>) -> Option<String> {
         let measured = self.profile.budget.measured.value()?;
         let path = &one.found.file;
@@ -539,7 +540,7 @@ impl Writing<'_> {
     }
 }
 
-/// Why the client does not come to a bundle of the catalog: the state, and words for all of its kind.
+/// Returns why the client does not find a bundle of the catalog: the state, and a text that applies to all of its kind.
 fn missed(
     location: &Path,
     catalogue: &Catalogue,

@@ -1,4 +1,4 @@
-//! What clients make of bundles that they do not list.
+//! Tests of why clients do not list bundles.
 
 use std::fs;
 
@@ -22,7 +22,7 @@ impl Home {
         self.0.path().canonicalize().unwrap().join(below)
     }
 
-    /// A skill that is written to the disk.
+    /// Returns a skill that is written to disk.
     fn skill(&self, folder: &str, name: &str) -> Skill {
         let mut skill = testing::skill(name, name);
         skill.root_dir = self.path(folder);
@@ -42,7 +42,7 @@ impl Home {
         Catalogue { entries, ..Catalogue::default() }
     }
 
-    /// What the client makes of each: why it does not list it, or nothing.
+    /// Returns why the client does not list each skill.
     fn whys(&self, client: &str, skills: Vec<Skill>) -> HashMap<String, String> {
         let catalogue = Self::catalogue(skills);
         let profile = client::profile(client).unwrap();
@@ -95,7 +95,7 @@ fn openclaw_takes_the_first_200_of_a_folder() {
 #[test]
 fn the_clients_order_decides_who_wins_not_ours() {
     let home = Home::new();
-    // Ours has the user's folder first here; the client takes the project's.
+    // This catalog has the user's folder first; the client takes the project's.
     let user = Arc::new(home.skill(".agents/skills/a", "a"));
     let mut project = home.skill("repo/.agents/skills/a", "a");
     project.id = SkillId::new("a@12345678");

@@ -1,4 +1,4 @@
-//! Rivals and collisions: what the operations take and answer, and the collisions that a check already knows.
+//! Rivals and collisions: arguments and results of the operations, and the baseline of known collisions.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -10,9 +10,9 @@ use super::{Code, Error};
 use skills_discovery::{Collision, CollisionMap, RivalReport, SimilarGroup};
 use skills_skill::SkillId;
 
-/// How long a request waits for the map, where it names no time.
+/// Default time to wait for the map.
 const DEFAULT_WAIT_MS: u64 = 5_000;
-/// How long a request may wait for the map.
+/// Maximum time to wait for the map.
 pub(crate) const MAX_WAIT_MS: u64 = 10_000;
 
 /// What the operation returns of the map.
@@ -33,10 +33,10 @@ pub struct CollisionFilter {
 }
 
 impl CollisionFilter {
-    /// How long to wait.
+    /// Returns the time to wait, in milliseconds.
     ///
     /// # Errors
-    /// `invalid_request` for a limit or a time out of range.
+    /// Returns `invalid_request` for a limit or a time out of range.
     pub(crate) fn wait_ms(&self) -> Result<u64, Error> {
         if let Some(limit) = self.limit.filter(|limit| !(1..=super::LARGEST_PAGE).contains(limit)) {
             let message = format!("`limit`: {limit} is out of range; allowed: 1 to {}", super::LARGEST_PAGE);
@@ -50,7 +50,7 @@ impl CollisionFilter {
         Ok(wait)
     }
 
-    /// The part of a map that is asked for. `skill` is the one that the filter names.
+    /// Returns the part of a map that the filter selects. `skill` is the one that the filter names.
     pub(crate) fn report(&self, map: &CollisionMap, skill: Option<&SkillId>) -> CollisionReport {
         let mut part = map.clone();
         let severe = map.severe().count();
@@ -99,7 +99,7 @@ pub struct SkillRivals {
     pub groups: Vec<SimilarGroup>,
 }
 
-/// The version of the baseline's form.
+/// Version of the baseline format.
 const VERSION: u32 = 1;
 
 /// Known collisions.
@@ -116,7 +116,7 @@ struct KnownCollision {
 }
 
 impl CollisionBaseline {
-    /// The severe collisions of a map.
+    /// Collects the severe collisions of a map.
     #[must_use]
     pub fn of(map: &CollisionMap) -> Self {
         let known =
@@ -127,14 +127,14 @@ impl CollisionBaseline {
     /// Reads a baseline file.
     ///
     /// # Errors
-    /// `not_found`, `invalid_configuration` for another form or version.
+    /// Returns `not_found`, or `invalid_configuration` for another format or version.
     pub fn read(path: &Path) -> Result<Self, Error> {
         let baseline: Self = super::lint::read_baseline(path)?;
         super::lint::check_version(path, baseline.version, VERSION)?;
         Ok(baseline)
     }
 
-    /// Severe collisions of a map that are not known.
+    /// Returns the severe collisions of a map that are not in the baseline.
     pub fn new_collisions<'a>(&'a self, map: &'a CollisionMap) -> impl Iterator<Item = &'a Collision> {
         map.severe().filter(|found| {
             let known = KnownCollision { skill: found.skill_id.clone(), rival: found.rival.clone() };

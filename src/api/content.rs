@@ -1,5 +1,4 @@
-//! The content of a file as a skill gets it: JSON where it is JSON, text where it is text, else base64, with its type
-//! and size.
+//! The content of a file as scripts receive it: parsed JSON, text, or Base64, with media type and size.
 
 use std::path::Path;
 
@@ -12,13 +11,13 @@ use skills_base::files::{Folder, OpenError};
 use skills_runs::Artifact;
 use skills_skill::read_regular;
 
-/// Largest file that is handed over, bytes: it is kept with the run and given to scripts on stdin.
+/// Maximum size of a file in bytes: it is stored with the run and passed to scripts on stdin.
 pub const MAX_FILE_BYTES: u64 = 8 << 20;
 
-/// The content of an artifact that is at `path`.
+/// Returns the content of an artifact at `path`.
 ///
 /// # Errors
-/// `payload_too_large`, naming the limit; `target_not_found` where it cannot be read.
+/// Returns `payload_too_large`, naming the limit, or `target_not_found` if it cannot be read.
 pub fn of_artifact(path: &Path, artifact: &Artifact) -> Result<Value, Error> {
     let bytes = read_regular(path, MAX_FILE_BYTES).map_err(|error| match error.kind() {
         std::io::ErrorKind::FileTooLarge => too_large(&artifact.name),
@@ -27,10 +26,10 @@ pub fn of_artifact(path: &Path, artifact: &Artifact) -> Result<Value, Error> {
     Ok(value(&artifact.name, &artifact.media_type, &bytes))
 }
 
-/// The content of a file beneath a folder; `shown` is its path as the caller knows it.
+/// Returns the content of a file in a folder; `shown` is its path as the caller knows it.
 ///
 /// # Errors
-/// `target_not_found` for what is not a regular file beneath; `payload_too_large`.
+/// Returns `target_not_found` if it is not a regular file in the folder, or `payload_too_large`.
 pub fn read_beneath(folder: &Folder, path: &str, shown: &str) -> Result<Vec<u8>, Error> {
     folder.read(path, MAX_FILE_BYTES).map_err(|refusal| match refusal {
         OpenError::TooLarge { .. } => too_large(shown),
@@ -43,7 +42,7 @@ fn too_large(shown: &str) -> Error {
     Error::new(Code::PayloadTooLarge, message)
 }
 
-/// The content of any file.
+/// Returns the content of any file.
 pub fn of_bytes(name: &str, bytes: &[u8]) -> Value {
     let media_type = match std::str::from_utf8(bytes) {
         Ok(text) if is_json(name, text) => "application/json",
@@ -71,7 +70,7 @@ fn value(name: &str, media_type: &str, bytes: &[u8]) -> Value {
     })
 }
 
-/// A value cut for a screen: long texts and lists end in how much more there is.
+/// Truncates a value for display: long texts and lists end with the number of omitted items.
 pub fn cut(value: &Value) -> Value {
     const TEXT: usize = 2000;
     const ITEMS: usize = 50;

@@ -49,7 +49,7 @@ pub struct ContractStep {
     pub acts: bool,
 }
 
-/// What a skill wants as inputs, for a launch form.
+/// Input fields of a skill, for a launch form.
 pub type InputFields = BTreeMap<String, Field>;
 
 /// A capability with its decision.

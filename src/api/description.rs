@@ -1,4 +1,4 @@
-//! Saves a description: into the file where it can be written, as a proposal elsewhere.
+//! Saves a description: to the file if it is writable, otherwise as a proposal.
 
 use std::path::PathBuf;
 
@@ -12,29 +12,29 @@ use skills_authoring::write_back::{WriteError, replace_file, with_description};
 pub struct NewDescription {
     /// Id, unambiguous name or location of the skill.
     pub skill_id: String,
-    /// The description that the author began with, where another one must not be replaced.
+    /// The description that the author started from, if another one must not be replaced.
     pub present: Option<String>,
     /// The new one.
     pub description: String,
-    /// The justification of a proposal; default: that the author saved it.
+    /// Justification of the proposal; default: that the author saved it.
     pub justification: Option<String>,
-    /// Whether it becomes a proposal even if the file can be written.
+    /// Whether to create a proposal even if the file is writable.
     pub propose: bool,
 }
 
-/// Where a description went.
+/// Where a description was saved.
 #[derive(Debug, Clone, PartialEq)]
 pub enum SavedDescription {
-    /// Into the file: its location, its text before and after.
+    /// In the file: its location, its text before and after.
     Written(PathBuf, String, String),
-    /// Into a proposal, for this reason.
+    /// As a proposal, for this reason.
     Proposed(Box<ProposalView>, String),
 }
 
-/// Saves a description. In the file, every other byte stays.
+/// Saves a description. Every other byte of the file is preserved.
 ///
 /// # Errors
-/// `skill_changed` when the file is not what the author began with; those of `propose`.
+/// Returns `skill_changed` if the file is not what the author started from; also the errors of `propose`.
 pub async fn save_description(
     core: &(impl Client + ?Sized),
     new: NewDescription,

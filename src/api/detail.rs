@@ -1,5 +1,5 @@
-//! `describe` and `read_file`: one skill whole, and the files of its bundle. Reads disks: call it
-//! off the tasks that must not wait.
+//! `describe` and `read_file`: the details of a skill, and the files of its bundle. Reads from disk: call it on a
+//! blocking thread.
 
 use std::io::Read as _;
 use std::path::Path;
@@ -12,24 +12,24 @@ use skills_base::files::OpenError;
 use skills_registry::Catalogue;
 use skills_skill::{BundleFile, Skill, lint};
 
-/// How much of a text file is read.
+/// Maximum number of bytes read of a text file.
 const TEXT_LIMIT: u64 = 1 << 20;
-/// How much of something else is read.
+/// Maximum number of bytes read of any other file.
 const BINARY_LIMIT: usize = 512;
 
-/// The file of a skill, as text.
+/// Returns the file of a skill as text.
 ///
 /// # Errors
-/// `not_found` when it has gone meanwhile, `invalid_configuration` when it cannot be read.
+/// Returns `not_found` if it no longer exists, `invalid_configuration` if it cannot be read.
 pub fn source(skill: &Skill) -> Result<String, Error> {
     let bytes = skill.read().map_err(|refusal| gone(skill, &refusal.into()))?;
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// A skill of the catalog with everything that its folder holds.
+/// Returns a skill of the catalog with everything in its folder.
 ///
 /// # Errors
-/// `not_found` when its file has gone meanwhile, `invalid_configuration` when it cannot be read.
+/// Returns `not_found` if its file no longer exists, `invalid_configuration` if it cannot be read.
 pub fn describe(catalogue: &Catalogue, skill: &Arc<Skill>) -> Result<SkillDetail, Error> {
     let source = source(skill)?;
     let loser = catalogue.shadowed_by_id(skill.id.as_str());
@@ -60,10 +60,10 @@ pub fn describe(catalogue: &Catalogue, skill: &Arc<Skill>) -> Result<SkillDetail
     })
 }
 
-/// A file inside a skill's bundle, by its path there.
+/// Returns a file of a skill's bundle, by its relative path.
 ///
 /// # Errors
-/// `path_escape` for a path that leaves the bundle, `not_found`.
+/// Returns `path_escape` for a path that leaves the bundle, or `not_found`.
 pub fn read_file(skill: &Skill, path: &str) -> Result<FileContent, Error> {
     let bundle = skill.open().map_err(|e| gone(skill, &e))?;
     let (file, metadata) = bundle.open_file(path).map_err(|refusal| refused(skill, path, &refusal))?;
@@ -78,11 +78,12 @@ pub fn read_file(skill: &Skill, path: &str) -> Result<FileContent, Error> {
     })
 }
 
-/// Text if it is UTF-8 without a zero byte (a character cut by the limit is left out), else its first bytes.
+/// Returns text if it is UTF-8 without a zero byte (a character truncated by the limit is dropped), else its first
+/// bytes.
 fn as_text(mut bytes: Vec<u8>, whole: u64) -> FileText {
     let valid = match std::str::from_utf8(&bytes) {
         Ok(_) => bytes.len(),
-        // Only the end of a cut file may be incomplete.
+        // Only the end of a truncated file may be incomplete.
         Err(e) if e.error_len().is_none() && whole > bytes.len() as u64 => e.valid_up_to(),
         Err(_) => 0,
     };
@@ -97,12 +98,12 @@ fn as_text(mut bytes: Vec<u8>, whole: u64) -> FileText {
     FileText::Binary(bytes)
 }
 
-/// Media type by extension, checked against what the content is.
+/// Returns the media type by extension, checked against the content.
 fn media_type(path: &str, content: &FileText) -> &'static str {
     media_type_of(path, matches!(content, FileText::Text(_)))
 }
 
-/// Media type by extension, checked against whether the content is text.
+/// Returns the media type by extension, checked against whether the content is text.
 pub fn media_type_of(path: &str, text: bool) -> &'static str {
     let extension =
         Path::new(path).extension().and_then(|e| e.to_str()).unwrap_or_default().to_ascii_lowercase();
@@ -160,7 +161,7 @@ fn unreadable(path: &str, error: &std::io::Error) -> Error {
     Error::new(Code::InvalidConfiguration, format!("{path}: {error}"))
 }
 
-/// Why a file of a bundle is not opened.
+/// Returns why a file of a bundle cannot be opened.
 pub fn refused(skill: &Skill, path: &str, refusal: &OpenError) -> Error {
     let code = match refusal {
         OpenError::NotFound { .. } => Code::NotFound,
@@ -178,7 +179,7 @@ pub fn refused(skill: &Skill, path: &str, refusal: &OpenError) -> Error {
     Error { suggestions, ..Error::new(code, format!("{refusal} (skill {})", skill.id)) }
 }
 
-/// The resource files of a skill; none where its folder cannot be read.
+/// Returns the resource files of a skill; empty if its folder cannot be read.
 fn files_of(skill: &Skill) -> Vec<BundleFile> {
     skill.open().and_then(|bundle| skills_skill::bundle_files(&bundle)).unwrap_or_default()
 }

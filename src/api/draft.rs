@@ -91,7 +91,7 @@ pub struct DraftShown {
 }
 
 impl DraftShown {
-    /// The client's name, with the version that was measured: `Codex 0.169.0`.
+    /// Returns the client's name with the version that was measured: `Codex 0.169.0`.
     #[must_use]
     pub fn label(&self) -> String {
         let name = if self.name.is_empty() { &self.client } else { &self.name };

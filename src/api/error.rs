@@ -1,4 +1,4 @@
-//! The one error of every adapter: a closed table of codes, one shape on every wire.
+//! The error type of every adapter: a closed table of codes, and one format on every wire.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -63,7 +63,7 @@ pub enum Code {
 }
 
 impl Code {
-    /// The HTTP status this code goes with (RFC 9110, RFC 6585).
+    /// Returns the HTTP status of this code (RFC 9110, RFC 6585).
     #[must_use]
     pub fn status(self) -> u16 {
         match self {
@@ -93,8 +93,9 @@ impl Code {
         }
     }
 
-    /// The process exit code of the command line for this failure: 1 the run failed, 2 usage, 3 not found, 4 refused,
-    /// 5 waiting for a person or a signal, 69 the service cannot answer, 70 internal or the store cannot be used.
+    /// Returns the process exit code of the command line for this error: 1 the run failed, 2 usage, 3 not found, 4
+    /// refused, 5 waiting for approval or a signal, 69 the service is unavailable, 70 internal or the store is
+    /// unavailable.
     #[must_use]
     pub fn exit(self) -> u8 {
         match self {
@@ -111,7 +112,7 @@ impl Code {
         }
     }
 
-    /// Seconds after which the same request may succeed, for a condition that passes by itself.
+    /// Returns the seconds after which the same request may succeed, for a transient condition.
     #[must_use]
     pub fn retry_after_seconds(self) -> Option<u64> {
         match self {
@@ -126,23 +127,24 @@ impl Code {
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[error("{message}")]
 pub struct Error {
-    /// Which kind of failure.
+    /// The kind of failure.
     pub code: Code,
     /// What was wrong, where, and what to do.
     pub message: String,
-    /// Near names, best first ("did you mean").
+    /// Similar names, best first ("did you mean").
     pub suggestions: Vec<String>,
-    /// The structured reason, where a code has one (a failed attachment, a refused transition).
+    /// The structured reason, if the code has one (a failed attachment, a refused transition).
     pub reason: Option<Value>,
 }
 
 impl Error {
-    /// A failure without suggestions.
+    /// Creates an error without suggestions.
     pub fn new(code: Code, message: impl Into<String>) -> Self {
         Self { code, message: message.into(), suggestions: Vec::new(), reason: None }
     }
 
-    /// A failure to reach a service, which its [`exit`](Self::exit) code tells from a failure that the service reports.
+    /// Creates an error for an unreachable service, whose [`exit`](Self::exit) code differs from an error that the
+    /// service reports.
     pub fn service_unreachable(
         code: Code,
         address: impl std::fmt::Display,
@@ -152,8 +154,8 @@ impl Error {
         Self { reason: Some(reason), ..Self::new(code, message) }
     }
 
-    /// The process exit code of the command line: that of the code, but 69 for a service that cannot be reached, and for
-    /// an attachment what its failed check means: 3 for an unknown skill, 4 for one that cannot be attached there.
+    /// Returns the process exit code of the command line: that of the code, except 69 for an unreachable service, and
+    /// for an attachment that of its failed check: 3 for an unknown skill, 4 for one that cannot be attached there.
     #[must_use]
     pub fn exit(&self) -> u8 {
         let reason = |member: &str| self.reason.as_ref().and_then(|reason| reason.get(member));
@@ -165,8 +167,8 @@ impl Error {
         }
     }
 
-    /// The failure of a task that panicked or was stopped. The panic message is only logged: it may quote
-    /// what only the operator should read.
+    /// Creates the error of a task that panicked or was canceled. The panic message is only logged: it may contain what
+    /// only the operator should see.
     #[must_use]
     pub fn broken_off(error: &tokio::task::JoinError) -> Self {
         tracing::error!(%error, "an operation panicked");
@@ -174,7 +176,7 @@ impl Error {
     }
 }
 
-/// Member of [`Error::reason`] with the address of a service that cannot be reached.
+/// Member of [`Error::reason`] with the address of an unreachable service.
 const SERVICE_UNREACHABLE: &str = "service_unreachable";
 
 /// The one shape of errors on every wire: `{"error": {"code", "message", "type"}, "trace_id"}`.

@@ -1,5 +1,4 @@
-//! `eval`: how good the ranking is on a golden set: the roots' own, or files given by name. Blocking
-//! where it reads and asks.
+//! `eval`: measures the quality of the ranking on a golden set: that of the roots, or files given by name. Blocking.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -16,84 +15,84 @@ use skills_discovery::{
 use skills_registry::{Catalogue, RootState};
 use skills_skill::SkillId;
 
-/// Name of a root's own golden set.
+/// File name of a root's golden set.
 const GOLDEN: &str = "golden.yaml";
-/// The folder of a bundle in which its evaluation files are.
+/// Folder of a bundle with its evaluation files.
 const EVALS: &str = "evals";
 
-/// Larger golden sets of a root or bundle are not read.
+/// Maximum size of a golden set of a root or bundle, in bytes.
 const GOLDEN_LIMIT: u64 = 16 << 20;
 
-/// What is to be measured.
+/// The parameters of a measurement.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct EvalJob {
-    /// Skills as JSON lines; the skills of the roots without.
+    /// Skills as JSON lines; default: the skills of the roots.
     pub skills: Option<PathBuf>,
-    /// Queries as JSON lines; the golden sets of the roots without.
+    /// Queries as JSON lines; default: the golden sets of the roots.
     pub queries: Option<PathBuf>,
-    /// Queries that nothing fits, as JSON lines.
+    /// Queries that no skill fits, as JSON lines.
     pub out_of_scope: Option<PathBuf>,
     /// How rules combine with the text score.
     pub policy: Policy,
-    /// Whether headings and bodies count.
+    /// Whether headings and bodies are included.
     pub with_body: bool,
-    /// Only the queries that expect this skill.
+    /// Restricts the measurement to queries that expect this skill.
     pub skill: Option<SkillId>,
     /// A commit whose skills are compared with the current ones.
     pub against: Option<String>,
-    /// How much worse a figure may be than at that commit (a fraction of 1).
+    /// Maximum decrease of a metric since that commit (a fraction of 1).
     pub tolerance: f64,
-    /// Whether changes of descriptions are looked for that win lost queries.
+    /// Whether to search changes of descriptions that win lost queries.
     pub advice: bool,
-    /// An earlier answer to compare with, and how much worse a figure may be (a fraction of 1).
+    /// An earlier result to compare with, and the maximum decrease of a metric (a fraction of 1).
     pub baseline: Option<(PathBuf, f64)>,
 }
 
-/// The measures, where they come from, and what got worse.
+/// The metrics, their sources, and the regressions.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Evaluation {
-    /// The measures.
+    /// The metrics.
     #[serde(flatten)]
     pub report: EvalReport,
-    /// Skills that were ranked over.
+    /// Number of ranked skills.
     pub skills: usize,
-    /// Files that the queries come from.
+    /// Files of the queries.
     pub golden: Vec<PathBuf>,
     /// Golden files that were skipped, with the reason.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
-    /// Skills that are expected and not there: their queries cannot be won.
+    /// Expected skills that do not exist: their queries cannot be won.
     pub missing: Vec<SkillId>,
-    /// Queries whose first result is another one than in the baseline; none where the baseline does not tell.
+    /// Queries whose first result differs from the baseline; `None` if the baseline does not contain the results.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub changed: Option<Vec<ChangedQuery>>,
-    /// Changes of descriptions that win lost queries, each measured by a draft; of the first lost queries only.
+    /// Changes of descriptions that win lost queries, each measured by a draft; for the first lost queries only.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub advice: Vec<Advice>,
     /// All queries, in the order of their files.
     #[serde(skip)]
     pub queries: Vec<String>,
-    /// Figures that are worse than the baseline's; none without a baseline.
+    /// Metrics that are worse than the baseline's; `None` without a baseline.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub regressions: Option<Vec<Regression>>,
 }
 
-/// Queries and the files they come from.
+/// Queries and their files.
 #[derive(Debug, Clone, Default)]
 pub struct Golden {
     cases: Vec<Case>,
     files: Vec<PathBuf>,
-    /// For each query the number of its file; none for a query of the caller.
+    /// Index of the file for each query; `None` for a query of the caller.
     sources: Vec<Option<usize>>,
     /// Files that were skipped, with the reason.
     warnings: Vec<String>,
 }
 
-/// The golden sets of the roots (`golden.yaml` in a root, `evals/*.json` in a bundle), and the user's own one. A
+/// Reads the golden sets of the roots (`golden.yaml` in a root, `evals/*.json` in a bundle), and the user's own one. A
 /// `golden.yaml` that is not a regular file (a pipe, a folder) is skipped with a warning.
 ///
 /// # Errors
-/// `invalid_configuration` for a golden set that cannot be read, `not_found` when there is none.
+/// Returns `invalid_configuration` for an unreadable golden set, `not_found` if there is none.
 pub fn golden_of(catalogue: &Catalogue, own: Option<&Path>) -> Result<Golden, Error> {
     let mut golden = Golden::default();
     for file in golden_files(catalogue, own) {
@@ -116,7 +115,7 @@ pub fn golden_of(catalogue: &Catalogue, own: Option<&Path>) -> Result<Golden, Er
         names.sort();
         for name in names {
             let path = format!("{EVALS}/{name}");
-            // A folder of that name can contain other files: those that are not such a list are skipped.
+            // A folder of that name can contain other files, which are skipped.
             let Ok(text) = bundle.read_text(&path, GOLDEN_LIMIT) else { continue };
             if let Ok(cases) = skill_evals(&entry.skill.id, &text) {
                 golden.take(entry.skill.root_dir.join(path), cases);
@@ -133,12 +132,12 @@ pub fn golden_of(catalogue: &Catalogue, own: Option<&Path>) -> Result<Golden, Er
     Ok(golden)
 }
 
-/// The `golden.yaml` files that count, whether they exist or not: those of the roots, and the user's own one.
+/// Returns the paths of the `golden.yaml` files, whether they exist or not: those of the roots, and the user's own one.
 pub fn golden_files(catalogue: &Catalogue, own: Option<&Path>) -> Vec<PathBuf> {
     let roots = catalogue.roots.iter().filter(|root| root.state == RootState::Present);
     let mut files: Vec<PathBuf> = roots.map(|root| root.path.join(GOLDEN)).collect();
     if let Some(own) = own {
-        // A project may be a root itself.
+        // A project may itself be a root.
         let real = own.canonicalize().ok();
         let known = |file: &PathBuf| file == own || (real.is_some() && file.canonicalize().ok() == real);
         if !files.iter().any(known) {
@@ -148,10 +147,10 @@ pub fn golden_files(catalogue: &Catalogue, own: Option<&Path>) -> Vec<PathBuf> {
     files
 }
 
-/// The golden set of files given by name.
+/// Reads the golden set of files given by name.
 ///
 /// # Errors
-/// `not_found` for a missing file, `invalid_configuration` for one that cannot be read.
+/// Returns `not_found` for a missing file, `invalid_configuration` for an unreadable one.
 pub fn golden_in(queries: &Path, out_of_scope: Option<&Path>) -> Result<Golden, Error> {
     let mut golden = Golden::default();
     for file in std::iter::once(queries).chain(out_of_scope) {
@@ -160,7 +159,7 @@ pub fn golden_in(queries: &Path, out_of_scope: Option<&Path>) -> Result<Golden, 
         } else {
             queries_jsonl
         };
-        // A file that a person names may be a pipe: `--queries <(…)`.
+        // A file named by the user may be a pipe: `--queries <(…)`.
         if !golden.read(file, read, skills_base::files::read_user_text)? {
             return Err(Error::new(Code::NotFound, format!("file {} does not exist", file.display())));
         }
@@ -169,25 +168,25 @@ pub fn golden_in(queries: &Path, out_of_scope: Option<&Path>) -> Result<Golden, 
 }
 
 impl Golden {
-    /// The requests.
+    /// Returns the queries.
     #[must_use]
     pub fn cases(&self) -> &[Case] {
         &self.cases
     }
 
-    /// The files that they come from.
+    /// Returns the files of the queries.
     #[must_use]
     pub fn files(&self) -> &[PathBuf] {
         &self.files
     }
 
-    /// For each query the number of its file; none for a query of the caller.
+    /// Returns the index of the file for each query; `None` for a query of the caller.
     #[must_use]
     pub fn sources(&self) -> &[Option<usize>] {
         &self.sources
     }
 
-    /// Files that were skipped, with the reason.
+    /// Returns the files that were skipped, with the reason.
     #[must_use]
     pub fn warnings(&self) -> &[String] {
         &self.warnings
@@ -206,7 +205,7 @@ impl Golden {
         self.files.push(file);
     }
 
-    /// Adds a file's queries; false when there is no such file.
+    /// Adds a file's queries; returns false if the file does not exist.
     fn read(
         &mut self,
         file: &Path,
@@ -227,10 +226,10 @@ impl Golden {
     }
 }
 
-/// A router over skills given as JSON lines.
+/// Creates a router over skills given as JSON lines.
 ///
 /// # Errors
-/// `not_found`, `invalid_configuration`.
+/// Returns `not_found` or `invalid_configuration`.
 pub fn router_of(mut router: Router, skills: &Path) -> Result<Router, Error> {
     let text = skills_base::files::read_user_text(skills).map_err(|error| match error.kind() {
         std::io::ErrorKind::NotFound => {
@@ -246,10 +245,10 @@ fn unreadable(file: &Path, error: &dyn std::fmt::Display) -> Error {
     Error::new(Code::InvalidConfiguration, format!("{}: {error}", file.display()))
 }
 
-/// Asks every query and compares with the baseline, or with the skills of `earlier`.
+/// Ranks every query and compares with the baseline, or with the skills of `earlier`.
 ///
 /// # Errors
-/// `invalid_request` for an empty query, `invalid_configuration` for a baseline that cannot be read.
+/// Returns `invalid_request` for an empty query, `invalid_configuration` for an unreadable baseline.
 pub fn measure(
     router: &Router,
     mut golden: Golden,
@@ -317,7 +316,7 @@ pub fn measure(
     Ok(Evaluation { report, skills, golden, warnings, missing, changed, advice, queries, regressions })
 }
 
-/// Queries whose first result differs between two rankings.
+/// Returns the queries whose first result differs between two rankings.
 fn other_winners(
     now: &Router,
     before: &Router,
@@ -337,7 +336,7 @@ fn other_winners(
     Ok(changed.map(query).collect())
 }
 
-/// Lost queries for which changes are looked for.
+/// Maximum number of lost queries for which changes are searched.
 const MAX_ADVISED: usize = 10;
 
 fn advice(

@@ -1,4 +1,4 @@
-//! Skills of earlier commits, read from the objects of git without a checkout.
+//! Skills of earlier commits, read from git objects without a checkout.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
@@ -10,7 +10,7 @@ use skills_discovery::{Document, Router};
 use skills_registry::{Catalogue, RootState};
 use skills_skill::{MAX_BYTES, SkillId, index_text, parse};
 
-/// Separates commits in the output of `git log`; no text of a commit can contain it.
+/// Separates commits in the output of `git log`; does not occur in the text of a commit.
 const RECORD: char = '\u{1e}';
 /// Separates the fields of a commit.
 const FIELD: char = '\u{1f}';
@@ -20,9 +20,9 @@ const FIELD: char = '\u{1f}';
 pub struct GitRoot {
     /// The top of the work tree.
     top: PathBuf,
-    /// The folder, relative to the top, `/` between parts; empty for the top itself.
+    /// The folder relative to the top, with `/` as separator; empty for the top itself.
     prefix: String,
-    /// The folder as the catalog knows it.
+    /// The folder as the catalog names it.
     folder: PathBuf,
 }
 
@@ -31,13 +31,13 @@ pub struct GitRoot {
 pub struct GitCommit {
     /// Its id.
     pub id: String,
-    /// When it was committed, seconds since 1970-01-01 UTC.
+    /// When it was committed, in seconds since 1970-01-01 UTC.
     pub seconds: i64,
-    /// Who wrote it.
+    /// Its author.
     pub author: String,
     /// The first line of its message.
     pub subject: String,
-    /// What it changed below the root: path, and the blob before; none for a new file.
+    /// Changes below the root: path, and the previous blob; `None` for a new file.
     changes: Vec<(String, Option<String>)>,
 }
 
@@ -45,7 +45,7 @@ fn failed(what: &str, why: &dyn std::fmt::Display) -> Error {
     Error::new(Code::InvalidRequest, format!("git {what}: {why}"))
 }
 
-/// A git command in a folder that neither prompts nor writes.
+/// Returns a git command in a folder that neither prompts nor writes.
 fn git(folder: &Path) -> Command {
     let mut command = Command::new("git");
     command
@@ -66,14 +66,14 @@ fn output(mut command: Command, what: &str) -> Result<String, Error> {
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
-/// The roots of a catalog that are in a git work tree.
+/// Returns the roots of a catalog that are in a git work tree.
 pub fn git_roots(catalogue: &Catalogue) -> Vec<GitRoot> {
     let present = catalogue.roots.iter().filter(|root| root.state == RootState::Present);
     present.filter_map(|root| GitRoot::of(&root.path)).collect()
 }
 
 impl GitRoot {
-    /// A folder in a work tree; none elsewhere.
+    /// Returns the folder if it is in a work tree.
     fn of(folder: &Path) -> Option<Self> {
         let real = folder.canonicalize().ok()?;
         let mut command = git(&real);
@@ -83,7 +83,7 @@ impl GitRoot {
         Some(Self { top, prefix: inside, folder: folder.to_owned() })
     }
 
-    /// The top of its work tree.
+    /// Returns the top of its work tree.
     pub fn top(&self) -> &Path {
         &self.top
     }
@@ -92,10 +92,10 @@ impl GitRoot {
         command.arg("--").arg(if self.prefix.is_empty() { "." } else { &self.prefix });
     }
 
-    /// The id of a commit.
+    /// Resolves a reference to a commit id.
     ///
     /// # Errors
-    /// `invalid_request` for a reference that git does not know.
+    /// Returns `invalid_request` for a reference unknown to git.
     pub fn resolve(&self, reference: &str) -> Result<String, Error> {
         let mut command = git(&self.top);
         command.args(["rev-parse", "--verify", "--quiet", "--end-of-options"]);
@@ -108,10 +108,10 @@ impl GitRoot {
         if id.is_empty() { Err(unknown()) } else { Ok(id) }
     }
 
-    /// The `SKILL.md` files of a commit with their blobs.
+    /// Returns the `SKILL.md` files of a commit with their blobs.
     ///
     /// # Errors
-    /// What git says.
+    /// Returns the error of git.
     pub fn files(&self, commit: &str) -> Result<BTreeMap<String, String>, Error> {
         let mut command = git(&self.top);
         command.args(["ls-tree", "-r", "-z", "--full-tree", commit]);
@@ -125,10 +125,10 @@ impl GitRoot {
         Ok(listed.split('\0').filter_map(file).collect())
     }
 
-    /// A reader of blobs.
+    /// Starts a reader of blobs.
     ///
     /// # Errors
-    /// If git cannot be started.
+    /// Returns an error if git cannot be started.
     pub fn blobs(&self) -> Result<Blobs, Error> {
         let mut command = git(&self.top);
         command
@@ -145,13 +145,13 @@ impl GitRoot {
         }
     }
 
-    /// Where a file of a commit would be in the catalog.
+    /// Returns where a file of a commit would be in the catalog.
     fn location(&self, path: &str) -> PathBuf {
         let inside = path.strip_prefix(&self.prefix).unwrap_or(path).trim_start_matches('/');
         self.folder.join(inside)
     }
 
-    /// The skill of a blob as the router takes it; none for a file that is not a readable skill.
+    /// Returns the skill of a blob as a document for the router; `None` for a file that is not a readable skill.
     fn document(&self, path: &str, blob: &str, blobs: &mut Blobs) -> Result<Option<Document>, Error> {
         let Some(bytes) = blobs.read(blob)? else { return Ok(None) };
         let Ok(skill) = parse(&self.location(path), &bytes, 0) else { return Ok(None) };
@@ -161,10 +161,10 @@ impl GitRoot {
     }
 }
 
-/// Commits that changed one of the folders of a repository, newest first along the first parents.
+/// Returns the commits that changed one of the folders of a repository, newest first along the first parents.
 ///
 /// # Errors
-/// What git says.
+/// Returns the error of git.
 pub fn history(roots: &[&GitRoot], commit: &str, max: usize) -> Result<Vec<GitCommit>, Error> {
     let Some(first) = roots.first() else { return Ok(Vec::new()) };
     let mut command = git(&first.top);
@@ -182,7 +182,7 @@ pub fn history(roots: &[&GitRoot], commit: &str, max: usize) -> Result<Vec<GitCo
     Ok(output(command, "log")?.split(RECORD).filter_map(parse_commit).collect())
 }
 
-/// Whether a path is that of a skill.
+/// Returns whether a path is that of a skill.
 fn is_skill(path: &str) -> bool {
     let name = path.rsplit('/').next().unwrap_or(path);
     name.eq_ignore_ascii_case("SKILL.md") && !path.split('/').any(|part| part == "node_modules")
@@ -203,7 +203,7 @@ fn parse_commit(record: &str) -> Option<GitCommit> {
     Some(GitCommit { id, seconds, author, subject, changes: raw.lines().filter_map(change).collect() })
 }
 
-/// A path as git prints it: in quotes where it contains control characters, quotes or backslashes.
+/// Parses a path as printed by git: quoted if it contains control characters, quotes or backslashes.
 fn unquoted(path: &str) -> String {
     let Some(inner) = path.strip_prefix('"').and_then(|path| path.strip_suffix('"')) else {
         return path.to_owned();
@@ -221,7 +221,7 @@ fn unquoted(path: &str) -> String {
     out
 }
 
-/// `git cat-file --batch`, which answers blob after blob.
+/// A running `git cat-file --batch`.
 pub struct Blobs {
     child: Child,
     input: Option<ChildStdin>,
@@ -229,10 +229,10 @@ pub struct Blobs {
 }
 
 impl Blobs {
-    /// The content of a blob; none for one that is larger than a skill may be, or missing.
+    /// Returns the content of a blob; `None` if it is larger than a skill may be, or missing.
     ///
     /// # Errors
-    /// If git ends early.
+    /// Returns an error if git exits early.
     fn read(&mut self, blob: &str) -> Result<Option<Vec<u8>>, Error> {
         let io = |error: std::io::Error| failed("cat-file", &error);
         let Some(input) = &mut self.input else { return Err(failed("cat-file", &"it has ended")) };
@@ -258,13 +258,13 @@ impl Blobs {
 
 impl Drop for Blobs {
     fn drop(&mut self) {
-        // Without input it ends by itself.
+        // Without input it exits by itself.
         drop(self.input.take());
         drop(self.child.wait());
     }
 }
 
-/// The skills of one root at a commit, moved from commit to commit.
+/// The skills of one root at a commit, which can be moved from commit to commit.
 pub struct History {
     root: GitRoot,
     blobs: Blobs,
@@ -277,10 +277,10 @@ pub struct History {
 }
 
 impl History {
-    /// The skills at a commit.
+    /// Reads the skills at a commit.
     ///
     /// # Errors
-    /// What git says.
+    /// Returns the error of git.
     pub fn at(root: &GitRoot, commit: &str, catalogue: &Catalogue) -> Result<Self, Error> {
         let inside = |location: &Path| location.starts_with(&root.folder);
         let others = catalogue.entries.iter().filter(|entry| !inside(&entry.skill.location));
@@ -293,10 +293,10 @@ impl History {
         })
     }
 
-    /// Puts the skills of the commit in the place of those that the router has of this root.
+    /// Replaces the skills of this root in the router by those of the commit.
     ///
     /// # Errors
-    /// What git says.
+    /// Returns the error of git.
     pub fn apply(&mut self, router: &mut Router, catalogue: &Catalogue) -> Result<(), Error> {
         let inside =
             catalogue.entries.iter().filter(|entry| entry.skill.location.starts_with(&self.root.folder));
@@ -312,10 +312,10 @@ impl History {
         Ok(())
     }
 
-    /// Takes the changes of a commit back.
+    /// Reverts the changes of a commit.
     ///
     /// # Errors
-    /// What git says.
+    /// Returns the error of git.
     pub fn revert(&mut self, commit: &GitCommit, router: &mut Router) -> Result<(), Error> {
         let mut ids = BTreeSet::new();
         let prefix = &self.root.prefix;
@@ -342,7 +342,7 @@ impl History {
         Ok(())
     }
 
-    /// The document of an id: that of the first path, as in the catalog.
+    /// Returns the document of an id: that of the first path, as in the catalog.
     fn winner(&mut self, id: &str) -> Result<Option<Document>, Error> {
         if self.shadowed.contains(&SkillId::new(id)) {
             return Ok(None);
@@ -362,17 +362,17 @@ impl History {
     }
 }
 
-/// The id of a skill: the name of its folder.
+/// Returns the id of a skill: the name of its folder.
 fn id_of(path: &str) -> String {
     let mut parts = path.rsplit('/');
     parts.next();
     parts.next().unwrap_or_default().to_owned()
 }
 
-/// A router with the skills of a commit in the place of the current ones, for every root in a repository.
+/// Returns a router with the skills of a commit instead of the current ones, for every root in a repository.
 ///
 /// # Errors
-/// `not_found` for a reference that no repository knows, `invalid_request` where no root is in a repository.
+/// Returns `not_found` for a reference that no repository has, `invalid_request` if no root is in a repository.
 pub fn router_at(router: &Router, catalogue: &Catalogue, reference: &str) -> Result<Router, Error> {
     let roots = git_roots(catalogue);
     if roots.is_empty() {

@@ -53,7 +53,7 @@ impl From<GoldenQuery> for Case {
 }
 
 impl GoldenQuery {
-    /// What should happen, as short text: ids, `none`, or `not ID`.
+    /// Returns what should happen as short text: ids, `none`, or `not ID`.
     #[must_use]
     pub fn expectation(&self) -> String {
         match &self.not {
@@ -63,10 +63,10 @@ impl GoldenQuery {
         }
     }
 
-    /// The query as the router takes it.
+    /// Returns the query in the form that the router accepts.
     ///
     /// # Errors
-    /// `invalid_request` for a query without text, and for both `expect` and `not`.
+    /// Returns `invalid_request` for an empty query, and for both `expect` and `not`.
     pub fn checked(self) -> Result<Case, Error> {
         if self.query.trim().is_empty() {
             return Err(Error::new(Code::InvalidRequest, "a golden query needs text"));
@@ -83,9 +83,9 @@ impl GoldenQuery {
     }
 }
 
-/// Characters of a query, at most.
+/// Maximum number of characters of a query.
 const MAX_QUERY_LEN: usize = 20_000;
-/// Queries of a caller, at most.
+/// Maximum number of queries of a caller.
 pub const MAX_QUERIES: usize = 2_000;
 
 /// A measurement of the golden sets.
@@ -130,7 +130,7 @@ pub enum GoldenState {
 }
 
 impl GoldenState {
-    /// Whether the expectation is not met.
+    /// Returns whether the expectation is not met.
     #[must_use]
     pub fn is_failing(self) -> bool {
         matches!(self, Self::Lost | Self::FalseTrigger)
@@ -249,10 +249,10 @@ pub struct GoldenExplanation {
     pub advice: Option<Advice>,
 }
 
-/// Cases of a caller.
+/// Converts the queries of a caller.
 ///
 /// # Errors
-/// As [`GoldenQuery::checked`], and for too many.
+/// Same as [`GoldenQuery::checked`], and for too many queries.
 pub fn cases_of(queries: Vec<GoldenQuery>) -> Result<Vec<Case>, Error> {
     if queries.len() > MAX_QUERIES {
         let message = format!("{} queries given; the maximum is {MAX_QUERIES}", queries.len());
@@ -261,10 +261,10 @@ pub fn cases_of(queries: Vec<GoldenQuery>) -> Result<Vec<Case>, Error> {
     queries.into_iter().map(GoldenQuery::checked).collect()
 }
 
-/// Counts what a golden set came to. `is_editable` tells of a file.
+/// Builds the report of a golden set. `is_editable` decides that for a file.
 ///
 /// # Errors
-/// `invalid_request` for an empty query.
+/// Returns `invalid_request` for an empty query.
 pub fn report(
     router: &Router,
     golden: &Golden,
@@ -307,7 +307,7 @@ pub fn report(
     })
 }
 
-/// Whether an expectation is about a skill.
+/// Returns whether an expectation concerns a skill.
 fn concerns(expect: &Expect, skill: &SkillId) -> bool {
     match expect {
         Expect::AnyOf(ids) => ids.contains(skill),
@@ -331,7 +331,7 @@ fn result(
     };
     let (mut rank, mut by) = (outcome.rank, outcome.by);
     match (&case.expect, state) {
-        // Further down than the measure looks.
+        // Ranked lower than the measured results.
         (Expect::AnyOf(ids), GoldenState::Lost) if rank.is_none() => {
             (rank, by) = rank_of(router, &case.query, ids)?.unzip();
         }
@@ -390,7 +390,7 @@ fn by_skill(results: &[GoldenResult]) -> Vec<SkillPrecision> {
     found
 }
 
-/// A request that the router refuses.
+/// Converts an error of the router.
 pub fn invalid(error: RequestError) -> Error {
     Error::new(Code::InvalidRequest, error.to_string())
 }

@@ -1,4 +1,4 @@
-//! What `doctor` looks at: one line a subject, with what was found and what to do about it.
+//! The checks of `doctor`: one line per subject, with the finding and the advice.
 
 use serde::{Deserialize, Serialize};
 use strum::Display;
@@ -37,25 +37,25 @@ pub struct Check {
 }
 
 impl Check {
-    /// A subject that stands well.
+    /// Creates a check without problems.
     pub fn good(subject: impl Into<String>, found: impl Into<String>) -> Self {
         Self { subject: subject.into(), health: Health::Good, found: found.into(), advice: None }
     }
 
-    /// A subject that is worth a word.
+    /// Creates a check with a note.
     pub fn note(subject: impl Into<String>, found: impl Into<String>, advice: impl Into<String>) -> Self {
         let advice = Some(advice.into());
         Self { subject: subject.into(), health: Health::Note, found: found.into(), advice }
     }
 
-    /// A subject that does not work.
+    /// Creates a check with a problem.
     pub fn problem(subject: impl Into<String>, found: impl Into<String>, advice: impl Into<String>) -> Self {
         let advice = Some(advice.into());
         Self { subject: subject.into(), health: Health::Problem, found: found.into(), advice }
     }
 }
 
-/// The settings files that are in force.
+/// Returns the checks of the settings files in use.
 pub fn settings(config: &Config) -> Vec<Check> {
     if config.files.is_empty() {
         let usual = config.dirs.config_file();
@@ -68,7 +68,7 @@ pub fn settings(config: &Config) -> Vec<Check> {
     vec![Check::good("settings", files.join(", "))]
 }
 
-/// What each link did when it was asked once.
+/// Returns the results of a test request for each matcher.
 pub fn links(reports: &[MatcherReport]) -> Vec<Check> {
     let check = |report: &MatcherReport| {
         let subject = format!("link {}", report.matcher);
@@ -86,7 +86,7 @@ pub fn links(reports: &[MatcherReport]) -> Vec<Check> {
     reports.iter().map(check).collect()
 }
 
-/// The roots, one line each; missing folders of clients that are not in use are gathered.
+/// Returns the checks of the roots, one line each; missing folders of clients that are not in use are summarized.
 pub fn roots(roots: &[Root], watch: bool, skills_in: impl Fn(usize) -> usize) -> Vec<Check> {
     let mut checks = Vec::new();
     let mut missing = 0;
@@ -119,7 +119,7 @@ pub fn roots(roots: &[Root], watch: bool, skills_in: impl Fn(usize) -> usize) ->
     checks
 }
 
-/// What the running core says about itself.
+/// Returns the checks from the diagnostics of the running core.
 pub fn core(diagnostics: &Diagnostics) -> Vec<Check> {
     let mut checks = Vec::new();
     checks.push(if diagnostics.refused == 0 {

@@ -1,4 +1,4 @@
-//! API keys: stored as salted digests, compared in constant time.
+//! API keys, stored as salted digests and compared in constant time.
 
 use std::collections::BTreeSet;
 use std::hint::black_box;
@@ -16,15 +16,15 @@ use skills_base::hex;
 use crate::operations::{Principal, Scope};
 use crate::{Code, Error};
 
-/// Bytes of chance in a key.
+/// Random bytes in a key.
 const KEY_BYTES: usize = 32;
 const SALT_BYTES: usize = 16;
-/// What every key begins with, so that scanners for leaked secrets can know it.
+/// Prefix of every key, by which scanners for leaked secrets can recognize it.
 const PREFIX: &str = "skw_";
-/// Shortest key that is taken: what is shorter can be guessed.
+/// Minimum length of a key; shorter ones can be guessed.
 const SHORTEST: usize = 16;
 
-/// A key as a file holds it.
+/// A key as it is stored in a file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct StoredKey {
@@ -36,7 +36,7 @@ pub struct StoredKey {
     pub scopes: BTreeSet<Scope>,
 }
 
-/// A file of keys.
+/// The content of a key file.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct KeyFile {
@@ -49,17 +49,17 @@ struct Key {
     digest: [u8; 32],
 }
 
-/// The keys in force.
+/// The valid keys.
 #[derive(Default)]
 pub struct KeyRing {
     keys: Vec<Key>,
 }
 
 impl KeyRing {
-    /// Adds a key that is known itself, for a principal who may do everything.
+    /// Adds a key in plain text, for a principal with all scopes.
     ///
     /// # Errors
-    /// `invalid_configuration` for one that is too short or cannot be in a header.
+    /// Returns `invalid_configuration` if it is too short or not valid in a header.
     pub fn add(&mut self, name: &str, key: &str) -> Result<(), Error> {
         if key.len() < SHORTEST || !key.bytes().all(|byte| byte.is_ascii_graphic()) {
             let message = format!(
@@ -75,8 +75,7 @@ impl KeyRing {
     /// Adds the keys of a file.
     ///
     /// # Errors
-    /// `invalid_configuration` for unreadable file, or says something that cannot be understood, with its
-    /// place.
+    /// Returns `invalid_configuration` if the file is unreadable or invalid, with the location of the error.
     pub fn read(&mut self, path: &Path) -> Result<(), Error> {
         let wrong = |why: String| {
             Error::new(Code::InvalidConfiguration, format!("the key file {}: {why}", path.display()))
@@ -113,19 +112,19 @@ impl KeyRing {
         Ok(())
     }
 
-    /// How many there are.
+    /// Returns the number of keys.
     #[must_use]
     pub fn len(&self) -> usize {
         self.keys.len()
     }
 
-    /// Whether there are none.
+    /// Returns whether there are no keys.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.keys.is_empty()
     }
 
-    /// The principal of a key. Every key is looked at whole, whichever fits.
+    /// Returns the principal of a key. Every key is compared completely, whichever matches.
     #[must_use]
     pub fn principal(&self, given: &str) -> Option<&Principal> {
         let mut found = None;
@@ -142,15 +141,15 @@ fn digest(salt: &[u8], key: &str) -> [u8; 32] {
     Sha256::new().chain_update(salt).chain_update(key.as_bytes()).finalize().into()
 }
 
-/// Compares in a time that does not depend on where two digests differ.
+/// Compares two digests in constant time.
 fn same(a: &[u8; 32], b: &[u8; 32]) -> bool {
     black_box(a.iter().zip(b).fold(0, |differing, (a, b)| differing | (a ^ b))) == 0
 }
 
-/// A new key and what a file keeps of it.
+/// Generates a key, and its stored form.
 ///
 /// # Errors
-/// `internal_error` when the system provides no random bytes.
+/// Returns `internal_error` if the system provides no random bytes.
 pub fn new_key(name: &str, scopes: BTreeSet<Scope>) -> Result<(String, StoredKey), Error> {
     let key = format!("{PREFIX}{}", URL_SAFE_NO_PAD.encode(random::<KEY_BYTES>()?));
     let stored = stored(name, &key, scopes, random::<SALT_BYTES>()?);
@@ -163,20 +162,20 @@ fn stored(name: &str, key: &str, scopes: BTreeSet<Scope>, salt: [u8; SALT_BYTES]
 }
 
 impl StoredKey {
-    /// As an item of the list `keys` in a key file.
+    /// Returns it as an item of the list `keys` in a key file.
     #[must_use]
     pub fn line(&self) -> String {
         let scopes: Vec<String> = self.scopes.iter().map(ToString::to_string).collect();
-        // A name in quotes is a JSON text, which YAML reads the same.
+        // A quoted name is a JSON string, which YAML parses the same way.
         let name = serde_json::Value::String(self.name.clone());
         format!("- {{ name: {name}, hash: \"{}\", scopes: [{}] }}", self.hash, scopes.join(", "))
     }
 }
 
-/// Scopes as they are written on the command line: `read,run`.
+/// Parses scopes as written on the command line: `read,run`.
 ///
 /// # Errors
-/// A sentence that names those there are.
+/// Returns a message that lists the valid scopes.
 pub fn scopes(text: &str) -> Result<BTreeSet<Scope>, String> {
     let one = |word: &str| {
         Scope::from_str(word.trim()).map_err(|_| {

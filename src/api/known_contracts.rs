@@ -1,4 +1,4 @@
-//! Which bundles have a contract, cached until the contract file changes.
+//! Caches which bundles have a contract, until the contract file changes.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -7,13 +7,13 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use super::trusting;
 
-/// Bundles that are remembered.
+/// Maximum number of cached bundles.
 const CACHE_SIZE: usize = 50_000;
-/// A change this close to the moment of reading could have left the times as they are: file systems count time in
-/// steps, the coarsest in use in steps of two seconds.
+/// A change this close to the time of reading could leave the timestamps unchanged: file systems have a limited time
+/// resolution, the coarsest in use two seconds.
 const RACY: Duration = Duration::from_secs(2);
 
-/// What was read of bundles, by folder.
+/// Cached results by bundle folder.
 #[derive(Debug, Default)]
 pub struct KnownContracts(Mutex<HashMap<PathBuf, Known>>);
 
@@ -24,8 +24,8 @@ struct Known {
     has: bool,
 }
 
-/// What another content cannot have without being another file or younger. The time of the inode's last change is
-/// part of it, because that one cannot be set back by who writes the file.
+/// Identifies the content of a file: other content implies another file or later times. It includes the inode's change
+/// time, which writers of the file cannot set back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Stamp {
     inode: (u64, u64),
@@ -35,9 +35,9 @@ struct Stamp {
 }
 
 impl KnownContracts {
-    /// As [`trusting::has_contract`]; the file is read when it is not the one that was read before.
+    /// Like [`trusting::has_contract`]; reads the file only if it is not the one that was read before.
     pub fn has(&self, bundle: &Path) -> bool {
-        // Without a file there is no contract; what cannot be distinguished is read each time.
+        // Without a file there is no contract; a file that cannot be identified is read each time.
         let file = bundle.join("skill.yaml");
         let Ok(metadata) = std::fs::metadata(&file) else { return false };
         let Some(stamp) = stamp(&metadata) else { return trusting::has_contract(bundle) };
@@ -110,7 +110,7 @@ mod tests {
         fs::write(&file, CONTRACT).unwrap();
         let known = KnownContracts::default();
         assert!(known.has(bundle.path()));
-        // As if it had been read long after the last change; what was read then is what is answered.
+        // Simulates that it was read long after the last change, so that the cached result is returned.
         let mut one = known.all()[bundle.path()];
         one.at += Duration::from_secs(60);
         one.has = false;

@@ -1,8 +1,8 @@
-//! How many requests a principal may make: a budget for each window of time, shared by every instance on one store.
+//! Rate limits: a budget of requests per principal and time window, shared by all instances on one store.
 //!
-//! An instance takes a few requests at a time out of the store and lets them through without asking again, so that
-//! no more than one in a batch waits for a write. All instances together never let more through than the limit; when
-//! one of them refuses, the others may have the rest of a batch each left.
+//! An instance takes small batches of requests from the store and grants them without further writes, so that at most
+//! one request of a batch waits for a write. All instances together never grant more than the limit; when one of them
+//! rejects requests, each of the others may still have the rest of a batch.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -12,19 +12,19 @@ use serde::{Deserialize, Serialize};
 use skills_base::telemetry::Metrics;
 use skills_store::{Clock, Counts};
 
-/// A batch is this part of the limit …
+/// A batch is the limit divided by this …
 const BATCHES: u64 = 20;
-/// … but no more requests than this.
+/// … but at most this many requests.
 const LARGEST_BATCH: u64 = 100;
-/// Principals remembered before those of past windows are forgotten.
+/// Number of principals in memory above which those of past windows are removed.
 const MAX_PRINCIPALS: usize = 4096;
 
-/// A limit of requests.
+/// A rate limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RateLimit {
-    /// Requests in a window.
+    /// Number of requests per window.
     pub requests: u64,
-    /// Length of a window, seconds; windows begin at multiples of it since 1970-01-01 UTC, for everybody alike.
+    /// Length of a window in seconds; windows start at multiples of it since 1970-01-01 UTC, for all principals.
     pub window_seconds: u64,
 }
 
@@ -37,47 +37,47 @@ impl RateLimit {
         (self.requests / BATCHES).clamp(1, LARGEST_BATCH)
     }
 
-    /// The value of the header `RateLimit-Policy` (draft-ietf-httpapi-ratelimit-headers).
+    /// Returns the value of the header `RateLimit-Policy` (draft-ietf-httpapi-ratelimit-headers).
     #[must_use]
     pub fn policy_header(self) -> String {
         format!("\"default\";q={};w={}", self.requests, self.window_seconds)
     }
 }
 
-/// Whether a request may continue, and what its sender is reported.
+/// Whether a request is allowed, and the state of its principal's window.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Admission {
-    /// Whether it may.
+    /// Whether it is allowed.
     pub allowed: bool,
-    /// Requests in a window.
+    /// Number of requests per window.
     pub limit: u64,
-    /// Requests left in this one, as far as this instance knows.
+    /// Requests left in this window, as far as this instance knows.
     pub remaining: u64,
-    /// Seconds until the next window, 1 at least: `Retry-After` of one that may not.
+    /// Seconds until the next window, at least 1: `Retry-After` of a rejected request.
     pub reset_seconds: u64,
 }
 
 impl Admission {
-    /// The value of the header `RateLimit`.
+    /// Returns the value of the header `RateLimit`.
     #[must_use]
     pub fn header(&self) -> String {
         format!("\"default\";r={};t={}", self.remaining, self.reset_seconds)
     }
 }
 
-/// What an instance holds of one principal's window.
+/// The part of one principal's window that an instance has.
 #[derive(Debug, Default)]
 struct WindowLease {
     began_ms: i64,
-    /// Taken out of the store and not used.
+    /// Requests taken from the store and not used.
     left: u64,
-    /// Taken by everybody, when this instance asked last.
+    /// Requests taken by all instances, at the last write.
     taken: u64,
-    /// The store has no more to give in this window.
+    /// Whether the window is used up in the store.
     used_up: bool,
 }
 
-/// Lets requests through, or not. Shared by all tasks of an instance.
+/// Grants or rejects requests. Shared by all tasks of an instance.
 pub struct Limiter {
     counts: Arc<dyn Counts>,
     limit: RateLimit,
@@ -87,19 +87,19 @@ pub struct Limiter {
 }
 
 impl Limiter {
-    /// A limiter over a store.
+    /// Creates a limiter over a store.
     #[must_use]
     pub fn new(counts: Arc<dyn Counts>, limit: RateLimit, now: Clock, metrics: Metrics) -> Self {
         Self { counts, limit, now, metrics, shares: Mutex::default() }
     }
 
-    /// The limit in force.
+    /// Returns the limit.
     #[must_use]
     pub fn limit(&self) -> RateLimit {
         self.limit
     }
 
-    /// Counts a request of a principal. Where the store cannot be written, this instance counts for itself alone.
+    /// Counts a request of a principal. If the store cannot be written, this instance counts separately.
     pub async fn admit(&self, principal: &str) -> Admission {
         let now = (self.now)();
         let window = self.limit.window_ms();
@@ -130,7 +130,7 @@ impl Limiter {
             return Arc::clone(share);
         }
         if shares.len() >= MAX_PRINCIPALS {
-            // One that somebody uses now stays, or its owner would begin with a full window again.
+            // An entry in use is kept, or its principal would start over with a full window.
             shares.retain(|_, share| share.try_lock().map_or(true, |share| share.began_ms >= began_ms));
         }
         Arc::clone(shares.entry(principal.to_owned()).or_default())

@@ -1,4 +1,4 @@
-//! `lint`: everything that can be said of the bundles below some paths, and their repair. Blocking.
+//! `lint`: all findings of the bundles below some paths, and their repair. Blocking.
 
 mod baseline;
 mod machine;
@@ -28,12 +28,12 @@ pub(super) use baseline::{check_version, read_baseline};
 pub(super) use repair::{Repairable, named, repair};
 pub use sarif::lint_sarif;
 
-/// What `skills lint` checks, and how.
+/// The parameters of `skills lint`.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct LintJob {
-    /// Files and folders; all roots where there are none.
+    /// Files and folders; if empty, all roots.
     pub paths: Vec<PathBuf>,
-    /// Whether to repair first what can be repaired unambiguously.
+    /// Whether to first repair what can be repaired unambiguously.
     pub fix: bool,
     /// Whether to look up commands and environment variables on this machine.
     pub environment: bool,
@@ -79,7 +79,7 @@ pub struct LintRule {
     pub example: String,
 }
 
-/// All rules, in the order of the documentation.
+/// Returns all rules, in the order of the documentation.
 #[must_use]
 pub fn lint_rules() -> Vec<LintRule> {
     let rule = |rule: &rules::Rule| LintRule {
@@ -127,7 +127,7 @@ pub struct BaselineChange {
     pub resolved: usize,
 }
 
-/// One finding, and the bundle it is about.
+/// A finding and its bundle.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct LintFinding {
     /// The skill, or the id that a refused bundle would have had.
@@ -139,7 +139,7 @@ pub struct LintFinding {
     pub finding: Finding,
 }
 
-/// A file that `--fix` changed.
+/// A file changed by `--fix`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct FixedFile {
     /// Absolute path.
@@ -176,7 +176,7 @@ pub struct LintReport {
 }
 
 impl LintFinding {
-    /// Absolute path of the file that the finding is in: the skill's own, or one next to it.
+    /// Returns the absolute path of the file with the finding: the skill's own, or one next to it.
     #[must_use]
     pub fn path(&self) -> PathBuf {
         self.location.with_file_name(&self.finding.file)
@@ -184,13 +184,13 @@ impl LintFinding {
 }
 
 impl LintReport {
-    /// How many findings of a severity there are.
+    /// Returns the number of findings of a severity.
     #[must_use]
     pub fn count(&self, severity: Severity) -> usize {
         self.findings.iter().filter(|found| found.finding.severity == severity).count()
     }
 
-    /// Leaves out findings below a severity.
+    /// Removes findings below a severity.
     pub fn keep_from(&mut self, level: Severity) {
         self.findings.retain(|found| found.finding.severity >= level);
         self.ignored.retain(|ignored| ignored.found.finding.severity >= level);
@@ -214,11 +214,11 @@ impl LintReport {
         self.summary = summary;
     }
 
-    /// The page of the findings that a filter asks for, with the summary of all that it keeps. `skill` is the one that
-    /// it names.
+    /// Returns the page of findings that a filter selects, with the summary of all selected ones. `skill` is the one
+    /// that it names.
     ///
     /// # Errors
-    /// `invalid_request` for an unknown rule, a limit outside 1 to 1,000 and an unknown cursor.
+    /// Returns `invalid_request` for an unknown rule, a limit outside 1 to 1,000, and an unknown cursor.
     pub fn page(mut self, filter: &LintFilter, skill: Option<&Skill>) -> Result<Self, Error> {
         if let Some(unknown) = filter.rule.iter().find(|code| rules::by_code(code).is_none()) {
             let near = names::near(unknown, rules::ALL.iter().map(|rule| rule.code));
@@ -245,13 +245,13 @@ impl LintReport {
         Ok(self)
     }
 
-    /// The findings of each file, in order.
+    /// Returns the findings of each file, in order.
     pub fn by_file(&self) -> impl Iterator<Item = &[LintFinding]> {
         self.findings.chunk_by(|a, b| a.path() == b.path())
     }
 }
 
-/// How findings are printed.
+/// Output format of findings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LintStyle {
     /// Like a compiler's, with the source line.
@@ -260,27 +260,27 @@ pub enum LintStyle {
         colours: bool,
         /// Whether to print non-ASCII characters.
         unicode: bool,
-        /// Cells in a line.
+        /// Width in terminal cells.
         width: usize,
     },
     /// GitHub's workflow commands.
     Github,
 }
 
-/// The findings of one file as text; `shown` is its path as the person knows it.
+/// Formats the findings of one file; `shown` is its path as the user knows it.
 #[must_use]
 pub fn lint_text(findings: &[LintFinding], shown: &str, style: LintStyle) -> String {
     let only: Vec<Finding> = findings.iter().map(|found| found.finding.clone()).collect();
     match style {
         LintStyle::Github => lint::github(&only, shown),
         LintStyle::Report { colours, unicode, width } => {
-            // What has no place is not opened: a link that was refused has none.
+            // A file without located findings is not opened: a rejected link has none.
             let bytes = findings
                 .iter()
                 .find(|found| found.finding.span.is_some())
                 .and_then(|found| skills_skill::read_regular(&found.path(), skills_skill::MAX_BYTES).ok())
                 .unwrap_or_default();
-            // A place counts bytes of the file; a file that is not UTF-8 is shown as far as it is.
+            // Locations are byte offsets of the file; a file that is not UTF-8 is shown up to the first invalid byte.
             let source = match String::from_utf8(bytes) {
                 Ok(source) => source,
                 Err(error) => {
@@ -293,13 +293,13 @@ pub fn lint_text(findings: &[LintFinding], shown: &str, style: LintStyle) -> Str
     }
 }
 
-/// What is wrong in a catalog: the parser's, the linter's and the neighbors' findings.
+/// Returns the findings of a catalog: those of the parser and the linter, and those across bundles.
 #[must_use]
 pub fn catalogue(catalogue: &Catalogue) -> LintReport {
     checked_catalogue(catalogue, false)
 }
 
-/// The same, with commands and environment variables of this machine where `environment` is set.
+/// Like [`catalogue`], and with `environment` also checks commands and environment variables of this machine.
 #[must_use]
 pub fn checked_catalogue(catalogue: &Catalogue, environment: bool) -> LintReport {
     let known = Neighbors { machine: environment.then(Machine::of_process), ..Neighbors::of(catalogue) };
@@ -331,7 +331,7 @@ fn joined(skills: usize, reports: impl Iterator<Item = LintReport>) -> LintRepor
     out
 }
 
-/// The findings of these skills, none of them shadowed.
+/// Returns the findings of these skills, which are not shadowed.
 pub fn winners(catalogue: &Catalogue, skills: &[Arc<Skill>]) -> Vec<LintFinding> {
     let known = Neighbors::of(catalogue);
     let own = skills.par_iter().flat_map_iter(|skill| of_skill(skill, Some(&known)).findings);
@@ -341,7 +341,7 @@ pub fn winners(catalogue: &Catalogue, skills: &[Arc<Skill>]) -> Vec<LintFinding>
     all
 }
 
-/// Skills of one name in folders of a client that keeps one of them, and not always the same.
+/// Returns findings for skills of the same name in folders of a client that keeps one of them, and not always the same.
 fn undefined(catalogue: &Catalogue) -> Vec<LintFinding> {
     let clients = skills_skill::client::profiles();
     let races = clients.iter().filter(|client| client.same_name.value() == Some(&SameName::Undefined));
@@ -373,21 +373,21 @@ fn undefined(catalogue: &Catalogue) -> Vec<LintFinding> {
     findings
 }
 
-/// Findings in single files, independent of neighboring bundles.
+/// Returns the findings in single files, independent of neighboring bundles.
 #[must_use]
 pub fn files(paths: &[PathBuf]) -> LintReport {
     report_of(paths, None)
 }
 
-/// What is wrong in single files, and between their contracts and the capabilities in addition to them; with commands
-/// and environment variables of this machine where `environment` is set.
+/// Returns the findings in single files, and between their contracts and the capabilities next to them; with
+/// `environment` also checks commands and environment variables of this machine.
 #[must_use]
 pub fn files_in_place(paths: &[PathBuf], environment: bool) -> LintReport {
     let machine = environment.then(Machine::of_process);
     report_of(paths, Some(&Neighbors { machine, ..Neighbors::default() }))
 }
 
-/// Findings in a bundle that was read, independent of neighboring ones.
+/// Returns the findings in a bundle, independent of neighboring ones.
 pub(crate) fn bundle(read: &Result<Skill, RejectedBundle>) -> LintReport {
     joined(1, std::iter::once(of_bundle(read, None)))
 }
@@ -410,7 +410,7 @@ fn report_of(paths: &[PathBuf], known: Option<&Neighbors>) -> LintReport {
 }
 
 impl LintReport {
-    /// Both together; a file that is in both counts once.
+    /// Merges two reports; a file in both counts once.
     #[must_use]
     pub fn and(mut self, other: Self) -> Self {
         let known: HashSet<PathBuf> = self.findings.iter().map(|found| found.location.clone()).collect();
@@ -422,25 +422,25 @@ impl LintReport {
     }
 }
 
-/// What the neighboring bundles define that a bundle may name.
+/// What the neighboring bundles define that a bundle may refer to.
 #[derive(Debug, Default)]
 pub struct Neighbors {
-    /// Folders that may hold capabilities: roots and bundles.
+    /// Folders that may contain capabilities: roots and bundles.
     folders: Vec<PathBuf>,
-    /// The capabilities of those folders, read where a contract is first met.
+    /// The capabilities of those folders, read at the first contract.
     capabilities: OnceLock<(Vec<CapabilityFolder>, Capabilities)>,
     /// Ids and folders of the skills that are not shadowed.
     bundles: Vec<(String, PathBuf)>,
-    /// The contracts of those, read where a contract is first met.
+    /// The contracts of those skills, read at the first contract.
     contracts: OnceLock<KnownContracts>,
-    /// Names by which skills can be loaded; nothing where the others are not known.
+    /// Names by which skills can be loaded; `None` if the other skills are not known.
     skills: Option<BTreeSet<String>>,
-    /// Commands and variables of this machine, if they are to be looked up.
+    /// Commands and variables of this machine, if they are to be checked.
     machine: Option<Machine>,
 }
 
 impl Neighbors {
-    /// All of a catalog.
+    /// Collects the neighbors of a catalog.
     #[must_use]
     pub fn of(catalogue: &Catalogue) -> Self {
         let winners = catalogue.entries.iter().map(|entry| &*entry.skill);
@@ -461,7 +461,7 @@ impl Neighbors {
         }
     }
 
-    /// Findings about what a skill names of others. Reads the folders that hold capabilities where it has a contract.
+    /// Returns findings about a skill's references to others. Reads the capability folders if it has a contract.
     #[must_use]
     pub fn check(&self, skill: &Skill, source: &str) -> Vec<Finding> {
         let mut findings = self.skills(skill, source);
@@ -479,7 +479,7 @@ impl Neighbors {
         findings
     }
 
-    /// Skills that `requires` lists, or that the body mentions, and that are not here.
+    /// Returns findings for skills that `requires` lists, or that the body mentions, and that do not exist here.
     fn skills(&self, skill: &Skill, source: &str) -> Vec<Finding> {
         let Some(known) = &self.skills else { return Vec::new() };
         let is_known = |name: &str| {
@@ -505,7 +505,7 @@ impl Neighbors {
             let capabilities = Capabilities::load(&places);
             (places, capabilities)
         });
-        // A registry keeps its capabilities in a folder above its skills.
+        // A registry has its capabilities in a folder above its skills.
         let above = skill.root_dir.ancestors().filter_map(capability_place);
         let mut all: Vec<CapabilityFolder> = above.filter(|place| !places.contains(place)).collect();
         let own = (!all.is_empty()).then(|| {
@@ -521,15 +521,15 @@ impl Neighbors {
         Some(findings)
     }
 
-    /// The contracts that a contract can run: of all skills, and of the folders next to its own. Nothing where the
-    /// other skills are not known.
+    /// Returns the contracts that a contract can run: those of all skills, and of the folders next to its own. `None`
+    /// if the other skills are not known.
     fn contracts(&self, skill: &Skill, contract: &Contract) -> Option<Cow<'_, KnownContracts>> {
         self.skills.as_ref()?;
         let mut all = Cow::Borrowed(self.contracts.get_or_init(|| {
             let read =
                 |(id, folder): &(String, PathBuf)| Some((id.clone(), Arc::new(contract_in(folder)?.0)));
             let mut all: KnownContracts = self.bundles.iter().filter_map(read).collect();
-            // Contracts have ids of their own, which need not be those of their skills. The first root wins.
+            // Contracts have ids of their own, which may differ from those of their skills. The first root wins.
             for (id, _) in &self.bundles {
                 if let Some(found) = all.get(id).cloned() {
                     all.entry(found.id.clone()).or_insert(found);
@@ -552,19 +552,19 @@ impl Neighbors {
     }
 }
 
-/// The contract of a bundle, and its text.
+/// Reads the contract of a bundle, and its text.
 fn contract_in(folder: &Path) -> Option<(Contract, String)> {
     let location = folder.join(CONTRACT);
     let source = skills_skill::read_regular_text(&location, skills_skill::MAX_BYTES).ok()?;
     Some((contract::parse(&location, &source).0?, source))
 }
 
-/// What is wrong in the capabilities and bindings that a bundle has itself.
+/// Returns the findings in the capabilities and bindings of a bundle.
 fn beside_contract(skill: &Skill, known: &Capabilities) -> Vec<Finding> {
     let Some(place) = capability_place(&skill.root_dir) else { return Vec::new() };
     let own = Capabilities::load(&[place]);
     let inside = |file: &Path| file.strip_prefix(&skill.root_dir).ok().map(Path::to_owned);
-    // What is missing between files is looked up below, among all that is known.
+    // References between files are checked below, among everything that is known.
     let is_duplicate = |finding: &&Finding| finding.code.ends_with("-duplicate");
     let of_files = own
         .findings()
@@ -593,7 +593,7 @@ fn of_skill(skill: &Skill, known: Option<&Neighbors>) -> LintReport {
     let source = skill.read().ok().and_then(|bytes| String::from_utf8(bytes).ok());
     let (findings, ignored) = match source {
         Some(source) => checked(skill, &source, known),
-        // It was read a moment ago; what was found then still holds.
+        // It was just read; the findings of that read still hold.
         None => (skill.findings.clone(), Vec::new()),
     };
     let of = |finding: Finding| found(&skill.id, &skill.location, finding);
@@ -608,7 +608,8 @@ fn of_skill(skill: &Skill, known: Option<&Neighbors>) -> LintReport {
     }
 }
 
-/// The findings of one bundle without those that its comments ignore, and those. `source` is the file at its location.
+/// Returns the findings of one bundle, and separately those that its comments ignore. `source` is the file at its
+/// location.
 #[must_use]
 pub fn checked(skill: &Skill, source: &str, known: Option<&Neighbors>) -> (Vec<Finding>, Vec<Ignored>) {
     let mut findings = lint::bundle(skill, source);
@@ -626,7 +627,7 @@ pub fn checked(skill: &Skill, source: &str, known: Option<&Neighbors>) -> (Vec<F
     (findings, ignored)
 }
 
-/// The file of a contract.
+/// File name of a contract.
 const CONTRACT: &str = "skill.yaml";
 
 fn found(id: &SkillId, location: &Path, finding: Finding) -> LintFinding {
@@ -828,7 +829,7 @@ steps:
         };
         script("gone", "scripts/none.py", "bundle");
         script("here", "scripts/here.py", "bundle");
-        // A file outside of the bundle is as missing as none.
+        // A file outside of the bundle counts as missing.
         script("outside", "../../outside.py", "bundle");
         write("../outside.py", "print('{}')\n");
         script("bare", "here.py", "bundle");

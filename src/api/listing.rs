@@ -9,18 +9,18 @@ use super::{Error, ListFilter, SkillList, SkillSummary, paging};
 use skills_registry::{Catalogue, Trusted};
 use skills_skill::Skill;
 
-/// A skill of the catalog before it is written out.
+/// A skill of the catalog before it is summarized.
 struct Found<'a> {
     skill: &'a Skill,
     root: usize,
     winner: Option<&'a Path>,
 }
 
-/// The catalog through a filter, or the page of it that is asked for. Shadowed skills follow the winners;
-/// refused bundles are named when nothing is filtered.
+/// Applies a filter to the catalog and returns the requested page. Shadowed skills follow the winners; rejected bundles
+/// are included if nothing is filtered.
 ///
 /// # Errors
-/// `invalid_request` for a limit outside 1 to 1,000, and for a cursor that leads nowhere.
+/// Returns `invalid_request` for a limit outside 1 to 1,000, and for an invalid cursor.
 pub fn list(catalogue: &Catalogue, filter: &ListFilter) -> Result<SkillList, Error> {
     let winners =
         catalogue.entries.iter().map(|entry| Found { skill: &entry.skill, root: entry.root, winner: None });
@@ -73,28 +73,28 @@ fn by_match<'a>(skills: Vec<Found<'a>>, query: &str) -> Vec<Found<'a>> {
         .filter_map(|found| {
             let mut score = |text: &str| pattern.score(Utf32Str::new(text, &mut buffer), &mut matcher);
             let by_name = score(found.skill.id.as_str()).max(score(&found.skill.name));
-            // A description that has the words comes behind every name that matches.
+            // Skills whose description contains the words follow all that match by name.
             let best = by_name.or_else(|| words.is_in(&found.skill.description).then_some(0))?;
             Some((best, found))
         })
         .collect();
-    // Stable: equals stay in catalog order.
+    // Stable: equal scores keep the catalog order.
     scored.sort_by_key(|(score, _)| std::cmp::Reverse(*score));
     scored.into_iter().map(|(_, found)| found).collect()
 }
 
-/// Words of a query, to be found in descriptions: each at the beginning of a word, in any case.
+/// Words of a query to match against descriptions: each at the beginning of a word, ignoring case.
 #[derive(Debug, Clone, Default)]
 pub struct QueryWords(Vec<String>);
 
 impl QueryWords {
-    /// The words of a query.
+    /// Splits a query into words.
     #[must_use]
     pub fn new(query: &str) -> Self {
         Self(query.split_whitespace().map(str::to_lowercase).collect())
     }
 
-    /// Whether a text has all of them; false without a word.
+    /// Returns whether a text contains all words; false if there are none.
     #[must_use]
     pub fn is_in(&self, text: &str) -> bool {
         let text = text.to_lowercase();
@@ -106,7 +106,7 @@ impl QueryWords {
     }
 }
 
-/// One line of `list`.
+/// Returns the summary of one skill for `list`.
 #[must_use]
 pub fn summary(catalogue: &Catalogue, skill: &Skill, root: usize, winner: Option<&Path>) -> SkillSummary {
     let class = &skill.classification;

@@ -1,5 +1,5 @@
-//! Files that a person at this machine names by their paths: those in the working directory and in the roots, and no
-//! others. A caller from elsewhere has none of them.
+//! Local files that a user names by path: only those in the working directory and in the roots. Remote callers have no
+//! access to them.
 
 use std::path::{Path, PathBuf};
 
@@ -7,45 +7,46 @@ use super::{Code, Error, TargetChoice, content};
 use skills_base::files::Folder;
 use skills_config::expand;
 
-/// Files of the working directory looked at.
+/// Maximum number of files listed of the working directory.
 const MAX_LISTED: usize = 500;
-/// How references begin that are not paths.
+/// Prefixes of references that are not paths.
 const SCHEMES: [&str; 2] = ["artifact:", "skill:"];
 
-/// Where paths that a caller names begin.
+/// Base folders of the paths that a caller names.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LocalFiles {
     /// The working directory.
     pub cwd: PathBuf,
-    /// What `~` stands for.
+    /// The folder that `~` denotes.
     pub home: PathBuf,
 }
 
 /// A file that was read.
 pub struct LocalFile {
-    /// Its path in its folder.
+    /// Its path relative to its folder.
     pub name: String,
     /// Its path for error messages and labels.
     pub path: PathBuf,
-    /// Its bytes.
+    /// Its content.
     pub content: Vec<u8>,
 }
 
-/// Whether a reference to an artifact is a path, not the name of something stored.
+/// Returns whether a reference to an artifact is a path rather than the name of stored content.
 pub fn is_path(reference: &str) -> bool {
     !SCHEMES.iter().any(|scheme| reference.starts_with(scheme))
 }
 
 impl LocalFiles {
     /// Reads a file in the working directory or in one of the roots, opened beneath that folder: a link out of it is
-    /// refused, also one that appears meanwhile.
+    /// rejected, even one that appears meanwhile.
     ///
     /// # Errors
-    /// `target_not_found` for what lies elsewhere, is hidden, or is not a regular file; `payload_too_large`.
+    /// Returns `target_not_found` for a file elsewhere, a hidden one, or one that is not a regular file;
+    /// `payload_too_large`.
     pub fn read(&self, reference: &str, roots: &[PathBuf]) -> Result<LocalFile, Error> {
         let path = expand(reference, &self.cwd, &self.home);
         let folders = std::iter::once(&self.cwd).chain(roots);
-        // A person may know a folder by its real path or by a link to it.
+        // The user may name a folder by its real path or by a link to it.
         let inside = folders.flat_map(|folder| [Some(folder.clone()), folder.canonicalize().ok()]).flatten();
         let found = inside.into_iter().find_map(|folder| {
             let name = path.strip_prefix(&folder).ok()?.to_str()?.to_owned();
@@ -65,7 +66,7 @@ impl LocalFiles {
         Ok(LocalFile { name, path, content })
     }
 
-    /// Files of the working directory itself, newest first; hidden ones are left out.
+    /// Returns the files of the working directory itself, newest first; hidden ones are omitted.
     pub fn choices(&self) -> Vec<TargetChoice> {
         let Ok(folder) = Folder::follow(&self.cwd) else { return Vec::new() };
         let names = folder.entries("").unwrap_or_default().into_iter().map(|entry| entry.name);
@@ -87,7 +88,7 @@ impl LocalFiles {
     }
 }
 
-/// What a file is called where it is stored: the last part of its path.
+/// Returns the name under which a file is stored: the last component of its path.
 pub fn stored_name(path: &Path) -> String {
     path.file_name().map_or_else(|| "file".to_owned(), |name| name.to_string_lossy().into_owned())
 }

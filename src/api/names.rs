@@ -1,5 +1,5 @@
-//! From what a person wrote to one skill: its id, else an unambiguous name, else its location.
-//! The one place where names are resolved and near names are found.
+//! Resolves a skill by id, unambiguous name, or location. This is the only implementation of name resolution and of
+//! suggestions for similar names.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -9,15 +9,15 @@ use super::{Code, Error};
 use skills_registry::{Catalogue, is_shipped_id};
 use skills_skill::Skill;
 
-/// How alike two names must be to be offered (Jaro-Winkler, 0 to 1).
+/// Minimum similarity of suggested names (Jaro-Winkler, 0 to 1).
 const NEAR: f64 = 0.82;
-/// How many near names are offered, and how many candidates an ambiguous name lists.
+/// Maximum number of suggestions, and of candidates listed for an ambiguous name.
 const OFFERED: usize = 3;
 
-/// The skill that `wanted` names. `place` is `wanted` as an absolute path.
+/// Returns the skill that `wanted` names. `place` is `wanted` as an absolute path.
 ///
 /// # Errors
-/// `not_found` with near names; `invalid_request` for a name that several skills have, naming their ids.
+/// Returns `not_found` with similar names; `invalid_request` for a name that several skills have, listing their ids.
 pub fn resolve(catalogue: &Catalogue, wanted: &str, place: Option<&Path>) -> Result<Arc<Skill>, Error> {
     let wanted = wanted.trim();
     if wanted.is_empty() {
@@ -55,7 +55,7 @@ pub fn resolve(catalogue: &Catalogue, wanted: &str, place: Option<&Path>) -> Res
             ),
         ));
     }
-    // A folder that is a link to a skill's has that skill in it, under its own name.
+    // A folder that is a link to a skill's folder contains that skill, under its own name.
     let linked = |alias: &&skills_registry::Alias| {
         alias.location.parent().and_then(Path::file_name).is_some_and(|name| name == wanted)
     };
@@ -94,19 +94,19 @@ fn ambiguous(wanted: &str, several: &[&Arc<Skill>]) -> Error {
     }
 }
 
-/// The names most like `wanted`, best first, at most three.
+/// Returns the names most similar to `wanted`, best first, at most three.
 pub fn near<'a>(wanted: &str, names: impl Iterator<Item = &'a str>) -> Vec<String> {
     nearest(wanted, names.map(|name| [name]))
 }
 
-/// Of things with several names the ones most like `wanted`, best first, at most three; each is offered
-/// once, by its first name.
+/// Returns the items most similar to `wanted` among items with several names, best first, at most three; each once, by
+/// its first name.
 fn nearest<'a, const N: usize>(wanted: &str, things: impl Iterator<Item = [&'a str; N]>) -> Vec<String> {
     let wanted = wanted.to_lowercase();
     let alike = |name: &str| {
         let lower = name.to_lowercase();
         let alike = strsim::jaro_winkler(&wanted, &lower);
-        // A name that holds what was written (`tables` in `pdf-tables`) is near however long it is.
+        // A name that contains the given text (`tables` in `pdf-tables`) counts as similar however long it is.
         let holds = wanted.chars().count() >= 3 && lower.contains(&wanted);
         if holds { alike.max(NEAR) } else { alike }
     };

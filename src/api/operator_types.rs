@@ -54,7 +54,7 @@ pub struct BoardFailures {
     pub slices: Vec<u32>,
 }
 
-/// One calm view of everything that runs, waits and failed in a window of time.
+/// Overview of everything that runs, waits and failed in a time window.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Board {
     /// Start of the window, milliseconds since 1970-01-01 UTC.
@@ -153,7 +153,7 @@ pub struct FacetList {
     pub facets: Vec<Facet>,
 }
 
-/// A filter with a name, shared by everyone on the store.
+/// A filter with a name, shared by all users of the store.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SavedView {
     /// Its name.
@@ -215,7 +215,7 @@ pub struct LogPage {
     pub open: bool,
 }
 
-/// The worker process that a worker id belongs to: all but its last part.
+/// Returns the worker process that a worker id belongs to: all but its last part.
 #[must_use]
 pub fn worker_process(worker: &WorkerId) -> &str {
     worker.0.rsplit_once('/').map_or(worker.0.as_str(), |(process, _)| process)

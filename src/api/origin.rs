@@ -2,15 +2,15 @@
 
 use crate::{Code, Error};
 
-/// An origin: a scheme, a host and a port, as a browser writes them.
+/// An origin: scheme, host and port, in the browser's notation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Origin(String);
 
 impl Origin {
-    /// Reads `https://docs.example` or `http://localhost:3000`.
+    /// Parses `https://docs.example` or `http://localhost:3000`.
     ///
     /// # Errors
-    /// `invalid_request` for `*`, for `null`, and for what is more or less than an origin.
+    /// Returns `invalid_request` for `*`, for `null`, and for anything other than an origin.
     pub fn parse(text: &str) -> Result<Self, Error> {
         let wrong = |why: &str| {
             let message = format!(
@@ -45,7 +45,7 @@ impl Origin {
         Ok(Self(text.to_owned()))
     }
 
-    /// As a browser writes it.
+    /// Returns it in the browser's notation.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0

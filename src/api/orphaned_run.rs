@@ -8,8 +8,8 @@ use skills_store::{LeaseHolder, RunRecord, WorkerId};
 /// about to be claimed.
 pub const PENDING_MS: i64 = 5_000;
 
-/// Why no worker executes a run that is due; `None` if one does, or if none has to. `age` formats
-/// milliseconds for the adapter.
+/// Returns why no worker executes a run that is due; `None` if one does, or if none has to. `age` formats milliseconds
+/// for the adapter.
 #[must_use]
 pub fn unworked(run: &RunRecord, now_ms: i64, age: impl Fn(i64) -> String) -> Option<String> {
     let Some(hold) = &run.hold else {

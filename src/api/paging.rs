@@ -1,20 +1,20 @@
-//! Long lists in pieces: which part of a list a page is, and where the next one begins.
+//! Pagination of lists: which part of a list a page is, and where the next one begins.
 
 use std::ops::Range;
 
 use super::{Code, Error};
 
-/// Most items of one page.
+/// Maximum number of items of a page.
 pub const LARGEST_PAGE: usize = 1000;
 
-/// The requested part of a list of `len` items, and the cursor of the next page. Without a limit the rest of the
-/// list is one page.
+/// Returns the requested part of a list of `len` items, and the cursor of the next page. Without a limit the rest of
+/// the list is one page.
 ///
 /// A cursor names the last item of the previous page and its position, so that it stays valid when the list grows or
 /// shrinks elsewhere.
 ///
 /// # Errors
-/// `invalid_request` for a limit outside 1 to 1,000, and for a cursor whose item is not in the list.
+/// Returns `invalid_request` for a limit outside 1 to 1,000, and for a cursor whose item is not in the list.
 pub fn part<'a>(
     len: usize,
     id: impl Fn(usize) -> &'a str,
@@ -37,7 +37,7 @@ pub fn part<'a>(
     Ok((begin..end, next))
 }
 
-/// The place behind the item that a cursor names: where it was, or wherever it is now.
+/// Returns the position after the item that a cursor names: its previous position, or its current one if it moved.
 fn behind<'a>(len: usize, id: impl Fn(usize) -> &'a str, cursor: &str) -> Option<usize> {
     let (place, last) = cursor.split_once(':')?;
     let place: usize = place.parse().ok().filter(|place| *place > 0)?;
@@ -51,7 +51,7 @@ fn behind<'a>(len: usize, id: impl Fn(usize) -> &'a str, cursor: &str) -> Option
 mod tests {
     use super::*;
 
-    /// All pages of a list, by their cursors.
+    /// Returns all pages of a list, following the cursors.
     fn pages(list: &[&str], limit: usize) -> Vec<Vec<String>> {
         let mut out = Vec::new();
         let mut cursor: Option<String> = None;
@@ -69,7 +69,7 @@ mod tests {
     fn pages_hold_everything_once_and_the_last_one_leads_nowhere() {
         assert_eq!(pages(&["a", "b", "c", "d"], 2), [["a", "b"], ["c", "d"]]);
         assert_eq!(pages(&["a", "b", "c"], 2), [vec!["a", "b"], vec!["c"]]);
-        // Two copies of a shadowed bundle have one id.
+        // Two copies of a shadowed bundle have the same id.
         assert_eq!(pages(&["a", "x@1", "x@1", "b"], 2), [["a", "x@1"], ["x@1", "b"]]);
         assert_eq!(pages(&[], 5), [Vec::<String>::new()]);
         assert_eq!(part(3, |_| "a", None, None).unwrap(), (0..3, None));

@@ -1,5 +1,5 @@
-//! The person's policy at work: its file as it is now, what it says about the catalog, and how it is
-//! explained. A file with a mistake is in force as a refusal: nothing is found, run or attached past it.
+//! The user's policy: its current file, its effect on the catalog, and its explanation. An invalid policy file is
+//! enforced as a refusal: nothing is found, run or attached.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -14,21 +14,21 @@ use skills_registry::Catalogue;
 use skills_registry::policy::{self, Effect, Policy, Subject, Verdict};
 use skills_skill::{Skill, SkillId, read_regular_text};
 
-/// A policy is written by hand; past this it is some other file.
+/// Maximum size of a policy, which is written by hand, in bytes.
 const MAX_BYTES: u64 = 1 << 20;
 
-/// The policy's file, read again when it changed.
+/// The policy file, reloaded when it changes.
 #[derive(Debug)]
 pub struct PolicyFile {
     path: Option<PathBuf>,
-    /// Whether the settings name it: then it has to be there.
+    /// Whether the settings name it: then it must exist.
     named: bool,
     home: PathBuf,
     read: Mutex<Option<(String, Arc<Policy>)>>,
     adjusted: Mutex<Option<Adjusted>>,
 }
 
-/// Adjustments, and what they were made from.
+/// Adjustments, and what they were computed from.
 #[derive(Debug, Clone)]
 struct Adjusted {
     policy: Arc<Policy>,
@@ -37,7 +37,7 @@ struct Adjusted {
 }
 
 impl PolicyFile {
-    /// The file that the settings name, else `policy.yaml` among the person's settings. A demo has none.
+    /// Uses the file that the settings name, else `policy.yaml` in the user's configuration folder. A demo has none.
     #[must_use]
     pub fn of(config: &Config) -> Self {
         let usual = || config.dirs.config.join("policy.yaml");
@@ -50,23 +50,23 @@ impl PolicyFile {
         }
     }
 
-    /// Where it is looked for.
+    /// Returns the path of the file.
     #[must_use]
     pub fn path(&self) -> Option<&Path> {
         self.path.as_deref()
     }
 
-    /// The file and its text, as they were read last.
+    /// Returns the file and its text, as last read.
     #[must_use]
     pub fn read(&self) -> Option<(&Path, String)> {
         let read = self.read.lock().unwrap_or_else(PoisonError::into_inner);
         Some((self.path()?, read.as_ref()?.0.clone()))
     }
 
-    /// The rules as the file holds them now.
+    /// Returns the current rules of the file.
     ///
     /// # Errors
-    /// `invalid_configuration` naming line and column of a mistake, or a file that the settings name and that
+    /// Returns `invalid_configuration` with line and column of an error, or for a file that the settings name and that
     /// cannot be read.
     pub fn current(&self) -> Result<Arc<Policy>, Error> {
         let Some(path) = &self.path else { return Ok(Arc::default()) };
@@ -93,10 +93,10 @@ impl PolicyFile {
         Ok(policy)
     }
 
-    /// What the policy changes in an answer over this catalog.
+    /// Returns how the policy changes answers over this catalog.
     ///
     /// # Errors
-    /// As [`Self::current`].
+    /// Same as [`Self::current`].
     pub fn adjustments(&self, catalogue: &Catalogue) -> Result<Arc<Adjustments>, Error> {
         let policy = self.current()?;
         let mut adjusted = self.adjusted.lock().unwrap_or_else(PoisonError::into_inner);
@@ -113,7 +113,7 @@ impl PolicyFile {
     }
 }
 
-/// The label of the root that a skill came from.
+/// Returns the label of the root that a skill came from.
 pub fn root_label<'c>(catalogue: &'c Catalogue, skill: &Skill) -> &'c str {
     let id = skill.id.as_str();
     let winner = catalogue.entry(id).map(|entry| entry.root);
@@ -121,7 +121,7 @@ pub fn root_label<'c>(catalogue: &'c Catalogue, skill: &Skill) -> &'c str {
     root.and_then(|root| catalogue.roots.get(root)).map_or("", |root| &root.label)
 }
 
-/// What the policy says about a skill of the catalog.
+/// Returns the policy's verdict on a skill of the catalog.
 #[must_use]
 pub fn verdict(policy: &Policy, catalogue: &Catalogue, skill: &Skill) -> Verdict {
     policy.verdict(&Subject::of(skill, root_label(catalogue, skill)))
@@ -162,29 +162,29 @@ pub struct PolicyExplanation {
     pub ranking: Option<PolicyRanking>,
 }
 
-/// A skill's place in an answer.
+/// A skill's rank in an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct PolicyRanking {
-    /// With the policy: place from 1 and score; none where it is left out.
+    /// With the policy: rank from 1 and score; none if it is excluded.
     pub with: Option<(usize, f64)>,
-    /// Without it.
+    /// Without the policy.
     pub without: Option<(usize, f64)>,
 }
 
-/// The whole explanation.
+/// The complete explanation.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct PolicyReport {
-    /// Where the policy is looked for; none in a demo.
+    /// Path of the policy; none in a demo.
     pub file: Option<PathBuf>,
-    /// Whether it is there.
+    /// Whether the file exists.
     pub exists: bool,
-    /// Skills with a rule that matches, in catalog order; the one that was asked for, in any case.
+    /// Skills with a matching rule, in catalog order; always including the requested one.
     pub skills: Vec<PolicyExplanation>,
     /// Every rule with how many skills it matches.
     pub rules: Vec<PolicyRule>,
 }
 
-/// A rule, and how far it reaches.
+/// A rule and the number of skills that it matches.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct PolicyRule {
     /// What it does.
@@ -197,7 +197,7 @@ pub struct PolicyRule {
     pub skills: usize,
 }
 
-/// Every rule with how many skills it matches: one that matches none is often misspelled.
+/// Returns every rule with the number of skills that it matches: one that matches none is often misspelled.
 #[must_use]
 pub fn reach(policy: &Policy, catalogue: &Catalogue) -> Vec<PolicyRule> {
     let of_rule = |rule: &policy::Rule| {

@@ -1,4 +1,4 @@
-//! Proposals: what is proposed, listed, shown and decided.
+//! Proposals: requests, lists, views and decisions.
 
 use std::path::PathBuf;
 
@@ -141,7 +141,7 @@ pub struct ProposalCheck {
     pub evidence: String,
 }
 
-/// A proposal with everything that its decision needs.
+/// A proposal with everything that its decision requires.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ProposalView {
     /// As in a list.
@@ -158,7 +158,7 @@ pub struct ProposalView {
     pub part: Option<ProposedPart>,
     /// The unified diff.
     pub diff: String,
-    /// The same as data.
+    /// The diff as data.
     pub hunks: Vec<Hunk>,
     /// Why it is proposed.
     pub justification: String,
@@ -204,7 +204,7 @@ pub enum ProposalOrder {
     RollBack,
 }
 
-/// Who gives a command, and what is said to it.
+/// Who gives a command, with notes.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ProposalOrderedBy {
     /// Who; default: the local account.

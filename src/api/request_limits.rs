@@ -1,19 +1,19 @@
-//! What a request must keep to before the core looks at it, whichever adapter brought it.
+//! Limits of requests, checked before the core processes them, whichever adapter received them.
 
 use super::{Code, Error};
 use skills_discovery::Request;
 
-/// Most results that a request may ask for.
+/// Maximum number of results of a request.
 pub const MAX_RESULTS: usize = 1000;
-/// Longest intent, in bytes.
+/// Maximum length of an intent in bytes.
 const MAX_INTENT_BYTES: usize = 20_000;
-/// Longest run of characters without a space, in characters.
+/// Maximum length of a word in characters.
 const MAX_WORD_LEN: usize = 1000;
 
-/// The request as the core takes it: within the limits, without control sequences of terminals.
+/// Validates a request and replaces control sequences of terminals in it.
 ///
 /// # Errors
-/// `invalid_request` that names the limit.
+/// Returns `invalid_request`, naming the limit.
 pub fn admit(request: Request) -> Result<Request, Error> {
     if !(1..=MAX_RESULTS).contains(&request.limit) {
         let message = format!("`limit`: {} is out of range; allowed: 1 to {MAX_RESULTS}", request.limit);
@@ -28,10 +28,10 @@ pub fn admit(request: Request) -> Result<Request, Error> {
     Ok(Request { intent: intent(&request.intent)?, ..request })
 }
 
-/// An intent within the limits, its control sequences blanked.
+/// Validates an intent and replaces control sequences in it by spaces.
 ///
 /// # Errors
-/// `invalid_request` that names the limit.
+/// Returns `invalid_request`, naming the limit.
 pub fn intent(text: &str) -> Result<String, Error> {
     if text.len() > MAX_INTENT_BYTES {
         return Err(refused(format!(
@@ -53,8 +53,8 @@ fn refused(message: String) -> Error {
     Error::new(Code::InvalidRequest, message)
 }
 
-/// The text with every control sequence of a terminal (ECMA-48) replaced by as many spaces as it has bytes:
-/// places in the text stay what they were, and `31m` of `ESC [ 31 m` is not a word.
+/// Replaces every control sequence of a terminal (ECMA-48) by as many spaces as it has bytes: offsets in the text are
+/// preserved, and `31m` of `ESC [ 31 m` is not a word.
 fn without_sequences(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
@@ -71,12 +71,12 @@ fn without_sequences(text: &str) -> String {
     out
 }
 
-/// Bytes of the control sequence that the text begins with; 0 when it begins with none.
+/// Returns the length in bytes of the control sequence at the beginning of the text; 0 if there is none.
 fn sequence(text: &str) -> usize {
     let mut chars = text.chars();
     let (kind, start) = match chars.next() {
         Some('\u{1b}') => match chars.next() {
-            // An introducer of two characters is the C1 control 0x40 higher.
+            // A two-character introducer corresponds to the C1 control 0x40 higher.
             Some(second @ '@'..='_') => (char::from_u32(u32::from(second) + 0x40), 2),
             _ => (None, 1),
         },
@@ -93,14 +93,14 @@ fn sequence(text: &str) -> usize {
         }
 }
 
-/// Rest of a control sequence (CSI): parameters, intermediates, one final byte.
+/// Returns the length of the rest of a control sequence (CSI): parameters, intermediates, one final byte.
 fn parameters(body: &str) -> usize {
     let middle = body.bytes().take_while(|byte| matches!(byte, b' '..=b'?')).count();
     middle + usize::from(matches!(body.as_bytes().get(middle), Some(b'@'..=b'~')))
 }
 
-/// Rest of a control string (OSC, DCS, …) with its terminator. One that is never closed hides nothing of
-/// the text behind it.
+/// Returns the length of the rest of a control string (OSC, DCS, …) with its terminator. An unterminated one hides
+/// nothing of the text after it.
 fn string(body: &str) -> usize {
     for (at, c) in body.char_indices() {
         match c {
@@ -113,11 +113,11 @@ fn string(body: &str) -> usize {
     0
 }
 
-/// Rest of a short escape sequence: intermediates and a final byte, as in `ESC ( B`.
+/// Returns the length of the rest of a short escape sequence: intermediates and a final byte, as in `ESC ( B`.
 fn short(body: &str) -> usize {
     let middle = body.bytes().take_while(|byte| matches!(byte, b'!'..=b'/')).count();
     if middle == 0 {
-        // `ESC c` and its like; a space or a letter of another script behind a lone ESC is text.
+        // Sequences such as `ESC c`; a space or a letter of another script after a lone ESC is text.
         return usize::from(matches!(body.as_bytes().first(), Some(b'0'..=b'?' | b'`'..=b'~')));
     }
     middle + usize::from(matches!(body.as_bytes().get(middle), Some(b'0'..=b'~')))

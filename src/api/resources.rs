@@ -1,9 +1,9 @@
-//! Skills as resources for hosts elsewhere: every file of a bundle with its digest, its bytes, and the frontmatter
-//! word for word.
+//! Skills as resources for remote hosts: every file of a bundle with its digest and content, and the verbatim
+//! frontmatter.
 //!
 //! Limits and rules are those of the MCP extension for skills
-//! (<https://modelcontextprotocol.io/extensions/skills/overview>): 512 files and 16 MiB a skill. Hidden files
-//! and `node_modules` are not part of what is served.
+//! (<https://modelcontextprotocol.io/extensions/skills/overview>): 512 files and 16 MiB per skill. Hidden files and
+//! `node_modules` are excluded.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -16,28 +16,28 @@ use skills_base::files::Folder;
 use skills_session::{ToolError, read};
 use skills_skill::{Digest, Skill};
 
-/// Files of a skill, at most.
+/// Maximum number of files of a skill.
 pub const MAX_FILES: usize = 512;
-/// Bytes of all files of a skill, at most.
+/// Maximum total size of a skill's files in bytes.
 pub const MAX_BYTES: u64 = 16 << 20;
-/// What the main file is called for hosts, however its folder spells it.
+/// Name of the main file for hosts, whatever its spelling on disk.
 pub const MAIN: &str = "SKILL.md";
 
-/// A file as it is promised.
+/// A file in the manifest of a skill.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PromisedFile {
-    /// Path inside the skill, `/` between parts.
+    /// Path inside the skill, with `/` as separator.
     pub path: String,
-    /// Bytes.
+    /// Size in bytes.
     pub size: u64,
     /// SHA-256 of the bytes.
     pub digest: Digest,
 }
 
-/// A skill as it is promised: all of its files, and its frontmatter.
+/// The manifest of a skill: all of its files, and its frontmatter.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Promise {
-    /// Every field the author wrote; none where there is no readable YAML.
+    /// All fields of the frontmatter; `None` if it is not readable YAML.
     pub frontmatter: Option<Map<String, Value>>,
     /// All files, the main one first.
     pub files: Vec<PromisedFile>,
@@ -54,7 +54,7 @@ pub struct Content {
     pub bytes: Vec<u8>,
 }
 
-/// What is in a folder.
+/// An entry of a folder.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Child {
     /// Path inside the skill.
@@ -65,7 +65,7 @@ pub struct Child {
     pub media_type: &'static str,
 }
 
-/// The path of a skill's main file, as hosts know it.
+/// Returns the path of a skill's main file, as hosts know it.
 #[must_use]
 pub fn main_path(skill: &Skill) -> &str {
     match skill.location.file_name().and_then(|name| name.to_str()) {
@@ -74,10 +74,10 @@ pub fn main_path(skill: &Skill) -> &str {
     }
 }
 
-/// Everything that is served of a skill, with digests taken now.
+/// Returns the manifest of a skill, with digests computed now.
 ///
 /// # Errors
-/// `payload_too_large` beyond the limits; `not_found` when the skill has gone meanwhile; `not_implemented` where the
+/// Returns `payload_too_large` beyond the limits; `not_found` if the skill no longer exists; `not_implemented` if the
 /// core is remote.
 pub async fn promise(core: &SharedClient, skill: &Arc<Skill>) -> Result<Promise, Error> {
     here(core)?;
@@ -96,11 +96,11 @@ pub async fn promise(core: &SharedClient, skill: &Arc<Skill>) -> Result<Promise,
     .await
 }
 
-/// A file of a skill whole.
+/// Returns a complete file of a skill.
 ///
 /// # Errors
-/// `path_escape` for a path that is hidden or leads out; `not_found`; `payload_too_large`; `not_implemented` where the
-/// core is remote.
+/// Returns `path_escape` for a path that is hidden or leads out of the skill; `not_found`; `payload_too_large`;
+/// `not_implemented` if the core is remote.
 pub async fn content(core: &SharedClient, skill: &Arc<Skill>, path: &str) -> Result<Content, Error> {
     here(core)?;
     let (skill, path) = (Arc::clone(skill), path.to_owned());
@@ -112,20 +112,20 @@ pub async fn content(core: &SharedClient, skill: &Arc<Skill>, path: &str) -> Res
     .await
 }
 
-/// The paths of all files of a skill, the main one first.
+/// Returns the paths of all files of a skill, the main one first.
 ///
 /// # Errors
-/// As [`promise`].
+/// Same as [`promise`].
 pub async fn files(core: &SharedClient, skill: &Arc<Skill>) -> Result<Vec<String>, Error> {
     here(core)?;
     let skill = Arc::clone(skill);
     read_blocking(move || paths(&skill)).await
 }
 
-/// What is in a folder of a skill; the skill's own folder where `folder` is empty.
+/// Returns the entries of a folder of a skill; of the skill's own folder if `folder` is empty.
 ///
 /// # Errors
-/// `not_found` for anything that is not a folder with files; as [`promise`].
+/// Returns `not_found` for anything other than a folder with files; otherwise same as [`promise`].
 pub async fn children(core: &SharedClient, skill: &Arc<Skill>, folder: &str) -> Result<Vec<Child>, Error> {
     let files = files(core, skill).await?;
     let found = within(&files, folder);
@@ -153,7 +153,7 @@ fn within(files: &[String], folder: &str) -> Vec<Child> {
         .collect()
 }
 
-/// Whether a name promises text; unread, so by its type alone.
+/// Returns whether a file name suggests text; its content is not read.
 fn is_textual(name: &str) -> bool {
     let is_txt = Path::new(name).extension().is_some_and(|extension| extension.eq_ignore_ascii_case("txt"));
     is_txt || detail::media_type_of(name, true) != "text/plain"
@@ -201,7 +201,7 @@ fn resource_error(skill: &Skill, error: &ToolError) -> Error {
     Error::new(code, format!("{} ({})", error.message, skill.id))
 }
 
-/// Every file, nested skills included: for the enclosing skill those are files like others.
+/// Returns every file, including those of nested skills: for the enclosing skill those are ordinary files.
 fn paths(skill: &Skill) -> Result<Vec<String>, Error> {
     let bundle = opened(skill)?;
     let main = main_path(skill);
@@ -217,7 +217,7 @@ fn paths(skill: &Skill) -> Result<Vec<String>, Error> {
             if metadata.is_file() {
                 found.push(path);
             } else if metadata.is_dir() && !entry.is_link {
-                // A link to a folder inside would bring the same files twice.
+                // A link to a folder inside would list the same files twice.
                 folders.push(format!("{path}/"));
             }
         }

@@ -1,4 +1,4 @@
-//! The prompt that asks for a better description: what is missed, what is wrongly won, the neighbors, and the limits.
+//! The prompt for a better description: missed queries, wrongly won queries, neighboring skills, and limits.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -7,13 +7,13 @@ use crate::DraftShown;
 use skills_discovery::{Case, Document, Expect, Outcome, Router, is_held_out};
 use skills_skill::SkillId;
 
-/// Queries of each kind.
+/// Maximum number of queries of each kind.
 const MAX_QUERIES: usize = 30;
-/// Neighboring skills.
+/// Maximum number of neighboring skills.
 const MAX_NEIGHBORS: usize = 6;
 
-/// Writes the prompt. `outcomes` are those of `router`, in which `document` is the draft. Held-out queries are left out, so
-/// that they can judge the result.
+/// Writes the prompt. `outcomes` are those of `router`, in which `document` is the draft. Held-out queries are omitted,
+/// so that they can judge the result.
 pub fn prompt(
     router: &Router,
     document: &Document,

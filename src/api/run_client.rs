@@ -1,4 +1,4 @@
-//! The operations on runs, as one trait: a local form over the engine, a remote one over HTTP.
+//! The operations on runs as one trait, implemented locally over the engine and remotely over HTTP.
 
 use async_trait::async_trait;
 use tokio_util::sync::CancellationToken;
@@ -12,39 +12,39 @@ use super::{
 use skills_skill::AttachTarget;
 use skills_store::{RunEvent, RunFilter, RunPage, RunRecord};
 
-/// What every adapter may ask about runs. A run is named by its id, or by a beginning or an end of it that no
-/// other run has.
+/// Operations on runs for all adapters. A run is named by its id, or by a unique prefix or suffix of it.
 #[async_trait]
 pub trait RunClient: Send + Sync + 'static {
     /// Launches a run of a skill's contract.
     ///
     /// # Errors
-    /// `not_found`; `invalid_configuration` for a skill without a contract ("instructions only: load it into a
-    /// session") or with one that has errors; `untrusted`; `forbidden` by policy; `invalid_request` naming each wrong
+    /// Returns `not_found`; `invalid_configuration` for a skill without a contract ("instructions only: load it into a
+    /// session") or with an invalid one; `untrusted`; `forbidden` by policy; `invalid_request` naming each invalid
     /// input; `idempotency_conflict`.
     async fn launch(&self, request: LaunchRequest) -> Result<Launched, Error>;
 
-    /// Launches a run of one capability alone: one step, behind the same gates, confirmations and policy as in any
-    /// run. Its skill is shown as `capability:ID`.
+    /// Launches a run of a single capability: one step with the same gates, confirmations and policy as in any run. Its
+    /// skill is shown as `capability:ID`.
     ///
     /// # Errors
-    /// `not_found` with near names; `forbidden` by policy; `invalid_request` naming each wrong input;
+    /// Returns `not_found` with similar names; `forbidden` by policy; `invalid_request` naming each invalid input;
     /// `idempotency_conflict`.
     async fn execute_capability(&self, request: CapabilityRequest) -> Result<Launched, Error>;
 
-    /// A page of runs, waiting ones first.
+    /// Returns a page of runs, waiting ones first.
     async fn runs(&self, filter: RunFilter) -> Result<RunPage, Error>;
 
-    /// A complete run.
+    /// Returns the details of a run.
     async fn run(&self, run: &str) -> Result<RunDetail, Error>;
 
-    /// Executes an order; sent once it is executed once, whatever repeats it.
+    /// Executes a command; repeating it has no further effect.
     ///
     /// # Errors
-    /// `invalid_transition` with what the run takes instead; `skill_changed`; `checkpoint_not_found`; `not_found`.
+    /// Returns `invalid_transition` with the commands that are allowed instead; `skill_changed`;
+    /// `checkpoint_not_found`; `not_found`.
     async fn order(&self, run: &str, order: RunOrder) -> Result<Ordered, Error>;
 
-    /// The same for a caller who was authenticated: rules about approvals go by their name and scopes.
+    /// Like [`Self::order`] for an authenticated caller: rules about approvals apply to their name and scopes.
     async fn order_as(
         &self,
         run: &str,
@@ -55,10 +55,10 @@ pub trait RunClient: Send + Sync + 'static {
         self.order(run, order).await
     }
 
-    /// Takes back a decision on a run that waits for a connection; who ordered it is answered that it was.
+    /// Withdraws a decision on a run that waits for a connection; the call that made it returns that it was withdrawn.
     ///
     /// # Errors
-    /// `invalid_transition` where none waits, or it was sent already.
+    /// Returns `invalid_transition` if there is none, or if it was already sent.
     fn take_back(&self, _run: &str) -> Result<(), Error> {
         let message = "no pending decision: decisions are applied immediately in this process";
         Err(Error::new(Code::InvalidTransition, message))
@@ -70,7 +70,7 @@ pub trait RunClient: Send + Sync + 'static {
     /// in its current state: nothing is canceled.
     async fn wait_for_completion(&self, run: &str, leave: CancellationToken) -> Result<RunRecord, Error>;
 
-    /// Events after a number: of one run by its own numbering, or of all by the store's. Where there are none it
+    /// Returns the events after a number: of one run by its own numbering, or of all by the store's. If there are none,
     /// waits up to `wait_ms` for the first.
     async fn run_events(
         &self,
@@ -80,23 +80,23 @@ pub trait RunClient: Send + Sync + 'static {
         wait_ms: u64,
     ) -> Result<Vec<RunEvent>, Error>;
 
-    /// The store's number of the newest event: where following begins.
+    /// Returns the global number of the newest event, from which followers start.
     async fn newest_event(&self) -> Result<u64, Error>;
 
-    /// Which store counts the events: in another one their numbers mean nothing, and what was known of runs
-    /// and sessions is not true any longer.
+    /// Returns the id of the event log, which is that of the store: in another one event numbers have no meaning, and
+    /// cached data about runs and sessions is invalid.
     async fn event_log(&self) -> Result<String, Error>;
 
-    /// The four checks and what would happen; nothing is started.
+    /// Returns the four checks and what attaching would do; nothing is started.
     async fn attach_preview(&self, request: AttachRequest) -> Result<AttachPreview, Error>;
 
-    /// Attaches: the target's content goes to the skill as `target`.
+    /// Attaches a skill: the target's content is passed to it as `target`.
     ///
     /// # Errors
-    /// `attach_invalid` (or `target_not_found`) with the structured reason; as [`Self::launch`].
+    /// Returns `attach_invalid` (or `target_not_found`) with the structured reason; otherwise same as [`Self::launch`].
     async fn attach(&self, request: AttachRequest) -> Result<Attached, Error>;
 
-    /// As [`Self::launch`]; where its options wait for the run, no longer than until `leave` fires.
+    /// Like [`Self::launch`]; if its options wait for the run, at most until `leave` fires.
     async fn launch_until(
         &self,
         mut request: LaunchRequest,
@@ -111,7 +111,7 @@ pub trait RunClient: Send + Sync + 'static {
         Ok(Launched { run, ..launched })
     }
 
-    /// As [`Self::attach`]; a core in this process waits no longer than until `leave` fires.
+    /// Like [`Self::attach`]; a core in this process waits at most until `leave` fires.
     async fn attach_until(
         &self,
         request: AttachRequest,
@@ -121,8 +121,8 @@ pub trait RunClient: Send + Sync + 'static {
         self.attach(request).await
     }
 
-    /// References of this type that exist, newest first, those that hold `text` only: sessions that the caller may
-    /// use, and files of this machine for a caller that may name such.
+    /// Returns existing references of this type that contain `text`, newest first: only sessions that the caller may
+    /// use, and local files only for a caller that may name them.
     async fn target_choices(
         &self,
         target_type: AttachTarget,
@@ -132,25 +132,25 @@ pub trait RunClient: Send + Sync + 'static {
         local_files: Option<&LocalFiles>,
     ) -> Result<Vec<TargetChoice>, Error>;
 
-    /// Stores content as an artifact, which targets name by its digest. The same content is stored once.
+    /// Stores content as an artifact, which targets name by its digest. Identical content is stored once.
     ///
     /// # Errors
-    /// `payload_too_large` beyond 8 MiB; `invalid_request` for a name that is none.
+    /// Returns `payload_too_large` above 8 MiB; `invalid_request` for an invalid name.
     async fn store_artifact(&self, artifact: NewArtifact) -> Result<StoredArtifact, Error>;
 
-    /// The contract of a skill.
+    /// Returns the contract of a skill.
     ///
     /// # Errors
-    /// `not_found`; `invalid_configuration` where it has none.
+    /// Returns `not_found`; `invalid_configuration` if it has none.
     async fn contract(&self, skill: &str) -> Result<ContractView, Error>;
 
-    /// Which binding executes a capability, and why.
+    /// Explains which binding executes a capability.
     ///
     /// # Errors
-    /// `not_found` with near names.
+    /// Returns `not_found` with similar names.
     async fn explain_capability(&self, capability: &str) -> Result<CapabilityExplanation, Error>;
 
-    /// The ids of all capabilities known, sorted.
+    /// Returns the ids of all known capabilities, sorted.
     async fn capabilities(&self) -> Result<Vec<String>, Error>;
 
     /// Makes a binding the one for its capability on this host (`None` takes the override away). `by` is the principal;

@@ -5,20 +5,20 @@ use serde_json::Value;
 use skills_skill::safe_text;
 use skills_store::{EventKind, RunEvent};
 
-/// An order that was given.
+/// A command that a user gave.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GivenOrder {
-    /// When, milliseconds since 1970-01-01 UTC.
+    /// Time of the command, in milliseconds since 1970-01-01 UTC.
     pub at_ms: i64,
-    /// What, in a few words: `canceled`, `resumed from checkpoint 2`, `signal books-closed`; safe to draw.
+    /// Short description: `canceled`, `resumed from checkpoint 2`, `signal books-closed`; safe to display.
     pub what: String,
-    /// By whom; safe to draw.
+    /// Who gave it; safe to display.
     pub by: String,
-    /// What they wrote to it; safe to draw.
+    /// Their note; safe to display.
     pub note: Option<String>,
 }
 
-/// What people ordered of a run, oldest first. Decisions are kept by themselves, and not among these.
+/// Returns the commands that users gave to a run, oldest first, except decisions, which are stored separately.
 #[must_use]
 pub fn orders_given<'e>(events: impl Iterator<Item = &'e RunEvent>) -> Vec<GivenOrder> {
     events
@@ -32,14 +32,14 @@ pub fn orders_given<'e>(events: impl Iterator<Item = &'e RunEvent>) -> Vec<Given
         .collect()
 }
 
-/// What was written to an order, if anything.
+/// Returns the note of a command, if any.
 #[must_use]
 pub fn order_note(kind: &EventKind, data: &Value) -> Option<String> {
     let note = data.get("note").and_then(Value::as_str).filter(|_| *kind == EventKind::RunAssigned)?;
     Some(safe_text::line(note).into_owned())
 }
 
-/// What an event says was ordered, in a few words; none for other events, and for the end that a decision led to.
+/// Describes the command that an event records; `None` for other events, and for the end of a run caused by a decision.
 #[must_use]
 pub fn ordered(kind: &EventKind, data: &Value) -> Option<String> {
     let text =

@@ -1,4 +1,4 @@
-//! Two runs step by step: what differs between them, as data.
+//! Comparison of two runs, step by step, as data.
 
 use std::collections::BTreeMap;
 
@@ -12,11 +12,11 @@ use skills_store::{EventKind, RunId};
 /// A place where two values differ.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Change {
-    /// Where, as a JSON pointer (RFC 6901); empty for the whole value.
+    /// Location as a JSON pointer (RFC 6901); empty for the complete value.
     pub path: String,
-    /// What the first has there; none where it has nothing.
+    /// The value in the first; none if it is missing there.
     pub left: Option<Value>,
-    /// What the second has there.
+    /// The value in the second.
     pub right: Option<Value>,
 }
 
@@ -31,7 +31,7 @@ pub struct ComparedRun {
     pub contract_version: String,
     /// Its state.
     pub state: RunState,
-    /// How long it took from its launch to its end, milliseconds; none while it continues.
+    /// Duration from its launch to its end in milliseconds; none until it has ended.
     pub took_ms: Option<i64>,
 }
 
@@ -40,42 +40,42 @@ pub struct ComparedRun {
 pub struct StepComparison {
     /// Its path.
     pub step: String,
-    /// Its state in the first; none where that has no such step.
+    /// Its state in the first; none if the step does not occur there.
     pub left: Option<StepState>,
     /// Its state in the second.
     pub right: Option<StepState>,
-    /// How long it took in the first, milliseconds.
+    /// Its duration in the first, in milliseconds.
     pub left_ms: Option<i64>,
-    /// How long it took in the second.
+    /// Its duration in the second.
     pub right_ms: Option<i64>,
     /// The binding that executed it in the first.
     pub left_binding: Option<String>,
     /// The binding that executed it in the second.
     pub right_binding: Option<String>,
-    /// Whether both were given the same, by the digests that are recorded when a step begins; none where one has not
-    /// begun. Known also where what was given is not kept.
+    /// Whether both had the same inputs, by the digests that are recorded when a step starts; none if it has not
+    /// started in one of them. Known even if inputs are not stored.
     pub same_inputs: Option<bool>,
-    /// Differences of its inputs, where they are kept.
+    /// Differences of its inputs, if they are stored.
     pub inputs: Vec<Change>,
     /// Differences of its result.
     pub result: Vec<Change>,
 }
 
 impl StepComparison {
-    /// Whether both did the same with the same, in whatever time.
+    /// Returns whether the step is the same in both, apart from timing.
     #[must_use]
     pub fn is_same(&self) -> bool {
         self.differences().is_empty()
     }
 
-    /// Whether each was executed by a binding, and not by the same one.
+    /// Returns whether two different bindings executed it.
     #[must_use]
     pub fn other_binding(&self) -> bool {
         let both = self.left_binding.as_ref().zip(self.right_binding.as_ref());
         both.is_some_and(|(left, right)| left != right)
     }
 
-    /// What differs as text.
+    /// Returns the differences as text.
     #[must_use]
     pub fn differences(&self) -> Vec<&'static str> {
         let both = self.left.is_some() && self.right.is_some();
@@ -100,9 +100,9 @@ pub struct RunComparison {
     pub right: ComparedRun,
     /// Whether both run the same contract.
     pub same_contract: bool,
-    /// Whether nothing differs but time.
+    /// Whether nothing but timing differs.
     pub same: bool,
-    /// Where they part as text: what differs first, in the order in which a run takes place.
+    /// The first difference as text, in execution order.
     pub first: Option<String>,
     /// Differences of the inputs.
     pub inputs: Vec<Change>,
@@ -110,11 +110,12 @@ pub struct RunComparison {
     pub target: Vec<Change>,
     /// Differences of the outputs.
     pub outputs: Vec<Change>,
-    /// Steps of either, in the order of the first, the second's own ones behind the step they follow there.
+    /// Steps of either run, in the order of the first; steps of the second run only follow the step that precedes them
+    /// there.
     pub steps: Vec<StepComparison>,
 }
 
-/// Where two values differ, objects and lists by their members, in the order of the first.
+/// Returns where two values differ, comparing objects and lists by their members, in the order of the first.
 #[must_use]
 pub fn changes(left: &Value, right: &Value) -> Vec<Change> {
     let mut out = Vec::new();
@@ -142,7 +143,7 @@ fn differ(path: String, left: Option<&Value>, right: Option<&Value>, out: &mut V
     }
 }
 
-/// Differences of values of which either may be missing.
+/// Returns the differences of two values that may be missing.
 fn optional(one: Option<&Value>, other: Option<&Value>) -> Vec<Change> {
     let mut out = Vec::new();
     differ(String::new(), one, other, &mut out);
@@ -161,7 +162,7 @@ fn side(detail: &RunDetail) -> ComparedRun {
     }
 }
 
-/// What the steps of a run were given, as digests: of the last time that each began.
+/// Returns the digests of the inputs of a run's steps, from the last time that each started.
 fn input_digests(detail: &RunDetail) -> BTreeMap<&str, &str> {
     let begun = detail.events.iter().filter(|event| event.event.kind == EventKind::StepStarted);
     begun
@@ -187,7 +188,7 @@ pub fn compare_runs(left: &RunDetail, right: &RunDetail) -> RunComparison {
             };
             let digests = left_given.get(step.as_str()).zip(right_given.get(step.as_str()));
             let binding = |view: &Option<StepView>| view.as_ref().and_then(|view| view.binding.clone());
-            // What only one of them kept tells nothing about a difference.
+            // Inputs stored by only one of them cannot be compared.
             let kept = |view: &Option<StepView>| view.as_ref().is_some_and(|view| view.inputs.is_some());
             let inputs =
                 if kept(&one) && kept(&other) { pair(|view| view.inputs.as_ref()) } else { Vec::new() };
@@ -224,7 +225,7 @@ pub fn compare_runs(left: &RunDetail, right: &RunDetail) -> RunComparison {
     comparison
 }
 
-/// What differs first.
+/// Returns the first difference.
 fn first(comparison: &RunComparison) -> Option<String> {
     let names = |changes: &[Change]| {
         let mut names: Vec<&str> =
@@ -251,7 +252,7 @@ fn first(comparison: &RunComparison) -> Option<String> {
     (one != other).then(|| format!("states: {one} and {other}"))
 }
 
-/// The paths of both lists, each once.
+/// Returns the paths of both lists, each once.
 fn paths(left: &[StepView], right: &[StepView]) -> Vec<String> {
     let mut out: Vec<String> = left.iter().map(|view| view.step.clone()).collect();
     let mut behind = 0;

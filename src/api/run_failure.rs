@@ -1,5 +1,5 @@
-//! From the words of the state machine, the stores, the runtime tools and the callers of capabilities to the one error
-//! of adapters.
+//! Conversions of errors of the state machine, the stores, the runtime tools and the callers of capabilities to the
+//! error type of adapters.
 
 use serde_json::json;
 
@@ -83,7 +83,7 @@ impl From<CallFailure> for Code {
             CallFailure::UpstreamFailure => Self::UpstreamFailure,
             CallFailure::UpstreamTimeout => Self::UpstreamTimeout,
             CallFailure::StepTimeout => Self::StepTimeout,
-            // The user who canceled it knows; a call whose result is not awaited has no code of its own.
+            // The user who canceled it knows; there is no separate code for a canceled call.
             CallFailure::Canceled => Self::InvalidTransition,
         }
     }

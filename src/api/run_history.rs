@@ -1,4 +1,4 @@
-//! How a run came to where it is: what failed before it was resumed, and what was corrected for that.
+//! History of a resumed run: earlier failures and corrected inputs.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -13,11 +13,11 @@ pub struct EarlierAttempt {
     pub failed_ms: Option<i64>,
     /// The step that failed, if any.
     pub step: Option<String>,
-    /// Why.
+    /// The error.
     pub error: Option<Value>,
     /// When the run was resumed, milliseconds since 1970-01-01 UTC.
     pub resumed_ms: i64,
-    /// From which checkpoint.
+    /// The checkpoint from which it was resumed.
     pub checkpoint: u64,
     /// Inputs that were corrected.
     pub changed: Vec<ChangedInput>,
@@ -30,6 +30,6 @@ pub struct ChangedInput {
     pub name: String,
     /// Its previous value, if any.
     pub before: Option<Value>,
-    /// What it is.
+    /// Its new value.
     pub after: Value,
 }

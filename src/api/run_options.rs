@@ -1,22 +1,22 @@
-//! What the options of an execution may be.
+//! Validation of execution options.
 
 use super::{Code, Error, ExecutionOptions};
 
-/// Longest idempotency key and trace id, in bytes.
+/// Maximum length of an idempotency key and a trace id, in bytes.
 const MAX_KEY_LEN: usize = 255;
-/// Labels of a run.
+/// Maximum number of labels of a run.
 const MAX_LABELS: usize = 32;
-/// Bytes of the name of a label.
+/// Maximum length of a label's name in bytes.
 const MAX_LABEL_NAME: usize = 63;
 
 impl ExecutionOptions {
-    /// Whether every member is what it may be.
+    /// Checks every option.
     ///
     /// # Errors
-    /// `invalid_request` naming the member.
+    /// Returns `invalid_request`, naming the option.
     pub(crate) fn check(&self) -> Result<(), Error> {
         for (what, text) in [("idempotency key", &self.idempotency_key), ("trace id", &self.trace_id)] {
-            // It goes into headers and file names of others: short and visible.
+            // It is used in headers and file names of other programs, so it must be short and printable.
             let fits = |text: &String| {
                 (1..=MAX_KEY_LEN).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_graphic())
             };

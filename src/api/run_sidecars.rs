@@ -1,19 +1,18 @@
-//! What sidecars asked of a run, told as it is now: a pause that is over is past, one that is to come is to
-//! come.
+//! Control requests of sidecars for a run, with their current outcome: pending, in effect, or over.
 
 use serde_json::Value;
 
 use skills_model::{Gate, RunState};
 use skills_store::{EventKind, RunEvent, RunId, RunRecord};
 
-/// Something that a sidecar asked for, and its outcome so far.
+/// A control request of a sidecar, and its current outcome.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SidecarWish {
-    /// When it was asked for, milliseconds since 1970-01-01 UTC.
+    /// Time of the request, in milliseconds since 1970-01-01 UTC.
     pub at_ms: i64,
-    /// The skill and the run at the other end: the sidecar, or the run it watches.
+    /// Skill and id of the other run: the sidecar, or the run it watches.
     pub other: (Option<String>, RunId),
-    /// Whether it was asked for on this run, not by it.
+    /// Whether the request was for this run, not made by it.
     pub on_this: bool,
     /// `pause`, `cancel`, `signal NAME`.
     pub asked: String,
@@ -26,36 +25,36 @@ pub struct SidecarWish {
 /// The current outcome of a control request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Came {
-    /// It was refused, and why.
+    /// It was refused, with the reason.
     Refused(String),
-    /// It was executed; of the other run no more is known here.
+    /// It was applied; nothing more is known here about the other run.
     Done,
-    /// Paused since then: nothing more begins until it is resumed.
+    /// Paused since this time: nothing starts until it is resumed.
     Held(i64),
-    /// It is to be held, and when.
+    /// It will be paused, and when.
     ToBeHeld(&'static str),
-    /// It was paused from then on, until it was resumed or ended.
+    /// It was paused from the first time to the second, when it was resumed or ended.
     WasHeld(i64, i64),
-    /// It moved on or ended before anything of it was held.
+    /// It moved on or ended before it was paused.
     NeverHeld(RunState),
-    /// Canceled, and stays so.
+    /// It was canceled.
     Canceled,
-    /// The signal is kept until a step waits for it.
+    /// The signal is buffered until a step waits for it.
     Kept,
-    /// A step took the signal.
+    /// A step consumed the signal.
     Taken,
-    /// The run ended, and no step had waited for the signal.
+    /// The run ended before any step waited for the signal.
     NeverTaken,
 }
 
 impl SidecarWish {
-    /// Whether it is still pending, or pauses the run now.
+    /// Returns whether it is still pending, or pauses the run now.
     #[must_use]
     pub fn stands(&self) -> bool {
         matches!(self.came, Came::Held(_) | Came::ToBeHeld(_) | Came::Kept)
     }
 
-    /// In a sentence: `named` puts the other run into words, `time` a moment.
+    /// Returns a sentence; `named` formats the other run, `time` a time.
     #[must_use]
     pub fn sentence(
         &self,
@@ -115,7 +114,7 @@ fn word(state: RunState) -> &'static str {
     }
 }
 
-/// Everything that sidecars asked of a run, or this run as one, oldest first.
+/// Returns all control requests of sidecars for a run, or of this run as a sidecar, oldest first.
 pub fn sidecar_wishes<'e>(run: &RunRecord, events: impl Iterator<Item = &'e RunEvent>) -> Vec<SidecarWish> {
     let events: Vec<&RunEvent> = events.collect();
     let mut wishes = Vec::new();
@@ -166,7 +165,7 @@ fn came_of(asked: &str, run: &RunRecord, events: &[&RunEvent], at: usize) -> Cam
     if asked != "pause" {
         return Came::Done;
     }
-    // What lies between two resumptions is one stretch: it can be held once.
+    // Between two resumes a run can be paused once.
     let begins =
         events[..at].iter().rposition(|event| kind(event, EventKind::RunResumed)).map_or(0, |at| at + 1);
     let ends = events[at..].iter().position(|event| kind(event, EventKind::RunResumed)).map(|more| at + more);
@@ -187,7 +186,7 @@ fn came_of(asked: &str, run: &RunRecord, events: &[&RunEvent], at: usize) -> Cam
     }
 }
 
-/// The sidecar that requested to pause a run that waits for a person or a signal, with its reason, if any.
+/// Returns the sidecar that requested to pause a run that waits for approval or a signal, with its reason, if any.
 #[must_use]
 pub fn pause_wanted<'a>(
     run: &RunRecord,

@@ -18,7 +18,7 @@ use skills_store::{
     AuditMode, Checkpoint, Decided, IdempotencyOutcome, RunEvent, RunId, RunRecord, StepStatus,
 };
 
-/// How to execute.
+/// Execution options.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct ExecutionOptions {
@@ -41,7 +41,7 @@ pub struct ExecutionOptions {
     pub on_expiry: Expiry,
     /// Run scripts unsandboxed if no sandbox is available.
     pub unsandboxed: bool,
-    /// Files for the work directories of its scripts: name there to path.
+    /// Files for the work directories of its scripts: file name to path.
     pub files: BTreeMap<String, String>,
     /// Labels for filters, metrics and policy: `{"env": "prod"}`.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
@@ -57,10 +57,10 @@ pub struct LaunchRequest {
     /// Its inputs.
     #[serde(default)]
     pub inputs: Map<String, Value>,
-    /// How.
+    /// Execution options.
     #[serde(default)]
     pub options: ExecutionOptions,
-    /// Who asks; the user's name if absent.
+    /// Who launches it; default: the user's name.
     #[serde(default)]
     pub started_by: Option<String>,
 }
@@ -76,18 +76,18 @@ pub struct Launched {
     pub worker_alive: bool,
 }
 
-/// What to do to a run.
+/// A command on a run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(tag = "order", rename_all = "snake_case")]
 pub enum RunOrder {
-    /// Approve or deny the gate that waits. What is missing is refused with what would be decided: what was read is
-    /// what is decided.
+    /// Approve or deny the pending gate. If fields are missing, the command is rejected with what would be decided, so
+    /// that only what was reviewed is decided.
     Decide {
-        /// Yes or no.
+        /// Approval or denial.
         verdict: Verdict,
         /// The step. Required.
         step: Option<String>,
-        /// Digest of what was read. Required of an approval.
+        /// Digest of what was reviewed. Required for an approval.
         inputs_digest: Option<String>,
         /// Who decides.
         approver: Option<String>,
@@ -99,15 +99,15 @@ pub enum RunOrder {
         #[serde(default)]
         result: Option<Value>,
     },
-    /// Let a held or failed run continue.
+    /// Resume a paused or failed run.
     Resume {
         /// From this checkpoint instead of the head.
         checkpoint: Option<u64>,
-        /// Corrected inputs of the run, joined over its own.
+        /// Corrected inputs of the run, merged into its own.
         inputs: Option<Map<String, Value>>,
         /// Continue although the skill changed since the launch (the pinned contract runs).
         despite_change: bool,
-        /// Who orders it; the account, if omitted.
+        /// Who resumes it; default: the account.
         by: Option<String>,
     },
     /// Send a signal.
@@ -116,12 +116,12 @@ pub enum RunOrder {
         name: String,
         /// Becomes the output of the waiting step.
         payload: Value,
-        /// Who orders it; the account, if omitted.
+        /// Who sends it; default: the account.
         by: Option<String>,
     },
-    /// Stop it.
+    /// Cancel the run.
     Cancel {
-        /// Who orders it; the account, if omitted.
+        /// Who cancels it; default: the account.
         by: Option<String>,
     },
     /// Assign it to a person, or unassign it.
@@ -130,24 +130,24 @@ pub enum RunOrder {
         to: Option<String>,
         /// What they have to know.
         note: Option<String>,
-        /// Who the run was assigned to when the caller read it (empty: unassigned); it is refused if that changed. Not
-        /// compared, if omitted.
+        /// Who the run was assigned to when the caller read it (empty: unassigned); the command is rejected if that
+        /// changed. Not compared if omitted.
         assignee: Option<String>,
-        /// Who orders it; the account, if omitted.
+        /// Who assigns it; default: the account.
         by: Option<String>,
     },
-    /// A new run that continues from a checkpoint at once.
+    /// Create a run that continues immediately from a checkpoint.
     Replay {
-        /// The head, if omitted.
+        /// The checkpoint; default: the head.
         checkpoint: Option<u64>,
-        /// Who orders it; the account, if omitted.
+        /// Who replays it; default: the account.
         by: Option<String>,
     },
-    /// A new held run from a checkpoint.
+    /// Create a paused run from a checkpoint.
     Fork {
-        /// The head, if omitted.
+        /// The checkpoint; default: the head.
         checkpoint: Option<u64>,
-        /// Who orders it; the account, if omitted.
+        /// Who forks it; default: the account.
         by: Option<String>,
     },
 }
@@ -157,7 +157,7 @@ pub enum RunOrder {
 pub struct Ordered {
     /// The current state of the run (for replay and fork, of the new one).
     pub run: RunRecord,
-    /// In a sentence ("approved", "was already approved by ana").
+    /// Description of the result ("approved", "was already approved by ana").
     pub note: String,
     /// Whether an active worker can claim it (of this process, or of another one seen recently).
     pub worker_alive: bool,
@@ -207,7 +207,7 @@ pub struct StepView {
     pub step: String,
     /// How deep it is nested; 0 for steps of the contract itself.
     pub depth: u32,
-    /// Capability, skill or signal it is about.
+    /// The capability, skill or signal that it uses.
     pub uses: String,
     /// Its state.
     pub state: StepState,
@@ -237,7 +237,7 @@ pub struct StepView {
 }
 
 impl DecisionSheet {
-    /// What is in place of the inputs where what would run was changed since a person was asked.
+    /// Shown in place of the inputs if what would run was changed since approval was requested.
     pub const CHANGED: &'static str = "changed since requested: approving asks again";
 }
 
@@ -264,7 +264,7 @@ pub struct DecisionSheet {
     pub binding: String,
     /// Isolation, or network access.
     pub isolation: String,
-    /// Why a person is asked.
+    /// Why approval is required.
     pub why: String,
     /// A warning if it cannot be undone or would be repeated.
     pub irreversible: Option<String>,
@@ -273,7 +273,7 @@ pub struct DecisionSheet {
     /// Its outputs, which a result stated for an unknown outcome must match.
     #[serde(default)]
     pub outputs: InputFields,
-    /// Binds the decision to exactly this.
+    /// Digest to which the decision is bound.
     pub inputs_digest: String,
     /// Default approver, and the origin of the name.
     pub approver: Option<(String, String)>,
@@ -291,8 +291,7 @@ pub struct DecisionSheet {
     /// possible.
     #[serde(default)]
     pub blocked: Option<String>,
-    /// The scope that the caller's key lacks: neither an approval nor a denial is taken from it. A client
-    /// finds out for itself.
+    /// The scope that the caller's key lacks to approve or deny. Determined by the client.
     #[serde(skip)]
     pub missing_scope: Option<Scope>,
     /// The sidecar that requests a pause: after approval the run is paused until it is resumed.
@@ -340,25 +339,25 @@ pub struct RunDetail {
 pub struct AttachRequest {
     /// Id, unambiguous name, or location.
     pub skill: String,
-    /// What kind of thing it is attached to.
+    /// Type of the target.
     pub target_type: String,
-    /// Which one: `RUN`, `RUN/STEP`, `session:ID`, `task:ID`, `artifact:DIGEST`, `skill:ID/RELATIVE/PATH`; a path only
-    /// with `local_files`.
+    /// Reference to the target: `RUN`, `RUN/STEP`, `session:ID`, `task:ID`, `artifact:DIGEST`,
+    /// `skill:ID/RELATIVE/PATH`; a path only with `local_files`.
     pub target_ref: String,
     /// Its inputs.
     #[serde(default)]
     pub inputs: Map<String, Value>,
-    /// How.
+    /// Execution options.
     #[serde(default)]
     pub options: ExecutionOptions,
-    /// Who asks.
+    /// Who attaches it.
     #[serde(default)]
     pub started_by: Option<String>,
-    /// Whose sessions can be its target.
+    /// The sessions that may be its target.
     #[serde(skip)]
     pub sessions: SessionAccess,
-    /// The files that the caller may name by their paths; none, if omitted. Never sent: anyone who calls from
-    /// elsewhere names no file of this machine.
+    /// The local files that the caller may name by path; none if omitted. Never sent: remote callers cannot name local
+    /// files.
     #[serde(skip)]
     pub local_files: Option<LocalFiles>,
 }
@@ -366,11 +365,11 @@ pub struct AttachRequest {
 /// Content to store as an artifact.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewArtifact {
-    /// What the file is called.
+    /// Name of the file.
     pub name: String,
     /// Its bytes.
     pub content: Vec<u8>,
-    /// Who stores it; the account, if omitted.
+    /// Who stores it; default: the account.
     pub by: Option<String>,
 }
 
@@ -420,7 +419,7 @@ pub enum AttachCheck {
 /// Result of one check.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct AttachCheckResult {
-    /// Which.
+    /// The check.
     pub check: AttachCheck,
     /// Whether it passed; none if an earlier one failed.
     pub holds: Option<bool>,
@@ -431,7 +430,7 @@ pub struct AttachCheckResult {
 /// The reason of a failed attachment, in addition to its message.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct AttachReason {
-    /// Which check failed.
+    /// The check that failed.
     pub check: AttachCheck,
     /// The given value.
     pub given: String,
@@ -461,9 +460,9 @@ pub struct AttachPreview {
     pub effect_mode: Option<EffectMode>,
     /// Permitted effects on the target and beyond, as text.
     pub may_do: Vec<String>,
-    /// The same as a command line.
+    /// The equivalent command line.
     pub cli: String,
-    /// The same as an HTTP request.
+    /// The equivalent HTTP request.
     pub curl: String,
 }
 

@@ -4,21 +4,21 @@ use serde_json::Value;
 
 use super::{Code, Error};
 
-/// The schema (JSON Schema 2020-12) as it is checked in: indented, with a final line feed.
+/// Returns the schema (JSON Schema 2020-12) as it is checked in: indented, with a final line feed.
 ///
 /// # Errors
-/// `internal_error` when it cannot be written as JSON.
+/// Returns `internal_error` if it cannot be serialized.
 pub fn schema() -> Result<String, Error> {
     let text = serde_json::to_string_pretty(&skills_skill::schema());
     text.map(|text| text + "\n")
         .map_err(|e| Error::new(Code::InternalError, format!("the schema is not valid JSON: {e}")))
 }
 
-/// How a copy differs from the schema: the first place, as a JSON pointer; none when it says the same.
-/// The order of keys and the layout of the text do not count.
+/// Returns the first difference between a copy and the schema, as a JSON pointer; `None` if they are equivalent. The
+/// order of keys and the formatting are ignored.
 ///
 /// # Errors
-/// `invalid_request` for a copy that is not JSON.
+/// Returns `invalid_request` for a copy that is not valid JSON.
 pub fn schema_drift(copy: &str, schema: &str) -> Result<Option<String>, Error> {
     let parsed = |what: &str, text: &str| {
         serde_json::from_str::<Value>(text).map_err(|error| {

@@ -1,4 +1,4 @@
-//! What operators ask of the core, as data with serde: persisted counts, quality states, single capabilities.
+//! Serializable types for operators: persisted counts, quality states, single capabilities.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -42,21 +42,21 @@ pub struct CallerView {
 }
 
 impl CallerView {
-    /// A caller without authentication, who may do everything.
+    /// Creates a caller without authentication, who may do everything.
     #[must_use]
     pub fn anyone() -> Self {
         Self { name: None, scopes: Scope::iter().collect() }
     }
 }
 
-/// What `audit-purge` took away.
+/// The result of `audit-purge`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct AuditPurged {
-    /// Runs whose step inputs and output lines are gone.
+    /// Runs whose step inputs and output lines were deleted.
     pub runs: u64,
-    /// Lines of the audit log.
+    /// Deleted lines of the audit log.
     pub lines: u64,
-    /// Up to when, milliseconds since 1970-01-01 UTC.
+    /// End of the deleted time range, milliseconds since 1970-01-01 UTC.
     pub before_ms: i64,
 }
 
@@ -64,13 +64,13 @@ pub struct AuditPurged {
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct AuditFilter {
-    /// Only lines about this run, by its id, or a beginning or an end of it.
+    /// Only lines about this run, by its id, or a unique prefix or suffix of it.
     pub run: Option<String>,
-    /// Only kinds that begin so: `run.`, `trust.`, `policy.changed`.
+    /// Only kinds with this prefix: `run.`, `trust.`, `policy.changed`.
     pub kind: Option<String>,
     /// Only by this person.
     pub by: Option<String>,
-    /// The last lines; 0 means 100.
+    /// Maximum number of lines, counted from the end; 0 means 100.
     pub limit: usize,
 }
 
@@ -79,22 +79,22 @@ pub struct AuditFilter {
 pub struct AuditReport {
     /// The file.
     pub file: PathBuf,
-    /// Whether it is there.
+    /// Whether it exists.
     pub exists: bool,
     /// `off`, `standard` or `full`.
     pub mode: String,
-    /// What was found.
+    /// The result of the verification.
     #[serde(flatten)]
     pub verification: Verification,
-    /// How far the log is known to reach, by the file beside it and by the store.
+    /// Anchors of the log, from the file next to it and from the store.
     #[serde(default)]
     pub anchors: Vec<AnchorCheck>,
-    /// Why the store could not be asked how far the log reaches, if so.
+    /// Why the anchors of the store could not be checked, if so.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unchecked: Option<String>,
 }
 
-/// Which skills to judge. Empty keeps all.
+/// Which skills to evaluate. Empty keeps all.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct GovernanceFilter {
@@ -142,7 +142,7 @@ pub struct GovernanceList {
     pub warnings: Vec<String>,
 }
 
-/// A run of one capability alone.
+/// A run of a single capability.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CapabilityRequest {
@@ -151,42 +151,42 @@ pub struct CapabilityRequest {
     /// Its inputs.
     #[serde(default)]
     pub inputs: Map<String, Value>,
-    /// How.
+    /// Execution options.
     #[serde(default)]
     pub options: ExecutionOptions,
-    /// Who asks; the user's name if absent.
+    /// Who launches it; default: the user's name.
     #[serde(default)]
     pub started_by: Option<String>,
 }
 
-/// A store that was reset or restored, and the former files.
+/// A store that was reset or restored, and the previous files.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct StoreReset {
-    /// What it is and where.
+    /// Kind and location of the store.
     pub place: String,
     /// Id of the store.
     pub id: String,
-    /// Where the former files are now.
+    /// New paths of the previous files.
     pub kept: Vec<PathBuf>,
 }
 
 /// A store that was copied into another one.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct StoreMigrated {
-    /// What was copied.
+    /// The source.
     pub from: String,
-    /// Where to.
+    /// The destination.
     pub to: String,
     /// Rows of each table, equal in both.
     pub tables: Vec<TableRows>,
 }
 
-/// The store of runs, looked over.
+/// The result of checking the store of runs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct StoreHealth {
-    /// What it is and where.
+    /// Kind and location of the store.
     pub place: String,
-    /// What was found.
+    /// The result.
     #[serde(flatten)]
     pub health: Health,
 }

@@ -1,4 +1,4 @@
-//! The operations on sessions, as one trait: a local form over the core, a remote one over HTTP.
+//! The operations on sessions as one trait, implemented locally over the core and remotely over HTTP.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use super::{
 };
 use skills_session::{Api, Payload, Speaker};
 
-/// Whose sessions a caller may use. A session belongs to the principal who made it; to others it does not exist.
+/// Which sessions a caller may use. A session belongs to the principal who created it; for others it does not exist.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SessionAccess {
     /// The owner of new sessions; `None` for the local account and without authentication.
@@ -24,13 +24,13 @@ pub struct SessionAccess {
 }
 
 impl SessionAccess {
-    /// Everything: the local account, and callers of a service without authentication.
+    /// Creates unrestricted access, for the local account and for callers of a service without authentication.
     #[must_use]
     pub fn unrestricted() -> Self {
         Self { owner: None, principal: None, all: true }
     }
 
-    /// A principal: their own sessions, or all of them.
+    /// Creates the access of a principal: to their own sessions, or to all.
     #[must_use]
     pub fn of(principal: &str, all: bool) -> Self {
         Self { owner: Some(principal.to_owned()), principal: Some(principal.to_owned()), all }
@@ -48,19 +48,19 @@ impl SessionAccess {
         self.principal.as_deref()
     }
 
-    /// Who owns a session that is made with this access.
+    /// Returns the owner of sessions created with this access.
     #[must_use]
     pub fn owner(&self) -> Option<&str> {
         self.owner.as_deref()
     }
 
-    /// Whether a session of this owner can be used.
+    /// Returns whether a session of this owner can be used.
     #[must_use]
     pub fn admits(&self, owner: Option<&str>) -> bool {
         self.all || (owner.is_some() && owner == self.owner())
     }
 
-    /// The one owner whose sessions can be used; none where all can.
+    /// Returns the only owner whose sessions can be used; `None` if all can.
     #[must_use]
     pub fn only(&self) -> Option<&str> {
         self.owner().filter(|_| !self.all)
@@ -76,24 +76,23 @@ impl Default for SessionAccess {
 /// A client for sessions that several tasks share.
 pub type SharedSessionClient = Arc<dyn SessionClient>;
 
-/// What every adapter may ask about sessions. A session is named by its id, or by a beginning or an end of it that
-/// no other session has.
+/// Operations on sessions for all adapters. A session is named by its id, or by a unique prefix or suffix of it.
 #[async_trait]
 pub trait SessionClient: Send + Sync + 'static {
-    /// The same sessions as a caller with this access sees them: what they may not use is `not_found`. A remote form
-    /// answers itself, because the service knows by the key who calls.
+    /// Returns a client with this access: sessions that the caller may not use are `not_found`. A remote client returns
+    /// itself, because the service identifies the caller by the key.
     fn with_access(self: Arc<Self>, access: SessionAccess) -> SharedSessionClient;
 
-    /// A new, empty session.
+    /// Creates an empty session.
     ///
     /// # Errors
-    /// `not_found` for an unknown client or agent.
+    /// Returns `not_found` for an unknown client or agent.
     async fn new_session(&self, settings: SettingsChange) -> Result<SessionView, Error>;
 
     /// Lists sessions, most recently changed first.
     async fn sessions(&self, limit: usize) -> Result<Vec<SessionSummary>, Error>;
 
-    /// One session whole.
+    /// Returns the details of a session.
     async fn session(&self, session: &str) -> Result<SessionView, Error>;
 
     /// Changes the settings of a session.
@@ -102,14 +101,14 @@ pub trait SessionClient: Send + Sync + 'static {
     /// Appends a message.
     async fn say(&self, session: &str, speaker: Speaker, text: &str) -> Result<u64, Error>;
 
-    /// Calls a runtime tool (`skills.list|load|unload|read|run_script`, or an older name where the session offers
-    /// them). The call and its result are appended to the transcript, failed ones too.
+    /// Calls a runtime tool (`skills.list|load|unload|read|run_script`, or an older name if the session offers those).
+    /// The call and its result are appended to the transcript, even failed ones.
     ///
     /// `confirmed` is the `inputs_digest` that a person reviewed and confirmed; a script runs only with the digest of
     /// exactly what runs. Without one the result is `confirmation_required` with what would run.
     ///
     /// # Errors
-    /// `not_found` for an unknown session or tool; `session_conflict` when it changes faster than it can be read.
+    /// Returns `not_found` for an unknown session or tool; `session_conflict` if it changes faster than it can be read.
     async fn call_tool(
         &self,
         session: &str,
@@ -118,13 +117,12 @@ pub trait SessionClient: Send + Sync + 'static {
         confirmed: Option<&str>,
     ) -> Result<ToolAnswer, Error>;
 
-    /// Calls `skills.run_script` with files of the gateway's machine, by their names in the script's work
-    /// directory. Handing files over is the host's doing, never the model's: they are not arguments of the
-    /// tool.
+    /// Calls `skills.run_script` with local files, by their names in the script's work directory. Files are passed by
+    /// the host, never by the model: they are not arguments of the tool.
     ///
     /// # Errors
-    /// As [`Self::call_tool`]; `invalid_request` for a file that is not there; `not_implemented` where the gateway
-    /// cannot reach the caller's files.
+    /// Same as [`Self::call_tool`]; `invalid_request` for a file that does not exist; `not_implemented` if the core
+    /// cannot access the caller's files.
     async fn run_script(
         &self,
         session: &str,
@@ -141,19 +139,19 @@ pub trait SessionClient: Send + Sync + 'static {
         self.call_tool(session, "skills.run_script", arguments, confirmed).await
     }
 
-    /// The instructions of the next call. `made` keeps them as the last call, to compare later ones with.
+    /// Returns the instructions of the next call. `made` stores them as the last call, for comparison with later ones.
     async fn compose(&self, session: &str, made: bool) -> Result<ComposedView, Error>;
 
-    /// The whole request of the next call.
+    /// Returns the complete request of the next call.
     async fn export_session(&self, session: &str, api: Api, model: &str) -> Result<Payload, Error>;
 
-    /// A skill at each level of disclosure; if a session is named, as it is loaded there, even if its
-    /// file changed since.
+    /// Returns a skill at each disclosure level; if a session is given, as it is loaded there, even if its file changed
+    /// since.
     async fn level_view(&self, skill: &str, session: Option<&str>) -> Result<LevelsView, Error>;
 
-    /// The catalog under a client's budget; without a client, as it is.
+    /// Returns the catalog under a client's budget; without a client, unchanged.
     async fn budget(&self, client: Option<&str>, window: Option<u32>) -> Result<BudgetView, Error>;
 
-    /// The agents found in `agents/` of the roots, the configuration and the project.
+    /// Returns the agents found in `agents/` of the roots, the configuration and the project.
     async fn agents(&self) -> Result<Vec<AgentView>, Error>;
 }

@@ -89,8 +89,7 @@ pub struct SessionView {
 }
 
 impl SessionView {
-    /// What of its settings is other than the built in one as text: `agent clerk`, `as codex`, `4 skills at
-    /// most`.
+    /// Describes the settings that differ from the defaults: `agent clerk`, `as codex`, `4 skills at most`.
     #[must_use]
     pub fn own_settings(&self) -> Vec<String> {
         let (own, usual) = (&self.settings, Settings::default());
@@ -109,7 +108,7 @@ impl SessionView {
     }
 }
 
-/// What calling a runtime tool gave. A tool that fails is an answer too: the model reads it.
+/// The result of a runtime tool. The error of a failed tool is a result too, which the model reads.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct ToolAnswer {
     /// The entry of the transcript.
@@ -133,13 +132,13 @@ pub struct LevelSize {
 }
 
 impl LevelSize {
-    /// A size of that many bytes and tokens.
+    /// Creates a size of that many bytes and tokens.
     #[must_use]
     pub fn new(bytes: u64, count: TokenCount) -> Self {
         Self { bytes, tokens: count.tokens, estimated: count.estimated }
     }
 
-    /// Its tokens.
+    /// Returns its tokens.
     #[must_use]
     pub fn count(&self) -> TokenCount {
         TokenCount { tokens: self.tokens, estimated: self.estimated }
@@ -190,7 +189,7 @@ pub struct GivenBody {
     pub entry: u64,
     /// The skill.
     pub skill: String,
-    /// Its size there; part of the second level.
+    /// Its size there; included in L2.
     pub size: LevelSize,
 }
 
@@ -224,24 +223,24 @@ pub struct SinceLast {
 /// Catalog entries of two calls, counted by the change of their descriptions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Redescribed {
-    /// Cut.
+    /// Shortened.
     pub shortened: usize,
     /// Description omitted: only the name is shown.
     pub name_only: usize,
     /// Longer than before.
     pub longer: usize,
-    /// Another text.
+    /// Changed otherwise.
     pub rewritten: usize,
 }
 
 impl Redescribed {
-    /// Whether every description is what it was.
+    /// Returns whether every description is unchanged.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
 
-    /// How many came to what as text; only what there is.
+    /// Returns the non-zero counts with their labels.
     pub fn counts(&self) -> impl Iterator<Item = (usize, &'static str)> {
         let all = [
             (self.shortened, "truncated"),
@@ -256,17 +255,16 @@ impl Redescribed {
 /// A setting that changed since the last call.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct SettingChanged {
-    /// Which: `client`, `agent`, `window`, `form`, `instructions` or `locations`.
+    /// The setting: `client`, `agent`, `window`, `form`, `instructions` or `locations`.
     pub what: String,
-    /// Its value then.
+    /// Its previous value.
     pub before: String,
     /// Its value now.
     pub now: String,
 }
 
 impl SinceLast {
-    /// What changed as text: `the client changed from Codex to Cursor`, `3 entries fewer`; numbers are
-    /// written by `number`.
+    /// Describes the changes: `the client changed from Codex to Cursor`, `3 entries fewer`; `number` formats numbers.
     #[must_use]
     pub fn describe(&self, number: impl Fn(usize) -> String) -> Vec<String> {
         let changed = |change: &SettingChanged| {
@@ -307,7 +305,7 @@ pub struct NotListed {
 /// The model context of the next call.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct ComposedView {
-    /// The instructions, with what each byte is.
+    /// The instructions, with the origin of each part.
     pub composed: Composed,
     /// SHA-256 of the text, hexadecimal.
     pub digest: String,
@@ -344,7 +342,7 @@ pub struct ComposedView {
 }
 
 impl ComposedView {
-    /// The body of a skill as it is in the call: in the instructions, else in the answer that gave it last.
+    /// Returns the size of a skill's body in the call: in the instructions, else in the last result that contains it.
     #[must_use]
     pub fn body_size(&self, name: &str) -> Option<LevelSize> {
         let this = |part: &&(&Part, LevelSize)| {
@@ -355,7 +353,7 @@ impl ComposedView {
         self.part_sizes().find(|part| this(&part)).map(|(_, size)| size).or(given)
     }
 
-    /// The parts of the instructions with their sizes, in their order.
+    /// Returns the parts of the instructions with their sizes, in order.
     pub fn part_sizes(&self) -> impl Iterator<Item = (&Part, LevelSize)> {
         self.composed.parts.iter().zip(&self.part_tokens).enumerate().map(|(at, (part, tokens))| {
             let count = TokenCount { tokens: *tokens, estimated: self.parts_estimated.contains(&at) };
@@ -363,7 +361,7 @@ impl ComposedView {
         })
     }
 
-    /// The entry of the transcript whose answer has the body of a skill, where the instructions have it not.
+    /// Returns the transcript entry whose result contains the body of a skill, unless the instructions contain it.
     #[must_use]
     pub fn given_in(&self, name: &str) -> Option<u64> {
         let body = |part: &Part| matches!(part.kind, PartKind::ActiveSkill | PartKind::AgentSkill);

@@ -1,5 +1,5 @@
-//! Single-flight for reads of the same value: callers that arrive while one is in flight share the next, so that
-//! none is older than the question and a hundred questions cost a few looks.
+//! Single-flight for reads of the same value: callers that arrive while a read is in progress share the next one, so
+//! that no result is older than its request, and a hundred requests cost a few reads.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -12,9 +12,9 @@ pub struct SingleFlight<T>(Mutex<HashMap<String, InFlight<T>>>);
 /// The call in flight for one key.
 struct InFlight<T> {
     by: usize,
-    /// Has not begun: who comes now may share it.
+    /// The read that has not started yet and can still be shared.
     coming: Option<Arc<OnceCell<T>>>,
-    /// Held by the look available.
+    /// Held by the current read.
     turn: Arc<tokio::sync::Mutex<()>>,
 }
 
@@ -25,13 +25,14 @@ impl<T> Default for SingleFlight<T> {
 }
 
 impl<T: Clone> SingleFlight<T> {
-    /// What a look at `name` gives that begins after this call. Of those who share it, the first looks.
+    /// Returns the result of a read of `name` that starts after this call. Of the callers that share it, the first one
+    /// reads.
     pub async fn share<F>(&self, name: &str, look: impl FnOnce() -> F) -> T
     where
         F: Future<Output = T>,
     {
         let question = &self.ask(name);
-        // Where the first one goes away meanwhile, another of them looks.
+        // If that caller is dropped, another one reads.
         let began = || async move {
             let _turn = question.turn.lock().await;
             question.begin();
@@ -57,7 +58,7 @@ impl<T: Clone> SingleFlight<T> {
     }
 }
 
-/// Somebody's question, until it is answered or they go away.
+/// A caller's request, until it completes or is dropped.
 struct Question<'a, T: Clone> {
     looks: &'a SingleFlight<T>,
     name: String,
@@ -66,7 +67,7 @@ struct Question<'a, T: Clone> {
 }
 
 impl<T: Clone> Question<'_, T> {
-    /// From here on no caller joins.
+    /// Marks the read as started: from now on no caller joins.
     fn begin(&self) {
         if let Some(asked) = self.looks.in_flight().get_mut(&self.name) {
             asked.coming.take_if(|coming| Arc::ptr_eq(coming, &self.answer));
@@ -106,7 +107,7 @@ mod tests {
             Self { looks: SingleFlight::default(), begun: AtomicUsize::new(0), end: Notify::new() }
         }
 
-        /// Asks; the answer is the number of the look.
+        /// Makes a request; returns the number of the read.
         async fn ask(&self, name: &str) -> usize {
             let look = || async {
                 let number = self.begun.fetch_add(1, Ordering::SeqCst) + 1;

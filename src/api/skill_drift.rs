@@ -1,5 +1,4 @@
-//! How a loaded skill is to its file and to the present roots: what holds on in a session may be older than
-//! both.
+//! Drift of a loaded skill from its file and from the current roots: the version in a session may be older than both.
 
 use serde::{Deserialize, Serialize};
 
@@ -24,20 +23,20 @@ pub enum LoadedFile {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum LoadedFrom {
-    /// They hold this very file under this name.
+    /// They contain this file under this name.
     #[default]
     Here,
-    /// They hold the file and refuse it.
+    /// They contain the file and reject it.
     Refused,
-    /// They hold the file under another name.
+    /// They contain the file under another name.
     Renamed,
-    /// They hold another file under this name.
+    /// They contain another file under this name.
     Namesake,
-    /// They hold neither.
+    /// They contain neither.
     Elsewhere,
 }
 
-/// Both of one loaded skill.
+/// Drift of a loaded skill.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Standing {
     /// Its file.
@@ -47,13 +46,13 @@ pub struct Standing {
 }
 
 impl Standing {
-    /// Whether there is nothing to tell: the roots hold it as it was loaded.
+    /// Returns whether there is no drift: the roots contain it as it was loaded.
     #[must_use]
     pub fn is_usual(&self) -> bool {
         *self == Self::default()
     }
 
-    /// What is to be reported as text: `changed on disk since, not in these roots`.
+    /// Describes the drift: `changed on disk since, not in these roots`.
     #[must_use]
     pub fn describe(&self) -> Option<String> {
         let file = match self.file {
@@ -68,7 +67,7 @@ impl Standing {
             LoadedFrom::Refused => Some("refused in these roots"),
             LoadedFrom::Renamed => Some("has another name in these roots"),
             LoadedFrom::Namesake => Some("these roots have a different skill with this name"),
-            // What is gone is in no roots: that goes without saying.
+            // A missing file is not in any root, so that need not be stated.
             LoadedFrom::Elsewhere if self.has_file() => Some("not in these roots"),
             LoadedFrom::Elsewhere => None,
         };
@@ -76,7 +75,7 @@ impl Standing {
         (!told.is_empty()).then(|| told.join(", "))
     }
 
-    /// Whether loading its name once more gives another text than the one that is loaded.
+    /// Returns whether loading it again by name yields a different text.
     #[must_use]
     pub fn loads_anew(&self) -> bool {
         match self.roots {
@@ -86,13 +85,13 @@ impl Standing {
         }
     }
 
-    /// Whether its `SKILL.md` is there to be opened.
+    /// Returns whether its `SKILL.md` exists.
     #[must_use]
     pub fn has_file(&self) -> bool {
         !matches!(self.file, LoadedFile::Gone | LoadedFile::FolderGone)
     }
 
-    /// Whether its folder is there to be read from.
+    /// Returns whether its folder exists.
     #[must_use]
     pub fn has_folder(&self) -> bool {
         self.file != LoadedFile::FolderGone

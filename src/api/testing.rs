@@ -9,7 +9,7 @@ use skills_skill::{
     RejectedBundle, Role, Severity, Skill, SkillId, Stated, Status,
 };
 
-/// A catalog of `(id, name)` in `/skills`, all defaults.
+/// Returns a catalog of `(id, name)` in `/skills`, with default properties.
 pub fn catalogue(skills: &[(&str, &str)]) -> Catalogue {
     let entries =
         skills.iter().map(|(id, name)| Entry { skill: Arc::new(skill(id, name)), root: 0 }).collect();
@@ -23,7 +23,7 @@ pub fn catalogue(skills: &[(&str, &str)]) -> Catalogue {
     Catalogue { generation: 1, roots: vec![root], entries, ..Catalogue::default() }
 }
 
-/// A skill with nothing but an id and a name.
+/// Returns a skill with only an id and a name.
 pub fn skill(id: &str, name: &str) -> Skill {
     let root_dir = PathBuf::from("/skills").join(id);
     Skill {
@@ -56,7 +56,7 @@ pub fn skill(id: &str, name: &str) -> Skill {
     }
 }
 
-/// A refused bundle in `/skills`.
+/// Returns a rejected bundle in `/skills`.
 pub fn refused(id: &str, why: &str) -> RejectedBundle {
     let finding = Finding {
         code: "no-description".into(),

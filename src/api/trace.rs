@@ -1,11 +1,12 @@
-//! The id that ties an error to its record in the log: a trace id of W3C Trace Context.
+//! Trace ids (W3C Trace Context), which connect an error to its log records.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use skills_skill::Digest;
 
-/// A new trace id: 32 lower-case hexadecimal digits, not all zero (<https://www.w3.org/TR/trace-context/#trace-id>).
+/// Returns a new trace id: 32 lowercase hexadecimal digits, not all zero
+/// (<https://www.w3.org/TR/trace-context/#trace-id>).
 #[must_use]
 pub fn new_trace_id() -> String {
     static MADE: AtomicU64 = AtomicU64::new(0);
@@ -13,7 +14,7 @@ pub fn new_trace_id() -> String {
     trace_id(since.as_nanos(), std::process::id(), MADE.fetch_add(1, Ordering::Relaxed))
 }
 
-/// Time, process and a count make an id that no other one is; a digest spreads it over all its bytes.
+/// Time, process and a counter make the id unique; a digest spreads it over all bytes.
 fn trace_id(nanos: u128, process: u32, count: u64) -> String {
     let mut id = Digest::of(format!("{nanos} {process} {count}").as_bytes()).to_string();
     id.truncate(32);

@@ -1,4 +1,4 @@
-//! What trusting a bundle would let run, as shown before the approval.
+//! What trusting a bundle would allow to run, as shown before the approval.
 
 use std::path::{Path, PathBuf};
 
@@ -11,7 +11,7 @@ use skills_registry::{Trust, TrustState};
 use skills_skill::contract::{self, StepAction};
 use skills_skill::{Digest, Skill, SkillId};
 
-/// A contract or binding is a page of YAML; past this it is none.
+/// Maximum size of a contract or binding file in bytes.
 const MAX_BYTES: u64 = 2 << 20;
 
 /// One bundle, or the parts of a registry that run, before it is trusted.
@@ -48,14 +48,14 @@ pub struct TrustSubject {
 }
 
 impl TrustSubject {
-    /// Whether it brings anything to run at all.
+    /// Returns whether it contains anything that could run.
     #[must_use]
     pub fn runs_something(&self) -> bool {
         self.contract.is_some() || !self.scripts.is_empty() || !self.bindings.is_empty() || self.hooks
     }
 }
 
-/// What trusting this folder would mean. Reads all of its files.
+/// Returns what trusting this folder would allow. Reads all of its files.
 #[must_use]
 pub fn survey(trust: &Trust, place: &Path, skill: Option<&Skill>) -> TrustSubject {
     let (measured, obstacle) = match trust.look(place) {
@@ -105,7 +105,7 @@ pub fn survey(trust: &Trust, place: &Path, skill: Option<&Skill>) -> TrustSubjec
     }
 }
 
-/// Whether a bundle has a contract: a `skill.yaml` with steps.
+/// Returns whether a bundle has a contract: a `skill.yaml` with steps.
 #[must_use]
 pub fn has_contract(bundle: &Path) -> bool {
     contract_of(bundle).is_some()

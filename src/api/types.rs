@@ -17,44 +17,44 @@ use skills_skill::{
     AttachTarget, Digest, EffectMode, Finding, Invocation, Kind, RejectedBundle, Role, Skill, SkillId, Status,
 };
 
-/// Where the core is.
+/// Location of the core.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Connection {
     /// In this process.
     Local,
-    /// Behind an address.
+    /// On a remote service.
     Remote {
-        /// As a person reads it.
+        /// Address for display.
         address: String,
         /// The state of the connection.
         state: ConnectionState,
     },
 }
 
-/// How a connection to a core elsewhere stands.
+/// State of the connection to a remote core.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ConnectionState {
-    /// It is being made for the first time.
+    /// The first connection is being established.
     Connecting,
-    /// Calls get through.
+    /// Calls succeed.
     Connected,
-    /// Calls do not get through; it is tried again by itself.
+    /// Calls fail; reconnecting automatically.
     Lost {
-        /// Since when.
+        /// When it was lost.
         since: Instant,
-        /// Why, in a sentence.
+        /// The reason, as a sentence.
         why: String,
-        /// When it is tried again.
+        /// When the next attempt is made.
         next_try: Instant,
     },
-    /// Nothing has come for longer than the core is ever silent; it is not given up yet.
+    /// Nothing was received for longer than the core is ever silent; the connection is not given up yet.
     Silent {
-        /// When it was heard last.
+        /// When something was last received.
         since: Instant,
     },
 }
 
-/// How far the index is behind the catalog.
+/// Progress of the index.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct IndexProgress {
     /// Number of skills with indexed bodies.
@@ -65,56 +65,57 @@ pub struct IndexProgress {
     pub done: bool,
 }
 
-/// News from the core.
+/// Events of the core.
 #[derive(Debug, Clone)]
 pub enum Event {
     /// A new snapshot.
     Catalogue(Arc<Change>),
-    /// A scan continues.
+    /// Progress of a scan.
     Scan(ScanProgress),
-    /// Indexing continues.
+    /// Progress of the index.
     Index(IndexProgress),
     /// An unsolicited notice for the user, as one sentence.
     Notice(String),
-    /// A run has begun to wait, and the person wants to be reminded of that.
+    /// A run started to wait, and the user wants to be reminded.
     Waiting(Box<Reminder>),
-    /// The connection to the core was lost, or stands again. When it stands, what was missed is fetched by itself.
+    /// The connection to the core was lost or re-established. After reconnecting, missed events are fetched
+    /// automatically.
     Connection(ConnectionState),
-    /// The core is on another store than before: what was known of runs and sessions is not true any longer.
+    /// The core uses another store than before: cached data about runs and sessions is invalid.
     Replaced,
-    /// How far a decision of this client is on its way to a core elsewhere.
+    /// Progress of a decision of this client that is sent to a remote core.
     Order(Box<UnderWay>),
 }
 
-/// A decision of this client that is on its way to a core elsewhere.
+/// A decision of this client in flight to a remote core.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UnderWay {
-    /// The run it is about.
+    /// The run.
     pub run: String,
-    /// The step that waits.
+    /// The waiting step.
     pub step: String,
-    /// What the step would be given, as the gate has it.
+    /// Digest of the step's inputs, from the gate.
     pub inputs_digest: String,
-    /// Yes or no.
+    /// Approval or denial.
     pub verdict: Verdict,
-    /// The outcome of a step whose end is unknown.
+    /// The choice for a step whose outcome is unknown.
     pub choice: Option<Choice>,
-    /// Who decided, where they said so.
+    /// Who decided, if given.
     pub approver: Option<String>,
     /// When it was decided.
     pub since: Instant,
-    /// How far it is.
+    /// Its progress.
     pub sending: Sending,
 }
 
 impl UnderWay {
-    /// Whether it is about what a gate asks.
+    /// Returns whether it answers the question of this gate.
     #[must_use]
     pub fn is_for(&self, run: &str, step: &str, inputs_digest: &str) -> bool {
         self.run == run && self.step == step && self.inputs_digest == inputs_digest
     }
 
-    /// The failure of a decision that was taken back before it was sent.
+    /// Returns the error of a decision that was withdrawn before it was sent.
     #[must_use]
     pub fn taken_back() -> Error {
         let message = "withdrawn before it was sent; no decision made";
@@ -122,14 +123,14 @@ impl UnderWay {
         Error { reason, ..Error::new(Code::ConfirmationRequired, message) }
     }
 
-    /// Whether a failure is that.
+    /// Returns whether an error is [`Self::taken_back`].
     #[must_use]
     pub fn was_taken_back(error: &Error) -> bool {
         error.reason.as_ref().is_some_and(|reason| reason["taken_back"] == true)
     }
 }
 
-/// How far an order is on its way.
+/// Progress of a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, strum::Display)]
 #[strum(serialize_all = "snake_case")]
 pub enum Sending {
@@ -137,9 +138,9 @@ pub enum Sending {
     Waiting,
     /// It was sent, and there is no answer yet.
     Sent,
-    /// It was sent and its answer was lost: the run is looked at to learn its outcome.
+    /// It was sent and its response was lost: the run is read to determine the outcome.
     Unanswered,
-    /// It is over: answered, or given up.
+    /// It is complete: a response was received, or it was given up.
     Over,
 }
 
@@ -164,7 +165,7 @@ pub struct ListFilter {
 }
 
 impl ListFilter {
-    /// Whether every skill is kept, on however many pages.
+    /// Returns whether every skill matches, on any number of pages.
     #[must_use]
     pub fn keeps_all(&self) -> bool {
         *self == Self { limit: self.limit, cursor: self.cursor.clone(), ..Self::default() }
@@ -219,7 +220,7 @@ pub struct SkillSummary {
     pub needs_approval: bool,
 }
 
-/// Answer of `list`.
+/// Result of `list`.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct SkillList {
     /// Skills; shadowed ones after the winners.
@@ -313,19 +314,19 @@ pub struct LevelTokens {
 }
 
 impl LevelTokens {
-    /// Tokens of its catalog entry.
+    /// Returns the tokens of its catalog entry.
     #[must_use]
     pub fn entry_count(&self) -> TokenCount {
         TokenCount { tokens: self.l1, estimated: self.l1_estimated }
     }
 
-    /// Tokens of its body.
+    /// Returns the tokens of its body.
     #[must_use]
     pub fn body_count(&self) -> TokenCount {
         TokenCount { tokens: self.l2, estimated: self.l2_estimated }
     }
 
-    /// Tokens of its resource files.
+    /// Returns the tokens of its resource files.
     #[must_use]
     pub fn files_count(&self) -> TokenCount {
         TokenCount { tokens: self.l3, estimated: self.l3_estimated }
@@ -419,9 +420,9 @@ pub struct Diagnostics {
     pub shadowed: usize,
     /// Refused ones.
     pub refused: usize,
-    /// How far the scan is.
+    /// Progress of the scan.
     pub scan: ScanProgress,
-    /// How far the index is.
+    /// Progress of the index.
     pub index: IndexProgress,
     /// Start of the counts below, and where they are stored.
     #[serde(default)]

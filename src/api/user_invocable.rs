@@ -5,18 +5,19 @@ use serde::Deserialize;
 use skills_base::files::Folder;
 use skills_skill::client::{PeopleOnly, Profile};
 
-/// Beside a skill's instructions: how it looks and is called in Codex.
+/// File next to a skill's instructions with its appearance and invocation in Codex.
 const OPENAI: &str = "agents/openai.yaml";
-/// Bytes of that file that are read.
+/// Maximum number of bytes read of that file.
 const MAX_FILE_BYTES: u64 = 64 * 1024;
 
-/// What keeps a skill in this folder from the model, by a file beside its instructions, where the client keeps to that.
+/// Returns the setting, in a file next to the instructions, that hides a skill in this folder from the model, if the
+/// client respects it.
 pub fn mark(profile: &Profile, folder: &std::path::Path) -> Option<&'static str> {
     let asked = profile.people_only.value().is_some_and(|ways| ways.contains(&PeopleOnly::OpenaiYaml));
     (asked && forbids(folder)).then_some("allow_implicit_invocation in agents/openai.yaml")
 }
 
-/// Whether `policy.allow_implicit_invocation` is false; unreadable file forbids nothing.
+/// Returns whether `policy.allow_implicit_invocation` is false; an unreadable file forbids nothing.
 fn forbids(folder: &std::path::Path) -> bool {
     #[derive(Deserialize)]
     struct Written {

@@ -57,7 +57,7 @@ pub enum Visibility {
 }
 
 impl Visibility {
-    /// The sign in a matrix, and the one of ASCII output.
+    /// Returns the sign in a matrix, in Unicode or ASCII.
     #[must_use]
     pub fn sign(self, unicode: bool) -> &'static str {
         let (sign, ascii) = match self {
@@ -74,7 +74,7 @@ impl Visibility {
         if unicode { sign } else { ascii }
     }
 
-    /// As text.
+    /// Returns the label.
     #[must_use]
     pub fn label(self) -> &'static str {
         match self {
@@ -90,7 +90,7 @@ impl Visibility {
         }
     }
 
-    /// All of them, in the order of a legend.
+    /// All states, in the order of a legend.
     pub const ALL: [Self; 9] = [
         Self::Full,
         Self::Cut,
@@ -192,10 +192,10 @@ struct Index<'v> {
     withheld: HashMap<&'v str, &'v str>,
 }
 
-/// Makes the matrix.
+/// Computes the matrix.
 ///
 /// # Errors
-/// `not_found` with near names for a skill or client; `invalid_request` for a limit or cursor.
+/// Returns `not_found` with similar names for a skill or client; `invalid_request` for a limit or cursor.
 pub async fn visibility(
     core: &(impl Client + ?Sized),
     request: &VisibilityRequest,
@@ -207,7 +207,7 @@ pub async fn visibility(
     } else {
         request.clients.iter().map(String::as_str).collect()
     };
-    // An unknown client is refused with the near ids.
+    // An unknown client is rejected with similar ids.
     let views = futures::future::try_join_all(ids.into_iter().map(|id| core.client_view(id))).await?;
     let catalogue = core.catalogue().await?;
     let mut subjects = subjects(&catalogue);

@@ -1,4 +1,4 @@
-//! `why`: every check between a skill's file and the moment a client's model loads it for a request.
+//! `why`: every check between a skill's file and a client's model loading it for a request.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -30,7 +30,7 @@ pub struct WhyRequest {
     pub clients: Vec<String>,
 }
 
-/// What is checked, in the order in which it decides.
+/// The checks, in the order in which they decide.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, Display, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
@@ -99,7 +99,7 @@ impl WhyCheck {
     }
 }
 
-/// A description that a client's budget cuts.
+/// A description that a client's budget truncates.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CutDescription {
     /// The part that the model receives.
@@ -135,7 +135,7 @@ pub struct ClientChecks {
 }
 
 impl ClientChecks {
-    /// Whether all checks pass and the description is shown in full.
+    /// Returns whether all checks pass and the description is shown in full.
     #[must_use]
     pub fn passes(&self) -> bool {
         self.description.is_none() && self.checks.iter().all(|check| check.result == CheckResult::Pass)
@@ -240,7 +240,7 @@ pub struct WhyReport {
     pub ranking: Option<WhyRanking>,
 }
 
-/// Characters of another text that evidence quotes.
+/// Maximum number of characters of another text quoted as evidence.
 const MAX_QUOTED: usize = 80;
 
 /// The skill in question, parsed or not.
@@ -249,7 +249,7 @@ struct Subject {
     location: PathBuf,
     description: String,
     parse: WhyCheck,
-    /// The copy that wins its name in the catalog.
+    /// The bundle that wins its name in the catalog.
     shadowed_by: Option<PathBuf>,
     parsed: bool,
 }
@@ -257,7 +257,7 @@ struct Subject {
 /// Makes every check for a skill.
 ///
 /// # Errors
-/// `not_found` with near names; those of `discover` and `client_view`.
+/// Returns `not_found` with similar names, and the errors of `discover` and `client_view`.
 pub async fn why(core: &(impl Client + ?Sized), request: &WhyRequest) -> Result<WhyReport, Error> {
     core.wait_for_catalog().await?;
     let subject = subject(core, &request.skill_id).await?;
@@ -270,7 +270,7 @@ pub async fn why(core: &(impl Client + ?Sized), request: &WhyRequest) -> Result<
         ranking.map_or((None, Vec::new()), |(ranking, checks)| (Some(ranking), checks));
     let known = core.client_profiles().await?;
     let asked = |id: &str| request.clients.is_empty() || request.clients.iter().any(|wanted| wanted == id);
-    // An unknown client is refused with the near ids.
+    // An unknown client is rejected with similar ids.
     for unknown in request.clients.iter().filter(|id| !known.iter().any(|(known, _)| known == *id)) {
         core.client_view(unknown).await?;
     }
@@ -312,7 +312,7 @@ pub async fn why(core: &(impl Client + ?Sized), request: &WhyRequest) -> Result<
     })
 }
 
-/// Ranks the skill with what each client shows of its description. What cannot be measured stays without a rank.
+/// Ranks the skill with what each client shows of its description. If that cannot be measured, it has no rank.
 async fn measure_cuts(
     core: &(impl Client + ?Sized),
     skill: &SkillId,
@@ -340,7 +340,7 @@ async fn measure_cuts(
     }
 }
 
-/// A change of the description that wins the request, as for a query of the golden set.
+/// Returns a change of the description that wins the request, as for a golden query.
 async fn advice(core: &(impl Client + ?Sized), skill: &SkillId, intent: &str) -> Option<Advice> {
     let query = GoldenQuery { query: intent.to_owned(), expect: vec![skill.clone()], not: None };
     let request = GoldenExplainRequest { query, queries: Vec::new() };
@@ -357,7 +357,7 @@ async fn subject(core: &(impl Client + ?Sized), wanted: &str) -> Result<Subject,
             shadowed_by: detail.summary.shadowed_by.clone(),
             parsed: true,
         }),
-        // A file that is refused has no record.
+        // A rejected file has no record.
         Err(error) if matches!(error.code, Code::NotFound | Code::InvalidConfiguration) => {
             let catalogue = core.catalogue().await?;
             let refusal = catalogue.refused.iter().find(|refusal| is_named(refusal, wanted)).ok_or(error)?;
@@ -388,7 +388,7 @@ fn place_of(finding: &Finding) -> String {
     finding.span.map_or_else(|| file.to_string(), |span| format!("{file}:{}", span.line))
 }
 
-/// The check of a file that could be parsed, with the first finding of a repair.
+/// Returns the check of a file that could be parsed, with the first finding of a repair.
 fn parsed(findings: &[Finding]) -> WhyCheck {
     match findings.iter().find(|finding| finding.severity == Severity::Error) {
         None => WhyCheck::pass(CheckKind::Parse, "the file can be parsed"),
@@ -418,7 +418,7 @@ fn refused(refusal: &RejectedBundle) -> WhyCheck {
     }
 }
 
-/// The skill's place in the ranking, and the checks made of it.
+/// Returns the skill's rank, and the checks derived from it.
 async fn ranked(
     core: &(impl Client + ?Sized),
     subject: &Subject,
@@ -442,7 +442,7 @@ async fn ranked(
         Some(hit) => hit.exclusion_note.clone(),
         None => matched_exclusion(&subject.description, intent),
     };
-    // What is not a result for another reason was not compared with the request.
+    // A skill that is not a result for another reason was not compared with the request.
     let is_compared = hit.is_some() || is_without_terms(subject, &own);
     if is_compared {
         checks.push(terms_check(&terms, clause.as_deref(), winner, first.fit != Fit::None));
@@ -462,7 +462,7 @@ async fn ranked(
     let ranking = WhyRanking {
         fits_from: first.confidence.as_ref().map(|confidence| confidence.fits_from),
         own: hit.zip(rank).map(|(hit, rank)| WhyHit::of(hit, rank)),
-        // Where no other skill is first, the rival is behind this one.
+        // If the skill itself is first, the rival is second.
         rival_hit: rival.map(|rival| WhyHit::of(rival, if winner.is_some() { 1 } else { 2 })),
         advice,
         rank,
@@ -475,7 +475,7 @@ async fn ranked(
     Ok((ranking, checks))
 }
 
-/// Whether the skill is not a result because it has none of the terms.
+/// Returns whether the skill is not a result because it has none of the terms.
 fn is_without_terms(subject: &Subject, own: &Answer) -> bool {
     own.results.is_empty()
         && own.attachable.is_empty()
@@ -546,7 +546,7 @@ fn rank_check(
     }
 }
 
-/// The words of the request that are not stop words, in the skill and in the winner.
+/// Returns the words of the request that are not stop words, with their fields in the skill and in the winner.
 fn terms(intent: &str, answer: &Answer, own: Option<&Hit>, winner: Option<&Hit>) -> Vec<WhyTerm> {
     let of = |hit: Option<&Hit>, word: usize| -> (Vec<String>, f64) {
         let Some(breakdown) = hit.map(|hit| &hit.breakdown) else { return (Vec::new(), 0.0) };
@@ -573,7 +573,8 @@ fn terms(intent: &str, answer: &Answer, own: Option<&Hit>, winner: Option<&Hit>)
         .collect()
 }
 
-/// `clause` is the exclusion clause that the request matches: its words count against the skill.
+/// Returns the check of the terms. `clause` is the exclusion clause that the request matches: its words count against
+/// the skill.
 fn terms_check(terms: &[WhyTerm], clause: Option<&str>, winner: Option<&Hit>, fits: bool) -> WhyCheck {
     if terms.is_empty() {
         return WhyCheck::unknown(CheckKind::Terms, "the request has no words but stop words");
@@ -626,7 +627,7 @@ fn terms_check(terms: &[WhyTerm], clause: Option<&str>, winner: Option<&Hit>, fi
     }
 }
 
-/// The checks of a client, up to the first that fails.
+/// Returns the checks of a client, up to the first that fails.
 fn client_checks(view: &ClientView, subject: &Subject, terms: &[WhyTerm], has_request: bool) -> ClientChecks {
     use CheckKind::{Folder, Name, Offered, Parse};
     let name = &view.name;
@@ -737,7 +738,7 @@ fn client_checks(view: &ClientView, subject: &Subject, terms: &[WhyTerm], has_re
     }
 }
 
-/// What to do about a file that a client drops. The rule's own help goes on with what other clients do.
+/// Returns what to do about a file that a client drops. The rule's own help also covers other clients.
 fn repair_help(subject: &Subject) -> String {
     if subject.location.file_name().is_none_or(|name| name != "SKILL.md") {
         return "rename the file to SKILL.md".to_owned();
@@ -751,7 +752,7 @@ fn folder_of(location: &Path) -> String {
     folder.display().to_string()
 }
 
-/// What a client shows of a description, without the sign that it was truncated.
+/// Returns what a client shows of a description, without the ellipsis of a truncated one.
 pub(super) fn kept_text<'l>(listed: &'l Listed, shown: &Shown) -> &'l str {
     match shown {
         Shown::NameOnly { .. } | Shown::Omitted { .. } | Shown::Beyond => "",
@@ -760,10 +761,10 @@ pub(super) fn kept_text<'l>(listed: &'l Listed, shown: &Shown) -> &'l str {
     }
 }
 
-/// The id of a skill, also of one that cannot be parsed.
+/// Returns the id of a skill, even of one that cannot be parsed.
 ///
 /// # Errors
-/// `not_found` with near names.
+/// Returns `not_found` with similar names.
 pub(super) async fn subject_id(core: &(impl Client + ?Sized), wanted: &str) -> Result<SkillId, Error> {
     Ok(subject(core, wanted).await?.id)
 }
@@ -772,7 +773,7 @@ fn one_line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// The check of a client that shows another text: a repair that takes it from elsewhere in the file.
+/// Returns the check of a client that shows another text, because a repair takes it from elsewhere in the file.
 fn other_text_check(name: &str, subject: &Subject, text: &str) -> Option<WhyCheck> {
     let (own, text) = (one_line(&subject.description), one_line(text));
     if text.is_empty() || own.starts_with(&text) || text.starts_with(&own) && !own.is_empty() {
@@ -784,7 +785,8 @@ fn other_text_check(name: &str, subject: &Subject, text: &str) -> Option<WhyChec
     Some(WhyCheck::fail(CheckKind::Description, evidence, repair_help(subject)))
 }
 
-/// What the client's catalog budget leaves of the description. `repaired` is how the client repairs the file.
+/// Returns the check of what the client's catalog budget leaves of the description. `repaired` is how the client
+/// repairs the file.
 fn description_check(
     view: &ClientView,
     subject: &Subject,
@@ -804,7 +806,7 @@ fn description_check(
     }
     let fit = format!("shorten the whole list: `skills budget fit --client {}`", view.client);
     let all = subject.description.chars().count();
-    // A repair can take only the beginning of it.
+    // A repair may use only its beginning.
     let is_whole =
         repaired.is_none() || one_line(&listed.description).starts_with(&one_line(&subject.description));
     let cut_by_client = listed.cut || !subject.description.trim().starts_with(listed.description.trim());
@@ -825,7 +827,7 @@ fn description_check(
         }
         Shown::NameOnly { .. } | Shown::Whole | Shown::Shortened { .. } => kept_text(listed, shown),
     };
-    // A client that rewrites the text has no cut that can be shown in the original.
+    // If a client rewrites the text, the truncation cannot be shown in the original.
     let full = subject.description.trim();
     let common = full.chars().zip(kept.chars()).take_while(|(a, b)| a == b).map(|(a, _)| a.len_utf8()).sum();
     let (head, tail) = full.split_at(common);
@@ -848,7 +850,7 @@ fn description_check(
     } else {
         format!("{count} of {all} characters are shown{because}")
     };
-    // Where no description is shown, no change of this one helps.
+    // If no description is shown, no change of this one helps.
     let help = if kept.is_empty() {
         fit.as_str()
     } else {

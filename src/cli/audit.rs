@@ -1,4 +1,4 @@
-//! `skills audit`: whether the audit log holds, and what is in it.
+//! `skills audit`: verifies and shows the audit log.
 
 use std::fmt::Write as _;
 

@@ -1,15 +1,15 @@
-//! A score as a row of cells: five signals stacked on a fixed scale, with a mark where "fits" starts.
+//! A score as a bar: five signals stacked on a fixed scale, with a mark at the threshold.
 
 use super::output::{TerminalCaps, TextStyle};
 use skills_discovery::SignalSums;
 
-/// The scale's end; it grows only when the best score is higher, so that bars of two requests compare.
+/// End of the scale; larger only if the best score is higher, so that bars of two requests can be compared.
 pub const SCALE: f64 = 3.5;
 
 const SHADES: [&str; 5] = ["█", "▓", "▒", "░", "·"];
 const LETTERS: [&str; 5] = ["n", "d", "b", "s", "r"];
 
-/// Cells per signal: shares of the score by largest remainder, negative signals take none.
+/// Returns the cells per signal: shares of the score by largest remainder; negative signals have none.
 fn shares(signals: &SignalSums, score: f64, scale: f64, width: usize) -> [usize; 5] {
     let positive: f64 = signals.iter().filter(|v| **v > 0.0).sum();
     let total = ((score / scale).clamp(0.0, 1.0) * width as f64).round() as usize;
@@ -30,7 +30,7 @@ fn shares(signals: &SignalSums, score: f64, scale: f64, width: usize) -> [usize;
     cells
 }
 
-/// The bar in `width` cells: colors where there are any, else shades, else letters.
+/// Renders the bar in `width` cells: in color if available, else with shades, else with letters.
 pub fn stacked(
     signals: &SignalSums,
     score: f64,
@@ -62,7 +62,7 @@ pub fn stacked(
     out
 }
 
-/// What the signs of the bars mean, in one line.
+/// Returns a one-line legend of the bars.
 pub fn legend(look: TerminalCaps) -> String {
     let names = ["name", "description", "body", "semantic", "rule"];
     let sign = |i: usize| match (look.unicode, look.colour) {

@@ -10,7 +10,7 @@ use skills_api::{BisectJob, Bisection, WinnerChange};
 use skills_discovery::Hit;
 use skills_skill::{SkillId, safe_text};
 
-/// Digits of a commit that are shown.
+/// Number of digits of a commit id shown.
 const SHORT_ID: usize = 10;
 
 /// Runs the command.
@@ -68,7 +68,7 @@ fn render(found: &Bisection, look: TerminalCaps) -> String {
     out
 }
 
-/// For both skills the score before and after, by words.
+/// Shows the scores of both skills before and after, by words.
 fn breakdowns(out: &mut String, change: &WinnerChange, look: TerminalCaps) {
     let pairs = [
         (change.before.as_ref(), change.before_now.as_ref()),

@@ -6,10 +6,10 @@ use super::output::{TerminalCaps, TextStyle, fit};
 use skills_discovery::{Hit, WordRow};
 use skills_skill::safe_text;
 
-/// Rows shown before the smaller ones are gathered into one.
+/// Maximum number of rows; the smaller ones are summed up in one.
 const ROWS: usize = 16;
 
-/// The score breakdown of one result as text.
+/// Renders the score breakdown of one result.
 pub fn render(place: usize, hit: &Hit, look: TerminalCaps) -> String {
     let mut out = String::new();
     let id = safe_text::line(hit.skill_id.as_str());
@@ -32,7 +32,7 @@ pub fn render(place: usize, hit: &Hit, look: TerminalCaps) -> String {
     out
 }
 
-/// The rows to show: all, or the first ones and the rest as one, so that the columns still add up.
+/// Returns the rows to show: all, or the first ones and the sum of the others, so that the columns still add up.
 fn rows(words: &[WordRow]) -> Vec<WordRow> {
     if words.len() <= ROWS {
         return words.to_vec();
@@ -62,7 +62,7 @@ fn cells(values: &[f64; 5], look: TerminalCaps) -> String {
     values.iter().map(|value| number(*value, look)).collect()
 }
 
-/// Two decimals in nine cells; nothing is a dot.
+/// Formats a number with two decimals in nine cells; zero is a dot.
 fn number(value: f64, look: TerminalCaps) -> String {
     if value.abs() < 0.005 {
         return format!("{:>9}", if look.unicode { "·" } else { "." });

@@ -1,5 +1,4 @@
-//! `skills budget` and `skills agents`: what a client's budget leave of the catalog, and who speaks in a
-//! session.
+//! `skills budget` and `skills agents`: how a client's budget truncates the catalog, and the agents of a session.
 
 use std::fmt::Write as _;
 
@@ -177,7 +176,7 @@ fn one(view: &BudgetView, every: bool, look: TerminalCaps) -> String {
     out
 }
 
-/// What an entry is called in the list; a skill of the client's own may have no known name.
+/// Returns the name of an entry in the list; a built-in skill of the client may have no known name.
 fn entry_name(entry: &Listed) -> &str {
     match &entry.title {
         Some(title) => title,
@@ -186,7 +185,7 @@ fn entry_name(entry: &Listed) -> &str {
     }
 }
 
-/// The skills that are not listed at all, counted by the reason; by name where every entry is shown.
+/// Lists the skills that are not listed at all: their number by reason, or their names if every entry is shown.
 fn not_listed(out: &mut String, view: &BudgetView, every: bool, look: TerminalCaps) {
     if view.not_listed.is_empty() {
         return;
@@ -207,10 +206,10 @@ fn not_listed(out: &mut String, view: &BudgetView, every: bool, look: TerminalCa
     }
 }
 
-/// Who speaks where no agent is set.
+/// Name shown if no agent is set.
 const ORCHESTRATOR: &str = "orchestrator";
 
-/// What a call consists of, numbered.
+/// Prints the components of a call, numbered.
 fn order(cx: &mut Context, composed: &[String]) -> Result<(), Failure> {
     cx.out.line("\na call is composed in this order:")?;
     for (part, at) in composed.iter().zip(1..) {

@@ -14,7 +14,7 @@ use skills_api::{
 };
 use skills_skill::safe_text;
 
-/// Lost queries that are listed.
+/// Maximum number of lost queries listed.
 const MAX_LISTED: usize = 20;
 
 /// Runs the command.

@@ -7,23 +7,23 @@ use std::time::Duration;
 
 use skills_config::TerminalProgress;
 
-/// Commands that end sooner show nothing.
+/// Delay before the progress is shown; shorter commands show nothing.
 const DELAY: Duration = Duration::from_millis(700);
 
-/// Shown after [`DELAY`], until it is dropped.
+/// Progress shown after [`DELAY`], until it is dropped.
 pub struct BusyIndicator {
     end: Option<Sender<()>>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl BusyIndicator {
-    /// Starts to wait, on standard error.
+    /// Starts the delay; the progress is shown on standard error.
     pub fn start() -> Self {
         let (end, ended) = channel();
         let shown = move || {
             if ended.recv_timeout(DELAY) == Err(RecvTimeoutError::Timeout) {
                 show(TerminalProgress::Busy);
-                // Until the other end is dropped.
+                // Blocks until the sender is dropped.
                 let _ = ended.recv();
                 show(TerminalProgress::Hidden);
             }
@@ -44,6 +44,6 @@ impl Drop for BusyIndicator {
 
 fn show(progress: TerminalProgress) {
     let mut terminal = std::io::stderr().lock();
-    // A terminal that is gone shows nothing.
+    // Errors are ignored: a closed terminal shows nothing.
     drop(terminal.write_all(progress.sequence().as_bytes()).and_then(|()| terminal.flush()));
 }

@@ -1,4 +1,4 @@
-//! `skills config`: where the settings are, whether they hold, and the editor on them.
+//! `skills config`: prints the paths of the configuration files, checks them, and opens them in the editor.
 
 use std::env;
 use std::path::Path;
@@ -17,9 +17,9 @@ use skills_config::{Config, ConfigError};
 /// `skills config path --json`.
 #[derive(Serialize)]
 struct Paths<'a> {
-    /// The person's own file.
+    /// The user's own file.
     user: &'a Path,
-    /// The files that are there, in order of application.
+    /// The existing files, in order of application.
     files: &'a [std::path::PathBuf],
     data: &'a Path,
     cache: &'a Path,
@@ -118,7 +118,8 @@ fn edit(cx: &mut Context) -> Result<Done, Failure> {
     }
     let editor = cx.config().ok().and_then(|config| config.editor).or(usual.editor);
     let editor = editor.unwrap_or_else(|| "vi".to_owned());
-    // Through a shell, because $EDITOR may hold arguments and quotes; the file is an argument, never text of the script.
+    // Through a shell, because $EDITOR may contain arguments and quotes; the file is an argument, never part of the
+    // script.
     let status = Command::new("sh")
         .arg("-c")
         .arg(format!("exec {editor} \"$@\""))
@@ -137,7 +138,7 @@ fn edit(cx: &mut Context) -> Result<Done, Failure> {
     check(cx)
 }
 
-/// A configuration error as the one error of all adapters.
+/// Converts a configuration error to a usage error.
 pub fn failure(error: &ConfigError) -> Failure {
     Failure::usage(format!("{error} (skills config check)"))
 }

@@ -1,4 +1,4 @@
-//! What every command has: where to write, the global options, the environment, and the way to the core.
+//! The context of a command: output, global options, environment, and access to the core.
 
 use std::ops::Deref;
 use std::path::PathBuf;
@@ -15,21 +15,21 @@ use skills_api::{
 use skills_config::{Arguments, Config, Env, GlyphSet, MEMORY_STORE, MissingStore};
 use skills_skill::safe_text;
 
-/// Everything that commands ask of the core, wherever it is.
+/// All operations that commands use, local or remote.
 pub trait FullClient: Client + RunClient + OperatorClient + SessionClient {}
 
 impl<T: Client + RunClient + OperatorClient + SessionClient> FullClient for T {}
 
-/// The core that a command works on: in this process, or behind an address.
+/// The core of a command: in this process, or on a remote service.
 pub enum Backend {
     /// In this process.
     Here(Box<Local>),
-    /// Behind an address.
+    /// On a remote service.
     There(Box<Remote>),
 }
 
 impl Backend {
-    /// The core of this process, if it is that.
+    /// Returns the local core, if it is local.
     pub fn here(&self) -> Option<&Local> {
         match self {
             Self::Here(local) => Some(local),
@@ -38,7 +38,7 @@ impl Backend {
     }
 }
 
-/// Notices that arose during the command are reported at the end, where they are seen.
+/// Reports notices from the command at the end, where the user sees them.
 impl Drop for Backend {
     fn drop(&mut self) {
         for notice in self.here().map(Local::take_notices).unwrap_or_default() {
@@ -58,7 +58,7 @@ impl Deref for Backend {
     }
 }
 
-/// What every command has.
+/// The context of a command.
 pub struct Context {
     /// Standard output.
     pub out: Out,
@@ -66,7 +66,7 @@ pub struct Context {
     pub global: Global,
     /// Home and environment variables.
     pub env: Env,
-    /// Where the command was called.
+    /// The working directory.
     pub cwd: PathBuf,
     /// What the command does with a store that does not exist.
     pub missing_store: MissingStore,
@@ -75,7 +75,7 @@ pub struct Context {
 }
 
 impl Context {
-    /// The settings in force.
+    /// Loads the settings.
     pub fn config(&self) -> Result<Config, Failure> {
         let global = &self.global;
         if let Some(file) = global.config.as_ref().filter(|file| !file.exists()) {
@@ -108,20 +108,20 @@ impl Context {
         }
     }
 
-    /// Standard error, for messages in addition to the result.
+    /// Returns the reporter on standard error, for messages in addition to the result.
     pub fn reporter(&self) -> Reporter {
         let look = stderr_look(self.global.no_color);
-        // The settings choose the signs of both streams alike.
+        // The setting for Unicode characters applies to both streams.
         Reporter::new(TerminalCaps { unicode: look.unicode && self.out.look.unicode, ..look }, self.out.json)
     }
 
-    /// Whether runs of this command end with it.
+    /// Returns whether runs of this command are lost when it ends.
     pub fn in_memory(&self) -> bool {
         self.config()
             .is_ok_and(|config| config.connect.is_none() && config.store.as_deref() == Some(MEMORY_STORE))
     }
 
-    /// The core of this machine, with what this command needs of it ready: for what has no sense elsewhere.
+    /// Opens the local core, with what this command needs: for commands that are not available for a remote service.
     pub async fn open(&mut self, needs: Needs) -> Result<Local, Failure> {
         let config = self.config()?;
         if let Some(address) = &config.connect {
@@ -138,14 +138,14 @@ impl Context {
         self.open_here(needs).await
     }
 
-    /// The local core, regardless of the settings: for commands that inspect this machine.
+    /// Opens the local core, regardless of the settings: for commands that inspect this machine.
     pub async fn open_here(&mut self, needs: Needs) -> Result<Local, Failure> {
         let config = self.config()?;
         self.take_signs(&config);
         Ok(Local::open_once(config, needs).await?)
     }
 
-    /// The core that the settings name, of this machine or of a service.
+    /// Opens the core that the settings name, local or remote.
     pub async fn reach(&mut self, needs: Needs) -> Result<Backend, Failure> {
         let config = self.config()?;
         self.take_signs(&config);
@@ -155,7 +155,7 @@ impl Context {
         let remote = connect(&config, &self.env).await?;
         let address = remote.address().to_string();
         let mut states = remote.states();
-        // A waiting command reports that it still waits, and ends with the process.
+        // Reports that a waiting command still waits; ends with the process.
         tokio::spawn(async move {
             let mut lost = false;
             while states.changed().await.is_ok() {
@@ -177,13 +177,13 @@ impl Context {
         Ok(Backend::There(Box::new(remote)))
     }
 
-    /// Whether the terminal shows the progress of this command.
+    /// Returns whether the terminal shows the progress of this command.
     pub(super) fn shows_progress(&self) -> bool {
         let is_terminal = self.out.look.terminal && stderr_look(true).terminal && !self.global.plain;
         is_terminal && self.config().is_ok_and(|config| config.terminal.progress && !config.plain)
     }
 
-    /// Uses the characters and hyperlinks that the settings say.
+    /// Applies the settings for characters and hyperlinks.
     pub(super) fn take_signs(&mut self, config: &Config) {
         if self.out.look.terminal && !self.global.plain && !config.plain {
             self.out.links = Links::of(config, &self.env);
@@ -199,7 +199,7 @@ impl Context {
 /// Connects to the service that the settings name, with the key they name.
 ///
 /// # Errors
-/// As [`Remote::connect`]; a key that cannot be read or used.
+/// Same as [`Remote::connect`]; also for a key that cannot be read or is invalid.
 pub async fn connect(config: &Config, env: &Env) -> Result<Remote, Error> {
     let address = Address::parse(config.connect.as_deref().unwrap_or_default())?;
     let key = match (&config.api_key_file, env.get(KEY_VARIABLE)) {

@@ -1,4 +1,4 @@
-//! `skills db` and `skills audit-purge`: looks over the store of runs, copies it, and forgets what ended long ago.
+//! `skills db` and `skills audit-purge`: checks the store of runs, copies it, and deletes old data.
 
 use std::fmt::Write as _;
 
@@ -73,7 +73,7 @@ fn render(found: &StoreHealth, look: TerminalCaps) -> String {
     let mut out = String::new();
     let health = &found.health;
     let _ = writeln!(out, "{}", TextStyle::Strong.paint(&safe_text::line(&found.place), look.colour));
-    // Nothing is counted in a file that cannot be opened.
+    // A file that cannot be opened has no counts.
     if health.bytes > 0 {
         let _ = writeln!(
             out,
@@ -268,7 +268,7 @@ fn print_deleted(cx: &mut Context, runs: u64, before_ms: i64, what: &str) -> Res
     Ok(Done::Fine)
 }
 
-/// How many runs ended before a moment.
+/// Returns how many runs ended before a time.
 async fn ended_before(client: &Local, before_ms: i64) -> Result<u64, Failure> {
     let states = vec![RunState::Completed, RunState::Failed, RunState::Canceled];
     let mut filter = RunFilter { states, limit: 500, ..RunFilter::default() };

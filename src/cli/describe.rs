@@ -40,7 +40,7 @@ pub async fn run(cx: &mut Context, args: &DescribeArgs) -> Result<Done, Failure>
     Ok(Done::Fine)
 }
 
-/// The file as it is into a pipe; made safe where a person's terminal would act on it.
+/// Prints the file unchanged into a pipe; for a terminal, control sequences are escaped.
 fn source(cx: &mut Context, text: &str) -> Result<(), Failure> {
     if cx.out.json {
         cx.out.value(&text)?;
@@ -52,7 +52,7 @@ fn source(cx: &mut Context, text: &str) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The skill as text.
+/// Renders the skill.
 pub fn render(detail: &SkillDetail, levels: Option<&LevelTokens>, look: TerminalCaps) -> String {
     let mut out = String::new();
     let summary = &detail.summary;

@@ -1,20 +1,20 @@
-//! Labeled lines in and out, for screen readers and terminals without cursor movement: ASCII signs, nothing moves.
+//! Linear dialog for screen readers and terminals without cursor movement: labeled lines in ASCII.
 
 use std::io::{BufRead, StdinLock, StdoutLock, Write};
 
 use super::failure::Failure;
 use skills_skill::safe_text;
 
-/// Lines in, lines out.
+/// A line-based dialog.
 pub struct Dialog<R, W> {
-    /// Where answers are read.
+    /// Source of the answers.
     pub input: R,
-    /// Where lines are printed.
+    /// Destination of the lines.
     pub output: W,
 }
 
 impl Dialog<StdinLock<'static>, StdoutLock<'static>> {
-    /// The dialog on standard input and output.
+    /// Returns the dialog on standard input and output.
     pub fn of_terminal() -> Self {
         Self { input: std::io::stdin().lock(), output: std::io::stdout().lock() }
     }
@@ -24,15 +24,15 @@ impl<R: BufRead, W: Write> Dialog<R, W> {
     /// Prints a line.
     ///
     /// # Errors
-    /// When the output is closed.
+    /// Returns an error if the output is closed.
     pub fn say(&mut self, line: impl AsRef<str>) -> Result<(), Failure> {
         writeln!(self.output, "{}", line.as_ref()).map_err(Failure::from)
     }
 
-    /// The next line that is typed; none at the end of the input.
+    /// Prompts for a line; returns `None` at the end of the input.
     ///
     /// # Errors
-    /// When the output is closed or the input cannot be read.
+    /// Returns an error if the output is closed or the input cannot be read.
     pub fn ask(&mut self, prompt: &str) -> Result<Option<String>, Failure> {
         self.say(prompt)?;
         write!(self.output, "> ").map_err(Failure::from)?;
@@ -46,7 +46,7 @@ impl<R: BufRead, W: Write> Dialog<R, W> {
     }
 }
 
-/// Text of runs and skills on one line, with letters and ASCII signs only.
+/// Formats text of runs and skills on one line, with letters and ASCII characters only.
 pub fn clean(text: &str) -> String {
     let line = safe_text::line(text).replace('…', "...");
     let ascii = |c: char| match c {

@@ -1,4 +1,4 @@
-//! `skills discover`: which skill fits a request, and why.
+//! `skills discover`: ranks skills for a request and explains the ranking.
 
 use std::fmt::Write as _;
 use std::io::Read as _;
@@ -12,11 +12,11 @@ use skills_api::{Code, Error, Needs, usual_request};
 use skills_discovery::{Answer, Correction, Fit, Group, Hit, MatcherState, Request};
 use skills_skill::safe_text;
 
-/// Said by every screen that ranks.
+/// Note shown with every ranking.
 pub const WHOSE_RANKING: &str =
     "This is the ranking of this router; the model of a client may choose differently.";
 
-/// How many of those that are left out are named.
+/// Maximum number of omitted results named.
 const LEFT_OUT: usize = 5;
 
 /// Runs the command.
@@ -59,7 +59,7 @@ pub async fn run(cx: &mut Context, args: &DiscoverArgs) -> Result<Done, Failure>
     Ok(if answer.fit == Fit::None { Done::Findings } else { Done::Fine })
 }
 
-/// The words of the command line, or standard input for a single `-`.
+/// Returns the request from the command line, or from standard input for a single `-`.
 pub(super) fn intent(words: &[String]) -> Result<String, Failure> {
     if words != ["-"] {
         return Ok(words.join(" "));
@@ -71,7 +71,7 @@ pub(super) fn intent(words: &[String]) -> Result<String, Failure> {
     Ok(text.trim().to_owned())
 }
 
-/// The breakdown of one named skill, asked for by its id when it is not among the results.
+/// Returns the breakdown of one skill, requested by its id if it is not among the results.
 async fn explained(
     client: &Backend,
     wanted: &str,
@@ -97,7 +97,7 @@ async fn explained(
     Err(Error::new(Code::NotFound, message).into())
 }
 
-/// The answer as text.
+/// Renders the answer.
 pub fn render(answer: &Answer, request: &Request, look: TerminalCaps) -> String {
     let mut out = String::new();
     let dot = if look.unicode { "·" } else { "-" };
@@ -129,7 +129,7 @@ pub fn render(answer: &Answer, request: &Request, look: TerminalCaps) -> String 
     out
 }
 
-/// The verdict, with its sign.
+/// Renders the verdict, with its sign.
 fn fit_line(answer: &Answer, look: TerminalCaps) -> String {
     let (sign, ink) = match answer.fit {
         Fit::High | Fit::Medium => (if look.unicode { "✓" } else { "+" }, TextStyle::Good),
@@ -139,7 +139,7 @@ fn fit_line(answer: &Answer, look: TerminalCaps) -> String {
     ink.paint(&format!("{sign} {}", safe_text::line(&answer.verdict.sentence)), look.colour)
 }
 
-/// How unknown words were read.
+/// Describes how unknown words were interpreted.
 fn readings(answer: &Answer, intent: &str) -> Vec<String> {
     let mut lines = Vec::new();
     let mut unknown = Vec::new();
@@ -162,7 +162,7 @@ fn readings(answer: &Answer, intent: &str) -> Vec<String> {
     lines
 }
 
-/// Links that did not do their part.
+/// Describes matchers that failed or were skipped.
 fn troubles(answer: &Answer) -> Vec<String> {
     let mut lines: Vec<String> = answer
         .matchers
@@ -181,7 +181,7 @@ fn troubles(answer: &Answer) -> Vec<String> {
 }
 
 fn result(out: &mut String, place: usize, hit: &Hit, best: f64, answer: &Answer, look: TerminalCaps) {
-    // Place, name, score and bar in one row of at most 80 cells; wider terminals give the name more.
+    // Rank, name, score and bar in one row of at most 80 cells; on wider terminals the name has more space.
     let bar_width = 24;
     let name_width = (look.width.min(120) - bar_width - 4 - 2 - 6 - 2).max(12);
     let name = look.name(&safe_text::line(hit.skill_id.as_str()), name_width);

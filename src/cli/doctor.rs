@@ -1,4 +1,4 @@
-//! `skills doctor`: what this program finds here, and what to do about what is wrong.
+//! `skills doctor`: checks this installation, and says what to do about problems.
 
 use std::fmt::Write as _;
 
@@ -46,12 +46,12 @@ pub async fn run(cx: &mut Context) -> Result<Done, Failure> {
     Ok(if worst == Some(Health::Problem) { Done::Findings } else { Done::Fine })
 }
 
-/// The value of `COLORTERM`.
+/// Returns the value of `COLORTERM`.
 fn colours() -> Option<String> {
     std::env::var("COLORTERM").ok().filter(|value| !value.is_empty())
 }
 
-/// What this terminal can show.
+/// Returns the checks of the terminal's capabilities.
 fn terminal(look: TerminalCaps, term: Option<&str>, colorterm: Option<&str>) -> Vec<Check> {
     if !look.terminal {
         return vec![Check::good("terminal", "standard output is not a terminal: plain text, no color")];
@@ -74,7 +74,7 @@ fn terminal(look: TerminalCaps, term: Option<&str>, colorterm: Option<&str>) -> 
     }]
 }
 
-/// The report as text.
+/// Renders the report.
 fn render(checks: &[Check], look: TerminalCaps) -> String {
     let mut out = String::new();
     let subject_width = checks.iter().map(|check| cells(&check.subject)).max().unwrap_or(0).clamp(8, 32);

@@ -1,4 +1,4 @@
-//! `skills draft`: what another description would change; `--write` puts it into the file.
+//! `skills draft`: measures a changed description; `--write` writes it to the file.
 
 use std::fmt::Write as _;
 
@@ -13,9 +13,9 @@ use skills_api::{DraftReport, DraftRequest, Needs, NewDescription, SavedDescript
 use skills_discovery::{ChangedQuery, GoldenChange, Split};
 use skills_skill::safe_text;
 
-/// Queries of each kind that are listed.
+/// Maximum number of queries of each kind.
 const MAX_LISTED: usize = 20;
-/// Characters that the name of a client takes at most.
+/// Maximum number of characters of a client's name.
 const MAX_LABEL: usize = 40;
 
 /// Runs the command.
@@ -86,7 +86,7 @@ pub async fn run(cx: &mut Context, args: &DraftArgs) -> Result<Done, Failure> {
     Ok(Done::Fine)
 }
 
-/// Changed lines.
+/// Renders the changed lines.
 pub fn diff(old: &str, new: &str, look: TerminalCaps) -> String {
     let mut out = String::new();
     let changes = TextDiff::from_lines(old, new);
@@ -101,7 +101,7 @@ pub fn diff(old: &str, new: &str, look: TerminalCaps) -> String {
     out
 }
 
-/// The report as text.
+/// Renders the report.
 pub fn render(report: &DraftReport, look: TerminalCaps) -> String {
     let mut out = String::new();
     let strong = |text: &str| TextStyle::Strong.paint(text, look.colour);

@@ -1,5 +1,4 @@
-//! `skills eval`: how good the ranking is on queries with known answers, what was lost to what, and
-//! whether it got worse.
+//! `skills eval`: measures the ranking on queries with known answers, lists lost queries, and detects regressions.
 
 use std::fmt::Write as _;
 use std::path::PathBuf;
@@ -17,7 +16,7 @@ use skills_config::{Config, RankPolicy};
 use skills_discovery::{EvalReport, Policy};
 use skills_skill::{SkillId, safe_text};
 
-/// How many lost queries are named.
+/// Maximum number of lost queries named.
 const MAX_LOST_QUERIES: usize = 30;
 
 /// Runs the command.
@@ -61,18 +60,18 @@ pub async fn run(cx: &mut Context, args: &EvalArgs) -> Result<Done, Failure> {
 }
 
 async fn evaluate(config: &Config, job: &EvalJob) -> Result<Evaluation, Error> {
-    // A file that cannot be read is wrong usage here: nothing was asked of a skill that could refuse it.
+    // A file that cannot be read is a usage error here.
     skills_api::eval(config.clone(), job.clone()).await.map_err(|error| match error.code {
         Code::InvalidConfiguration => Error { code: Code::InvalidRequest, ..error },
         _ => error,
     })
 }
 
-/// How often files of golden sets are looked at.
+/// Polling interval for changes of golden sets.
 const POLL_INTERVAL: Duration = Duration::from_millis(500);
 
 /// Evaluates at each change of a skill or golden set, until it is interrupted. The first evaluation is printed
-/// completely, later ones as what changed.
+/// completely, later ones as differences.
 async fn watch(cx: &mut Context, config: Config, job: EvalJob) -> Result<Done, Failure> {
     let local = Local::open(config.clone())?;
     let mut events = local.events();
@@ -94,7 +93,7 @@ async fn watch(cx: &mut Context, config: Config, job: EvalJob) -> Result<Done, F
                 cx.out.flush()?;
                 before = Some(evaluation);
             }
-            // A file may be half written, or wrong until the next change.
+            // A file may be incomplete, or invalid until the next change.
             Err(error) if before.is_some() => cx.reporter().say(&safe_text::line(&error.message)),
             Err(error) => return Err(error.into()),
         }
@@ -120,7 +119,7 @@ async fn watch(cx: &mut Context, config: Config, job: EvalJob) -> Result<Done, F
     }
 }
 
-/// What differs between two evaluations.
+/// Renders the differences between two evaluations.
 fn changes(before: &Evaluation, now: &Evaluation, look: TerminalCaps) -> String {
     let time = jiff::Zoned::now().strftime("%H:%M:%S").to_string();
     let (old, new) = (&before.report, &now.report);
@@ -163,7 +162,7 @@ fn changes(before: &Evaluation, now: &Evaluation, look: TerminalCaps) -> String 
     out
 }
 
-/// The evaluation as text.
+/// Renders the evaluation.
 fn render(evaluation: &Evaluation, look: TerminalCaps) -> String {
     let report = &evaluation.report;
     let mut out = String::new();
@@ -239,7 +238,7 @@ fn render(evaluation: &Evaluation, look: TerminalCaps) -> String {
     out
 }
 
-/// What the present threshold keeps and rejects, and what others would.
+/// Renders what the current threshold keeps and rejects, and what others would.
 fn operating_points(report: &EvalReport, look: TerminalCaps) -> String {
     let Some(rejected) = report.present.rejected else { return String::new() };
     let mut out = format!("\n{}\n", TextStyle::Strong.paint("threshold  kept   rejected", look.colour));

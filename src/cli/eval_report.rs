@@ -1,18 +1,18 @@
-//! `skills eval --report`: the evaluation as other tools read it.
+//! `skills eval --report`: the evaluation in formats for other tools.
 
 use std::fmt::Write as _;
 
 use skills_api::Evaluation;
 use skills_skill::{SkillId, safe_text};
 
-/// Rows of a Markdown table at most.
+/// Maximum number of rows of a Markdown table.
 const MAX_ROWS: usize = 50;
 
 fn name(id: Option<&SkillId>) -> String {
     id.map_or_else(|| "none".to_owned(), |id| safe_text::line(id.as_str()).into_owned())
 }
 
-/// Every failing query: the query and what is wrong.
+/// Returns every failing query with its problem.
 fn failures(evaluation: &Evaluation) -> Vec<(String, String)> {
     let report = &evaluation.report;
     let lost = report.lost.iter().map(|lost| {
@@ -30,7 +30,7 @@ fn failures(evaluation: &Evaluation) -> Vec<(String, String)> {
     all.map(|(query, what)| (safe_text::line(&query).into_owned(), what)).collect()
 }
 
-/// For a comment on a pull request.
+/// Renders Markdown for a comment on a pull request.
 pub fn markdown(evaluation: &Evaluation) -> String {
     let report = &evaluation.report;
     let cell = |text: &str| text.replace('\\', "\\\\").replace('|', "\\|").replace('<', "&lt;");
@@ -75,7 +75,7 @@ pub fn markdown(evaluation: &Evaluation) -> String {
     out
 }
 
-/// `JUnit` XML: a test case for each query.
+/// Renders `JUnit` XML with a test case for each query.
 pub fn junit(evaluation: &Evaluation) -> String {
     let escape = |text: &str| {
         let text = text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
@@ -103,7 +103,7 @@ pub fn junit(evaluation: &Evaluation) -> String {
     out
 }
 
-/// Workflow commands of GitHub Actions.
+/// Renders workflow commands of GitHub Actions.
 pub fn github(evaluation: &Evaluation) -> String {
     let data = |text: &str| text.replace('%', "%25").replace('\r', "%0D").replace('\n', "%0A");
     let property = |text: &str| data(text).replace(':', "%3A").replace(',', "%2C");

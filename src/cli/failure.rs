@@ -1,4 +1,4 @@
-//! How a command fails: the message on standard error, and the exit code.
+//! The result of a command: the message on standard error, and the exit code.
 
 use std::fmt::Write as _;
 use std::io::{self, Write as _};
@@ -9,23 +9,23 @@ use skills_api::{Code, Error, ErrorBody, new_trace_id, redacted_text};
 use skills_config::Invocation;
 use skills_skill::safe_text;
 
-/// How a command ended when nothing failed.
+/// How a command ended without an error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Done {
     /// Exit code 0.
     Fine,
-    /// Exit code 1: findings, no fit, a measure got worse, a run failed or was denied.
+    /// Exit code 1: findings, no skill fits, a metric got worse, a run failed or was denied.
     Findings,
-    /// Exit code 5: a run waits for a person or a signal.
+    /// Exit code 5: a run waits for approval or a signal.
     Waiting,
     /// Exit code 130, as shells return after Ctrl-C: the user left, and the run is unchanged.
     Left,
 }
 
-/// Why a command could not do its work.
+/// Why a command failed.
 #[derive(Debug)]
 pub enum Failure {
-    /// The core refused or could not.
+    /// An error of the core.
     Core(Error),
     /// Standard output could not be written.
     Output(io::Error),
@@ -44,12 +44,12 @@ impl From<io::Error> for Failure {
 }
 
 impl Failure {
-    /// Wrong usage or configuration (exit code 2).
+    /// Creates an error for wrong usage or configuration (exit code 2).
     pub fn usage(message: impl Into<String>) -> Self {
         Self::Core(Error::new(Code::InvalidRequest, message))
     }
 
-    /// With the options of this call in every command that it names.
+    /// Adds the options of this call to every command in the message.
     #[must_use]
     pub fn completed(self, called: &Invocation) -> Self {
         match self {
@@ -61,7 +61,7 @@ impl Failure {
         }
     }
 
-    /// A file that is named and cannot be read: not there (exit code 3), or not ours (exit code 4).
+    /// Creates an error for a file that cannot be read: missing (exit code 3), or not accessible (exit code 4).
     pub fn file(path: &std::path::Path, error: &io::Error) -> Self {
         let code = match error.kind() {
             io::ErrorKind::NotFound => Code::NotFound,
@@ -79,7 +79,7 @@ pub fn end(result: Result<Done, Failure>, json: bool, look: TerminalCaps) -> Exi
         Ok(Done::Findings) => ExitCode::from(1),
         Ok(Done::Waiting) => ExitCode::from(5),
         Ok(Done::Left) => ExitCode::from(130),
-        // The reader has what it wanted (`skills list | head`): that is not a failure.
+        // The reader has closed the pipe (`skills list | head`), which is not an error.
         Err(Failure::Output(error)) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
         Err(Failure::Output(error)) => {
             let error = Error::new(Code::InternalError, format!("cannot write the output: {error}"));
@@ -89,11 +89,11 @@ pub fn end(result: Result<Done, Failure>, json: bool, look: TerminalCaps) -> Exi
     }
 }
 
-/// Writes an error to standard error and gives its exit code.
+/// Writes an error to standard error and returns its exit code.
 pub fn say(error: &Error, json: bool, look: TerminalCaps) -> ExitCode {
     let trace_id = new_trace_id();
     let code = error.code;
-    // What a person got wrong is not a fault of the program.
+    // Only internal errors are logged; user errors are not bugs of the program.
     let message = redacted_text(&error.message);
     if error.exit() == 70 {
         tracing::error!(%code, trace_id, "{message}");
@@ -101,14 +101,14 @@ pub fn say(error: &Error, json: bool, look: TerminalCaps) -> ExitCode {
         tracing::info!(%code, trace_id, "{message}");
     }
     let text = if json { as_json(error, trace_id) } else { as_text(error, look.colour) };
-    // Nothing is left to tell when standard error is gone too.
+    // If standard error is closed too, nothing can be reported.
     drop(io::stderr().lock().write_all(text.as_bytes()));
     ExitCode::from(error.exit())
 }
 
-/// Writes what was asked for to standard output, everything else to standard error.
+/// Writes requested text to standard output, and everything else to standard error.
 pub fn print(text: &str, asked: bool) {
-    // A reader that is gone (`--help | head`) has what it wanted.
+    // A reader that has closed the pipe (`--help | head`) is not an error.
     drop(if asked {
         io::stdout().lock().write_all(text.as_bytes())
     } else {

@@ -1,11 +1,11 @@
-//! One finding in two lines: weight, place and what is wrong; below it what to do.
+//! A finding in two lines: severity, location and problem; below it what to do.
 
 use std::fmt::Write as _;
 
 use super::output::{TerminalCaps, TextStyle, wrap};
 use skills_skill::{Finding, Severity, safe_text};
 
-/// The ink of a severity.
+/// Returns the style of a severity.
 pub fn ink(severity: Severity) -> TextStyle {
     match severity {
         Severity::Error => TextStyle::Bad,
@@ -14,7 +14,7 @@ pub fn ink(severity: Severity) -> TextStyle {
     }
 }
 
-/// The finding as text, indented by two cells.
+/// Renders the finding, indented by two cells.
 pub fn render(finding: &Finding, look: TerminalCaps) -> String {
     let mut place = finding.file.display().to_string();
     if let Some(span) = finding.span {

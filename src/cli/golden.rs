@@ -21,9 +21,9 @@ use skills_authoring::golden_format::{GoldenFormat, format_golden, parse_golden,
 use skills_discovery::{Advice, Case, Hit};
 use skills_skill::{SkillId, read_regular_text, safe_text};
 
-/// Larger files are not imported.
+/// Maximum size of a file to import, in bytes.
 const MAX_IMPORT_BYTES: u64 = 16 << 20;
-/// Pairs of skills that are listed.
+/// Maximum number of pairs of skills listed.
 const MAX_PAIRS: usize = 10;
 
 /// Runs the command.
@@ -49,7 +49,7 @@ impl From<GoldenForm> for GoldenFormat {
     }
 }
 
-/// The file that is edited: the given one, else the user's own.
+/// Returns the file to edit: the given one, else the user's own.
 fn file(cx: &Context, file: Option<&PathBuf>) -> Result<PathBuf, Failure> {
     match file {
         Some(file) => Ok(cx.cwd.join(file)),
@@ -59,7 +59,7 @@ fn file(cx: &Context, file: Option<&PathBuf>) -> Result<PathBuf, Failure> {
     }
 }
 
-/// Queries of the user's own file that a service does not know.
+/// Returns the queries of the user's own file that a remote service does not have.
 pub fn own_queries(cx: &Context, core: &Backend) -> Result<Vec<GoldenQuery>, Failure> {
     if matches!(core, Backend::Here(_)) {
         return Ok(Vec::new());
@@ -146,7 +146,7 @@ fn render(report: &GoldenReport, look: TerminalCaps) -> String {
     out
 }
 
-/// What happened with a query, as one line.
+/// Describes the result of a query in one line.
 fn outcome(result: &GoldenResult) -> String {
     let expects = safe_text::line(&result.query.expectation()).into_owned();
     let first = name(result.first.as_ref());
@@ -246,7 +246,7 @@ fn explained(explanation: &GoldenExplanation, is_lost: bool, look: TerminalCaps)
     out
 }
 
-/// Advice as two lines.
+/// Renders advice in two lines.
 pub fn advised(advice: &Advice, look: TerminalCaps) -> String {
     let then = match advice.rank {
         Some(1) => "then first".to_owned(),
@@ -262,7 +262,7 @@ fn rank(hit: &Hit) -> String {
     format!("rank {}", hit.rank.unwrap_or(1))
 }
 
-/// Labels of both breakdowns, largest difference first.
+/// Returns the labels of both breakdowns, largest difference first.
 fn words_of(expected: Option<&Hit>, first: Option<&Hit>) -> Vec<String> {
     let mut labels: Vec<(String, f64)> = Vec::new();
     for (hit, sign) in [(expected, 1.0), (first, -1.0)] {

@@ -44,7 +44,7 @@ fn ink(state: QualityState) -> TextStyle {
     }
 }
 
-/// One skill with everything that counts.
+/// Renders one skill with all reasons.
 fn format_skill(skill: &GovernedSkill, look: TerminalCaps) -> String {
     let mut out = format!(
         "{}  {}\n",
@@ -64,7 +64,7 @@ fn format_skill(skill: &GovernedSkill, look: TerminalCaps) -> String {
     out
 }
 
-/// A line a skill, and how many there are in each state.
+/// Renders one line per skill, and the number of skills in each state.
 fn render(list: &GovernanceList, look: TerminalCaps) -> String {
     let mut out = String::new();
     let ids = list.skills.iter().map(|skill| skill.skill_id.as_str());

@@ -1,4 +1,4 @@
-//! `skills keys`: makes keys for the service.
+//! `skills keys`: creates keys for the service.
 
 use serde_json::json;
 

@@ -1,4 +1,5 @@
-//! The command line adapter: arguments in, text or JSON and an exit code out. No decisions.
+//! The command line adapter: parses arguments, prints text or JSON, and returns an exit code. It contains no domain
+//! logic.
 
 mod args;
 mod audit;
@@ -63,18 +64,18 @@ use skills_api::{Code, Error};
 use skills_base::telemetry::{self, RingBuffer, Stderr};
 use skills_skill::safe_text;
 
-/// What the binary starts for a command and this crate does not depend on.
+/// Functions that the binary provides, because this crate does not depend on the other adapters.
 #[derive(Clone, Copy)]
 pub struct Adapters {
     /// Opens the workbench, or plays a demonstration in it.
     pub workbench: fn(&mut Context, RingBuffer, Option<&DemoArgs>) -> Result<Done, Failure>,
-    /// Serves HTTP until the process is notified to end.
+    /// Serves HTTP until the process receives a termination signal.
     pub serve: fn(&mut Context, &ServeArgs) -> Result<Done, Failure>,
     /// Serves MCP over standard input and output.
     pub mcp: fn(&Context, &McpArgs) -> Result<Done, Failure>,
     /// Problems of the key bindings and the theme, with file and line.
     pub settings_problems: fn(&Config) -> Vec<String>,
-    /// The `OpenAPI` document of the service.
+    /// Returns the `OpenAPI` document of the service.
     pub openapi_document: fn() -> &'static str,
 }
 
@@ -82,7 +83,7 @@ pub struct Adapters {
 #[must_use]
 pub fn main(adapters: Adapters) -> ExitCode {
     let args: Vec<OsString> = std::env::args_os().collect();
-    // Known before the arguments are understood, because misunderstood ones are answered in the same form.
+    // Determined before parsing, because parse errors are reported in the same format.
     let flag = |name: &str| args.iter().skip(1).take_while(|arg| *arg != "--").any(|arg| arg == name);
     let (json, no_color) = (flag("--json"), flag("--no-color"));
     let look = output::stderr_look(no_color);
@@ -106,7 +107,7 @@ pub fn main(adapters: Adapters) -> ExitCode {
     let result = ran.unwrap_or_else(|_| {
         Err(Error::new(Code::InternalError, "internal error (see above); please report it").into())
     });
-    // In JSON an error is the same on every interface; the text form contains commands that can be run as they are.
+    // In JSON an error is the same in every adapter; the text form contains commands that can be run as shown.
     failure::end(
         result.map_err(|failure| if json { failure } else { failure.completed(&called) }),
         json,
@@ -114,7 +115,8 @@ pub fn main(adapters: Adapters) -> ExitCode {
     )
 }
 
-/// Help and version are answers; everything else is a usage error (exit code 2).
+/// Reports a parse result other than a command: help and version are printed; everything else is a usage error (exit
+/// code 2).
 fn misunderstood(error: &clap::Error, json: bool, no_color: bool) -> ExitCode {
     let asked = matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion);
     if json && !asked {
@@ -144,7 +146,7 @@ fn run(cli: Cli, adapters: Adapters) -> Result<Done, Failure> {
     if let (Some(_), Some(what)) = (&cx.global.connect, cli.command.as_ref().and_then(about_files)) {
         return Err(Failure::usage(format!("{what}; remove --connect")));
     }
-    // Settings and manual pages read no skills, and `doctor` has its own line for a root that is missing.
+    // Settings and manual pages read no skills, and `doctor` reports a missing root itself.
     let reads_skills = !matches!(
         cli.command,
         Some(
@@ -210,7 +212,7 @@ fn about_files(command: &Command) -> Option<&'static str> {
     })
 }
 
-/// Sets up the log. The workbench draws on the terminal: nothing else may write there.
+/// Sets up logging. The workbench draws on the terminal, where nothing else may be written.
 fn log(cli: &Cli, env: &Env) -> Result<RingBuffer, Failure> {
     let stderr = match (&cli.command, cli.global.verbose) {
         (None | Some(Command::Demo(_)), _) | (_, 0) => Stderr::Never,
@@ -223,7 +225,7 @@ fn log(cli: &Cli, env: &Env) -> Result<RingBuffer, Failure> {
         .map_err(|error| Failure::usage(error.to_string()))
 }
 
-/// Commands that may read and rank many skills, or copy a store; they do not prompt.
+/// Returns whether a command may read and rank many skills, or copy a store; such commands do not prompt.
 fn is_long(command: &Command) -> bool {
     matches!(
         command,
@@ -245,7 +247,7 @@ fn is_long(command: &Command) -> bool {
 
 fn dispatch(cx: &mut Context, command: Command) -> Result<Done, Failure> {
     let _busy = (is_long(&command) && cx.shows_progress()).then(BusyIndicator::start);
-    // One thread drives a command; what is heavy runs on the blocking pool and on rayon's.
+    // One thread drives a command; heavy computation uses the blocking pool and rayon's.
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
@@ -278,7 +280,7 @@ fn dispatch(cx: &mut Context, command: Command) -> Result<Done, Failure> {
         Command::Session(args) => runtime.block_on(session::run(cx, &args)),
         Command::Agents(args) => runtime.block_on(budget::agents(cx, &args)),
         Command::Budget(args) => runtime.block_on(budget::run(cx, &args)),
-        // They have runtimes of their own.
+        // They have their own runtimes.
         Command::Demo(_) | Command::Serve(_) | Command::Mcp(_) => Ok(Done::Fine),
         Command::Keys(args) => keys::run(cx, &args.action),
         Command::Verify(args) => runtime.block_on(verify::run(cx, &args)),

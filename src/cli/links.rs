@@ -1,5 +1,5 @@
-//! Hyperlinks in the output of commands (OSC 8): to files of this machine, and to runs of a service. They are added to
-//! finished text, so that they take no part in its layout.
+//! Hyperlinks in the output of commands (OSC 8): to local files, and to runs of a service. They are added to formatted
+//! text, so that they do not affect its layout.
 
 use std::path::Path;
 
@@ -9,14 +9,14 @@ use skills_config::{Config, Env};
 /// What is linked; nothing in a pipe.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Links {
-    /// Paths mean the same to the terminal.
+    /// Whether paths are valid for the terminal's machine.
     files: bool,
-    /// Address of the service that has the runs.
+    /// Address of the service with the runs.
     service: Option<String>,
 }
 
 impl Links {
-    /// By the settings, for a terminal that people read.
+    /// Creates links as configured, for an interactive terminal.
     pub fn of(config: &Config, env: &Env) -> Self {
         if !config.terminal.hyperlinks {
             return Self::default();
@@ -25,7 +25,7 @@ impl Links {
         Self { files: service.is_none() && is_terminal_local(env), service }
     }
 
-    /// The text with its first mention of a file as a link to it.
+    /// Links the first occurrence of a file in the text.
     pub fn file(&self, text: String, shown: &str, path: &Path) -> String {
         match file_uri(path).filter(|_| self.files && !shown.is_empty()) {
             Some(uri) => text.replacen(shown, &hyperlink(&uri, shown), 1),
@@ -33,8 +33,8 @@ impl Links {
         }
     }
 
-    /// The text with the first mention of each run as a link to it; runs (what is shown of them, and their ids) in the
-    /// order of the text.
+    /// Links the first occurrence of each run in the text; `runs` are pairs of displayed text and id, in the order of
+    /// the text.
     pub fn runs<'a>(&self, text: String, runs: impl Iterator<Item = (&'a str, &'a str)>) -> String {
         let Some(service) = &self.service else { return text };
         let (mut out, mut rest) = (String::new(), text.as_str());

@@ -1,4 +1,4 @@
-//! `skills lint`: findings like a compiler's, for GitHub, as SARIF or as JSON; known findings; and their repair.
+//! `skills lint`: findings in the format of a compiler, for GitHub, as SARIF or as JSON; baselines; and repairs.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -52,7 +52,7 @@ pub async fn run(cx: &mut Context, args: &LintArgs) -> Result<Done, Failure> {
     Ok(if failed { Done::Findings } else { Done::Fine })
 }
 
-/// The path that is linted: the given one, or the file of the skill with this id.
+/// Returns the path to lint: the given one, or the file of the skill with this id.
 async fn place(cx: &mut Context, given: &Path) -> Result<PathBuf, Failure> {
     let path = cx.cwd.join(given);
     let error = match path.metadata() {
@@ -76,7 +76,7 @@ async fn place(cx: &mut Context, given: &Path) -> Result<PathBuf, Failure> {
     }
 }
 
-/// Whether findings of the report are denied.
+/// Returns whether the report contains denied findings.
 fn fails(report: &LintReport, deny: Deny) -> bool {
     let least = match deny {
         Deny::None => return false,
@@ -102,7 +102,7 @@ fn print(cx: &mut Context, report: &LintReport, args: &LintArgs, home: &Path) ->
         LintStyle::Report { colours: look.colour, unicode: look.unicode, width: look.width.min(110) }
     };
     let path = |location: &Path| {
-        // GitHub takes paths from the top of the repository, where its steps run.
+        // GitHub expects paths relative to the repository, where its steps run.
         if is_github {
             return location.strip_prefix(&cwd).unwrap_or(location).display().to_string();
         }
@@ -124,7 +124,7 @@ fn print(cx: &mut Context, report: &LintReport, args: &LintArgs, home: &Path) ->
         }
     }
     if !is_github {
-        // One file with a few findings needs no table.
+        // A file with few findings needs no table.
         if args.summary || report.summary.len() >= SUMMARY_FROM_RULES {
             cx.out.raw(table(&report.summary, look).as_bytes())?;
         }
@@ -133,10 +133,10 @@ fn print(cx: &mut Context, report: &LintReport, args: &LintArgs, home: &Path) ->
     Ok(())
 }
 
-/// Rules from which a table follows the findings.
+/// Number of rules from which a table follows the findings.
 const SUMMARY_FROM_RULES: usize = 5;
 
-/// The findings by rule.
+/// Renders the findings by rule.
 fn table(rules: &[RuleCount], look: TerminalCaps) -> String {
     let width = rules.iter().map(|rule| rule.code.len()).max().unwrap_or(0);
     let mut out = String::new();
@@ -158,7 +158,7 @@ fn severity_ink(severity: Severity) -> TextStyle {
     }
 }
 
-/// The last line: how much was looked at and what was found.
+/// Returns the last line: the number of checked skills and of findings.
 fn summary(report: &LintReport, fixing: bool) -> String {
     let skills = counted(report.skills, "skill", "skills");
     let [errors, warnings, remarks] =

@@ -1,4 +1,4 @@
-//! `skills list`: one line a skill.
+//! `skills list`: one line per skill.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::fmt::Write as _;
@@ -17,7 +17,7 @@ use skills_api::{
 use skills_session::{Listed, Shown};
 use skills_skill::{SkillId, safe_text};
 
-/// `skills list --client … --json`: the list, and what the client makes of each skill.
+/// `skills list --client … --json`: the list, and the client's state for each skill.
 #[derive(Serialize)]
 struct SeenBy<'a> {
     #[serde(flatten)]
@@ -62,7 +62,7 @@ pub async fn run(cx: &mut Context, args: &ListArgs) -> Result<Done, Failure> {
     Ok(Done::Fine)
 }
 
-/// Puts the skills into the order in which a client lists them; those that it does not list are behind the others.
+/// Sorts the skills in the order in which a client lists them; those that it does not list come last.
 fn in_order_of(list: &mut SkillList, view: &ClientView) {
     let listed = view.list.entries.iter().filter_map(|(entry, _)| entry.skill_id.as_ref());
     let mut places: HashMap<&str, usize> = HashMap::new();
@@ -97,7 +97,7 @@ async fn hint(cx: &Context, client: &dyn FullClient, args: &ListArgs) -> Result<
     Ok(())
 }
 
-/// The list as text.
+/// Renders the list.
 pub fn render(list: &SkillList, look: TerminalCaps) -> String {
     let mut out = String::new();
     let (winners, shadowed): (Vec<&SkillSummary>, Vec<_>) =
@@ -184,8 +184,8 @@ fn footer(list: &SkillList, look: TerminalCaps) -> String {
     TextStyle::Muted.paint(&parts.join(dot), look.colour) + "\n"
 }
 
-/// What a client lists, in its order and with its names, and what it does not list. With `filtered` only the skills of
-/// the list.
+/// Renders what a client lists, in its order and with its names, and what it does not list. With `filtered`, only the
+/// skills of the list.
 fn render_client(list: &SkillList, view: &ClientView, filtered: bool, look: TerminalCaps) -> String {
     let wanted: HashSet<&str> = list.skills.iter().map(|skill| skill.skill_id.as_str()).collect();
     let is_wanted = |id: Option<&SkillId>| !filtered || id.is_some_and(|id| wanted.contains(id.as_str()));
@@ -292,7 +292,7 @@ fn path_text(path: &Path) -> String {
     safe_text::line(&path.display().to_string()).into_owned()
 }
 
-/// A path cut in its middle, so that its beginning and its end stay.
+/// Truncates a path in its middle.
 fn middle(text: &str, width: usize, look: TerminalCaps) -> String {
     if cells(text) <= width {
         return text.to_owned();

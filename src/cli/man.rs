@@ -23,7 +23,7 @@ pub fn run(cx: &mut Context, args: &ManArgs) -> Result<Done, Failure> {
     Ok(Done::Fine)
 }
 
-/// Every page by file name (`skills.1`, `skills-discover.1`, `skills-config-path.1`).
+/// Returns every page by file name (`skills.1`, `skills-discover.1`, `skills-config-path.1`).
 fn pages() -> Result<Vec<(String, Vec<u8>)>, Failure> {
     let mut root = args::command();
     root.build();
@@ -39,7 +39,7 @@ fn pages() -> Result<Vec<(String, Vec<u8>)>, Failure> {
 }
 
 fn page(command: &clap::Command) -> Result<Vec<u8>, Failure> {
-    // The exit codes get a section of their own instead of running together in the extra text.
+    // The exit codes have a section of their own instead of being part of the extra text.
     let extra = command.get_after_help().map(ToString::to_string).unwrap_or_default();
     let command = command.clone().after_help(extra.replace(EXIT_CODES, "").trim().to_owned());
     let has_version = command.get_version().is_some();
@@ -61,7 +61,7 @@ fn page(command: &clap::Command) -> Result<Vec<u8>, Failure> {
     Ok(out)
 }
 
-/// The table of exit codes in roff.
+/// Returns the table of exit codes in roff.
 fn exit_status() -> String {
     let mut out = ".SH \"EXIT STATUS\"\n".to_owned();
     for line in EXIT_CODES.lines().skip(1) {

@@ -1,5 +1,5 @@
-//! Where text goes: standard output with or without color, as wide as the terminal; and how a reader that
-//! goes away (`| head`) ends the program quietly.
+//! Output of commands: standard output with or without color, as wide as the terminal; a closed pipe (`| head`) ends
+//! the program silently.
 
 use std::io::{self, BufWriter, IsTerminal, Write};
 
@@ -12,7 +12,7 @@ use super::links::Links;
 use skills_skill::safe_text;
 use skills_skill::tokens::TokenCount;
 
-/// What a stretch of text is; each has one style of the 16 colors every terminal has.
+/// The style of a piece of text, using the 16 colors that every terminal has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[allow(missing_docs, reason = "the styles are in Ink::codes")]
 pub enum TextStyle {
@@ -30,11 +30,11 @@ pub enum TextStyle {
 }
 
 impl TextStyle {
-    /// The inks of the five signals, in the order of a score's columns.
+    /// The styles of the five signals, in the order of a score's columns.
     pub const SIGNALS: [Self; 5] =
         [Self::SignalName, Self::SignalDescription, Self::SignalBody, Self::SignalSemantic, Self::SignalRule];
 
-    /// SGR parameters (ECMA-48). No background, no black, no white: it must hold on any ground.
+    /// Returns the SGR parameters (ECMA-48). No background, black or white, so that it is readable on any background.
     fn codes(self) -> &'static str {
         match self {
             Self::Strong => "1",
@@ -49,43 +49,43 @@ impl TextStyle {
         }
     }
 
-    /// The text in this ink.
+    /// Applies the style to the text.
     pub fn paint(self, text: &str, colour: bool) -> String {
         let codes = self.codes();
         if !colour || text.is_empty() { text.to_owned() } else { format!("\x1b[{codes}m{text}\x1b[0m") }
     }
 }
 
-/// What one stream can show.
+/// The capabilities of a stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TerminalCaps {
-    /// Colors may be written.
+    /// Whether colors may be written.
     pub colour: bool,
-    /// Characters beyond ASCII may be written.
+    /// Whether characters beyond ASCII may be written.
     pub unicode: bool,
-    /// Cells in a line.
+    /// Width in cells.
     pub width: usize,
-    /// Output is read by a person (bundle text is made safe in any case; `--source` is raw into a pipe).
+    /// Whether it is a terminal (bundle text is sanitized in any case; only `--source` is raw into a pipe).
     pub terminal: bool,
 }
 
-/// More cells than any text has.
+/// A width larger than that of any text.
 const ENDLESS: usize = 1 << 20;
 
 impl TerminalCaps {
-    /// Cells for text that may be folded or cut: those of the terminal, at most `most`. What reads a pipe
-    /// wants texts and paths whole, in one line.
+    /// Returns the width for text that may be wrapped or truncated: that of the terminal, at most `most` cells. In a
+    /// pipe text and paths are complete, on one line.
     pub fn text_width(self, most: usize) -> usize {
         if self.terminal { self.width.min(most) } else { ENDLESS }
     }
 
-    /// A name that other commands take, as a cell of a column: cut to the column on a terminal. What reads a pipe gets it
-    /// whole, with the column's spaces behind it.
+    /// Formats a name as a cell of a column: truncated on a terminal. In a pipe it is complete, padded to the column's
+    /// width, because other commands accept it.
     pub fn name(self, name: &str, width: usize) -> String {
         fit(name, if self.terminal { width } else { width.max(cells(name)) }, self.unicode)
     }
 
-    /// The width of a column of names: that of the longest, on a terminal at most `most` cells.
+    /// Returns the width of a column of names: that of the longest, on a terminal at most `most` cells.
     pub fn name_width<'a>(self, names: impl Iterator<Item = &'a str>, least: usize, most: usize) -> usize {
         let longest = names.map(|name| cells(&safe_text::line(name))).max().unwrap_or(0);
         // Widths beyond 16 bits cannot be formatted.
@@ -93,7 +93,7 @@ impl TerminalCaps {
     }
 }
 
-/// What decides a look, as values.
+/// Environment that determines the capabilities.
 struct Surroundings<'a> {
     terminal: bool,
     no_color: bool,
@@ -111,7 +111,7 @@ impl Surroundings<'_> {
         });
         TerminalCaps {
             colour: self.terminal && !self.no_color && !dumb,
-            // A pipe takes UTF-8 whatever the terminal behind it; the Linux console lacks the signs.
+            // A pipe accepts UTF-8 whatever the terminal after it; the Linux console lacks the characters.
             unicode: utf8 && !(self.terminal && matches!(self.term, Some("linux" | "dumb"))),
             width: self.columns.unwrap_or(80).clamp(40, 200),
             terminal: self.terminal,
@@ -141,29 +141,29 @@ fn look_of(terminal: bool, global_no_color: bool) -> TerminalCaps {
     .look()
 }
 
-/// What standard error can show.
+/// Returns the capabilities of standard error.
 pub fn stderr_look(no_color: bool) -> TerminalCaps {
     look_of(io::stderr().is_terminal(), no_color)
 }
 
-/// What standard output can show.
+/// Returns the capabilities of standard output.
 pub fn stdout_look(no_color: bool) -> TerminalCaps {
     look_of(io::stdout().is_terminal(), no_color)
 }
 
-/// Standard output of one command.
+/// Standard output of a command.
 pub struct Out {
     sink: Box<dyn Write>,
-    /// What it can show.
+    /// Its capabilities.
     pub look: TerminalCaps,
-    /// JSON was asked for.
+    /// Whether JSON was requested.
     pub json: bool,
-    /// What is a hyperlink.
+    /// What is hyperlinked.
     pub links: Links,
 }
 
 impl Out {
-    /// The process's standard output.
+    /// Returns the process's standard output.
     pub fn stdout(global: &Global) -> Self {
         let look = stdout_look(global.no_color);
         Self {
@@ -180,12 +180,12 @@ impl Out {
         self.sink.write_all(b"\n")
     }
 
-    /// Writes bytes as they are.
+    /// Writes bytes unchanged.
     pub fn raw(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.sink.write_all(bytes)
     }
 
-    /// Writes a value as JSON, indented for people, in one line into a pipe.
+    /// Writes a value as JSON, indented on a terminal, on one line in a pipe.
     pub fn value(&mut self, value: &impl Serialize) -> io::Result<()> {
         if self.look.terminal {
             serde_json::to_writer_pretty(&mut self.sink, value)?;
@@ -195,29 +195,29 @@ impl Out {
         self.sink.write_all(b"\n")
     }
 
-    /// Writes a value as one line of JSON, anyone who reads it.
+    /// Writes a value as one line of JSON, even on a terminal.
     pub fn json_line(&mut self, value: &impl Serialize) -> io::Result<()> {
         serde_json::to_writer(&mut self.sink, value)?;
         self.sink.write_all(b"\n")
     }
 
-    /// Text in an ink, if there is color.
+    /// Styles text, if colors are enabled.
     pub fn ink(&self, ink: TextStyle, text: &str) -> String {
         ink.paint(text, self.look.colour)
     }
 
-    /// Hands everything to the reader.
+    /// Flushes the output.
     pub fn flush(&mut self) -> io::Result<()> {
         self.sink.flush()
     }
 }
 
-/// Cells that a text takes on a terminal.
+/// Returns the number of cells that a text occupies on a terminal.
 pub fn cells(text: &str) -> usize {
     UnicodeWidthStr::width(text)
 }
 
-/// The text in at most `width` cells, its end cut with an ellipsis.
+/// Truncates the text to at most `width` cells, with an ellipsis.
 pub fn cut(text: &str, width: usize, unicode: bool) -> String {
     if cells(text) <= width {
         return text.to_owned();
@@ -239,14 +239,14 @@ pub fn cut(text: &str, width: usize, unicode: bool) -> String {
     out
 }
 
-/// The text in exactly `width` cells: cut or filled with spaces behind.
+/// Formats the text in exactly `width` cells: truncated or padded with spaces.
 pub fn fit(text: &str, width: usize, unicode: bool) -> String {
     let mut out = cut(text, width, unicode);
     out.extend(std::iter::repeat_n(' ', width.saturating_sub(cells(&out))));
     out
 }
 
-/// Paragraph lines of at most `width` cells, broken at spaces; a word longer than a line is cut into pieces.
+/// Wraps a paragraph into lines of at most `width` cells at spaces; a longer word is split.
 pub fn wrap(text: &str, width: usize) -> Vec<String> {
     let width = width.max(8);
     let mut lines = Vec::new();
@@ -278,7 +278,7 @@ pub fn wrap(text: &str, width: usize) -> Vec<String> {
     lines
 }
 
-/// A number with thin groups of three: `14 639`.
+/// Formats a number with groups of three digits: `14 639`.
 pub fn grouped(n: u64) -> String {
     let digits = n.to_string();
     let mut out = String::new();
@@ -291,22 +291,22 @@ pub fn grouped(n: u64) -> String {
     out
 }
 
-/// Tokens, with a sign before an estimate: `≈14 639`.
+/// Formats tokens, marking an estimate: `≈14 639`.
 pub fn tokens(count: TokenCount, unicode: bool) -> String {
     format!("{}{}", if count.estimated { about(unicode) } else { "" }, grouped(u64::from(count.tokens)))
 }
 
-/// The sign of an estimate.
+/// Returns the sign of an estimate.
 pub fn about(unicode: bool) -> &'static str {
     if unicode { "≈" } else { "~" }
 }
 
-/// `1 skill`, `3 skills`, `14 639 skills`.
+/// Returns `1 skill`, `3 skills`, `14 639 skills`.
 pub fn counted(n: usize, one: &str, many: &str) -> String {
     format!("{} {}", grouped(n as u64), if n == 1 { one } else { many })
 }
 
-/// A size for people: `812 B`, `41 kB`, `3.2 MB`.
+/// Formats a size: `812 B`, `41 kB`, `3.2 MB`.
 pub fn size(bytes: u64) -> String {
     let b = bytes as f64;
     match bytes {
@@ -317,7 +317,7 @@ pub fn size(bytes: u64) -> String {
     }
 }
 
-/// A short time for people: `640 µs`, `1.2 ms`, `3.4 s`.
+/// Formats a short duration: `640 µs`, `1.2 ms`, `3.4 s`.
 pub fn took(us: u64, unicode: bool) -> String {
     let t = us as f64;
     match us {

@@ -1,4 +1,4 @@
-//! `skills package-prepare` and `skills package-validate`: a skill as one file, and what is wrong with one.
+//! `skills package-prepare` and `skills package-validate`: creates and validates packages of skills.
 
 use std::fmt::Write as _;
 use std::path::PathBuf;
@@ -14,7 +14,7 @@ use skills_skill::safe_text;
 /// Runs `skills package-prepare`.
 pub async fn prepare(cx: &mut Context, args: &PackagePrepareArgs) -> Result<Done, Failure> {
     let path = cx.cwd.join(&args.skill);
-    // A folder needs no catalog; a name does.
+    // A folder requires no catalog; a name does.
     let bundle: PathBuf = if path.is_dir() {
         path.canonicalize().map_err(|error| Failure::file(&path, &error))?
     } else {

@@ -1,4 +1,4 @@
-//! The author's work as a linear dialog: a request, its verdict and results, the breakdown of one, the checks of one.
+//! Linear dialog for authors: a request, its verdict and results, the breakdown of a result, the checks of a skill.
 
 use std::fmt::Write as _;
 use std::io::{BufRead, Write};
@@ -10,17 +10,17 @@ use super::failure::{Done, Failure};
 use skills_api::{CheckResult, Needs, WhyCheck, WhyReport, WhyRequest, usual_request, why};
 use skills_discovery::{Answer, Fit, Hit, Request};
 
-/// Results of a list.
+/// Maximum number of results in a list.
 const MAX_LISTED: usize = 10;
-/// The signals of a score, in their order.
+/// The signals of a score, in order.
 const SIGNALS: [&str; 5] = ["name", "description", "body", "meaning", "rules"];
 
-/// What is typed below a list of results.
+/// A reply below a list of results.
 #[derive(Debug, PartialEq, Eq)]
 enum Reply<'t> {
-    /// The breakdown of the result with this number.
+    /// Show the breakdown of the result with this number.
     Breakdown(usize),
-    /// The checks of the result with this number, or of the skill with this id.
+    /// Show the checks of the result with this number, or of the skill with this id.
     Why(Result<usize, &'t str>),
     Request,
     List,
@@ -50,7 +50,7 @@ impl<'t> Reply<'t> {
     }
 }
 
-/// Runs the dialog on standard input and output. Without a request, the first line is one.
+/// Runs the dialog on standard input and output. Without a request, it prompts for one first.
 pub async fn run(cx: &mut Context, intent: &str) -> Result<Done, Failure> {
     let client = cx.reach(Needs::Index).await?;
     let usual = usual_request(&cx.config()?);
@@ -75,7 +75,7 @@ pub async fn run(cx: &mut Context, intent: &str) -> Result<Done, Failure> {
 }
 
 impl<R: BufRead, W: Write> Dialog<R, W> {
-    /// The next request; none to quit.
+    /// Prompts for the next request; `None` to quit.
     fn request(&mut self) -> Result<Option<String>, Failure> {
         loop {
             let line = self.ask("Type a request, or q to quit.")?;
@@ -104,7 +104,7 @@ impl<R: BufRead, W: Write> Dialog<R, W> {
         Ok(())
     }
 
-    /// Answers until another request is wanted (true), or none.
+    /// Handles replies until another request is wanted (returns true), or the user quits.
     async fn choose(&mut self, client: &Backend, intent: &str, answer: &Answer) -> Result<bool, Failure> {
         let listed = answer.results.len();
         let numbers = match listed {
@@ -166,7 +166,7 @@ impl<R: BufRead, W: Write> Dialog<R, W> {
     }
 }
 
-/// Points by signal as a sentence; empty where there are none.
+/// Describes the points by signal in a sentence; empty if there are none.
 fn by_signal(values: &[f64; 5]) -> String {
     let parts: Vec<String> = SIGNALS
         .iter()
@@ -182,7 +182,7 @@ fn capitalized(text: &str) -> String {
     chars.next().map(|first| first.to_uppercase().chain(chars).collect()).unwrap_or_default()
 }
 
-/// The report of `why` as labeled lines.
+/// Renders the report of `why` as labeled lines.
 pub fn checks(report: &WhyReport) -> String {
     let mut out = String::new();
     let _ = writeln!(out, "\nWhy {}?", clean(report.skill_id.as_str()));

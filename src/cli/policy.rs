@@ -1,4 +1,4 @@
-//! `skills policy`: which rules match, what they do, and whether the file is sound.
+//! `skills policy`: shows which rules match and their effects, and validates the file.
 
 use std::fmt::Write as _;
 

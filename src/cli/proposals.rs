@@ -1,4 +1,4 @@
-//! `skills propose` and `skills proposals`: changes that wait for another person's approval.
+//! `skills propose` and `skills proposals`: changes that require another person's approval.
 
 use std::fmt::Write as _;
 
@@ -17,7 +17,7 @@ use skills_api::{
 };
 use skills_skill::safe_text;
 
-/// Characters of a digest in a list of versions.
+/// Number of characters of a digest in a list of versions.
 const SHORT_DIGEST: usize = 8;
 
 /// Runs `skills propose`.
@@ -102,7 +102,7 @@ async fn decide(
     let client = cx.reach(Needs::Index).await?;
     let view = client.proposal(&args.proposal).await?;
     let state = view.summary.state;
-    // What is in another state already is refused or answered by the core.
+    // A command that the state does not allow is rejected or answered by the core.
     let open = match order {
         ProposalOrder::RollBack => state == ProposalState::Approved,
         ProposalOrder::Approve { .. } | ProposalOrder::Deny => state == ProposalState::Waiting,
@@ -176,7 +176,7 @@ fn words(state: ProposalState) -> String {
     state.to_string().replace('_', " ")
 }
 
-/// A line a proposal.
+/// Renders one line per proposal.
 fn render_list(list: &ProposalList, now_ms: i64, look: TerminalCaps) -> String {
     let mut out = String::new();
     if list.proposals.is_empty() {
@@ -220,7 +220,7 @@ fn render_list(list: &ProposalList, now_ms: i64, look: TerminalCaps) -> String {
     out
 }
 
-/// The changed lines of a proposal.
+/// Renders the changed lines of a proposal.
 pub fn hunks(view: &ProposalView, look: TerminalCaps) -> String {
     let mut out = String::new();
     for hunk in &view.hunks {
@@ -239,7 +239,7 @@ pub fn hunks(view: &ProposalView, look: TerminalCaps) -> String {
     out
 }
 
-/// A proposal with everything that its decision needs.
+/// Renders a proposal with everything that its decision requires.
 pub fn render(view: &ProposalView, now_ms: i64, zone: &TimeZone, look: TerminalCaps) -> String {
     let mut out = String::new();
     let strong = |text: &str| TextStyle::Strong.paint(text, look.colour);

@@ -14,9 +14,9 @@ use skills_discovery::{
 };
 use skills_skill::{SkillId, safe_text};
 
-/// Lines of a list without `--all`.
+/// Maximum number of lines of a list without `--all`.
 const MAX_LISTED: usize = 20;
-/// How long one request for the map waits.
+/// How long a single request for the map waits, in milliseconds.
 const WAIT_MS: u64 = 1_000;
 
 /// `skills rivals [SKILL]`.
@@ -90,7 +90,7 @@ fn write_baseline(map: &CollisionMap, file: &Path) -> Result<(), Failure> {
     std::fs::write(file, format!("{json}\n")).map_err(|error| Failure::file(file, &error))
 }
 
-/// The map, once it is complete; until then its progress is on standard error.
+/// Returns the map once it is complete; until then the progress is shown on standard error.
 async fn complete(
     cx: &Context,
     core: &dyn super::context::FullClient,
@@ -117,7 +117,7 @@ fn percent(share: f64) -> String {
     format!("{:.0} %", share * 100.0)
 }
 
-/// Skills by the share of their requests that others win.
+/// Renders skills by the share of their requests that others win.
 fn losers(map: &CollisionMap, all: bool, look: TerminalCaps) -> String {
     let mut out = heading(map);
     let shown = if all { usize::MAX } else { MAX_LISTED };
@@ -286,10 +286,10 @@ fn map_text(report: &CollisionReport, new: Option<&[&Collision]>, all: bool, loo
     out
 }
 
-/// Clusters printed as matrices without `--all`.
+/// Maximum number of clusters printed as matrices without `--all`.
 const MAX_MATRICES: usize = 4;
 
-/// A cluster: what each row loses to each column, in percent.
+/// Renders a cluster: what each row loses to each column, in percent.
 fn matrix(out: &mut String, cluster: &Cluster, map: &CollisionMap, look: TerminalCaps) {
     let letter = |at: usize| char::from(b'a' + u8::try_from(at % 26).unwrap_or_default());
     let width = look.name_width(cluster.skills.iter().map(SkillId::as_str), 5, 32);

@@ -1,15 +1,14 @@
-//! Folders that a person names with `--root` have to be there: an answer over nothing would look like one
-//! over an empty folder.
+//! Checks the folders given with `--root`: the result for a missing folder would look like that for an empty one.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use skills_api::{Code, Error, near};
 
-/// Whether each of these folders can be read.
+/// Checks that each of these folders can be read.
 ///
 /// # Errors
-/// `not_found` for one that is not there, with near names beside it; `forbidden` for one that cannot be read.
+/// Returns `not_found` for a missing folder, with similar names next to it; `forbidden` for one that cannot be read.
 pub fn check(folders: &[PathBuf]) -> Result<(), Error> {
     folders.iter().try_for_each(|folder| {
         let shown = folder.display();
@@ -28,7 +27,7 @@ pub fn check(folders: &[PathBuf]) -> Result<(), Error> {
     })
 }
 
-/// Directories next to a missing one with a similar name, as complete paths.
+/// Returns folders next to a missing one with similar names, as complete paths.
 fn similar_siblings(folder: &Path) -> Vec<String> {
     let (Some(above), Some(name)) = (folder.parent(), folder.file_name()) else { return Vec::new() };
     let Ok(entries) = fs::read_dir(above) else { return Vec::new() };

@@ -1,4 +1,4 @@
-//! `skills scaffold`: a new skill from flags, or from a few questions at the terminal.
+//! `skills scaffold`: creates a skill from options, or from prompts on the terminal.
 
 use std::fmt::Write as _;
 use std::io::{self, IsTerminal as _, Write as _};
@@ -70,7 +70,7 @@ fn scaffold_from_args(args: &ScaffoldArgs) -> Result<Scaffold, Failure> {
     })
 }
 
-/// What the flags leave open, asked one by one; Enter takes what is in brackets.
+/// Prompts for what the options leave open; Enter accepts the default in brackets.
 fn prompt_scaffold(args: &ScaffoldArgs) -> Result<Scaffold, Failure> {
     let text = |given: &Option<String>, question: &str| match given {
         Some(text) => Ok(Some(text.clone())),
@@ -136,7 +136,7 @@ fn say(text: &str) -> Result<(), Failure> {
     Ok(())
 }
 
-/// One answer. The end of the input ends the questions.
+/// Prompts for a line. The end of the input ends the prompts.
 fn line(question: &str) -> Result<String, Failure> {
     let mut err = io::stderr();
     write!(err, "{question}: ")?;

@@ -1,4 +1,4 @@
-//! `skills schema` and `skills openapi`: documents that are made of the code, and whether a copy of one has drifted.
+//! `skills schema` and `skills openapi`: documents generated from the code, and checks whether a copy has drifted.
 
 use std::fs;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! `skills trust`: shows what an approval would let run, asks, and pins what was shown.
+//! `skills trust`: shows what an approval would allow to run, prompts, and pins what was shown.
 
 use std::fmt::Write as _;
 use std::io::{self, IsTerminal as _, Write as _};
@@ -16,10 +16,10 @@ use skills_config::shown;
 use skills_registry::{Pin, TrustState, Trusted};
 use skills_skill::safe_text;
 
-/// Lines of one kind that are shown of a bundle.
+/// Maximum number of lines of one kind shown of a bundle.
 const MAX_SHOWN_LINES: usize = 12;
 
-/// `skills trust --json`, what was shown and its outcome.
+/// `skills trust --json`: what was shown, and the outcome.
 #[derive(Serialize)]
 struct Answer<'a> {
     subjects: &'a [TrustSubject],
@@ -88,7 +88,7 @@ pub async fn run(cx: &mut Context, args: &TrustArgs) -> Result<Done, Failure> {
     Ok(if blocked.is_empty() { Done::Fine } else { Done::Findings })
 }
 
-/// All is trusted already, or what is not cannot be.
+/// Reports that everything is already trusted, or why the rest cannot be.
 fn nothing_to_ask(
     cx: &mut Context,
     subjects: &[TrustSubject],
@@ -128,7 +128,7 @@ fn confirmed(cx: &Context, wanted: &[TrustSubject], subjects: &[TrustSubject]) -
     Ok(matches!(answer.trim().to_ascii_lowercase().as_str(), "y" | "yes"))
 }
 
-/// What would be trusted, bundle by bundle.
+/// Renders what would be trusted, bundle by bundle.
 fn render(cx: &Context, subjects: &[TrustSubject]) -> String {
     let look = cx.out.look;
     let home = skills_config::Dirs::new(&cx.env).home;

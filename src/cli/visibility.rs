@@ -11,7 +11,7 @@ use skills_api::{
 };
 use skills_skill::safe_text;
 
-/// Cells of the widest state with its count of words.
+/// Width in cells of the longest state with its number of words.
 const MIN_COLUMN_WIDTH: usize = 6;
 
 /// Runs the command.
@@ -58,7 +58,7 @@ fn sign(cell: &VisibilityCell, look: TerminalCaps) -> String {
     }
 }
 
-/// The matrix.
+/// Renders the matrix.
 fn render(report: &VisibilityReport, look: TerminalCaps) -> String {
     let mut out = String::new();
     let ids = report.skills.iter().map(|row| row.skill_id.as_str());
@@ -98,7 +98,7 @@ fn render(report: &VisibilityReport, look: TerminalCaps) -> String {
     out
 }
 
-/// One skill: each client with its reason and source.
+/// Renders one skill: each client with its reason and source.
 fn render_one(report: &VisibilityReport, row: &VisibilityRow, look: TerminalCaps) -> String {
     let mut out = String::new();
     let strong = |text: &str| TextStyle::Strong.paint(text, look.colour);

@@ -77,7 +77,7 @@ fn line(out: &mut String, check: &WhyCheck, look: TerminalCaps) {
     }
 }
 
-/// The report as text.
+/// Renders the report.
 pub fn render(report: &WhyReport, look: TerminalCaps) -> String {
     let mut out = String::new();
     let strong = |text: &str| TextStyle::Strong.paint(text, look.colour);

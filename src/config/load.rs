@@ -475,7 +475,8 @@ impl Config {
         let passing = arguments.demo.then(|| MEMORY_STORE.to_owned());
         self.store = given.or(passing).or(self.store.take());
         self.missing_store = arguments.missing_store.of(self.store.is_some());
-        // Who names roots or a store of this machine means this machine, unless an address is given beside.
+        // Roots or a store given as arguments refer to this machine, so they override a configured address unless
+        // `--connect` is also given.
         let here = arguments.demo || !arguments.roots.is_empty() || arguments.store.is_some();
         self.connect = arguments.connect.clone().or(self.connect.take().filter(|_| !here));
         let file = arguments.api_key_file.as_ref();
@@ -499,7 +500,7 @@ pub enum MissingStore {
 }
 
 impl MissingStore {
-    /// What that is for a store that the settings name, or for the default one.
+    /// Resolves it for a store that the settings name, or for the default one.
     fn of(self, named: bool) -> Self {
         match (self, named) {
             (Self::CreateDefault | Self::EmptyDefault, true) => Self::Refuse,
@@ -509,7 +510,7 @@ impl MissingStore {
     }
 }
 
-/// The store that ends with the process.
+/// The store that exists only as long as the process.
 pub const MEMORY_STORE: &str = "memory:";
 
 /// Makes the path in a store's address absolute.

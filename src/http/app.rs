@@ -1,4 +1,4 @@
-//! All routes: those of the table of operations, and the few that are about the service as a process.
+//! All routes: those of the operation table, and the few that concern the service as a process.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -27,7 +27,7 @@ use skills_api::operations::{Caller, Method, Operation, Scope, Service, operatio
 use skills_api::{Code, Error, Limiter, METRICS_CONTENT_TYPE};
 use skills_base::telemetry::Metrics;
 
-/// What every request needs.
+/// State shared by all requests.
 pub(super) struct App {
     pub service: Service,
     pub authenticator: Option<Arc<dyn Authenticator>>,
@@ -35,17 +35,17 @@ pub(super) struct App {
     pub metrics: Metrics,
     pub patience: Timeouts,
     pub feed: Feed,
-    /// Long answers in progress that are the same for several who asked at once.
+    /// Large responses in progress, shared by concurrent identical requests.
     pub answers: Answers,
-    /// Whether only this machine can call.
+    /// Whether the service listens on loopback only.
     pub loopback: bool,
     /// Origins whose pages may call.
     pub cors: Arc<[Origin]>,
-    /// Fires when the service ends.
+    /// Fires when the service shuts down.
     pub end: CancellationToken,
 }
 
-/// Routes in addition to the table: about the process, for machines that watch it, and pages.
+/// Routes other than operations: about the process, for monitoring, and web pages.
 pub(super) const LIVEZ: &str = "/livez";
 pub(super) const READYZ: &str = "/readyz";
 pub(super) const DOCUMENT: &str = "/openapi.json";
@@ -53,10 +53,10 @@ pub(super) const PAGE: &str = "/docs";
 pub(super) const HOME: &str = "/";
 pub(super) const PROMETHEUS: &str = "/v1/metrics/prometheus";
 
-/// What all callers may ask, besides the operations that need no scope.
+/// Routes without authentication, in addition to the operations that require no scope.
 pub(super) const OPEN: [&str; 5] = [LIVEZ, READYZ, DOCUMENT, PAGE, HOME];
 
-/// The routes, with `more` in addition to them, behind one front.
+/// Builds the routes, together with `more`, behind one middleware stack.
 pub(super) fn routes(app: &Arc<App>, more: Router) -> Router {
     let mut by_path: BTreeMap<&str, Vec<(Method, &'static Operation)>> = BTreeMap::new();
     for operation in operations() {
@@ -100,14 +100,14 @@ pub(super) fn routes(app: &Arc<App>, more: Router) -> Router {
     router.layer(from_fn_with_state(Arc::clone(&app.cors), cors::share))
 }
 
-/// Compresses large answers for those who accept it; streams of events are sent as they come.
+/// Compresses large responses for clients that accept it; event streams are not compressed.
 fn compression() -> CompressionLayer<And<SizeAbove, NotForContentType>> {
     let worthwhile = SizeAbove::new(COMPRESSED_FROM_BYTES).and(NotForContentType::SSE);
-    // A list of 15,000 skills is compressed while a client waits for it.
+    // Fastest, because a list of 15,000 skills is compressed while a client waits for it.
     CompressionLayer::new().quality(CompressionLevel::Fastest).compress_when(worthwhile)
 }
 
-/// Answers of fewer bytes fit into a few packets as they are.
+/// Smaller responses fit into a few packets uncompressed.
 const COMPRESSED_FROM_BYTES: u16 = 8 * 1024;
 
 fn filter(method: Method) -> MethodFilter {
@@ -119,7 +119,7 @@ fn filter(method: Method) -> MethodFilter {
     }
 }
 
-/// A route that tells other methods which ones it has.
+/// Adds a handler that answers other methods with the allowed ones.
 fn closed(route: MethodRouter, allowed: &[Method]) -> MethodRouter {
     let mut names: Vec<String> = allowed.iter().map(ToString::to_string).collect();
     if allowed.contains(&Method::Get) {
@@ -129,15 +129,15 @@ fn closed(route: MethodRouter, allowed: &[Method]) -> MethodRouter {
     route.fallback(move |request: Request| not_found::wrong_method(names.clone(), request))
 }
 
-/// A text as it is.
+/// Builds a response with this text.
 pub(super) fn text(kind: &'static str, text: impl Into<Body>) -> Response {
     let mut response = Response::new(text.into());
     response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));
     response
 }
 
-/// Whether requests are better sent elsewhere: while skills are still read, and from when the service is
-/// notified to end.
+/// Returns whether requests should be routed here: not while skills are still read, and not after the service was
+/// requested to shut down.
 async fn ready(app: Arc<App>) -> Response {
     let found = app.service.core.diagnostics().await;
     let (scan, index) = found.as_ref().map(|found| (found.scan.done, found.index.done)).unwrap_or_default();
@@ -160,7 +160,7 @@ async fn ready(app: Arc<App>) -> Response {
     response
 }
 
-/// Without paths: all callers may ask.
+/// Contains no paths, because the route requires no authentication.
 fn ready_body(status: &str, (scan, index): (bool, bool), store: Option<Error>) -> serde_json::Value {
     let mut body = json!({ "status": status, "scan": scan, "index": index });
     if let Some(reason) = store.and_then(|error| error.reason) {

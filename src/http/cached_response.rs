@@ -1,4 +1,5 @@
-//! Long answers that are the same for all callers: one for all who ask at once, and none for those who have it already.
+//! Large responses that are the same for all callers: computed once for concurrent requests, and not sent to clients
+//! that already have them.
 
 use axum::body::{Body, Bytes};
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
@@ -7,26 +8,26 @@ use sha2::{Digest as _, Sha256};
 
 use skills_api::{Error, SingleFlight};
 
-/// An answer and what it is notified by (RFC 9110, section 8.8.3).
+/// A response body and its entity tag (RFC 9110, section 8.8.3).
 #[derive(Debug, Clone)]
 pub(super) struct Tagged {
     text: Bytes,
     tag: HeaderValue,
 }
 
-/// Answers that are being made, by what is asked.
+/// Responses in progress, by request.
 pub(super) type Answers = SingleFlight<Result<Tagged, Error>>;
 
 impl Tagged {
     pub fn new(text: Vec<u8>) -> Self {
-        // Weak, because the same answer may be sent compressed and as it is.
+        // A weak tag, because the same response may be sent with and without compression.
         let tag = format!("W/\"{}\"", skills_base::hex::encode(&Sha256::digest(&text)));
-        // Hexadecimal digits fit into any header.
+        // Hexadecimal digits are valid in any header.
         let tag = HeaderValue::from_str(&tag).unwrap_or(HeaderValue::from_static("W/\"\""));
         Self { text: text.into(), tag }
     }
 
-    /// The answer as a response, or word that the one they have is still it.
+    /// Returns the response, or 304 if the client's copy is current.
     pub fn answer(self, asked: &HeaderMap) -> Response {
         let known = self.is_named_in(asked);
         let mut response = Response::new(if known { Body::empty() } else { Body::from(self.text) });
@@ -42,7 +43,7 @@ impl Tagged {
         response
     }
 
-    /// Whether `If-None-Match` names it (section 13.1.2): by its tag, weak or not, or by a star.
+    /// Returns whether `If-None-Match` matches the tag (section 13.1.2): by the tag, weak or not, or by `*`.
     fn is_named_in(&self, asked: &HeaderMap) -> bool {
         let lines = asked.get_all(header::IF_NONE_MATCH).iter().filter_map(|line| line.to_str().ok());
         lines.flat_map(|line| line.split(',')).map(str::trim).any(|tag| {

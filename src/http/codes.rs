@@ -1,8 +1,8 @@
-//! What each error code means to anyone who gets it.
+//! Explanations of the error codes.
 
 use skills_api::Code;
 
-/// When a code is answered, and what to do.
+/// Returns when a code is returned, and what to do.
 pub(super) fn meaning(code: Code) -> &'static str {
     match code {
         Code::InvalidRequest => "The request is invalid: the message names the argument or the location.",

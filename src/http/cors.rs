@@ -1,5 +1,5 @@
-//! Pages of other origins that may call this service (<https://fetch.spec.whatwg.org/#http-cors-protocol>): none but
-//! those that were named, each by itself, and never with the cookies of a browser.
+//! CORS (<https://fetch.spec.whatwg.org/#http-cors-protocol>): pages of other origins may call this service only if
+//! their origin is configured, and never with the browser's cookies.
 
 use std::sync::Arc;
 
@@ -10,17 +10,17 @@ use axum::response::Response;
 
 use skills_api::Origin;
 
-/// What a page may send.
+/// Methods that a page may use.
 const METHODS: &str = "GET, HEAD, POST, PUT, PATCH, DELETE";
-/// Headers of requests that mean something here. A star would not cover `Authorization`.
+/// Request headers that have a meaning here. A wildcard would not cover `Authorization`.
 const SENT: &str = "authorization, content-type, x-api-key, x-trace-id, traceparent, x-idempotency-key, \
                     idempotency-key, if-none-match, last-event-id, mcp-session-id, mcp-protocol-version";
-/// Headers of answers that a page may read.
+/// Response headers that a page may read.
 const READ: &str = "x-trace-id, etag, location, retry-after, ratelimit, ratelimit-policy, mcp-session-id";
-/// Seconds for which a browser need not ask again.
+/// How long a browser may cache a preflight response, in seconds.
 const PREFLIGHT_MAX_AGE: &str = "600";
 
-/// Whether a request comes from a page that was named.
+/// Returns whether a request comes from a page of a configured origin.
 pub(super) fn is_named(origins: &[Origin], headers: &HeaderMap) -> bool {
     named(origins, headers).is_some()
 }
@@ -31,7 +31,7 @@ fn named<'a>(origins: &'a [Origin], headers: &HeaderMap) -> Option<&'a Origin> {
     origins.iter().find(|named| named.as_str().as_bytes() == origin.as_bytes())
 }
 
-/// Answers what a browser asks before a page's request, and lets the page read the answer to it.
+/// Answers preflight requests, and lets pages read the responses to their requests.
 pub(super) async fn share(State(origins): State<Arc<[Origin]>>, request: Request, next: Next) -> Response {
     let origin = named(&origins, request.headers()).cloned();
     let asks = request.method() == Method::OPTIONS

@@ -1,5 +1,5 @@
-//! One request executed as one operation of the table: path, query, body and headers become its arguments,
-//! its answer becomes JSON.
+//! Executes a request as an operation of the table: path, query, body and headers become its arguments, and its result
+//! becomes JSON.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,14 +19,14 @@ use skills_api::operations::{Caller, Operation, Written, from_query};
 use skills_api::{Code, Error};
 use skills_store::RunId;
 
-/// How long something that only looks may take; it waits a minute for news at most.
+/// Timeout of a read operation; it waits at most a minute for changes.
 const READ_TIMEOUT: Duration = Duration::from_secs(120);
 /// The header that makes a launch safe to repeat.
 const KEY: &str = "x-idempotency-key";
-/// Its name in the draft of a standard (draft-ietf-httpapi-idempotency-key-header).
+/// Its name in the IETF draft (draft-ietf-httpapi-idempotency-key-header).
 const STANDARD_KEY: &str = "idempotency-key";
 
-/// Answers a request with what its operation comes to.
+/// Answers a request with the result of its operation.
 pub(super) async fn dispatch(app: Arc<App>, operation: &'static Operation, request: Request) -> Response {
     let (mut parts, body) = request.into_parts();
     let path = parts.uri.path().to_owned();
@@ -59,7 +59,7 @@ async fn answered(
             let message = format!("{} takes arguments in the body, not in the query", operation.name);
             return Err(ErrorResponse::new(Code::InvalidRequest, message));
         }
-        // Who may not call it sends no content here.
+        // A caller without permission need not send a body.
         operation.may(caller)?;
         read_body(body, &parts.headers, app.patience.body, operation.max_body).await?
     };
@@ -74,7 +74,7 @@ async fn answered(
             return stream::follow(app, operation, caller, arguments, resumed).await;
         }
     }
-    // Anyone who hangs up leaves what they waited for, and what they began is wound up in order behind.
+    // When a client disconnects, its waits end, and what it started is shut down cleanly in the background.
     let _left = caller.leave.clone().drop_guard();
     if operation.hints.read_only {
         let looking = looked(app, operation, caller, Value::Object(arguments), &parts.headers);
@@ -88,7 +88,7 @@ async fn answered(
     Ok(json(operation.status, answer))
 }
 
-/// What a look comes to, made once where it is the same for all callers who ask at once.
+/// Executes a read operation, once for identical concurrent requests if its result is the same for all callers.
 async fn looked(
     app: &App,
     operation: &'static Operation,
@@ -96,7 +96,7 @@ async fn looked(
     arguments: Value,
     headers: &HeaderMap,
 ) -> Result<Response, Error> {
-    // Each of them has to be allowed to, anyone who of them looks.
+    // Each caller needs the permission, whichever of them executes the operation.
     operation.may(caller)?;
     let same = operation.shared.then(|| format!("{} {arguments}", operation.name));
     let look = || operation.call_as_text(&app.service, caller, arguments);
@@ -109,17 +109,17 @@ async fn looked(
     }
 }
 
-/// Where a run is looked up.
+/// Returns the path of a run.
 fn place_of(run: &RunId) -> String {
     format!("/v1/runs/{run}")
 }
 
-/// What a error of this program is reported as.
+/// The error for a bug of this program.
 pub(super) fn broken() -> Error {
     Error::new(Code::InternalError, "internal error; see the log for this trace id")
 }
 
-/// A response; one returned before its run ended says where that continues (RFC 9110, 15.3.3).
+/// Builds a JSON response; one returned before its run ended states where the run can be followed (RFC 9110, 15.3.3).
 fn json(status: u16, answer: Written) -> Response {
     let mut response = Response::new(Body::from(answer.json));
     *response.status_mut() = StatusCode::from_u16(status).unwrap_or(StatusCode::OK);
@@ -150,7 +150,7 @@ async fn read_body(
 ) -> Result<Map<String, Value>, ErrorResponse> {
     let too_large = || {
         let message = format!("the body has more than {max_bytes} bytes ({} MiB)", max_bytes >> 20);
-        // The rest of the body is not read: the connection cannot continue.
+        // The rest of the body is not read, so the connection cannot be reused.
         ErrorResponse::new(Code::PayloadTooLarge, message).header(header::CONNECTION, "close")
     };
     let stated = headers.get(header::CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse().ok());
@@ -195,7 +195,7 @@ async fn read_body(
     }
 }
 
-/// A body has to say that it is JSON: what a form of a foreign page can send does not.
+/// Requires that a body declares itself as JSON, which a form of another origin's page cannot.
 fn is_json(headers: &HeaderMap) -> Result<(), ErrorResponse> {
     let stated = headers.get(header::CONTENT_TYPE).map(|kind| kind.to_str().unwrap_or_default());
     let kind = stated.and_then(|kind| kind.split(';').next()).unwrap_or_default().trim().to_ascii_lowercase();
@@ -207,7 +207,7 @@ fn is_json(headers: &HeaderMap) -> Result<(), ErrorResponse> {
     Err(ErrorResponse::new(Code::UnsupportedMediaType, message).header(header::ACCEPT, "application/json"))
 }
 
-/// Parameters of the path join the arguments.
+/// Adds the path parameters to the arguments.
 async fn from_path(parts: &mut Parts, arguments: &mut Map<String, Value>) -> Result<(), ErrorResponse> {
     let given = RawPathParams::from_request_parts(parts, &()).await;
     let given = given.map_err(|error| ErrorResponse::new(Code::InvalidRequest, error.body_text()))?;
@@ -221,7 +221,7 @@ async fn from_path(parts: &mut Parts, arguments: &mut Map<String, Value>) -> Res
     Ok(())
 }
 
-/// An idempotency key may come in a header, which proxies and clients can add without knowing the body.
+/// Accepts an idempotency key in a header, which proxies and clients can add without knowing the body.
 fn from_headers(
     operation: &Operation,
     headers: &HeaderMap,
@@ -246,7 +246,7 @@ fn from_headers(
     }
 }
 
-/// The body's trace, where it names one, is the trace of the call.
+/// Uses the trace id of the body, if it has one, for the call.
 fn belongs_to(arguments: &Map<String, Value>, caller: &mut Caller) {
     let options = arguments.get("options").and_then(Value::as_object);
     let named = arguments.get("trace_id").or_else(|| options?.get("trace_id"));
@@ -255,7 +255,7 @@ fn belongs_to(arguments: &Map<String, Value>, caller: &mut Caller) {
     }
 }
 
-/// Whether the caller would rather follow than get a page.
+/// Returns whether the caller requests an event stream instead of a page.
 fn accepts_events(headers: &HeaderMap) -> bool {
     let all = headers.get_all(header::ACCEPT).iter().filter_map(|value| value.to_str().ok());
     all.flat_map(|value| value.split(','))

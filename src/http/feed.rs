@@ -1,5 +1,5 @@
-//! The events of all runs, read from the store once and handed to all followers: a thousand monitors cost the
-//! store one reader.
+//! The events of all runs, read from the store once and broadcast to all followers: a thousand monitors cost the store
+//! one reader.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,21 +11,21 @@ use skills_api::operations::{may_hold_details, remove_details};
 use skills_api::{Error, SharedClient};
 use skills_store::RunEvent;
 
-/// Events buffered for slow subscribers; one that is further behind reads the store again.
+/// Events buffered for slow subscribers; a subscriber that falls further behind reads from the store again.
 const BUFFERED_EVENTS: usize = 512;
-/// Events read at a time.
+/// Events read per page.
 const PAGE: usize = 500;
-/// Longest sleep between two looks.
+/// Maximum wait for new events, in milliseconds.
 const MAX_WAIT_MS: u64 = 60_000;
 /// Pause after a failure of the store.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// An event, with its JSON written once for all who get it.
+/// An event with its JSON, serialized once for all receivers.
 #[derive(Debug)]
 pub(super) struct SerializedEvent {
     pub event: RunEvent,
     json: String,
-    /// The same without details of failed calls, where it has any.
+    /// The JSON without details of failed calls, if the event has any.
     public: Option<String>,
 }
 
@@ -40,13 +40,13 @@ impl SerializedEvent {
         Self { event, json, public }
     }
 
-    /// The event as JSON, for a caller who may or may not know where calls go.
+    /// Returns the event as JSON, with details of failed calls only for callers with the scope `admin`.
     pub fn json_for(&self, admin: bool) -> &str {
         self.public.as_deref().filter(|_| !admin).unwrap_or(&self.json)
     }
 }
 
-/// Reads from the first subscription until the service ends.
+/// Reads events from the first subscription until the service shuts down.
 pub(super) struct Feed {
     core: SharedClient,
     told: broadcast::Sender<Arc<SerializedEvent>>,
@@ -59,7 +59,7 @@ impl Feed {
         Self { core, told: broadcast::Sender::new(BUFFERED_EVENTS), reading: OnceCell::new(), end }
     }
 
-    /// Every event from now on. Events in the store at the time of return are not lost in between.
+    /// Subscribes to every event from now on. No event recorded after this returns is missed.
     pub async fn subscribe(&self) -> Result<broadcast::Receiver<Arc<SerializedEvent>>, Error> {
         let receiver = self.told.subscribe();
         let begin = || async {
@@ -87,7 +87,7 @@ async fn read(
             Ok(events) => {
                 for event in events {
                     seen = event.global;
-                    // No subscriber: the next one reads the store first.
+                    // Without subscribers this fails; the next one reads the store first.
                     let _ = told.send(Arc::new(SerializedEvent::of(event)));
                 }
             }

@@ -1,38 +1,39 @@
-//! Line ends of request heads. The parser below takes a bare LF for the end of a line, which intermediaries
-//! may read otherwise (<https://www.rfc-editor.org/rfc/rfc9112#section-2.2>), so that it has to be found
-//! beforehand. Heads are reported from bodies by their framing, which `httparse` reads.
+//! Checks the line ends of request heads. The HTTP parser accepts a bare LF as the end of a line, which intermediaries
+//! may interpret differently (<https://www.rfc-editor.org/rfc/rfc9112#section-2.2>), so it has to be detected before.
+//! Heads are distinguished from bodies by their framing, which `httparse` reads.
 
-/// Bytes of a request's head, as other servers allow; a connection without a key holds no more memory than this.
+/// Maximum size of a request head in bytes, as in other servers; a connection without a key uses no more memory than
+/// this.
 const MAX_HEAD_BYTES: usize = 64 << 10;
-/// Header fields of a head; the parser takes no more.
+/// Maximum number of header fields in a head, which is also the limit of the parser.
 const MAX_HEADERS: usize = 100;
-/// Bytes of a chunk's size line, extensions included.
+/// Maximum size of a chunk's size line in bytes, extensions included.
 const MAX_CHUNK_LINE_BYTES: usize = 16 << 10;
 
-/// Follows the requests of a connection.
+/// Tracks the requests of a connection.
 #[derive(Debug, Default)]
 pub(super) struct Framing {
     place: ParsePosition,
-    /// Heads that have ended.
+    /// Number of complete heads.
     heads: u64,
-    /// The present head is longer than allowed.
+    /// Whether the current head exceeds the limit.
     pub head_is_too_large: bool,
 }
 
-/// Where in a stream of requests the next byte belongs.
+/// The part of the request stream to which the next byte belongs.
 #[derive(Debug)]
 enum ParsePosition {
-    /// To a head, of which this has come so far.
+    /// A head, with what was received so far.
     Head(Vec<u8>),
-    /// To a body of which that many bytes are left.
+    /// A body, with the number of remaining bytes.
     Body(u64),
-    /// To the size line of a chunk, of which this has come so far.
+    /// The size line of a chunk, with what was received so far.
     ChunkSize(Vec<u8>),
-    /// To a chunk with its line end, of which that many bytes are left.
+    /// A chunk with its line end, with the number of remaining bytes.
     Chunk(u64),
-    /// To the trailers behind the last chunk; that many bytes of the present line have come.
+    /// The trailers after the last chunk, with the number of bytes received of the current line.
     Trailers(usize),
-    /// Unknown: the rest is the parser's alone.
+    /// Unknown: the rest is left to the parser.
     Opaque,
 }
 
@@ -43,8 +44,8 @@ impl Default for ParsePosition {
 }
 
 impl Framing {
-    /// Looks at the next bytes. Answers the number of the request, from 1, whose head has a bare LF; nothing is looked
-    /// at behind that.
+    /// Checks the next bytes. Returns the number, from 1, of the request whose head has a bare LF; nothing after that
+    /// is checked.
     pub fn check(&mut self, mut bytes: &[u8]) -> Option<u64> {
         while !bytes.is_empty() {
             let taken = match &mut self.place {
@@ -115,19 +116,19 @@ impl Framing {
     }
 }
 
-/// Takes what is left of a part, as far as it has come.
+/// Consumes the received bytes of a part.
 fn take(left: &mut u64, bytes: &[u8]) -> usize {
     let taken = usize::try_from(*left).unwrap_or(usize::MAX).min(bytes.len());
     *left -= taken as u64;
     taken
 }
 
-/// Bytes up to the first line end, that included; all of them without one.
+/// Returns the number of bytes up to and including the first line end; all of them if there is none.
 fn through_line_end(bytes: &[u8]) -> usize {
     bytes.iter().position(|byte| *byte == b'\n').map_or(bytes.len(), |at| at + 1)
 }
 
-/// What follows a head.
+/// Returns the framing of what follows a head.
 fn framing_behind(head: &[u8]) -> ParsePosition {
     let mut headers = [httparse::EMPTY_HEADER; MAX_HEADERS];
     let mut request = httparse::Request::new(&mut headers);
@@ -142,9 +143,9 @@ fn framing_behind(head: &[u8]) -> ParsePosition {
             .find(|header| header.name.eq_ignore_ascii_case(name))
             .map(|header| header.value)
     };
-    // `Upgrade` changes nothing: the service never switches protocols.
+    // `Upgrade` is ignored: the service never switches protocols.
     if value("transfer-encoding").is_some() {
-        // The parser takes no coding but a last `chunked`.
+        // The parser accepts no coding other than a final `chunked`.
         ParsePosition::ChunkSize(Vec::new())
     } else if let Some(length) = value("content-length") {
         match std::str::from_utf8(length).ok().and_then(|length| length.trim().parse().ok()) {
@@ -163,7 +164,7 @@ mod tests {
 
     use super::*;
 
-    /// The request with a bare LF in its head, where the bytes come in pieces.
+    /// Returns the request with a bare LF in its head when the bytes arrive in pieces.
     fn refused(text: &str, piece: usize) -> Option<u64> {
         let mut framing = Framing::default();
         text.as_bytes().chunks(piece).find_map(|piece| framing.check(piece))

@@ -1,4 +1,4 @@
-//! Who sent a request: API keys in headers.
+//! Authentication of requests: API keys in headers.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -10,13 +10,14 @@ use axum::http::{HeaderMap, header};
 use skills_api::operations::Principal;
 use skills_api::{Code, Error, KeyRing};
 
-/// Finds out who sent a request. Tokens of an identity provider or a proxy's header implement this, too.
+/// Authenticates the sender of a request. Can also be implemented for tokens of an identity provider or a proxy's
+/// header.
 #[async_trait]
 pub trait Authenticator: Send + Sync + 'static {
-    /// The sender of these headers.
+    /// Returns the principal that these headers identify.
     ///
     /// # Errors
-    /// `unauthorized` for an unknown sender.
+    /// Returns `unauthorized` for an unknown sender.
     async fn authenticate(&self, headers: &HeaderMap) -> Result<Principal, Error>;
 }
 
@@ -31,9 +32,9 @@ impl Authenticator for KeyRing {
     }
 }
 
-/// The keys of a service. The file is read again when it changes: a key that was removed is refused at once.
+/// The keys of a service. The file is reloaded when it changes: a removed key is rejected immediately.
 pub struct ServiceKeys {
-    /// A key outside the file, with all scopes.
+    /// A key from outside the file, with all scopes.
     key: Option<String>,
     file: Option<PathBuf>,
     current: Mutex<Current>,
@@ -41,11 +42,11 @@ pub struct ServiceKeys {
 
 struct Current {
     ring: Arc<KeyRing>,
-    /// The file that it was read from; none if it was not there.
+    /// The version of the file that was read; `None` if the file did not exist.
     version: Option<FileVersion>,
 }
 
-/// What changes when a file is written or replaced.
+/// Metadata that changes when a file is written or replaced.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct FileVersion {
     modified: SystemTime,
@@ -55,7 +56,7 @@ struct FileVersion {
 }
 
 impl FileVersion {
-    /// None for what is not there or not a regular file: a pipe can be read only once.
+    /// Returns `None` if the file does not exist or is not a regular file: a pipe can be read only once.
     fn of(file: &Path) -> Option<Self> {
         let metadata = std::fs::metadata(file).ok().filter(std::fs::Metadata::is_file)?;
         Some(Self {
@@ -71,7 +72,7 @@ impl ServiceKeys {
     /// Reads the keys.
     ///
     /// # Errors
-    /// As [`KeyRing::add`] and [`KeyRing::read`].
+    /// Same as [`KeyRing::add`] and [`KeyRing::read`].
     pub fn open(key: Option<String>, file: Option<PathBuf>) -> Result<Self, Error> {
         let version = file.as_deref().and_then(FileVersion::of);
         let ring = Arc::new(ring(key.as_deref(), file.as_deref())?);
@@ -79,19 +80,19 @@ impl ServiceKeys {
         Ok(Self { key, file, current: Mutex::new(Current { ring, version }) })
     }
 
-    /// How many there are.
+    /// Returns the number of keys.
     #[must_use]
     pub fn len(&self) -> usize {
         self.current.lock().unwrap_or_else(PoisonError::into_inner).ring.len()
     }
 
-    /// Whether there are none.
+    /// Returns whether there are no keys.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The keys of the file as it is now. A file that cannot be read leaves the former ones in force.
+    /// Returns the keys of the current file. If it cannot be read, the previous keys stay valid.
     fn current(&self) -> Arc<KeyRing> {
         let mut current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(file) = &self.file
@@ -125,7 +126,7 @@ fn ring(key: Option<&str>, file: Option<&Path>) -> Result<KeyRing, Error> {
     Ok(ring)
 }
 
-/// The key that a request brings.
+/// Returns the key that a request contains.
 fn presented(headers: &HeaderMap) -> Option<&str> {
     if let Some(key) = headers.get("x-api-key") {
         return key.to_str().ok();

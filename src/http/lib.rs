@@ -1,5 +1,5 @@
-//! The HTTP adapter: the table of operations as routes, with keys, errors, events and pages around them. It knows no
-//! operation by name.
+//! The HTTP adapter: exposes the operation table as routes, with authentication, errors, event streams and web pages.
+//! It names no operation.
 
 mod app;
 mod cached_response;
@@ -41,25 +41,25 @@ pub use listen::Timeouts;
 pub use openapi::{document, document_text};
 pub use problem::Problem;
 
-/// How a server behaves.
+/// Settings of a server.
 #[derive(Default)]
 pub struct Settings {
     /// Authenticates callers; without it, authentication is disabled.
     pub authenticator: Option<Arc<dyn Authenticator>>,
-    /// How many requests a principal, or an address without one, may send.
+    /// Rate limiter for requests per principal, or per address if unauthenticated.
     pub limiter: Option<Limiter>,
-    /// Where requests are counted.
+    /// Metrics of requests.
     pub metrics: Metrics,
-    /// How long peers are waited for.
+    /// Timeouts and limits of connections.
     pub patience: Timeouts,
-    /// Further routes, behind the same front: each of their requests has its
-    /// [`Caller`](skills_api::operations::Caller) among its extensions.
+    /// Further routes behind the same middleware; each of their requests has its
+    /// [`Caller`](skills_api::operations::Caller) in its extensions.
     pub more: Router,
-    /// Web pages of other origins that may call; without any, none may.
+    /// Origins whose web pages may call; if empty, none may.
     pub cors: Vec<Origin>,
 }
 
-/// A server that listens.
+/// A listening server.
 pub struct Server {
     listener: TcpListener,
     address: SocketAddr,
@@ -68,12 +68,12 @@ pub struct Server {
     end: CancellationToken,
 }
 
-/// How long an address that is in use is tried again: of a process that was killed, a child between its fork and its
-/// exec may hold it a moment longer.
+/// How long binding to an address in use is retried: after a process was killed, a child between fork and exec may hold
+/// the address a moment longer.
 const BIND_TIMEOUT: Duration = Duration::from_secs(2);
 const BIND_RETRY_INTERVAL: Duration = Duration::from_millis(50);
 
-/// Listens at an address as soon as it is free.
+/// Binds to an address as soon as it is free.
 async fn listen(address: SocketAddr) -> std::io::Result<TcpListener> {
     let deadline = Instant::now() + BIND_TIMEOUT;
     loop {
@@ -86,14 +86,14 @@ async fn listen(address: SocketAddr) -> std::io::Result<TcpListener> {
     }
 }
 
-/// How long answers in progress may take when the service ends.
+/// Grace period for responses in progress at shutdown.
 const SHUTDOWN_GRACE: Duration = Duration::from_secs(10);
 
 impl Server {
-    /// Listens at an address; port 0 takes a free one.
+    /// Binds to an address; port 0 selects a free one.
     ///
     /// # Errors
-    /// `invalid_configuration` for an address that cannot be listened at.
+    /// Returns `invalid_configuration` if the address cannot be bound.
     pub async fn bind(address: SocketAddr, service: Service, settings: Settings) -> Result<Self, Error> {
         let wrong = |error: std::io::Error| {
             let message =
@@ -122,14 +122,14 @@ impl Server {
         Ok(Self { listener, address, router, patience, end })
     }
 
-    /// Where it listens.
+    /// Returns the bound address.
     #[must_use]
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Answers until `end` fires: then no connection is accepted any longer, streams end, who waits for a run
-    /// is answered with the run as it is, and answers in progress are given ten seconds.
+    /// Serves requests until `end` fires: then no connection is accepted, streams end, pending waits return the current
+    /// run state, and responses in progress have ten seconds to complete.
     pub async fn run(self, end: CancellationToken) {
         let Self { listener, router, patience, end: ending, .. } = self;
         let service = router.into_make_service_with_connect_info::<Peer>();

@@ -1,4 +1,4 @@
-//! Connections with deadlines: a peer that does not finish its request, or does not read, is disconnected.
+//! Connections with timeouts: a peer that does not complete its request, or does not read, is disconnected.
 
 use std::collections::HashMap;
 use std::future::Future as _;
@@ -20,29 +20,29 @@ use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 
 use super::framing::Framing;
 
-/// How long peers are waited for.
+/// Timeouts and limits of connections.
 #[derive(Debug, Clone, Copy)]
 pub struct Timeouts {
-    /// Between requests: for the complete head of the next one.
+    /// Between requests: until the head of the next one is complete.
     pub head: Duration,
-    /// For the complete body of a request.
+    /// Until the body of a request is complete.
     pub body: Duration,
-    /// With an answer to send: for the peer to take some of it.
+    /// With a response to send: until the peer reads some of it.
     pub write: Duration,
-    /// Connections at once. One more takes the place of an idle one, or waits until one ends.
+    /// Maximum number of connections. A further one replaces an idle one, or waits until one ends.
     pub connections: usize,
-    /// Connections at once of one address. One more takes the place of an idle one of these, or is closed. As many as
-    /// there may be at all: addresses have no limit of their own.
+    /// Maximum number of connections per address. A further one replaces an idle one of the same address, or is closed.
+    /// If equal to `connections`, there is no separate limit.
     pub per_address: usize,
 }
 
-/// An incomplete request for this long makes a connection evictable when there are too many.
+/// After this time without a complete request, a connection may be evicted when there are too many.
 const MIN_AGE_WITHOUT_REQUEST: Duration = Duration::from_secs(1);
-/// A last response this long ago does too: longer than streams are silent.
+/// After this time since its last response, too; longer than the pauses in event streams.
 const MIN_IDLE: Duration = Duration::from_secs(20);
-/// How often an idle connection is looked for while a new one waits.
+/// How often an idle connection is searched while a new one waits.
 const EVICTION_INTERVAL: Duration = Duration::from_millis(250);
-/// How often it is logged that there are too many.
+/// How often a warning about too many connections is logged.
 const WARNING_INTERVAL: Duration = Duration::from_secs(60);
 
 impl Default for Timeouts {
@@ -57,28 +57,28 @@ impl Default for Timeouts {
     }
 }
 
-/// A peer, and the state of its connection.
+/// A peer and the state of its connection.
 #[derive(Debug, Clone)]
 pub(super) struct Peer {
     pub address: SocketAddr,
     pub activity: Arc<Activity>,
 }
 
-/// What continues on a connection.
+/// The activity of a connection.
 #[derive(Debug)]
 pub(super) struct Activity {
-    /// Who shares a limit: see [`neighborhood`].
+    /// The rate-limit key of the peer: see [`neighborhood`].
     from: String,
     began: Instant,
-    /// Requests that are being answered.
+    /// Requests in progress.
     busy: AtomicUsize,
-    /// Requests that came so far.
+    /// Number of requests received.
     asked: AtomicU64,
-    /// The first request with a bare LF in its head; 0 without one.
+    /// Number of the first request with a bare LF in its head; 0 if there is none.
     bare_line_feed: AtomicU64,
-    /// Whether some of its last request may not have been read.
+    /// Whether part of its last request may be unread.
     pub owes: AtomicBool,
-    /// Milliseconds from its beginning to when some of an answer was sent last.
+    /// Milliseconds from its start to the last time that part of a response was sent.
     moved_ms: AtomicU64,
     /// Fires when it is evicted.
     evicted: CancellationToken,
@@ -98,7 +98,7 @@ impl Activity {
         }
     }
 
-    /// Whether the present request has a bare LF in its head: requests of a connection come one after the other.
+    /// Returns whether the current request has a bare LF in its head: the requests of a connection are sequential.
     pub fn has_bare_line_feed(&self) -> bool {
         let first = self.bare_line_feed.load(Ordering::Relaxed);
         first > 0 && self.asked.load(Ordering::Relaxed) >= first
@@ -113,7 +113,7 @@ impl Activity {
         self.moved_ms.store(since, Ordering::Relaxed);
     }
 
-    /// Order of eviction: those that never asked for anything before others, and by how long nothing moved.
+    /// Returns the order of eviction: connections without any request first, then by idle time.
     fn idleness(&self, now: Instant) -> Option<(bool, Duration)> {
         let (asked, idle) = (self.asked.load(Ordering::Relaxed) > 0, now - self.moved());
         let least = if asked { MIN_IDLE } else { MIN_AGE_WITHOUT_REQUEST };
@@ -123,7 +123,7 @@ impl Activity {
     }
 }
 
-/// The connections there are.
+/// All open connections.
 #[derive(Debug, Default)]
 struct Connections(Mutex<HashMap<u64, Arc<Activity>>>);
 
@@ -132,7 +132,7 @@ impl Connections {
         change(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Closes the most idle one of those; returns whether there is one.
+    /// Closes the most idle of the matching connections; returns whether there was one.
     fn evict_one(&self, of: impl Fn(&Activity) -> bool) -> bool {
         let now = Instant::now();
         self.with(|all| {
@@ -143,7 +143,7 @@ impl Connections {
         })
     }
 
-    /// Whether one more of these may be there: within the limit, or in the place of an idle one.
+    /// Returns whether a further connection from this address is allowed: within the limit, or by evicting an idle one.
     fn admits(&self, from: &str, limit: usize) -> bool {
         let open = |one: &Activity| one.from == from && !one.evicted.is_cancelled();
         let count = self.with(|all| all.values().filter(|one| open(one)).count());
@@ -151,7 +151,8 @@ impl Connections {
     }
 }
 
-/// The rate-limit key of an unauthenticated caller: its address, or the network assigned to one customer (RFC 6177).
+/// Returns the rate-limit key of an unauthenticated caller: its address, or the network assigned to one customer (RFC
+/// 6177).
 pub(super) fn neighborhood(address: IpAddr) -> String {
     match address.to_canonical() {
         IpAddr::V4(address) => format!("peer:{address}"),
@@ -186,7 +187,7 @@ impl Drop for Busy {
     }
 }
 
-/// Accepts connections and sets their ends.
+/// Accepts connections and enforces their limits.
 pub(super) struct Entrance {
     listener: TcpListener,
     places: Arc<Semaphore>,
@@ -208,7 +209,7 @@ impl Entrance {
         }
     }
 
-    /// Logs that there are too many, once in a while.
+    /// Logs that there are too many connections, at most once per interval.
     fn warn(&mut self, message: impl Fn(&Timeouts) -> String) {
         if self.warned.is_none_or(|warned| warned.elapsed() >= WARNING_INTERVAL) {
             self.warned = Some(Instant::now());
@@ -216,7 +217,7 @@ impl Entrance {
         }
     }
 
-    /// A place for one more connection; where there is none, that of an idle one.
+    /// Returns a permit for a further connection, evicting an idle one if necessary.
     async fn place(&mut self) -> Option<OwnedSemaphorePermit> {
         if let Ok(place) = Arc::clone(&self.places).try_acquire_owned() {
             return Some(place);
@@ -256,7 +257,7 @@ impl Listener for Entrance {
             });
         };
         let place = self.place().await;
-        // Small answers must not wait for more to come; a peer that is gone shows at the first read.
+        // Small responses must not wait for more data; if the peer is gone, the first read fails.
         let _ = stream.set_nodelay(true);
         self.accepted += 1;
         let seat = Seat::take(self.accepted, from, &self.connections, place);
@@ -295,7 +296,7 @@ impl Drop for Seat {
     }
 }
 
-/// A connection whose reads and writes come to an end.
+/// A connection with timeouts for reads and writes.
 pub(super) struct Line {
     stream: TcpStream,
     patience: Timeouts,
@@ -304,9 +305,9 @@ pub(super) struct Line {
     evicted: Pin<Box<WaitForCancellationFutureOwned>>,
     /// Drains what the peer still sends.
     lingering: Option<Lingering>,
-    /// Fires when nothing moved for as long as the peer is waited for; set again only when it fires.
+    /// Fires after the idle timeout; reset only when it fires.
     alarm: Pin<Box<Sleep>>,
-    /// Since when the peer has taken nothing of an answer.
+    /// Fires when the peer has read nothing of a response for too long.
     stuck: Option<Pin<Box<Sleep>>>,
     _seat: Seat,
 }
@@ -327,8 +328,7 @@ impl Line {
         }
     }
 
-    /// Whether the peer was waited for long enough. While a request is in progress its handler sets the
-    /// times.
+    /// Returns whether the idle timeout has expired. While a request is in progress its handler enforces the timeouts.
     fn idle_too_long(&mut self, cx: &mut Context<'_>) -> bool {
         while self.alarm.as_mut().poll(cx).is_ready() {
             let end = self.activity.moved() + self.patience.head;
@@ -359,20 +359,19 @@ impl Line {
     }
 }
 
-/// How long, and how much, is read of a request that was refused before its end. A connection that is closed on
-/// unread bytes is reset, and with that the answer is lost on its way
-/// (<https://www.rfc-editor.org/rfc/rfc9112#section-9.6-7>).
+/// Limits for draining a request that was rejected before it was complete. A connection that is closed with unread
+/// bytes is reset, which can lose the response in transit (<https://www.rfc-editor.org/rfc/rfc9112#section-9.6-7>).
 struct Lingering {
-    /// The very end.
+    /// The overall deadline.
     end: Instant,
-    /// Fires at the end, or before it when nothing came for a while.
+    /// Fires at the deadline, or earlier if nothing arrives for some time.
     alarm: Pin<Box<Sleep>>,
     left: usize,
 }
 
-/// Longest time in all.
+/// Maximum total time.
 const LINGER: Duration = Duration::from_secs(30);
-/// Longest time without anything that comes.
+/// Maximum time without incoming data.
 const LINGER_QUIET: Duration = Duration::from_secs(2);
 /// Maximum number of bytes drained.
 const LINGER_BYTES: usize = 64 << 20;
@@ -387,10 +386,10 @@ impl Lingering {
         }
     }
 
-    /// Ready when the peer has ended, or was listened to for long enough.
+    /// Ready when the peer has closed the connection, or a limit is reached.
     fn poll(&mut self, stream: &mut TcpStream, cx: &mut Context<'_>) -> Poll<()> {
         let mut scratch = [0; 16 << 10];
-        // Some at a time: one who sends fast must not keep others from their turn.
+        // A limited amount at a time: a fast sender must not starve others.
         for _ in 0..16 {
             let mut buffer = ReadBuf::new(&mut scratch);
             match Pin::new(&mut *stream).poll_read(cx, &mut buffer) {
@@ -432,7 +431,7 @@ impl AsyncRead for Line {
                 line.activity.bare_line_feed.store(number, Ordering::Relaxed);
             }
             if line.framing.head_is_too_large {
-                // The connection ends here, so an answer that the peer does not take is lost.
+                // The connection ends here, so a response that the peer does not read is lost.
                 let _ = Pin::new(&mut line.stream).poll_write(cx, HEAD_TOO_LARGE);
                 return Poll::Ready(Err(io::Error::new(
                     io::ErrorKind::InvalidData,
@@ -444,7 +443,7 @@ impl AsyncRead for Line {
     }
 }
 
-/// Answer to a head beyond the limit.
+/// Response to a head beyond the limit.
 const HEAD_TOO_LARGE: &[u8] =
     b"HTTP/1.1 431 Request Header Fields Too Large\r\ncontent-length: 0\r\nconnection: close\r\n\r\n";
 

@@ -1,4 +1,4 @@
-//! What happens to every request before and after its route: whose it is, which trace it belongs to, what is counted.
+//! Middleware around every request: authentication, trace id, rate limit and metrics.
 
 use std::collections::BTreeSet;
 use std::panic::AssertUnwindSafe;
@@ -21,7 +21,7 @@ use super::{cors, dispatch, origin_check};
 use skills_api::operations::{Caller, Principal, operations};
 use skills_api::{Admission, Code, new_trace_id};
 
-/// Answers a request, or refuses it at the front.
+/// Passes a request to its route, or rejects it.
 pub(super) async fn admit(
     State(app): State<Arc<App>>,
     ConnectInfo(peer): ConnectInfo<Peer>,
@@ -42,7 +42,7 @@ pub(super) async fn admit(
     let open = route.as_ref().is_some_and(|route| is_open(route.as_str()));
     let line_ends = traced.and_then(|()| origin_check::line_ends(&peer.activity));
     let addressed = line_ends.and_then(|()| origin_check::addressed(&request)).and_then(|()| {
-        // A link on another site's page may lead to open routes, and executes nothing there.
+        // Links on other sites may point to open routes, which execute nothing.
         let link = open && request.method() == Method::GET;
         if link { Ok(()) } else { origin_check::same_origin(request.headers(), &app.cors) }
     });
@@ -70,13 +70,13 @@ pub(super) async fn admit(
             let leave = app.end.child_token();
             let caller = Caller { principal, local: false, trace_id: trace_id.clone(), leave };
             request.extensions_mut().insert(caller);
-            // A error of ours ends its request alone.
+            // A panic ends only its own request.
             let answered = AssertUnwindSafe(next.run(request)).catch_unwind().await;
             answered.unwrap_or_else(|_| ErrorResponse::from(dispatch::broken()).answer(&trace_id, &path))
         }
     };
     let status = response.status().as_u16();
-    // What is refused may be refused before its body is read.
+    // A request may be rejected before its body is read.
     peer.activity.owes.store(has_body && status >= 400, Ordering::Relaxed);
     let headers = response.headers_mut();
     if let Ok(id) = HeaderValue::from_str(&trace_id) {
@@ -96,7 +96,7 @@ pub(super) async fn admit(
     response
 }
 
-/// The caller; none if authentication is disabled.
+/// Returns the caller; `None` if authentication is disabled.
 async fn known(app: &App, headers: &HeaderMap, open: bool) -> Result<Option<Principal>, ErrorResponse> {
     let Some(authenticator) = &app.authenticator else {
         origin_check::admit(headers, app.loopback, cors::is_named(&app.cors, headers))?;
@@ -123,7 +123,7 @@ fn is_open(route: &str) -> bool {
         || operations().iter().any(|operation| operation.scope.is_none() && operation.route.path == route)
 }
 
-/// A method as a label: anyone who asks must not choose how many there are.
+/// Returns a method as a metrics label; others are merged, so that callers cannot create new labels.
 fn method(method: &Method) -> &'static str {
     match *method {
         Method::GET => "GET",

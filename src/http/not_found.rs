@@ -1,4 +1,4 @@
-//! Requests that no route has: what is near, and which methods there are.
+//! Requests without a matching route: suggests similar routes and names the allowed methods.
 
 use axum::body::to_bytes;
 use axum::extract::Request;
@@ -11,12 +11,12 @@ use super::problem::ErrorResponse;
 use skills_api::operations::{Caller, operations};
 use skills_api::{Code, Error, near};
 
-/// Bytes of a bare refusal that are repeated.
+/// Maximum size of an error text that is included in the response, in bytes.
 const MAX_REPEATED_BYTES: usize = 4096;
-/// Longest path that is looked at for near ones, and repeated.
+/// Maximum length of a path that is included in the response and compared with routes.
 const MAX_PATH_LEN: usize = 200;
 
-/// Answers a path that is not there.
+/// Responds to an unknown path.
 pub(super) async fn unknown(request: Request) -> Response {
     if let Some(refusal) = foreign(request.method()) {
         return refusal.answer(&trace_of(&request), request.uri().path());
@@ -30,7 +30,7 @@ pub(super) async fn unknown(request: Request) -> Response {
     ErrorResponse::from(error).answer(&trace_of(&request), path)
 }
 
-/// Answers a path that is there for other methods.
+/// Responds to a path that exists for other methods only.
 pub(super) async fn wrong_method(allowed: String, request: Request) -> Response {
     let path = request.uri().path();
     if let Some(refusal) = foreign(request.method()) {
@@ -42,8 +42,8 @@ pub(super) async fn wrong_method(allowed: String, request: Request) -> Response 
         .answer(&trace_of(&request), path)
 }
 
-/// Puts a bare refusal of what is next to the table into the one shape of errors; an answer in JSON speaks
-/// for itself.
+/// Converts plain error responses of routes outside the table to the common error format; JSON responses are left
+/// unchanged.
 pub(super) async fn shaped(request: Request, next: Next) -> Response {
     let (trace, path) = (trace_of(&request), request.uri().path().to_owned());
     let response = next.run(request).await;
@@ -82,7 +82,7 @@ pub(super) async fn shaped(request: Request, next: Next) -> Response {
     refusal.answer(&trace, &path)
 }
 
-/// A method that is none of the standard ones, which no path here will ever take (RFC 9110, 15.6.2).
+/// Rejects a method that is not a standard one and that no path supports (RFC 9110, 15.6.2).
 fn foreign(method: &Method) -> Option<ErrorResponse> {
     // Registered, though not with the type: https://www.iana.org/assignments/http-methods
     let query = method.as_str() == "QUERY";
@@ -108,7 +108,7 @@ fn trace_of(request: &Request) -> String {
     caller.map_or_else(skills_api::new_trace_id, |caller| caller.trace_id.clone())
 }
 
-/// Routes like a path, `GET /v1/runs/{run_id}`: parameters count as what is in their place.
+/// Returns routes similar to a path (`GET /v1/runs/{run_id}`); parameters match any segment.
 fn near_routes(method: &str, path: &str) -> Vec<String> {
     let asked: Vec<&str> = path.split('/').collect();
     let all =
@@ -123,7 +123,7 @@ fn near_routes(method: &str, path: &str) -> Vec<String> {
         });
         parts.collect::<Vec<String>>().join("/")
     };
-    // Methods are left out, and the first slash: what all have in common makes everything alike.
+    // Methods and the leading slash are omitted: what all routes have in common would make everything similar.
     let bare = |path: &str| path.trim_start_matches('/').to_owned();
     let candidates: Vec<String> = routes.iter().map(|(_, pattern)| bare(&filled(pattern))).collect();
     let found = near(&bare(path), candidates.iter().map(String::as_str));

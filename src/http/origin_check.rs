@@ -1,5 +1,5 @@
-//! A service that requires no key, kept from the pages that a browser on its machine has open: they could send
-//! requests to loopback, directly or under a name that was made to point there.
+//! Protects a service without authentication from web pages in a browser on its machine: they could send requests to
+//! loopback, directly or under a name that resolves to it (DNS rebinding).
 
 use std::net::IpAddr;
 
@@ -14,14 +14,14 @@ use skills_api::Origin;
 use super::cors;
 use skills_api::Code;
 
-/// Where the page that sends a request comes from, as its browser says
+/// The relation of the page that sends a request to this origin, as stated by its browser
 /// (<https://www.w3.org/TR/fetch-metadata/#sec-fetch-site-header>).
 const FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 
-/// Lets a request through whose head has CR LF behind each line; the connection of another one ends.
+/// Accepts a request whose head has CR LF at the end of each line; the connection of any other request is closed.
 ///
 /// # Errors
-/// `invalid_request`.
+/// Returns `invalid_request` otherwise.
 pub(super) fn line_ends(activity: &Activity) -> Result<(), ErrorResponse> {
     if activity.has_bare_line_feed() {
         let message = "a line of the request header ends with LF only; use CR LF";
@@ -30,7 +30,7 @@ pub(super) fn line_ends(activity: &Activity) -> Result<(), ErrorResponse> {
     Ok(())
 }
 
-/// Headers of which a second one would be ignored, where an intermediary may take that one.
+/// Headers of which a duplicate would be ignored here, while an intermediary may use it.
 const SINGLE_HEADERS: [(HeaderName, &str); 5] = [
     (header::HOST, "Host"),
     (header::ORIGIN, "Origin"),
@@ -39,12 +39,12 @@ const SINGLE_HEADERS: [(HeaderName, &str); 5] = [
     (HeaderName::from_static("x-api-key"), "X-API-Key"),
 ];
 
-/// Lets a request through that says once, and in one voice, which host it is for
+/// Accepts a request that states its host exactly once and consistently
 /// (<https://www.rfc-editor.org/rfc/rfc9112#section-3.2>).
 ///
 /// # Errors
-/// `invalid_request` for two headers of a kind that may stand once, for no `Host` in HTTP/1.1, and for a target that
-/// names another host.
+/// Returns `invalid_request` for duplicates of a header that must be unique, for a missing `Host` in HTTP/1.1, and for
+/// a target with another host.
 pub(super) fn addressed(request: &Request) -> Result<(), ErrorResponse> {
     let wrong = |message: &str| Err(ErrorResponse::new(Code::InvalidRequest, message));
     for (name, shown) in SINGLE_HEADERS {
@@ -65,10 +65,10 @@ pub(super) fn addressed(request: &Request) -> Result<(), ErrorResponse> {
     }
 }
 
-/// Lets a request through that no page of another origin sends, unless that was named.
+/// Accepts a request unless it comes from a page of another origin that is not configured.
 ///
 /// # Errors
-/// `forbidden` for `Sec-Fetch-Site: cross-site` and `same-site`, which programs do not send.
+/// Returns `forbidden` for `Sec-Fetch-Site: cross-site` and `same-site`, which programs do not send.
 pub(super) fn same_origin(headers: &HeaderMap, named: &[Origin]) -> Result<(), ErrorResponse> {
     let foreign = |site: &HeaderValue| matches!(site.as_bytes(), b"cross-site" | b"same-site");
     if headers.get_all(FETCH_SITE).iter().any(foreign) && !cors::is_named(named, headers) {
@@ -78,11 +78,11 @@ pub(super) fn same_origin(headers: &HeaderMap, named: &[Origin]) -> Result<(), E
     Ok(())
 }
 
-/// Lets a request of a program, or of a page of this service itself, through; of another page only where its origin
-/// was named.
+/// Accepts a request of a program, or of a page of this service itself, and of another page only if its origin is
+/// configured.
 ///
 /// # Errors
-/// `forbidden` for a foreign `Origin`, and on loopback for a `Host` that is a name of the open network.
+/// Returns `forbidden` for another `Origin`, and on loopback for a `Host` that is a public name.
 pub(super) fn admit(headers: &HeaderMap, loopback: bool, named: bool) -> Result<(), ErrorResponse> {
     let host = headers.get(header::HOST).map(|host| host.to_str().unwrap_or_default());
     if let Some(host) = host.filter(|host| loopback && !is_local(host)) {
@@ -103,8 +103,8 @@ pub(super) fn admit(headers: &HeaderMap, loopback: bool, named: bool) -> Result<
     Ok(())
 }
 
-/// A request without its `Origin` where that is the service itself under an address, which no other page can
-/// take on: anyone who looks at origins behind this knows of foreign ones only.
+/// Removes the `Origin` of a request if it is the service itself under an IP address, which no other page can have:
+/// later origin checks only know the configured origins.
 pub(super) fn own_page(mut request: Request) -> Request {
     let read = |name| request.headers().get(name).and_then(|value: &HeaderValue| value.to_str().ok());
     let (origin, host) = (read(header::ORIGIN), read(header::HOST));
@@ -114,12 +114,12 @@ pub(super) fn own_page(mut request: Request) -> Request {
     request
 }
 
-/// Whether an origin is this host, port included.
+/// Returns whether an origin is this host, port included.
 fn is_at(origin: &str, host: Option<&str>) -> bool {
     origin.split_once("://").is_some_and(|(_, from)| Some(from) == host)
 }
 
-/// An address, or a name that never leaves the machine (RFC 6761).
+/// Returns whether a host is an address, or a name that never leaves the machine (RFC 6761).
 fn is_local(host: &str) -> bool {
     let (name, port) = match host.strip_prefix('[') {
         Some(rest) => rest.split_once(']').unwrap_or_default(),
@@ -152,7 +152,7 @@ mod tests {
             assert!(is_allowed(host, Some(&format!("http://{host}"))), "{host}");
         }
         assert!(!is_allowed("[::1].evil.example:80", None) && !is_allowed("[::1]evil.example", None));
-        // A name that an attacker has pointed at loopback.
+        // A name that an attacker resolves to loopback.
         assert!(!is_allowed("rebound.example:8080", None));
         for origin in ["https://evil.example", "null", "http://localhost:3000"] {
             assert!(!is_allowed("localhost:8080", Some(origin)), "{origin}");

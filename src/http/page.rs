@@ -1,5 +1,5 @@
-//! The documentation page: every operation, type and error of the document as one page that needs no network and no
-//! script.
+//! The documentation page: every operation, type and error of the document on one page without network access and
+//! scripts.
 
 use std::fmt::Write as _;
 use std::sync::LazyLock;
@@ -14,11 +14,11 @@ use super::{codes, openapi};
 use skills_api::operations::{Operation, operations};
 
 const STYLE: &str = include_str!("page.css");
-/// The page loads nothing: what a name or a description brings in stays text.
+/// The page loads nothing: names and descriptions remain text.
 const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; \
                       form-action 'none'; frame-ancestors 'none'";
 
-/// The page as an answer.
+/// Returns the page as a response.
 pub(super) fn answer() -> Response {
     static PAGE: LazyLock<String> = LazyLock::new(page);
     let mut response = text("text/html; charset=utf-8", PAGE.as_str());
@@ -135,7 +135,7 @@ fn row(out: &mut String, name: &str, place: &str, schema: &Value, required: bool
     );
 }
 
-/// A schema in a word or two, with links to the types it names.
+/// Describes a schema in a word or two, with links to the types it names.
 fn kind(schema: &Value) -> String {
     if let Some(name) = schema["$ref"].as_str().and_then(|place| place.rsplit('/').next()) {
         return format!("<a href=\"#type-{name}\">{name}</a>");
@@ -174,7 +174,7 @@ fn plain(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
-/// A line for a shell that calls an operation.
+/// Returns a shell command that calls an operation.
 fn curl(operation: &Operation, body: &Value) -> String {
     let mut arguments = Map::new();
     for name in operation.route.parameters() {
@@ -200,7 +200,7 @@ fn curl(operation: &Operation, body: &Value) -> String {
     line
 }
 
-/// A value that could be there.
+/// Returns an example value.
 fn sample(name: &str, schema: &Value) -> Value {
     match name {
         "skill_id" => json!("log-digest"),
@@ -257,7 +257,7 @@ fn types(out: &mut String) {
     }
 }
 
-/// A type that is one of several.
+/// Renders a type with several variants.
 fn variants(out: &mut String, schema: &Value) {
     if let (Some(values), Some(descriptions)) =
         (schema["enum"].as_array(), schema["x-enum-descriptions"].as_array())
@@ -289,7 +289,7 @@ fn variants(out: &mut String, schema: &Value) {
     out.push_str("</table>");
 }
 
-/// A sentence with its `code` marked.
+/// Renders a sentence with its `code` marked up.
 fn marked(text: &str) -> String {
     let mut out = String::new();
     for (n, part) in text.split('`').enumerate() {

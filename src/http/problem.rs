@@ -1,4 +1,4 @@
-//! Errors as answers: the one shape of every wire, which is at the same time a problem document (RFC 9457).
+//! Errors as responses: the error format shared by all adapters, which is also a problem document (RFC 9457).
 
 use axum::body::Body;
 use axum::http::{HeaderName, HeaderValue, StatusCode, header};
@@ -23,14 +23,14 @@ pub struct Problem {
     pub status: u16,
     /// What was wrong, where, and what to do; the same as `error.message`.
     pub detail: String,
-    /// The path that was asked for.
+    /// The requested path.
     pub instance: String,
     /// The failure, as every adapter reports it.
     #[serde(flatten)]
     pub body: ErrorBody,
 }
 
-/// Why a request is answered with an error: the failure, and what HTTP adds to it.
+/// An error response: the error, and what HTTP adds to it.
 #[derive(Debug)]
 pub(super) struct ErrorResponse {
     pub error: Error,
@@ -46,18 +46,18 @@ impl From<Error> for ErrorResponse {
 }
 
 impl ErrorResponse {
-    /// A failure of the request itself.
+    /// Creates the response for an error of the request itself.
     pub fn new(code: Code, message: impl Into<String>) -> Self {
         Error::new(code, message).into()
     }
 
-    /// The same with a status of its own.
+    /// Sets a specific status.
     pub fn status(mut self, status: StatusCode) -> Self {
         self.status = Some(status);
         self
     }
 
-    /// The same with a header.
+    /// Adds a header.
     pub fn header(mut self, name: HeaderName, value: &str) -> Self {
         if let Ok(value) = HeaderValue::from_str(value) {
             self.headers.push((name, value));
@@ -65,7 +65,7 @@ impl ErrorResponse {
         self
     }
 
-    /// As an answer.
+    /// Converts it to a response.
     pub fn answer(self, trace_id: &str, instance: &str) -> Response {
         let code = self.error.code;
         let status = self

@@ -1,12 +1,11 @@
-//! Following as server-sent events (<https://html.spec.whatwg.org/multipage/server-sent-events.html>): the
-//! events of one run or of all, from a number on, and news of the catalog beside those of all.
+//! Server-sent events (<https://html.spec.whatwg.org/multipage/server-sent-events.html>): the events of one run or of
+//! all, from a number on; streams of all runs also contain changes of the catalog.
 //!
-//! A stream begins with `ready`, which names the log that the numbers count in, that of the service's store;
-//! a client that comes back behind a number which has not been there is reported `reset` before it and starts
-//! over.
+//! A stream begins with `ready`, which names the log to which the numbers belong (that of the service's store). A
+//! client that reconnects with a number that does not exist receives `reset` before it and starts over.
 //!
-//! A stream holds one event at a time: who reads slowly is read for again from the store, and who stops reading loses
-//! the connection.
+//! A stream buffers one event at a time: for a slow reader events are read from the store again, and a client that
+//! stops reading loses the connection.
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
@@ -28,19 +27,19 @@ use skills_api::operations::{Caller, Operation, Scope};
 use skills_api::{Code, ConnectionState, Event, SharedClient};
 use skills_store::{RunEvent, RunId};
 
-/// A line is sent at least this often, so that a connection that is gone is noticed.
+/// Keep-alive interval, so that a lost connection is noticed.
 const ALIVE: Duration = Duration::from_secs(15);
-/// When a client that lost the connection tries again.
+/// Reconnect delay for clients.
 const AGAIN: Duration = Duration::from_secs(2);
-/// Events read from the store at a time.
+/// Events read from the store per page.
 const PAGE: usize = 100;
 /// Pause after a failure of the store.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// The last event that a client has seen, if it sends `Last-Event-ID`.
+/// Returns the last event that a client has seen, if it sends `Last-Event-ID`.
 ///
 /// # Errors
-/// `invalid_request` for what is not a number.
+/// Returns `invalid_request` if it is not a number.
 pub(super) fn resumed(headers: &HeaderMap) -> Result<Option<u64>, ErrorResponse> {
     let Some(id) = headers.get("last-event-id") else { return Ok(None) };
     let number = id.to_str().ok().and_then(|id| id.trim().parse().ok());
@@ -48,7 +47,7 @@ pub(super) fn resumed(headers: &HeaderMap) -> Result<Option<u64>, ErrorResponse>
     number.map(Some).ok_or_else(|| ErrorResponse::new(Code::InvalidRequest, message))
 }
 
-/// Begins a stream.
+/// Starts a stream.
 pub(super) async fn follow(
     app: &App,
     operation: &'static Operation,
@@ -58,7 +57,7 @@ pub(super) async fn follow(
 ) -> Result<Response, ErrorResponse> {
     // A reconnecting client names its last event, which is later than its first request.
     let asked = resumed.or_else(|| arguments.get("after").and_then(Value::as_u64));
-    // As a page of one: the scope, the arguments and the run are made sure of in the same words.
+    // Requested as a page of one event, which checks the scope, the arguments and the run with the same errors.
     arguments.insert("limit".to_owned(), json!(1));
     arguments.insert("wait_ms".to_owned(), json!(0));
     let wanted = arguments.get("run_id").and_then(Value::as_str).map(str::to_owned);
@@ -83,7 +82,7 @@ pub(super) async fn follow(
             after
         }
         (Some(after), _) => after,
-        // A run is reported from its beginning, everything else from now on.
+        // A run is sent from its beginning, everything else from now on.
         (None, Some(_)) => 0,
         (None, None) => newest,
     };
@@ -109,31 +108,31 @@ pub(super) async fn follow(
         Some((Ok::<Frame, Infallible>(frame), following))
     });
     let mut response = Sse::new(frames).keep_alive(KeepAlive::new().interval(ALIVE)).into_response();
-    // Proxies must not collect what is meant to be seen at once.
+    // Proxies must not buffer the stream.
     response.headers_mut().insert("x-accel-buffering", HeaderValue::from_static("no"));
     response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
     Ok(response)
 }
 
-/// Somebody who follows.
+/// The state of one stream.
 struct Following {
     core: SharedClient,
-    /// One run; all of them otherwise.
+    /// The run, or all runs if `None`.
     run: Option<RunId>,
-    /// The number of the last event that was reported.
+    /// The number of the last event sent.
     after: u64,
     runs: Receiver<Arc<SerializedEvent>>,
     news: Option<Receiver<Event>>,
     ready: VecDeque<Frame>,
-    /// The store may hold events after the last one.
+    /// Whether the store may contain events after the last one.
     behind: bool,
-    /// They may know where calls go.
+    /// Whether the caller may see details of failed calls.
     admin: bool,
     end: CancellationToken,
 }
 
 impl Following {
-    /// The next frame; none when the service ends.
+    /// Returns the next frame; `None` when the service shuts down.
     async fn next(&mut self) -> Option<Frame> {
         loop {
             if let Some(frame) = self.ready.pop_front() {
@@ -196,8 +195,8 @@ impl Following {
         }
     }
 
-    /// News were missed: what they came to is reported instead. Without lists of ids the catalog has to be
-    /// read again.
+    /// Notifications were missed, so the current state is sent instead. Without the ids of changed skills the client
+    /// has to reload the catalog.
     async fn read_again(&mut self) {
         if let Ok(catalogue) = self.core.catalogue().await {
             self.ready.push_back(named("catalogue", &json!({ "generation": catalogue.generation })));
@@ -209,7 +208,7 @@ impl Following {
     }
 }
 
-/// The next news; never where there are none.
+/// Receives the next notification; never completes without a receiver.
 async fn heard(news: &mut Option<Receiver<Event>>) -> Result<Event, RecvError> {
     match news {
         Some(news) => news.recv().await,
@@ -231,7 +230,7 @@ fn frame(news: &Event) -> Frame {
         ),
         Event::Scan(progress) => named("scan", &json!(progress)),
         Event::Index(progress) => named("index", &json!(progress)),
-        // Of a core that is elsewhere again: whether what is reported here is what is there.
+        // For a remote core: whether the state shown here is current.
         Event::Connection(state) => {
             named("connection", &json!({ "connected": *state == ConnectionState::Connected }))
         }

@@ -1,20 +1,20 @@
-//! Which trace a request belongs to: the caller's, or one of its own.
+//! The trace id of a request: the caller's, or a new one.
 
 use axum::http::{HeaderMap, HeaderName};
 
 use super::problem::ErrorResponse;
 use skills_api::{Code, new_trace_id};
 
-/// The header that names a trace, in requests and in answers.
+/// The header with the trace id, in requests and responses.
 pub(super) const TRACE: HeaderName = HeaderName::from_static("x-trace-id");
-/// Longest trace id taken from a header.
+/// Maximum length of a trace id from a header.
 const MAX_TRACE_ID_LEN: usize = 128;
 
-/// The trace id of a request: `x-trace-id`, else that of `traceparent`
+/// Returns the trace id of a request: `x-trace-id`, else that of `traceparent`
 /// (<https://www.w3.org/TR/trace-context/#traceparent-header>), else a new one.
 ///
 /// # Errors
-/// `invalid_request` for an `x-trace-id` that a log could not hold as one word.
+/// Returns `invalid_request` for an `x-trace-id` that is not a single word for a log.
 pub(super) fn trace_of(headers: &HeaderMap) -> Result<String, ErrorResponse> {
     let Some(given) = headers.get(TRACE) else {
         let parent = headers.get("traceparent").and_then(|value| value.to_str().ok());
@@ -29,14 +29,14 @@ pub(super) fn trace_of(headers: &HeaderMap) -> Result<String, ErrorResponse> {
     }
 }
 
-/// Whether a text can be in a header and a log as a trace id.
+/// Returns whether a text is valid as a trace id in headers and logs.
 pub(super) fn fits(id: &str) -> bool {
     let sign = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.:/+=".contains(&byte);
     !id.is_empty() && id.len() <= MAX_TRACE_ID_LEN && id.bytes().all(sign)
 }
 
-/// `00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01`: its second part. One that is not as the recommendation
-/// says begins a new trace, as it says too.
+/// Returns the second part of `00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01`. An invalid header starts a new
+/// trace, as the recommendation requires.
 fn of_parent(parent: &str) -> Option<String> {
     let mut parts = parent.trim().split('-');
     let version = parts.next()?;

@@ -1,50 +1,50 @@
-//! What a tool call comes to: its answer as text, where everything is asked for as structured content too, or the one
-//! error body, marked as an error.
+//! Results of tool calls: the result as text, if everything is requested also as structured content, or the error body,
+//! marked as an error.
 
 use rmcp::model::{CallToolResult, ContentBlock, MetaObject};
 use serde_json::{Value, json};
 
 use skills_api::{Error, ErrorBody};
 
-/// Where the session of a call is reported, in the result's `_meta`.
+/// Key of the session id in a result's `_meta`.
 pub const SESSION: &str = "session_id";
 
-/// The complete result of an operation, as text and as structured content.
+/// Returns the complete result of an operation, as text and as structured content.
 pub fn explained(value: Value) -> CallToolResult {
     CallToolResult::structured(value)
 }
 
-/// An answer as text alone, which a model reads once.
+/// Returns a result as text only, so that a model reads it once.
 pub fn text_result(value: &Value) -> CallToolResult {
     CallToolResult::success(vec![ContentBlock::text(value.to_string())])
 }
 
-/// A failure as the model reads it.
+/// Returns an error as the model reads it.
 ///
-/// The body is text alone: a tool's output schema describes its answers, and clients check structured content against
-/// it, that of errors too.
+/// The body is only text: a tool's output schema describes its results, and clients validate structured content against
+/// it, even that of errors.
 pub fn failed(error: &Error, trace_id: &str) -> CallToolResult {
     let body = ErrorBody { trace_id: Some(trace_id.to_owned()), ..ErrorBody::from(error) };
-    // The message alone is still better than nothing, should the body ever not be written.
+    // If the body cannot be serialized, the message alone is still useful.
     let text = serde_json::to_string(&body).unwrap_or_else(|_| error.to_string());
     CallToolResult::error(vec![ContentBlock::text(text)])
 }
 
-/// The same, with a hint for a person outside the connection; the body is the same on every interface.
+/// Like [`failed`], with a hint for the user outside the connection; the body is the same in every adapter.
 pub fn failed_with(error: &Error, trace_id: &str, onward: &str) -> CallToolResult {
     let mut result = failed(error, trace_id);
     result.content.push(ContentBlock::text(onward));
     result
 }
 
-/// The same result with the session it belongs to.
+/// Adds to a result the session it belongs to.
 pub fn of_session(mut result: CallToolResult, session: &str) -> CallToolResult {
     let mut meta = result.meta.take().unwrap_or_default();
     meta.0.insert(SESSION.to_owned(), json!(session));
     result.with_meta(Some(meta))
 }
 
-/// `_meta` with one entry.
+/// Returns `_meta` with one entry.
 pub fn meta(key: &str, value: Value) -> MetaObject {
     let mut meta = MetaObject::default();
     meta.0.insert(key.to_owned(), value);

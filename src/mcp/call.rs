@@ -1,4 +1,4 @@
-//! A call of an operation: executed, and asked about where a run of it waits for a person.
+//! Calls of operations: executes them, and elicits a decision if a run waits for approval.
 
 use rmcp::RoleServer;
 use rmcp::model::{CallToolRequestParams, CallToolResponse, CallToolResult};
@@ -15,9 +15,9 @@ use skills_api::operations::{Caller, Operation};
 use skills_api::{Code, Error, Needs};
 use skills_store::IdempotencyOutcome;
 
-/// The argument that makes a call safe to repeat.
+/// The argument with the idempotency key of a call.
 const KEY: &str = "idempotency_key";
-/// How often one call asks a person, at most: a contract may have many gates, a loop of them is a mistake.
+/// Maximum number of elicitations per call: a contract may have many gates, an endless loop of them is an error.
 const MAX_PROMPTS: usize = 100;
 
 /// Executes an operation.
@@ -69,21 +69,21 @@ pub async fn operation(
     response
 }
 
-/// Whether a key can be lent to a call: the operation takes one, and the caller gave none.
+/// Returns whether a key can be added to a call: the operation accepts one, and the caller gave none.
 fn repeatable(operation: &Operation, arguments: &Map<String, Value>) -> bool {
     let takes = tools::takes(operation.name, KEY);
     let own = arguments.get("options").and_then(|options| options.get(KEY));
     takes && arguments.get(KEY).is_none_or(Value::is_null) && own.is_none_or(Value::is_null)
 }
 
-/// The trace of a call: as its arguments name it, else that of the request.
+/// Returns the trace id of a call: from its arguments, else that of the request.
 fn trace_of(arguments: &Map<String, Value>, caller: &Caller) -> String {
     let own = arguments.get("options").and_then(|options| options.get("trace_id"));
     let given = arguments.get("trace_id").or(own).and_then(Value::as_str);
     given.unwrap_or(&caller.trace_id).to_owned()
 }
 
-/// One call, as often as it is made.
+/// A call, which may be executed several times.
 struct Invocation<'a> {
     server: &'a Server,
     operation: &'static Operation,
@@ -92,7 +92,7 @@ struct Invocation<'a> {
     explain: bool,
     caller: &'a Caller,
     cx: &'a RequestContext<RoleServer>,
-    /// The key that was lent to it.
+    /// The idempotency key that was added.
     lent: Option<String>,
 }
 
@@ -106,7 +106,7 @@ impl Invocation<'_> {
         let mut way = way;
         if let Some(ticket) = ticket.filter(|_| way != ElicitationMode::None) {
             match elicitation::settle_ticket(self.server, self.caller, self.cx, &ticket, responses).await {
-                // Asked once without an answer: the call reports that it waits, and does not ask again.
+                // Elicited once without an answer: the call reports that it waits, and does not elicit again.
                 Ok(Answered::Nothing) => way = ElicitationMode::None,
                 Ok(_) => {}
                 Err(error) => return self.failed(&error),
@@ -142,7 +142,7 @@ impl Invocation<'_> {
         if self.explain { explained(answer) } else { text_result(&short(self.operation.name, answer)) }
     }
 
-    /// Whether calling again finds the run of this call instead of launching another one.
+    /// Returns whether calling again finds the run of this call instead of launching another one.
     fn knows_again(&self) -> bool {
         let own = self.arguments.get("options").and_then(|options| options.get(KEY));
         self.arguments.get(KEY).or(own).is_some_and(Value::is_string)
@@ -157,7 +157,7 @@ impl Invocation<'_> {
         failed_with(error, &self.caller.trace_id, &onward).into()
     }
 
-    /// The answer as it would be without the key that the caller does not know of.
+    /// Removes from a result the key that the caller did not give.
     fn without_loan(&self, mut answer: Value) -> Value {
         if self.lent.is_some()
             && let Some(outcome) = answer.get_mut("idempotency")
@@ -168,7 +168,7 @@ impl Invocation<'_> {
     }
 }
 
-/// The run that waits for a person, where that is why the call failed.
+/// Returns the run that waits for approval, if that is why the call failed.
 fn waiting_run(error: &Error) -> Option<String> {
     if error.code != Code::ConfirmationRequired {
         return None;

@@ -1,4 +1,4 @@
-//! Who calls: the person this process belongs to, or whom the HTTP service made sure of.
+//! The caller: the user of this process, or the caller that the HTTP service authenticated.
 
 use axum::http::request::Parts;
 use rmcp::RoleServer;
@@ -9,21 +9,21 @@ use tokio_util::sync::CancellationToken;
 use skills_api::operations::{Caller, Principal};
 use skills_api::{Code, Error, new_trace_id};
 
-/// How calls come in.
+/// How calls arrive.
 #[derive(Debug, Clone)]
 pub enum Door {
-    /// From the process that started this one; every call is its person's.
+    /// From the process that started this one; every call is made by its user.
     Process(Principal),
     /// Over HTTP: the service puts the [`Caller`] into the request's extensions.
     Http,
 }
 
 impl Door {
-    /// The caller of one request, who waits until `leave` fires. Canceling a call does not fire it: the run
-    /// that was launched continues, and its answer is dropped.
+    /// Returns the caller of a request, whose waits end when `leave` fires. Canceling a call does not fire it: the
+    /// launched run continues, and the response is dropped.
     ///
     /// # Errors
-    /// `unauthorized` for an HTTP request without an authentication context.
+    /// Returns `unauthorized` for an HTTP request without an authentication context.
     pub fn caller(
         &self,
         cx: &RequestContext<RoleServer>,
@@ -41,15 +41,15 @@ impl Door {
                         `x-api-key`",
                     )
                 })?;
-                // The header's trace is that of the HTTP request; the one in the message is nearer to the call.
+                // The header has the trace id of the HTTP request; that in the message is more specific to the call.
                 (found.principal.clone(), given.unwrap_or_else(|| found.trace_id.clone()))
             }
         };
         Ok(Caller { principal, local: matches!(self, Self::Process(_)), trace_id, leave: leave.clone() })
     }
 
-    /// Whether what is kept for this connection is there for its next call. Since revision 2026-07-28
-    /// requests over HTTP are alone.
+    /// Returns whether state kept for this connection is available to its next call. Since revision 2026-07-28 requests
+    /// over HTTP are stateless.
     pub fn lasts(&self, cx: &RequestContext<RoleServer>) -> bool {
         match self {
             Self::Process(_) => true,
@@ -58,12 +58,12 @@ impl Door {
     }
 }
 
-/// Whether this request is of a revision without handshake, in which servers ask nothing by themselves.
+/// Returns whether this request is of a revision without handshake, in which servers send no requests.
 pub fn is_stateless(cx: &RequestContext<RoleServer>) -> bool {
     cx.protocol_version().is_some_and(|version| version.as_str() >= ProtocolVersion::V_2026_07_28.as_str())
 }
 
-/// The trace the client is in (`traceparent` of W3C Trace Context in `_meta`).
+/// Returns the trace id of the client (`traceparent` of W3C Trace Context in `_meta`).
 fn trace_id(cx: &RequestContext<RoleServer>) -> Option<String> {
     cx.meta.get_traceparent().and_then(trace_of)
 }

@@ -1,4 +1,4 @@
-//! MCP sessions over HTTP of revisions with a handshake: whose they are, how many there may be, and when they end.
+//! MCP sessions over HTTP, of revisions with a handshake: their owners, limits and timeouts.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -18,29 +18,29 @@ use tokio_util::sync::CancellationToken;
 use super::jsonrpc;
 use skills_api::operations::Caller;
 
-/// The header that names a session.
+/// The header with the session id.
 const SESSION: &str = "mcp-session-id";
-/// JSON-RPC code for a server that takes no more.
+/// JSON-RPC code of a server that accepts no more sessions.
 const UNAVAILABLE: i32 = -32_000;
-/// JSON-RPC code for a error of the server's own.
+/// JSON-RPC code of an internal error.
 const INTERNAL_ERROR: i32 = -32_603;
-/// A session with a handshake is evicted for a new one when it was not used for so long.
+/// Idle time after which a session with a handshake may be evicted for a new one.
 const MIN_IDLE: Duration = Duration::from_secs(60);
-/// When anyone who was refused should try again.
+/// Retry delay for rejected callers, in seconds.
 const RETRY_AFTER: &str = "60";
-/// Longest time between two looks for sessions that have to end.
+/// Maximum interval between checks for sessions that have timed out.
 const MAX_SWEEP_INTERVAL: Duration = Duration::from_secs(15);
 
-/// How many sessions there may be, and how long.
+/// Limits and timeouts of sessions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SessionLimits {
-    /// At once.
+    /// Maximum number of sessions.
     pub total: usize,
-    /// At once of one principal; callers without a key are one.
+    /// Maximum number of sessions per principal; unauthenticated callers count as one.
     pub per_principal: usize,
     /// How long a session without a completed handshake is kept.
     pub handshake: Duration,
-    /// Idle timeout of a session: a person thinks, and a run takes its time.
+    /// Idle timeout of a session; long, because users and runs take their time.
     pub idle: Duration,
 }
 
@@ -55,11 +55,11 @@ impl Default for SessionLimits {
     }
 }
 
-/// A session, or one that is being made.
+/// A session, or one that is being created.
 #[derive(Debug)]
 struct Held {
     owner: Option<String>,
-    /// Whether the protocol has made it.
+    /// Whether the protocol has created it.
     made: bool,
     began: Instant,
     handshaken: bool,
@@ -93,7 +93,7 @@ impl Held {
         self.made && over
     }
 
-    /// Order of eviction: those without a handshake before others, and by how long they were not used.
+    /// Returns the order of eviction: sessions without a handshake first, then by idle time.
     fn idleness(&self, now: Instant) -> Option<(bool, Duration)> {
         let idle = now - self.used;
         let gives_way = self.made && self.in_use == 0 && (!self.handshaken || idle >= MIN_IDLE);
@@ -101,7 +101,7 @@ impl Held {
     }
 }
 
-/// Why no session is made.
+/// Why no session can be created.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Full {
     Principal,
@@ -125,7 +125,7 @@ pub struct Connections {
 }
 
 impl Connections {
-    /// None so far. Those that have to end are looked for until `stop` fires.
+    /// Creates an empty set. Timed-out sessions are ended until `stop` fires.
     pub fn new(
         sessions: Arc<LocalSessionManager>,
         limits: SessionLimits,
@@ -140,7 +140,7 @@ impl Connections {
         change(&mut self.held.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// A place for a new session, and the one that is evicted for it.
+    /// Reserves a slot for a new session, and returns the session that is evicted for it.
     fn reserve(self: &Arc<Self>, owner: Option<String>) -> Result<(PendingSession, Option<String>), Full> {
         let (key, now) = (uuid::Uuid::now_v7().to_string(), Instant::now());
         let evicted = self.with(|held| {
@@ -195,7 +195,7 @@ impl Connections {
         }
     }
 
-    /// Ends the sessions whose time is over, and forgets those that ended by themselves.
+    /// Ends the sessions that have timed out, and removes those that ended by themselves.
     async fn end_overdue(&self) {
         let now = Instant::now();
         let (over, kept): (Vec<String>, Vec<String>) = self.with(|held| {
@@ -234,7 +234,7 @@ async fn sweep(connections: Weak<Connections>, stop: CancellationToken, interval
     }
 }
 
-/// A session that is being made; without its id it is given up again.
+/// A session that is being created; without an id its slot is released on drop.
 struct PendingSession {
     connections: Arc<Connections>,
     key: String,
@@ -256,7 +256,7 @@ impl Drop for PendingSession {
     }
 }
 
-/// A request or a stream of a session; until it is dropped, the session does not end for being idle.
+/// A request or a stream of a session; until it is dropped, the session does not time out.
 struct InUse {
     connections: Arc<Connections>,
     id: String,
@@ -277,7 +277,7 @@ impl Drop for InUse {
     }
 }
 
-/// Lets a request through whose session is the caller's own, or that makes one within the limits.
+/// Accepts a request if its session belongs to the caller, or if it creates one within the limits.
 pub async fn admit(State(connections): State<Arc<Connections>>, request: Request, next: Next) -> Response {
     let owner = request.extensions().get::<Caller>().and_then(|caller| caller.principal.as_ref());
     let owner = owner.map(|principal| principal.name.clone());
@@ -308,7 +308,7 @@ async fn begin(
     if let Some(id) = evicted {
         connections.close(&id).await;
     }
-    // In a separate task: a caller who leaves before the answer must not leave an uncounted session.
+    // In a separate task: a caller who disconnects before the response must not leave an uncounted session.
     let made = tokio::spawn(async move {
         let response = next.run(request).await;
         if let Some(id) = response.headers().get(SESSION).and_then(|id| id.to_str().ok()) {
@@ -325,7 +325,7 @@ async fn begin(
 
 async fn go_on(in_use: InUse, method: Option<&str>, request: Request, next: Next) -> Response {
     let response = next.run(request).await;
-    // Anyone who continues after the answer to `initialize` has got it; a ping may come before.
+    // A further request shows that the response to `initialize` was received; only a ping may be sent before.
     if response.status().is_success() && method.is_some_and(|method| method != "ping") {
         in_use.connections.with(|held| {
             if let Some(session) = held.get_mut(&in_use.id) {
@@ -345,7 +345,7 @@ async fn go_on(in_use: InUse, method: Option<&str>, request: Request, next: Next
     Response::from_parts(parts, Body::from_stream(stream))
 }
 
-/// Answers the end of a session as what it is: done, so that clients take it for no failure.
+/// Responds to the end of a session with success, so that clients do not report a failure.
 async fn end(in_use: InUse, request: Request, next: Next) -> Response {
     let mut response = next.run(request).await;
     if response.status().is_success() {

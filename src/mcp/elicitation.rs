@@ -1,5 +1,5 @@
-//! Asking the person behind a client: by elicitation during the call, or, since revision 2026-07-28, as a result that
-//! wants input before the same call is made again.
+//! Elicitation of decisions from the client's user: during the call or, since revision 2026-07-28, as a result that
+//! requires input before the same call is made again.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -22,15 +22,15 @@ use skills_api::{Code, DecisionSheet, Error};
 use skills_model::Choice;
 use skills_skill::safe_text;
 
-/// The one question of a result that wants input.
+/// Key of the only question in a result that requires input.
 const QUESTION: &str = "decision";
-/// Characters of inputs that a question shows; what is longer is named with its digest.
+/// Maximum number of characters of inputs in a question; longer ones are truncated, with their digest.
 const MAX_SHOWN_CHARS: usize = 6000;
 
-/// How a client's person can be asked.
+/// How a client's user can be asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ElicitationMode {
-    /// While the call continues.
+    /// During the call.
     Now,
     /// As a result; the client makes the call again with the answer.
     Later,
@@ -38,10 +38,10 @@ pub enum ElicitationMode {
     None,
 }
 
-/// How this client's person can be asked.
+/// Returns how this client's user can be asked.
 pub fn way(cx: &RequestContext<RoleServer>) -> ElicitationMode {
     let can = cx.client_capabilities().and_then(|can| can.elicitation);
-    // A client that names no mode means forms: there was nothing else when the capability came up.
+    // A client that names no mode supports forms: there was nothing else when the capability was introduced.
     if !can.is_some_and(|can| can.form.is_some() || can.url.is_none()) {
         ElicitationMode::None
     } else if is_stateless(cx) {
@@ -51,8 +51,8 @@ pub fn way(cx: &RequestContext<RoleServer>) -> ElicitationMode {
     }
 }
 
-/// How the person behind a client can be asked to decide: not at all where the answer would count for nothing, because
-/// the caller may not decide, or the key that this process has for a service may not.
+/// Returns how the client's user can be asked to decide: not at all if the answer would not count, because the caller,
+/// or the key of this process for a service, may not decide.
 pub async fn deciding(server: &Server, caller: &Caller, cx: &RequestContext<RoleServer>) -> ElicitationMode {
     let way = if caller.may(Scope::Decide) { way(cx) } else { ElicitationMode::None };
     if way == ElicitationMode::None {
@@ -71,18 +71,18 @@ pub async fn deciding(server: &Server, caller: &Caller, cx: &RequestContext<Role
     }
 }
 
-/// What asking came to.
+/// The result of an elicitation.
 pub enum Answered {
-    /// It is decided, by this person or meanwhile by another one: make the call again.
+    /// A decision was made, by this or another user: make the call again.
     Decided,
-    /// The client has to ask and come again.
+    /// The client has to ask its user and make the call again.
     Later(InputRequiredResult),
-    /// The person said nothing: it waits on.
+    /// The user did not answer; the run keeps waiting.
     Nothing,
 }
 
-/// What a call that is made again was about. It comes back from the client, so nothing in it is believed: it names
-/// what the caller could name anyway, and what is decided is checked by its digest.
+/// What a repeated call refers to. It is returned by the client, so it is not trusted: it names only what the caller
+/// could name anyway, and the subject of a decision is checked by its digest.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Ticket {
@@ -92,23 +92,23 @@ pub struct Ticket {
     pub step: String,
     /// Digest of exactly what was asked about.
     pub digest: String,
-    /// The key that was lent to the call.
+    /// The idempotency key that was added to the call.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key: Option<String>,
 }
 
 impl Ticket {
-    /// Reads what a client sent back.
+    /// Parses what a client returned.
     ///
     /// # Errors
-    /// `invalid_request` for anything that this server did not write.
+    /// Returns `invalid_request` for anything that this server did not write.
     pub fn read(text: &str) -> Result<Self, Error> {
         serde_json::from_str(text).map_err(|error| {
             Error::new(Code::InvalidRequest, format!("`requestState` was not issued by this server: {error}"))
         })
     }
 
-    /// The result that asks for an answer.
+    /// Returns the result that requires an answer.
     pub fn required(&self, question: ElicitRequestParams) -> InputRequiredResult {
         let request = InputRequest::Elicitation(ElicitRequest::new(question));
         let requests = BTreeMap::from([(QUESTION.to_owned(), request)]);
@@ -116,10 +116,10 @@ impl Ticket {
     }
 }
 
-/// The answer among the responses of a call that is made again.
+/// Returns the answer among the responses of a repeated call.
 ///
 /// # Errors
-/// `invalid_request` for a response that is none to an elicitation.
+/// Returns `invalid_request` for a response that does not belong to an elicitation.
 pub fn response(responses: Option<InputResponses>) -> Result<Option<ElicitResult>, Error> {
     let Some(answer) = responses.and_then(|mut all| all.remove(QUESTION)) else { return Ok(None) };
     serde_json::from_value(answer).map(Some).map_err(|error| {
@@ -133,14 +133,11 @@ pub fn response(responses: Option<InputResponses>) -> Result<Option<ElicitResult
     })
 }
 
-/// Asks during the call.
-///
-/// # Errors
-/// None: a client that cannot ask after all leaves the question open, and the log says why.
+/// Asks during the call. If the client cannot ask after all, the question stays open, and the log says why.
 pub async fn ask(cx: &RequestContext<RoleServer>, question: ElicitRequestParams) -> Option<ElicitResult> {
     tokio::select! {
         biased;
-        // Who gave the call up is not asked about it any longer.
+        // The user who canceled the call is not asked any further.
         () = cx.ct.cancelled() => None,
         answer = cx.peer.create_elicitation(question) => {
             answer.inspect_err(|error| tracing::warn!("the client could not ask the user: {error}")).ok()
@@ -148,7 +145,7 @@ pub async fn ask(cx: &RequestContext<RoleServer>, question: ElicitRequestParams)
     }
 }
 
-/// A question with a form.
+/// Returns a question with a form.
 pub fn question(message: String, form: ElicitationSchema) -> ElicitRequestParams {
     ElicitRequestParams::FormElicitationParams { meta: None, message, requested_schema: form }
 }
@@ -156,7 +153,7 @@ pub fn question(message: String, form: ElicitationSchema) -> ElicitRequestParams
 /// Asks about the gate that a run waits at.
 ///
 /// # Errors
-/// Those of looking the run up and of the decision.
+/// Returns the errors of reading the run and of the decision.
 pub async fn about_run(
     server: &Server,
     caller: &Caller,
@@ -166,7 +163,7 @@ pub async fn about_run(
     key: Option<String>,
 ) -> Result<Answered, Error> {
     let detail = server.core().run(run).await?;
-    // Somebody else was faster.
+    // It was decided concurrently.
     let Some(sheet) = detail.sheet else { return Ok(Answered::Decided) };
     let question = question(message(&sheet, &server.inner().settings.onward()), form(&sheet));
     let ticket = Ticket { about: run.to_owned(), step: sheet.step, digest: sheet.inputs_digest, key };
@@ -180,10 +177,10 @@ pub async fn about_run(
     }
 }
 
-/// Decides what a ticket is about by the answer that came with it.
+/// Makes the decision that a ticket refers to, by the answer that came with it.
 ///
 /// # Errors
-/// `invalid_request` for an answer that is none; those of the decision.
+/// Returns `invalid_request` for an invalid answer, and the errors of the decision.
 pub async fn settle_ticket(
     server: &Server,
     caller: &Caller,
@@ -197,7 +194,7 @@ pub async fn settle_ticket(
     }
 }
 
-/// Executes what a person answered, recorded under the caller's name, for exactly what was shown.
+/// Applies the user's answer, recorded under the caller's name, for exactly what was shown.
 async fn decide(
     server: &Server,
     caller: &Caller,
@@ -230,7 +227,7 @@ async fn decide(
     }
 }
 
-/// What is recorded beside the decision: the person's words, and through which program they were asked.
+/// Returns the notes recorded with the decision: the user's own, and the client that asked.
 fn notes(said: Option<&str>, cx: &RequestContext<RoleServer>) -> String {
     let client = cx.client_info().map(|client| format!("{} {}", client.name, client.version));
     let asked = format!("requested by {}", client.as_deref().unwrap_or("an MCP client"));
@@ -245,7 +242,8 @@ fn form(sheet: &DecisionSheet) -> ElicitationSchema {
         notes.title("Notes").description("Kept with the decision.").max_length(2000)
     });
     if sheet.outcome_unknown {
-        // What a step gave does not fit into such a form: the run itself takes it, with the choice happened.
+        // The outputs of a step do not fit in such a form, so the choice `happened` is only available for the run
+        // itself.
         let choices = Choice::iter().filter(|choice| *choice != Choice::Happened);
         let choices = choices.map(|choice| choice.to_string()).collect();
         let choices = EnumSchema::builder(choices)
@@ -256,8 +254,8 @@ fn form(sheet: &DecisionSheet) -> ElicitationSchema {
     form.build_unchecked()
 }
 
-/// Exactly what would happen as text: anyone who may decide sees what would be called, as on the sheet of the
-/// workbench.
+/// Describes exactly what would be executed: callers who may decide see what would be called, as on the decision sheet
+/// of the workbench.
 fn message(sheet: &DecisionSheet, onward: &Onward) -> String {
     let mut out = format!("{}\n", sheet.headline);
     if sheet.outcome_unknown {
@@ -290,7 +288,7 @@ fn message(sheet: &DecisionSheet, onward: &Onward) -> String {
     safe_text::block(&out).into_owned()
 }
 
-/// A long text cut, saying so and where the rest can be read.
+/// Truncates a long text, stating where the complete one can be read.
 pub fn shown(text: &str, whole: &str) -> String {
     match text.char_indices().nth(MAX_SHOWN_CHARS) {
         Some((end, _)) => {

@@ -1,4 +1,4 @@
-//! The server over streamable HTTP: a service that is mounted into the HTTP adapter.
+//! The server over streamable HTTP, mounted into the HTTP adapter.
 
 use std::sync::Arc;
 
@@ -14,26 +14,26 @@ use super::jsonrpc::{self, MAX_BODY_BYTES};
 use super::server::{Server, Settings};
 use skills_api::operations::Service;
 
-/// How the service is to behave.
+/// Settings of the service.
 #[derive(Debug, Clone, Default)]
 pub struct HttpSettings {
-    /// Accepts any `Host`: if the service is reachable from other machines or requires a key, which no web page has.
-    /// Otherwise it accepts loopback names only, against DNS rebinding.
+    /// Whether to accept any `Host`: if the service is reachable from other machines or requires a key, which no web
+    /// page has. Otherwise only loopback names are accepted, against DNS rebinding.
     pub any_host: bool,
-    /// Web pages that may call it (`https://app.example.com:443`); without any, none may.
+    /// Origins of web pages that may call it (`https://app.example.com:443`); if empty, none may.
     pub origins: Vec<String>,
-    /// How many sessions of revisions with a handshake there may be.
+    /// Limits of sessions of revisions with a handshake.
     pub limits: SessionLimits,
-    /// Ends all connections.
+    /// Closes all connections.
     pub stop: CancellationToken,
 }
 
-/// Where the server answers over HTTP.
+/// Path of the server.
 const PATH: &str = "/mcp";
 
-/// The MCP server over streamable HTTP as a route, to be behind a front that puts the
-/// [`Caller`](skills_api::operations::Caller) of a request into its extensions. Sessions that have to end are
-/// looked for by a task of the runtime that this is called in.
+/// Returns the MCP server over streamable HTTP as a route, to be mounted behind middleware that puts the
+/// [`Caller`](skills_api::operations::Caller) of a request into its extensions. Timed-out sessions are ended by a task
+/// on the current runtime.
 pub fn routes(service: Service, settings: HttpSettings) -> Router {
     let HttpSettings { any_host, origins, limits, stop } = settings;
     let (leave, ending) = (stop.clone(), stop.clone());

@@ -11,20 +11,20 @@ use axum::response::Response;
 use rmcp::model::ClientJsonRpcMessage;
 use serde_json::{Value, json};
 
-/// Bytes of a request, at most.
+/// Maximum size of a request in bytes.
 pub const MAX_BODY_BYTES: usize = 2 << 20;
-/// How long a body may take to come.
+/// Timeout for reading a body.
 const BODY_TIMEOUT: Duration = Duration::from_secs(30);
 /// The body is not JSON.
 const PARSE_ERROR: i32 = -32_700;
 /// It is JSON and no message.
 pub(super) const INVALID_REQUEST: i32 = -32_600;
 
-/// Lets messages through. What is not said to be JSON is left to the protocol, which refuses it.
+/// Passes valid messages on. Bodies with another content type are left to the protocol, which rejects them.
 pub async fn read(request: Request, next: Next) -> Response {
     let is_message = request.method() == http::Method::POST && is_json(request.headers());
     let (parts, body) = request.into_parts();
-    // A body that is left unread ends the connection, also that of a DELETE.
+    // An unread body would close the connection, even that of a DELETE.
     let bytes = match tokio::time::timeout(BODY_TIMEOUT, to_bytes(body, MAX_BODY_BYTES)).await {
         Ok(Ok(bytes)) => bytes,
         Ok(Err(error)) if too_large(&error) => {
@@ -63,7 +63,7 @@ pub struct Method {
     pub id: Option<String>,
 }
 
-/// The method of a message, where it is not an answer.
+/// Returns the method of a message, unless it is a response.
 ///
 /// # Errors
 /// Why a body is not a message: the code, the id of the request as far as there is one, and the reason.
@@ -107,7 +107,7 @@ fn too_large(error: &axum::Error) -> bool {
     false
 }
 
-/// An error of JSON-RPC as an answer.
+/// Returns a JSON-RPC error as a response.
 pub(super) fn refused(status: StatusCode, code: i32, id: &Value, message: &str) -> Response {
     let body = json!({ "jsonrpc": "2.0", "id": id, "error": { "code": code, "message": message } });
     let mut response = Response::new(Body::from(body.to_string()));
@@ -116,7 +116,7 @@ pub(super) fn refused(status: StatusCode, code: i32, id: &Value, message: &str) 
     response
 }
 
-/// The rest of the body is not read: the connection cannot continue.
+/// The rest of the body is not read, so the connection cannot be reused.
 fn closing(mut response: Response) -> Response {
     response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
     response

@@ -1,9 +1,8 @@
-//! The MCP adapter: the operations that are tools, the runtime tools of a session, skills as resources and prompts,
+//! The MCP adapter: the operations that are tools, the runtime tools of a session, and skills as resources and prompts,
 //! over stdio and streamable HTTP.
 //!
-//! Names, schemas, scopes and errors come from [`skills_api::operations`]; here they are only put into the
-//! protocol's words (<https://modelcontextprotocol.io/specification/2025-11-25>, and the stateless revision
-//! 2026-07-28).
+//! Names, schemas, scopes and errors come from [`skills_api::operations`] and are only translated to the protocol here
+//! (<https://modelcontextprotocol.io/specification/2025-11-25>, and the stateless revision 2026-07-28).
 
 mod answer;
 mod call;

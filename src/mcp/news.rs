@@ -1,4 +1,4 @@
-//! News of the catalog for clients: the lists of resources and prompts have changed.
+//! Notifications about changes of the catalog: the lists of resources and prompts have changed.
 
 use rmcp::RoleServer;
 use rmcp::model::SubscriptionFilter;
@@ -9,15 +9,15 @@ use tokio::sync::broadcast::error::RecvError;
 use super::server::Server;
 use skills_api::{Event, Needs};
 
-/// The kinds of news there are.
+/// Returns the supported notifications.
 pub fn offered() -> SubscriptionFilter {
     SubscriptionFilter::builder().prompts_list_changed().resources_list_changed().build()
 }
 
-/// Tells a client with a handshake of every change, until it is gone.
+/// Notifies a client with a handshake of every change until it disconnects.
 pub async fn tell(server: Server, peer: Peer<RoleServer>) {
     let mut news = server.core().events();
-    // The first reading of the skills is not news: anyone who asks waits for it.
+    // The first scan is not a change: requests wait for it.
     server.ready(Needs::Catalogue).await;
     while changed(&mut news).await && !peer.is_transport_closed() {
         let told = (peer.notify_resource_list_changed().await, peer.notify_prompt_list_changed().await);
@@ -28,7 +28,7 @@ pub async fn tell(server: Server, peer: Peer<RoleServer>) {
     }
 }
 
-/// Tells a client that listens for news, until it stops.
+/// Notifies a client that subscribed, until it unsubscribes.
 pub async fn listen(server: &Server, subscription: &SubscriptionContext) {
     let mut news = server.core().events();
     server.ready(Needs::Catalogue).await;
@@ -54,11 +54,11 @@ pub async fn listen(server: &Server, subscription: &SubscriptionContext) {
     }
 }
 
-/// Waits for the next change of the catalog; false when there will be none any longer.
+/// Waits for the next change of the catalog; returns false if there will be none.
 async fn changed(news: &mut Receiver<Event>) -> bool {
     loop {
         match news.recv().await {
-            // What was missed may have been a change.
+            // Missed events may include a change.
             Ok(Event::Catalogue(_)) | Err(RecvError::Lagged(_)) => return true,
             Ok(_) => {}
             Err(RecvError::Closed) => return false,

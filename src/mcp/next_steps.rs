@@ -1,4 +1,4 @@
-//! How a person decides what the client could not be asked: commands with the options of this process or, if the
+//! Next steps for a user when the client could not be asked: commands with the options of this process or, if the
 //! caller came over HTTP, where those options do not apply, the route.
 
 use skills_api::operations::operation;
@@ -6,26 +6,26 @@ use skills_config::Invocation;
 use skills_session::RunScriptArguments;
 use skills_skill::safe_text;
 
-/// Where a command has the address that the caller alone knows.
+/// Placeholder for the address, which only the caller knows.
 const ADDRESS: &str = "URL";
 
-/// The way to the core of this server, for a person outside of the connection.
+/// How a user can reach the core of this server from outside the connection.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Onward {
-    /// By commands that are called as this process was.
+    /// By commands with the options of this process.
     Commands(Invocation),
-    /// By the service that the caller came to.
+    /// By the HTTP service that the caller uses.
     Service,
-    /// In no way: what this process keeps is in memory.
+    /// Not at all: the store of this process is in memory.
     Nowhere,
 }
 
-/// What is said where there is no way.
+/// Message if the core cannot be reached.
 const NOWHERE: &str = "it can only be decided in this connection, because this server keeps runs and \
     sessions in memory: use a client that supports elicitation, or start the server with `--store sqlite:FILE`";
 
 impl Onward {
-    /// A command line that leads to the same core.
+    /// Returns a command line that uses the same core.
     pub fn line(&self, words: &[&str]) -> String {
         let line = match self {
             Self::Commands(called) => called.line(words),
@@ -35,7 +35,7 @@ impl Onward {
         safe_text::line(&line).into_owned()
     }
 
-    /// How a run that waits is decided. `asks` is the step with the digest of what it asks, where that is known.
+    /// Returns how to decide a waiting run. `asks` is the step and the digest of its inputs, if known.
     pub fn of_run(&self, run: &str, asks: Option<(&str, &str)>) -> String {
         if *self == Self::Nowhere {
             return format!("Currently, {NOWHERE}");
@@ -73,7 +73,7 @@ impl Onward {
             words.extend(asked.args.iter().map(String::as_str));
         }
         if words.iter().any(|word| safe_text::line(word) != *word) {
-            // A command that is shown otherwise than it is would run something else.
+            // A command that is displayed differently from what it is would run something else.
             let show = self.line(&["session", "show", session]);
             return format!("; its arguments do not fit on a line: the user can see the call with `{show}`");
         }
@@ -82,7 +82,7 @@ impl Onward {
         format!("; the user can run it with `{}`{route}", self.line(&words))
     }
 
-    /// The request that means the same, for who came over HTTP.
+    /// Returns the equivalent HTTP request, for callers over HTTP.
     fn route(&self, name: &str, given: &[(&str, &str)]) -> String {
         let Some(found) = operation(name).filter(|_| *self == Self::Service) else { return String::new() };
         let path = given.iter().fold(found.route.path.to_owned(), |path, (parameter, value)| {

@@ -1,4 +1,4 @@
-//! Lists page by page: a cursor names the last skill of the page before.
+//! Pagination of lists: a cursor names the last skill of the previous page.
 
 use std::sync::Arc;
 
@@ -7,10 +7,11 @@ use rmcp::model::{ErrorData, PaginatedRequestParams};
 use skills_registry::Catalogue;
 use skills_skill::Skill;
 
-/// The next skills of the catalog that are wanted, at most that many, and where the page after them begins.
+/// Returns the next matching skills of the catalog, at most that many, and the cursor of the next page.
 ///
 /// # Errors
-/// Invalid parameters for a cursor of another list, or whose skill has gone: the list starts over.
+/// Returns an invalid-parameters error for a cursor of another list, or whose skill no longer exists; the client starts
+/// over.
 pub fn of(
     catalogue: &Catalogue,
     request: Option<PaginatedRequestParams>,

@@ -14,15 +14,15 @@ use skills_api::SharedClient;
 use skills_skill::safe_text;
 use skills_store::{EventKind, RunEvent, RunId};
 
-/// Events read at a time.
+/// Events read per page.
 const PAGE: usize = 200;
-/// How long one look for events waits.
+/// Maximum wait for events, in milliseconds.
 const WAIT_MS: u64 = 30_000;
 
-/// How long the last steps may take to be reported, once the call could be answered.
+/// How long the last notifications may take once the result is available.
 const LAST: Duration = Duration::from_secs(2);
 
-/// A follower of the run of one call; stops with it.
+/// Follows the run of one call until the call ends.
 pub struct Progress(Option<Follower>);
 
 struct Follower {
@@ -31,7 +31,7 @@ struct Follower {
 }
 
 impl Progress {
-    /// Follows the run that is launched under this trace from now on, where the client gave a token.
+    /// Follows the run that is launched under this trace id from now on, if the client gave a progress token.
     pub async fn follow(server: &Server, cx: &RequestContext<RoleServer>, trace_id: &str) -> Self {
         let Some(token) = cx.meta.get_progress_token() else { return Self(None) };
         let core = server.core().clone();
@@ -49,12 +49,12 @@ impl Progress {
         Self(Some(Follower { task, over }))
     }
 
-    /// The call is about to be answered: what happened until now is reported first, and nothing of it
+    /// Ends the notifications before the call responds: what happened until now is still reported, and nothing
     /// afterwards.
     pub async fn end(mut self) {
         if let Some(follower) = &mut self.0 {
             follower.over.cancel();
-            // A client that takes nothing must not keep its own answer back.
+            // A client that does not read must not delay its own response.
             let _ = tokio::time::timeout(LAST, &mut follower.task).await;
         }
     }
@@ -123,10 +123,10 @@ struct ReportedProgress {
 }
 
 impl ReportedProgress {
-    /// Reports the end of a step; false when the client no longer listens.
+    /// Reports the end of a step; returns false if the client has disconnected.
     async fn tell(&mut self, event: &RunEvent) -> bool {
         let Some((step, how)) = ended(event) else { return true };
-        // Each notification has to be further than the one before.
+        // The progress of each notification has to be greater than that of the previous one.
         if !self.ended.insert(step.to_owned()) {
             return true;
         }
@@ -140,7 +140,7 @@ impl ReportedProgress {
     }
 }
 
-/// The step of the contract itself that ended by this event, and how.
+/// Returns the step of the contract itself that this event ended, and how.
 fn ended(event: &RunEvent) -> Option<(&str, &str)> {
     let how = match event.event.kind {
         EventKind::StepCompleted => "completed",

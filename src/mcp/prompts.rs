@@ -1,4 +1,4 @@
-//! Prompts: the skills whose authors offer them to people as commands.
+//! Prompts: the skills whose authors offer them to users as commands.
 
 use rmcp::model::{
     ErrorData, GetPromptRequestParams, GetPromptResult, ListPromptsResult, PaginatedRequestParams, Prompt,
@@ -11,20 +11,19 @@ use super::resources::failed;
 use skills_api::{Code, Error, SharedClient};
 use skills_skill::Skill;
 
-/// Prompts on a page.
+/// Number of prompts per page.
 const PROMPTS: usize = 200;
-/// The one argument: what a person types behind the command.
+/// The only argument: what a user types after the command.
 pub const ARGUMENT: &str = "arguments";
 
-/// Whether a skill is offered. Claude Code offers every one that does not deny; a client with thousands of
-/// skills would show thousands of commands, so that here its author has to have approved in one of the ways
-/// there are.
+/// Returns whether a skill is offered. Claude Code offers every one that does not opt out; a client with thousands of
+/// skills would show thousands of commands, so here its author has to opt in by one of the supported fields.
 pub fn is_offered(skill: &Skill) -> bool {
     let says = &skill.clients;
     says.user_invocable.unwrap_or(says.argument_hint.is_some() || says.disable_model_invocation)
 }
 
-/// The prompts.
+/// Returns the prompts.
 pub async fn list(
     core: &SharedClient,
     request: Option<PaginatedRequestParams>,
@@ -42,9 +41,9 @@ pub async fn list(
     Ok(list)
 }
 
-/// The body of a skill with its arguments.
+/// Returns the body of a skill with its arguments.
 pub async fn get(core: &SharedClient, request: GetPromptRequestParams) -> Result<GetPromptResult, ErrorData> {
-    // A prompt that is not there is a wrong parameter.
+    // An unknown prompt is an invalid parameter.
     let wrong = |error: Error| ErrorData::invalid_params(error.message, None);
     let given = match request.arguments.unwrap_or_default().remove(ARGUMENT) {
         None | Some(Value::Null) => String::new(),
@@ -65,8 +64,8 @@ pub async fn get(core: &SharedClient, request: GetPromptRequestParams) -> Result
     Ok(GetPromptResult::new(vec![message]).with_description(&skill.description))
 }
 
-/// A body with what was typed in place of `$ARGUMENTS`, `$ARGUMENTS[N]` and `$N` (counted from 0), and behind it where
-/// the body names none of them (<https://code.claude.com/docs/en/skills>). Command expansions stay text.
+/// Replaces `$ARGUMENTS`, `$ARGUMENTS[N]` and `$N` (counted from 0) in a body by what was typed, or appends it if the
+/// body contains none of them (<https://code.claude.com/docs/en/skills>). Command expansions are not executed.
 fn filled(body: &str, given: &str, folder: &str) -> String {
     let words = words(given);
     let (mut out, mut rest, mut named) = (String::with_capacity(body.len()), body, false);
@@ -99,14 +98,14 @@ fn filled(body: &str, given: &str, folder: &str) -> String {
     out
 }
 
-/// A number of one or two digits, and the rest.
+/// Parses a number of one or two digits, and returns the rest.
 fn number(text: &str) -> Option<(usize, &str)> {
     let end = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
     let digits = text.get(..end).filter(|digits| (1..=2).contains(&digits.len()))?;
     Some((digits.parse().ok()?, &text[end..]))
 }
 
-/// Words as a shell splits them: quotes keep what is between them together.
+/// Splits text into words like a shell: quotes group words.
 fn words(text: &str) -> Vec<String> {
     let (mut words, mut word, mut quote, mut begun) = (Vec::new(), String::new(), None, false);
     for c in text.chars() {

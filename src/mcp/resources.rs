@@ -18,18 +18,18 @@ use skills_api::resources::{self, Promise};
 use skills_api::{Code, Error, ErrorBody, SharedClient};
 use skills_skill::{Digest, Skill};
 
-/// Where the digest of a resource is in `_meta`.
+/// Key of a resource's digest in `_meta`.
 const DIGEST: &str = "io.modelcontextprotocol.skills/digest";
-/// Resources on a page.
+/// Number of resources per page.
 const RESOURCES: usize = 500;
-/// Skills with their manifests on a page: all files of each are read for it.
+/// Number of skills with manifests per page: all files of each are read.
 const SKILLS: usize = 50;
-/// The template of a skill.
+/// URI template of a skill.
 const SKILL: &str = "skill://{skill_id}/SKILL.md";
-/// The template of a file.
+/// URI template of a file.
 const FILE: &str = "skill://{skill_id}/{+path}";
 
-/// The main files of all skills.
+/// Returns the main files of all skills.
 pub async fn list(
     core: &SharedClient,
     request: Option<PaginatedRequestParams>,
@@ -51,7 +51,7 @@ fn main(skill: &Skill) -> Resource {
         .with_meta(meta(DIGEST, json!(written(skill.digest))))
 }
 
-/// The forms of addresses.
+/// Returns the URI templates.
 pub fn templates() -> ListResourceTemplatesResult {
     let skill = ResourceTemplate::new(SKILL, "skill")
         .with_description("The instructions of a skill.")
@@ -61,7 +61,7 @@ pub fn templates() -> ListResourceTemplatesResult {
     ListResourceTemplatesResult::with_all_items(vec![skill, file])
 }
 
-/// A file of a skill.
+/// Returns a file of a skill.
 pub async fn read(core: &SharedClient, address: &str) -> Result<ReadResourceResult, ErrorData> {
     let found = async {
         let catalogue = core.catalogue().await?;
@@ -75,7 +75,7 @@ pub async fn read(core: &SharedClient, address: &str) -> Result<ReadResourceResu
     let content = found.await.map_err(|error| at(failed(&error), address))?;
     let meta = meta(DIGEST, json!(written(content.digest)));
     let contents = match String::from_utf8(content.bytes) {
-        // Text is handed out byte for byte, so that digests hold.
+        // Text is returned byte for byte, so that digests match.
         Ok(text) if !text.contains('\0') => ResourceContents::text(text, address),
         Ok(text) => ResourceContents::blob(BASE64.encode(text), address),
         Err(error) => ResourceContents::blob(BASE64.encode(error.as_bytes()), address),
@@ -83,7 +83,7 @@ pub async fn read(core: &SharedClient, address: &str) -> Result<ReadResourceResu
     Ok(ReadResourceResult::new(vec![contents.with_mime_type(content.media_type).with_meta(meta)]))
 }
 
-/// What is in a folder of a skill.
+/// Returns the entries of a folder of a skill.
 pub async fn folder(core: &SharedClient, address: &str) -> Result<ListResourcesResult, ErrorData> {
     let found = async {
         let catalogue = core.catalogue().await?;
@@ -91,7 +91,7 @@ pub async fn folder(core: &SharedClient, address: &str) -> Result<ListResourcesR
         let children = resources::children(core, &skill, &path).await?;
         Ok((skill, children))
     };
-    // A folder that is not there is a wrong parameter for this method, in every revision.
+    // For this method an unknown folder is an invalid parameter, in every revision.
     let (skill, children) = found.await.map_err(|error| invalid(&error))?;
     let items = children.into_iter().map(|child| {
         let name = child.path.rsplit('/').next().unwrap_or(&child.path).to_owned();
@@ -101,7 +101,7 @@ pub async fn folder(core: &SharedClient, address: &str) -> Result<ListResourcesR
     Ok(ListResourcesResult::with_all_items(items.collect()))
 }
 
-/// A page of skills with their manifests. One that no host could load is left out, and said in `_meta`.
+/// Returns a page of skills with their manifests. A skill that no host could load is omitted and listed in `_meta`.
 pub async fn skills(
     core: &SharedClient,
     request: Option<PaginatedRequestParams>,
@@ -121,7 +121,7 @@ pub async fn skills(
     Ok(list)
 }
 
-/// One skill with its manifest.
+/// Returns one skill with its manifest.
 pub async fn skill(core: &SharedClient, address: &str) -> Result<GetSkillResult, ErrorData> {
     let found = async {
         let catalogue = core.catalogue().await?;
@@ -159,7 +159,7 @@ fn entry_of(skill: &Skill, promise: Promise) -> Result<Entry, Error> {
     Ok(entry)
 }
 
-/// Values that complete an argument of a template.
+/// Returns values that complete an argument of a template.
 pub async fn complete(
     core: &SharedClient,
     template: &str,
@@ -181,7 +181,7 @@ pub async fn complete(
     Ok(completed(found, value))
 }
 
-/// What holds the typed text, what begins with it first; as many as an answer may have.
+/// Returns values that contain the typed text, those with it as a prefix first, up to the maximum of a response.
 pub fn completed(mut all: Vec<String>, value: &str) -> CompletionInfo {
     let typed = value.to_lowercase();
     all.retain(|one| one.to_lowercase().contains(&typed));
@@ -197,7 +197,7 @@ fn written(digest: Digest) -> String {
     format!("sha256:{digest}")
 }
 
-/// A failure of the core in the protocol's codes, with the one body as data.
+/// Maps an error of the core to the protocol's codes, with the error body as data.
 pub fn failed(error: &Error) -> ErrorData {
     match error.code {
         Code::NotFound => ErrorData::resource_not_found(text_result(error), body(error)),
@@ -208,7 +208,7 @@ pub fn failed(error: &Error) -> ErrorData {
     }
 }
 
-/// The same with the address that was asked for, as the protocol wants it in the error's data.
+/// Adds the requested URI to the error's data, as the protocol requires.
 fn at(mut failed: ErrorData, address: &str) -> ErrorData {
     if let Some(Value::Object(data)) = &mut failed.data {
         data.insert("uri".to_owned(), json!(address));

@@ -16,17 +16,17 @@ use skills_api::{Code, Error, Needs, SessionView, SettingsChange};
 use skills_session::{Compat, Instructions, Tool};
 use skills_skill::safe_text;
 
-/// A runtime tool as it is called: by its own name, or by an older one of the same meaning.
+/// A runtime tool by its current name, or by an older name with the same meaning.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Named {
-    /// What it does.
+    /// The tool.
     pub tool: Tool,
     /// The older name.
     pub compat: Option<Compat>,
 }
 
 impl Named {
-    /// The tool of this name; the older names count where they are offered.
+    /// Returns the tool of this name; older names only if they are offered.
     pub fn find(name: &str, compat: bool) -> Option<Self> {
         if let Ok(tool) = name.parse() {
             return Some(Self { tool, compat: None });
@@ -95,7 +95,7 @@ pub async fn call(
     let made = ToolInvocation { server, named, arguments, session: &session, caller, cx, confirmed };
     match made.through(ticket, request.input_responses).await {
         Ok(CallToolResponse::Complete(result)) => {
-            // Where requests are alone, the model itself has to name the session again.
+            // If requests are stateless, the model itself has to pass the session id again.
             let lasts = server.inner().settings.door.lasts(cx);
             let result = if lasts { result } else { naming_session(result, &session) };
             of_session(result, &session).into()
@@ -105,7 +105,7 @@ pub async fn call(
     }
 }
 
-/// Whether calls without the name of a session continue with the one before.
+/// Returns whether calls without a session id continue the previous session.
 fn keeps(server: &Server, cx: &RequestContext<RoleServer>) -> bool {
     let settings = &server.inner().settings;
     settings.session.is_some() || settings.door.lasts(cx)
@@ -117,8 +117,8 @@ fn naming_session(mut result: CallToolResult, session: &str) -> CallToolResult {
     result
 }
 
-/// The session of a call: the one it names, the one the server was started with, or the connection's own, made at
-/// first use. One that a skill is loaded into hands bodies out in results, because the host owns its instructions.
+/// Returns the session of a call: the one it names, the one the server was started with, or the connection's own,
+/// created at first use. The latter returns bodies in results, because the host owns the model's instructions.
 async fn session(
     server: &Server,
     caller: &Caller,
@@ -152,7 +152,7 @@ async fn session(
     if !inner.settings.door.lasts(cx) {
         return new().await;
     }
-    // Held while it is made: two first calls at once share one session.
+    // Locked while it is created: two concurrent first calls share one session.
     let mut own = inner.session.lock().await;
     if let Some(id) = own.as_ref() {
         return Ok(id.clone());
@@ -162,7 +162,7 @@ async fn session(
     Ok(id)
 }
 
-/// An operation of the table, with its scope and its errors.
+/// Calls an operation of the table, with its scope checks and errors.
 async fn through(server: &Server, caller: &Caller, name: &str, arguments: Value) -> Result<Value, Error> {
     let found = operation(name)
         .ok_or_else(|| Error::new(Code::InternalError, format!("there is no operation {name}")))?;
@@ -219,7 +219,7 @@ impl ToolInvocation<'_> {
         }
     }
 
-    /// The call made again, with the person's answer.
+    /// Repeats the call with the user's answer.
     async fn again(
         &self,
         ticket: &Ticket,
@@ -253,8 +253,7 @@ impl ToolInvocation<'_> {
         });
         let answer = through(self.server, self.caller, "session.tool", arguments).await?;
         let mut result = read::<Called>(answer)?.result;
-        // What is loaded is continued with by naming the session: a model reads the text, not the result's
-        // `_meta`.
+        // A later call has to name the session, and a model reads the text, not the result's `_meta`.
         if let (Tool::Load, Some(receipt)) = (self.named.tool, result.as_object_mut()) {
             receipt.insert(SESSION.to_owned(), json!(self.session));
         }
@@ -291,7 +290,7 @@ impl ToolInvocation<'_> {
         Error::new(Code::SafetyDenied, message)
     }
 
-    /// The failure with the next steps, for a client that cannot be asked.
+    /// Adds the next steps to the error, for a client whose user cannot be asked.
     fn unasked(&self, mut error: Error) -> Error {
         // It was asked about, so its arguments were read already.
         if let Ok(asked) = serde_json::from_value(Value::Object(self.arguments.clone()))

@@ -1,4 +1,4 @@
-//! One connection's server: what it can do, and which part of this adapter answers what.
+//! The server of one connection: its capabilities, and the dispatch of requests.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -28,31 +28,31 @@ use skills_config::Invocation;
 /// How long a call waits for the first scan of the skills.
 const SCAN_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Calls of one connection that are in progress at once; more of them wait.
+/// Maximum number of concurrent calls per connection; further ones wait.
 const MAX_CONCURRENT_CALLS: u32 = 256;
 
-/// What a model is notified about this server.
+/// Instructions for models about this server.
 const INSTRUCTIONS: &str = "Skills are instructions for kinds of tasks. Check the available skills \
     before a complex task: skills.list lists them, or with `query` the matching ones. Load a skill with skills.load before using it, and follow the instructions in the result; if two loaded skills conflict, the later one has precedence. skills.read reads files of a loaded skill, skills.run_script runs its scripts. skill.discover ranks skills for a request; skill.execute and skill.attach run skills with a contract, and capability.execute runs one capability. Results are short; `explain: true` returns all details, such as the score breakdown.";
 
-/// How a server is to behave.
+/// Settings of a server.
 #[derive(Debug, Clone)]
 pub struct Settings {
-    /// How calls come in.
+    /// How calls arrive.
     pub door: Door,
-    /// The session that connections continue with; one of their own if absent.
+    /// The session that connections continue; if absent, each has its own.
     pub session: Option<String>,
-    /// How this process was called, for commands that lead to the same core; none where nothing outside of this
-    /// process does, because its store is in memory.
+    /// How this process was called, for commands that use the same core; `None` if its store is in memory and cannot be
+    /// used from outside of this process.
     pub called: Option<Invocation>,
-    /// Whether the runtime tools are offered under their older names too.
+    /// Whether the runtime tools are also offered under their older names.
     pub compat: bool,
-    /// Fires when the service ends: calls that wait for a run stop waiting, and the run is released.
+    /// Fires at shutdown: calls that wait for a run stop waiting, and the run is released.
     pub leave: CancellationToken,
 }
 
 impl Settings {
-    /// How a person gets to the same core outside of a connection.
+    /// Returns how a user can reach the same core outside of the connection.
     pub(super) fn onward(&self) -> Onward {
         match self.door {
             Door::Process(_) => self.called.clone().map_or(Onward::Nowhere, Onward::Commands),
@@ -74,16 +74,16 @@ pub struct Server {
 pub(super) struct Inner {
     pub service: Service,
     pub settings: Settings,
-    /// The connection's session, once there is one.
+    /// The connection's session, once it exists.
     pub session: Mutex<Option<String>>,
     scanned: OnceCell<()>,
     indexed: OnceCell<()>,
-    /// A place for each call in progress.
+    /// A permit for each call in progress.
     places: Semaphore,
 }
 
 impl Server {
-    /// A server for one connection.
+    /// Creates the server of one connection.
     #[must_use]
     pub fn new(service: Service, settings: Settings) -> Self {
         let session = Mutex::new(None);
@@ -100,14 +100,14 @@ impl Server {
         &self.inner.service.core
     }
 
-    /// Comes back when no call is in progress any longer.
+    /// Returns when no call is in progress.
     pub(super) async fn quiet(&self) {
         // The semaphore is never closed.
         drop(self.inner.places.acquire_many(MAX_CONCURRENT_CALLS).await);
     }
 
-    /// Comes back when the skills are read, and for a ranking indexed too, so that the first call of a fresh process
-    /// does not find nothing; after a while with what there is.
+    /// Waits until the skills are read, and for a ranking also indexed, so that the first call of a new process does
+    /// not find nothing; after a timeout the call uses what is available.
     pub(super) async fn ready(&self, needs: Needs) {
         let wait = async {
             if tokio::time::timeout(SCAN_TIMEOUT, through(self.core(), needs)).await.is_err() {
@@ -121,7 +121,7 @@ impl Server {
         cell.get_or_init(|| wait).await;
     }
 
-    /// The core for a caller who may look at skills, once they are read.
+    /// Returns the core, once the skills are read, for a caller who may read them.
     async fn for_reader(&self, cx: &RequestContext<RoleServer>) -> Result<&SharedClient, ErrorData> {
         let caller = self.inner.settings.caller(cx).map_err(|error| resources::failed(&error))?;
         if !caller.may(Scope::Read) {
@@ -135,7 +135,7 @@ impl Server {
 }
 
 async fn through(core: &SharedClient, needs: Needs) {
-    // Subscribed first: news between the question and the waiting are not lost.
+    // Subscribe first, so that no event between the query and the wait is lost.
     let mut news = core.events();
     loop {
         match core.diagnostics().await {
@@ -286,7 +286,7 @@ impl ServerHandler for Server {
             Reference::Resource(template) => {
                 resources::complete(core, &template.uri, argument, value, &known).await?
             }
-            // What a person types behind a command is their own.
+            // Free text after a command cannot be completed.
             _ => CompletionInfo::default(),
         };
         Ok(CompleteResult::new(info))
@@ -306,8 +306,8 @@ impl ServerHandler for Server {
     }
 }
 
-/// Whether what this operation answers depends on the skills being read.
+/// Returns whether the result of this operation depends on the skills being read.
 pub(super) fn wants_skills(name: &str) -> bool {
-    // Health says how far the reading is, which waiting would hide.
+    // Health reports the progress of the scan, which waiting would hide.
     operations().iter().any(|operation| operation.name == name && operation.scope.is_some())
 }

@@ -1,14 +1,12 @@
-//! The short form of results, to save the model's tokens: only what it needs to continue. `explain: true`
-//! returns everything.
+//! Short results, to save the model's tokens: only what it needs to continue. `explain: true` returns everything.
 
 use serde_json::{Map, Number, Value};
 
 /// The argument that requests the complete result.
 pub const EXPLAIN: &str = "explain";
 
-/// The members of an answer that its short form has, by operation, as paths: lists are passed through, `*` is every
-/// member, and a number behind a colon is how many bytes of a text stay. Operations that are missing here are short
-/// by themselves.
+/// The fields of each operation's short result, as paths: lists are traversed, `*` matches every field, and a number
+/// after a colon is the maximum number of bytes of a text. Results of other operations are short anyway.
 const FORMS: [(&str, &[&str]); 16] = [
     (
         "skill.discover",
@@ -208,7 +206,7 @@ const PROPOSAL: &[&str] = &[
 const EXECUTED: &[&str] =
     &["run.id", "run.skill_id", "run.state", "run.step", "run.outputs", "run.error", "idempotency", "trace"];
 
-/// The short form of an operation's answer.
+/// Returns the short form of an operation's result.
 pub fn short(operation: &str, answer: Value) -> Value {
     match FORMS.iter().find(|(name, _)| *name == operation) {
         Some((_, paths)) => picked(answer, paths).unwrap_or_else(|| Value::Object(Map::new())),
@@ -216,7 +214,7 @@ pub fn short(operation: &str, answer: Value) -> Value {
     }
 }
 
-/// What these paths lead to; none where that is nothing.
+/// Returns the parts of a value that the paths select; `None` if there are none.
 fn picked(value: Value, paths: &[&str]) -> Option<Value> {
     match value {
         Value::Array(items) => {
@@ -239,14 +237,14 @@ fn picked(value: Value, paths: &[&str]) -> Option<Value> {
     }
 }
 
-/// What is left of a path behind this member.
+/// Returns the rest of a path after this field.
 fn below<'p>(path: &'p str, name: &str) -> Option<&'p str> {
     let end = path.find(['.', ':']).unwrap_or(path.len());
     let (first, rest) = path.split_at(end);
     (first == "*" || first == name).then(|| rest.strip_prefix('.').unwrap_or(rest))
 }
 
-/// A value as it is; none for one that says nothing. A figure that only compares has two places.
+/// Returns a value, or `None` if it is empty. Floating-point numbers are rounded to two decimal places.
 fn shortened(value: Value) -> Option<Value> {
     match value {
         Value::Null => None,
@@ -260,7 +258,7 @@ fn shortened(value: Value) -> Option<Value> {
     }
 }
 
-/// A text of at most that many bytes.
+/// Truncates a text to that many bytes.
 fn cut(value: Value, most: usize) -> Option<Value> {
     match value {
         Value::String(text) if text.len() > most => {

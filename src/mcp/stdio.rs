@@ -16,17 +16,17 @@ use super::server::{Server, Settings};
 use skills_api::operations::Service;
 use skills_api::{Code, Error};
 
-/// Bytes of one message, at most.
+/// Maximum size of a message in bytes.
 const MAX_MESSAGE_BYTES: usize = 2 << 20;
 
-/// How long calls in progress may take to wind up when the client has gone.
+/// Grace period for calls in progress after the client has disconnected.
 const SHUTDOWN_GRACE: Duration = Duration::from_secs(10);
 
-/// Serves the client at standard input and output until it goes, or the settings' `leave` fires. Nothing else may write
-/// to standard output meanwhile.
+/// Serves the client on standard input and output until it disconnects, or the settings' `leave` fires. Nothing else
+/// may write to standard output meanwhile.
 ///
 /// # Errors
-/// `internal_error` when standard output is gone or the connection breaks off.
+/// Returns `internal_error` if standard output is closed or the connection fails.
 pub async fn serve(service: Service, settings: Settings) -> Result<(), Error> {
     let leave = settings.leave.clone();
     let server = Server::new(service, settings);

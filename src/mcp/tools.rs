@@ -14,7 +14,7 @@ use super::short::EXPLAIN;
 use skills_api::operations::{self, Operation, operations, simplify};
 use skills_session::{Compat, Tool};
 
-/// The argument that says how many items a page has.
+/// The argument with the number of items of a page.
 pub const LIMIT: &str = "limit";
 
 /// A tool by its implementation.
@@ -25,7 +25,7 @@ pub enum Kind {
     Runtime(Named),
 }
 
-/// The tool of this name; older names of runtime tools count with `compat`.
+/// Returns the tool of this name; older names of runtime tools only with `compat`.
 pub fn named(name: &str, compat: bool) -> Option<Kind> {
     match operations::tool(name) {
         Some(operation) => Some(Kind::Operation(operation)),
@@ -33,13 +33,13 @@ pub fn named(name: &str, compat: bool) -> Option<Kind> {
     }
 }
 
-/// The tools as a client gets them, those with older names too with `compat`.
+/// Returns the tools for a client, including those with older names if `compat` is set.
 pub fn offered(compat: bool) -> impl Iterator<Item = &'static Described> {
     static COMPAT: LazyLock<Vec<Described>> = LazyLock::new(|| Compat::iter().map(of_compat).collect());
     all().iter().chain(if compat { COMPAT.as_slice() } else { &[] })
 }
 
-/// The tools that are always offered.
+/// Returns the tools that are always offered.
 fn all() -> &'static [Described] {
     static ALL: LazyLock<Vec<Described>> = LazyLock::new(|| {
         let own = operations().iter().filter(|operation| operation.tool).map(of_operation);
@@ -48,7 +48,7 @@ fn all() -> &'static [Described] {
     &ALL
 }
 
-/// A tool with the schema of what it answers to `explain: true`.
+/// Adds to a tool the schema of its result with `explain: true`.
 pub fn with_output_schema(tool: &Described) -> Described {
     let schema = operations::tool(&tool.name)
         .map(|operation| Arc::new(standalone_schema(|generator| operation.answer(generator))));
@@ -58,7 +58,7 @@ pub fn with_output_schema(tool: &Described) -> Described {
     }
 }
 
-/// Whether a tool takes this argument.
+/// Returns whether a tool has this argument.
 pub fn takes(name: &str, argument: &str) -> bool {
     let tool = all().iter().find(|tool| tool.name == name);
     let properties = tool.and_then(|tool| tool.input_schema.get("properties"));
@@ -106,7 +106,7 @@ fn of_compat(tool: Compat) -> Described {
     of_session(tool.to_string(), tool.description(), tool.schema()).with_annotations(annotations)
 }
 
-/// A tool of a session: it can name another session than the connection's own.
+/// Describes a runtime tool, which accepts the id of another session than the connection's own.
 fn of_session(name: String, description: &'static str, schema: Value) -> Described {
     let mut schema = match schema {
         Value::Object(schema) => schema,
@@ -121,7 +121,7 @@ fn of_session(name: String, description: &'static str, schema: Value) -> Describ
     Described::new(name, description, Arc::new(schema))
 }
 
-/// A schema that is alone: its root is the type itself, what it refers to is in its own `$defs`.
+/// Returns a self-contained schema: its root is the type itself, and referenced types are in its own `$defs`.
 fn standalone_schema(make: impl Fn(&mut SchemaGenerator) -> Schema) -> JsonObject {
     let mut generator = SchemaSettings::draft2020_12().into_generator();
     let schema = make(&mut generator).to_value();
@@ -130,7 +130,7 @@ fn standalone_schema(make: impl Fn(&mut SchemaGenerator) -> Schema) -> JsonObjec
     let root = match referred {
         Some(name) => {
             let root = definitions.get(name).cloned().unwrap_or_else(|| json!({ "type": "object" }));
-            // A type that holds itself is still needed under its name.
+            // A recursive type is still needed under its name.
             let pointer = json!(format!("#/$defs/{name}"));
             if !definitions.values().any(|definition| refers(definition, &pointer)) {
                 definitions.remove(name);
@@ -149,8 +149,8 @@ fn standalone_schema(make: impl Fn(&mut SchemaGenerator) -> Schema) -> JsonObjec
     root
 }
 
-/// A schema in plain forms, without what only other programs than models read: formats of numbers, whose range is said
-/// by `minimum` already, and keywords that validators warn of.
+/// Simplifies a schema, and removes what models do not need: number formats, whose range is already given by `minimum`,
+/// and keywords that validators warn about.
 fn simplify_schema(schema: &mut JsonObject) {
     let mut whole = Value::Object(std::mem::take(schema));
     simplify(&mut whole);
@@ -224,7 +224,7 @@ mod tests {
         let wanted: BTreeSet<&str> = contract.into_iter().chain(runtime).collect();
         assert_eq!(names.iter().copied().collect::<BTreeSet<_>>(), wanted);
         assert_eq!(names.len(), wanted.len());
-        // Letters, digits, `_`, `-` and `.`, 128 at most: what the protocol allows in a name.
+        // Letters, digits, `_`, `-` and `.`, at most 128: what the protocol allows in a name.
         let fits = |c: char| c.is_ascii_alphanumeric() || "_-.".contains(c);
         assert!(names.iter().all(|name| name.len() <= 128 && name.chars().all(fits)));
     }

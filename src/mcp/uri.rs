@@ -1,5 +1,5 @@
-//! Addresses of skills: `skill://ID/PATH`, or `skill://ID/NAME/PATH` where a skill is named otherwise than its folder,
-//! so that the part before `SKILL.md` is always the skill's name.
+//! URIs of skills: `skill://ID/PATH`, or `skill://ID/NAME/PATH` if a skill's name differs from its folder, so that the
+//! part before `SKILL.md` is always the skill's name.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -8,10 +8,10 @@ use skills_api::{Code, Error, near};
 use skills_registry::Catalogue;
 use skills_skill::Skill;
 
-/// What every address begins with.
+/// Prefix of every URI.
 const SCHEME: &str = "skill://";
 
-/// The address of a file, or of a folder, of a skill; of the skill's own folder where the path is empty.
+/// Returns the URI of a file or folder of a skill; of the skill's own folder if the path is empty.
 pub fn of(skill: &Skill, path: &str) -> String {
     let mut out = format!("{SCHEME}{}", encoded(skill.id.as_str()));
     let name = (skill.name != skill.id.as_str()).then_some(skill.name.as_str());
@@ -22,10 +22,10 @@ pub fn of(skill: &Skill, path: &str) -> String {
     out
 }
 
-/// The skill and the path that an address names.
+/// Returns the skill and the path that a URI names.
 ///
 /// # Errors
-/// `invalid_request` for anything that is not such an address; `not_found` with similar names; `path_escape` for an
+/// Returns `invalid_request` for anything that is not such a URI; `not_found` with similar names; `path_escape` for an
 /// encoded slash. The path itself is validated where it is opened.
 pub fn read(catalogue: &Catalogue, uri: &str) -> Result<(Arc<Skill>, String), Error> {
     let wrong = |why: &str| {
@@ -59,7 +59,7 @@ pub fn read(catalogue: &Catalogue, uri: &str) -> Result<(Arc<Skill>, String), Er
     Ok((skill, path.join("/")))
 }
 
-/// A part of a path with everything but unreserved characters encoded (RFC 3986, 2.3).
+/// Encodes everything but unreserved characters in a part of a path (RFC 3986, 2.3).
 fn encoded(part: &str) -> String {
     let mut out = String::with_capacity(part.len());
     for byte in part.bytes() {

@@ -1,4 +1,5 @@
-//! What a finished call means for its run: its outputs go to their targets, its record is made, or its step fails.
+//! Applies the result of a finished call to its run: writes its outputs to their targets and builds its record, or
+//! fails its step.
 
 use serde_json::{Map, Value, json};
 
@@ -10,17 +11,17 @@ use super::scheduler::{Running, Turn, remark};
 use skills_skill::contract::MergeStrategy;
 use skills_store::{AuditMode, EventKind, NewEvent, StepRecord, StepStatus};
 
-/// Bytes of JSON that one call may answer.
+/// Maximum size of one call's outputs, in bytes of JSON.
 pub const RESULT_BYTES: usize = 1 << 20;
 
-/// What a finished call leads to.
+/// The record and events that result from a finished call.
 #[derive(Debug)]
 pub(super) struct Settled {
     pub record: StepRecord,
     pub events: Vec<NewEvent>,
 }
 
-/// A reply that is not too large.
+/// Returns the reply unless its outputs exceed [`RESULT_BYTES`].
 pub(super) fn sized(reply: Reply) -> Result<Reply, CallError> {
     let bytes = serde_json::to_vec(&reply.outputs).map_or(usize::MAX, |json| json.len());
     if bytes <= RESULT_BYTES {
@@ -36,10 +37,10 @@ pub(super) fn sized(reply: Reply) -> Result<Reply, CallError> {
 }
 
 impl Progress {
-    /// Takes the end of a call.
+    /// Applies the result of a call.
     ///
     /// # Errors
-    /// The failure of its step.
+    /// Returns the failure of its step.
     pub fn settle(
         &mut self,
         leaf: &ScheduledCall,
@@ -57,7 +58,8 @@ impl Progress {
             Err(error) if error.code == CallFailure::Canceled && beaten => {
                 (StepStatus::Skipped, Reply::default(), json!({"reason": "another branch completed first"}))
             }
-            // A branch may fail, and a gate that fails does not allow: neither fails the step by itself.
+            // A failed branch or gate does not fail its step by itself: other branches may succeed, and a failed gate
+            // counts as a refusal.
             Err(error) if matches!(leaf.role, Role::Branch | Role::Gate) => {
                 let code = match leaf.role {
                     Role::Gate => "gate_execution_failure".to_owned(),
@@ -103,7 +105,7 @@ impl Progress {
         Ok(Settled { record, events })
     }
 
-    /// Inputs as far as they are written down.
+    /// Returns the inputs to record: all of them in full audit mode, otherwise null.
     pub fn kept_inputs(&self, inputs: &Map<String, Value>) -> Value {
         if self.run.options.audit_mode == AuditMode::Full {
             Value::Object(inputs.clone())
@@ -134,7 +136,7 @@ impl Progress {
         let Some(step) = self.plan.step_at(&owner).cloned() else { return Ok(()) };
         let later = leaf.role == Role::Round && !leaf.path.ends_with("[0]");
         let strategy = match step.merge_strategy {
-            // Each round overwrites what the one before it wrote.
+            // Each round overwrites the results of the previous one.
             MergeStrategy::Overwrite if later => MergeStrategy::Replace,
             stated => stated,
         };
@@ -143,10 +145,10 @@ impl Progress {
         self.write(turn, strategy, produced)
     }
 
-    /// A signal that a step waited for: its own fields by name, and the whole under `payload`.
+    /// Applies a signal that a step waited for: its fields by name, and the complete payload under `payload`.
     ///
     /// # Errors
-    /// A target that cannot be written.
+    /// Returns the failure of the step if a target cannot be written.
     pub fn settle_signal(&mut self, path: &str, payload: Value, now_ms: i64) -> Result<StepRecord, Failure> {
         let (frame, _) = split(path);
         let mut produced = payload.as_object().cloned().unwrap_or_default();
@@ -161,8 +163,8 @@ impl Progress {
         Ok(record)
     }
 
-    /// Records of a failed step and of the steps it is nested in; the failed one first. What is in progress
-    /// stays, so that resuming continues there; answers also whether that changed.
+    /// Returns the records of a failed step and of the steps it is nested in, the failed one first, and whether the
+    /// state of a step in progress changed. Steps in progress are kept, so that a resumed run continues there.
     pub fn fail(&mut self, failure: &Failure, now_ms: i64) -> (Vec<StepRecord>, bool) {
         let Some(step) = &failure.step else { return (Vec::new(), false) };
         let mut paths = vec![step.clone()];
@@ -189,7 +191,7 @@ impl Progress {
     }
 }
 
-/// What is reported of a reply besides its outputs: files it left, bindings that failed before.
+/// Returns the events about a reply other than its outputs: artifacts, and bindings that failed before.
 fn after(leaf: &ScheduledCall, reply: &Reply) -> Vec<NewEvent> {
     let artifacts = reply.artifacts.iter().map(|artifact| NewEvent {
         kind: EventKind::ArtifactKept,

@@ -1,5 +1,5 @@
-//! Files that steps leave behind, kept under the digest of their content: what was kept once is never changed,
-//! and the same content is kept once.
+//! Content-addressed storage for the files that steps produce. Stored content never changes, and identical content is
+//! stored once.
 
 use std::fs::{self, File};
 use std::io::{self, Read, Write as _};
@@ -10,13 +10,13 @@ use sha2::{Digest as _, Sha256};
 use super::Artifact;
 use skills_base::{hex, private_files};
 
-/// Bytes looked at to tell what a file is.
+/// Number of leading bytes from which the media type is detected.
 const HEAD: usize = 512;
 
-/// Bytes read at a time.
+/// Size of the read buffer in bytes.
 const CHUNK: usize = 64 * 1024;
 
-/// Beginnings of files that tell their kind, whatever their name.
+/// File signatures that determine the media type regardless of the name.
 const SIGNATURES: &[(&[u8], &str)] = &[
     (b"\x89PNG\r\n\x1a\n", "image/png"),
     (b"\xff\xd8\xff", "image/jpeg"),
@@ -27,11 +27,11 @@ const SIGNATURES: &[(&[u8], &str)] = &[
     (b"SQLite format 3\0", "application/vnd.sqlite3"),
 ];
 
-/// The first bytes of a ZIP archive, which the office formats are too.
+/// The signature of ZIP archives, which office formats share.
 const ZIP: &[u8] = b"PK\x03\x04";
 
-/// Media types by the end of a name, as IANA registers them, with the bytes that such a file has to begin with;
-/// none for text.
+/// Media types by file extension, as registered with IANA, with the signature that such a file must begin with (empty
+/// for text formats).
 const ENDINGS: &[(&str, &[u8], &str)] = &[
     ("csv", b"", "text/csv"),
     ("css", b"", "text/css"),
@@ -53,28 +53,29 @@ const ENDINGS: &[(&str, &[u8], &str)] = &[
     ("yml", b"", "application/yaml"),
 ];
 
-/// A folder of files under their digests: `ab/abcdef…`, each with its first name and media type in
-/// `ab/abcdef….json` beside it.
+/// A folder of files named by digest: `ab/abcdef…`, each with its first name and media type next to it in
+/// `ab/abcdef….json`.
 #[derive(Debug, Clone)]
 pub struct Artifacts {
     folder: PathBuf,
 }
 
 impl Artifacts {
-    /// Opens a folder of artifacts, making it where it is missing.
+    /// Opens an artifact folder, creating it if it does not exist.
     ///
     /// # Errors
-    /// What the system says about the folder.
+    /// Returns an error if the folder cannot be created.
     pub fn open(folder: &Path) -> io::Result<Self> {
         private_files::create_folder(folder)?;
         Ok(Self { folder: folder.to_owned() })
     }
 
-    /// Keeps what can be read from `from`. Content that is kept already stays as it is, with its first name;
-    /// the answer carries the name given now. Anyone who asks for it sees a whole file or none.
+    /// Stores everything that can be read from `from`. Content that is already stored is left unchanged, including its
+    /// first name; the returned artifact has the name given here. The write is atomic: readers see the complete file or
+    /// none.
     ///
     /// # Errors
-    /// What the system says about reading or writing (a full disk); then nothing is kept.
+    /// Returns an error if reading or writing fails (for example on a full disk); nothing is stored then.
     pub fn keep(&self, name: &str, from: &mut dyn Read) -> io::Result<Artifact> {
         let mut draft = tempfile::Builder::new().prefix(".draft-").tempfile_in(&self.folder)?;
         let mut hash = Sha256::new();
@@ -104,7 +105,7 @@ impl Artifacts {
         private_files::create_folder(&folder)?;
         draft.as_file().sync_all()?;
         persist(draft, &place)?;
-        // The label comes second: a listing shows only what is there whole.
+        // The metadata file is written last: a listing shows only artifacts that are complete.
         let mut label = tempfile::Builder::new().prefix(".draft-").tempfile_in(&folder)?;
         serde_json::to_writer(&mut label, &artifact)?;
         label.as_file().sync_all()?;
@@ -113,24 +114,24 @@ impl Artifacts {
         Ok(artifact)
     }
 
-    /// Where the content of this digest lies, if it is kept.
+    /// Returns the path of the content with this digest if it is stored.
     #[must_use]
     pub fn path(&self, digest: &str) -> Option<PathBuf> {
         let path = is_digest(digest).then(|| self.place(digest))?;
         path.is_file().then_some(path)
     }
 
-    /// What is known about the content of this digest, under the name it was first kept with.
+    /// Returns the metadata of the content with this digest, under its first name.
     #[must_use]
     pub fn find(&self, digest: &str) -> Option<Artifact> {
         let label = is_digest(digest).then(|| self.label(digest))?;
         serde_json::from_slice(&fs::read(label).ok()?).ok()
     }
 
-    /// Everything kept, newest first.
+    /// Returns all artifacts, newest first.
     ///
     /// # Errors
-    /// When the folder cannot be read. A label that cannot be read is passed over and logged.
+    /// Returns an error if the folder cannot be read. Unreadable metadata files are skipped and logged.
     pub fn list(&self) -> io::Result<Vec<Artifact>> {
         let mut found = Vec::new();
         for shelf in fs::read_dir(&self.folder)? {
@@ -163,18 +164,18 @@ impl Artifacts {
     }
 }
 
-/// Gives a draft its name. Another that came first has the same content, so that either may stay.
+/// Renames a draft to its final path. If another writer was first, the content is identical, so either may stay.
 fn persist(draft: tempfile::NamedTempFile, place: &Path) -> io::Result<()> {
     draft.persist(place).map(drop).map_err(|e| e.error)
 }
 
-/// Sixty-four lower-case hexadecimal digits: nothing else may become part of a path.
+/// Returns whether the text is 64 lowercase hexadecimal digits; nothing else may become part of a path.
 fn is_digest(text: &str) -> bool {
     text.len() == 64 && text.bytes().all(|b| b.is_ascii_digit() || (b'a'..=b'f').contains(&b))
 }
 
-/// What a file is: by its first bytes where they tell, else by its name where the bytes do not speak against it,
-/// else text or not.
+/// Detects the media type: by signature if one matches, then by extension unless the content contradicts it, then as
+/// text or binary.
 fn media_type(name: &str, head: &[u8]) -> &'static str {
     if let Some((_, kind)) = SIGNATURES.iter().find(|(start, _)| head.starts_with(start)) {
         return kind;
@@ -192,7 +193,7 @@ fn media_type(name: &str, head: &[u8]) -> &'static str {
     }
 }
 
-/// Valid UTF-8 without NUL, as far as was looked; a character cut at the end does not count against it.
+/// Returns whether the head is valid UTF-8 without NUL; a character truncated at the end of a full head is allowed.
 fn is_text(head: &[u8]) -> bool {
     let sound = match std::str::from_utf8(head) {
         Ok(_) => true,

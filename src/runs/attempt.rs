@@ -1,4 +1,5 @@
-//! One attempt of one call, bounded in time and kept apart: a caller that hangs or panics costs its step, not its run.
+//! One attempt of one call, with a timeout and isolated from its run: a caller that hangs or panics fails its step, not
+//! the run.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -11,28 +12,28 @@ use tokio_util::sync::CancellationToken;
 
 use super::call::{Call, CallError, CallFailure, Caller, Reply};
 
-/// What the caller's own bound is given before ours cuts in: its error says more.
+/// Additional time before this timeout fires, so that the caller's own timeout fires first: its error is more specific.
 const MARGIN: Duration = Duration::from_millis(250);
-/// How long a call that is out of time may take to end its children.
+/// How long a timed-out call may take to terminate its children.
 const GRACE: Duration = Duration::from_secs(5);
 
-/// An attempt that ended.
+/// The result of a finished attempt.
 #[derive(Debug)]
 pub(super) struct AttemptResult {
     pub path: String,
     pub result: Result<Reply, CallError>,
 }
 
-/// What stops an attempt.
+/// Cancellation tokens of an attempt.
 #[derive(Debug, Clone)]
 pub(super) struct Stops {
-    /// The call itself.
+    /// Cancels the call itself.
     pub call: CancellationToken,
-    /// The pause before it, as long as it lasts.
+    /// Cancels the backoff before the call.
     pub pause: CancellationToken,
 }
 
-/// Waits for `backoff`, then calls.
+/// Waits for `backoff`, then calls. Panics of the caller are caught and become errors.
 pub(super) async fn run_attempt(
     caller: Arc<dyn Caller>,
     call: Call,
@@ -72,7 +73,7 @@ async fn bounded(caller: Arc<dyn Caller>, call: Call, stop: CancellationToken) -
         return result;
     }
     stop.cancel();
-    // Its children are ended before this returns, or with the future that is dropped here.
+    // The children are terminated before this returns, or when the future is dropped here.
     if let Ok(Err(error)) = timeout(GRACE, &mut work).await
         && error.code == CallFailure::StepTimeout
     {

@@ -1,8 +1,9 @@
-//! The broker: chooses the binding that executes a capability, calls it, and falls back where that is safe.
+//! The broker: selects the binding that executes a capability, calls it, and falls back to others where that is safe.
 //!
-//! First comes what the person set (`bindings:` in the configuration, or `skills activate`), else the default; then
-//! its chain of fallbacks. A binding is passed over when it is not conforming enough, not trusted, not configured, or
-//! when its breaker is open. A call that may have had an effect which cannot be repeated is never handed on.
+//! The user's choice (`bindings:` in the configuration, or `skills activate`) comes first, else the default; then its
+//! chain of fallbacks. A binding is skipped if its conformance level is too low, it is not trusted or not configured,
+//! or its circuit breaker is open. A call that may have had an effect that must not be repeated is never passed to a
+//! fallback.
 
 mod breaker;
 mod decide;
@@ -35,29 +36,30 @@ use decide::{Decision, decide};
 use pins::{Edit, Pins};
 pub(super) use pins::{Pin, is_complete};
 
-/// Says whether what a bundle or a registry folder brings may run; the reason and what to do where it may not.
+/// Checks whether the scripts and bindings of a bundle or registry folder may run; the error says why not and what to
+/// do.
 pub type TrustCheck = Arc<dyn Fn(&Path) -> Result<(), String> + Send + Sync>;
 
-/// Looks a variable of the program's own environment up.
+/// Looks up an environment variable of this program.
 pub type Environment = Arc<dyn Fn(&str) -> Option<String> + Send + Sync>;
 
-/// What a person has set.
+/// User configuration of the broker.
 #[derive(Clone)]
 pub struct BrokerSettings {
-    /// Where services are. What is not here is not reached, whatever a bundle says.
+    /// Endpoints by service. A service that is not configured here is never contacted, whatever a bundle says.
     pub services: BTreeMap<String, Endpoint>,
-    /// Capability to binding, where the default is not wanted.
+    /// Binding to use instead of the default, by capability.
     pub overrides: BTreeMap<String, String>,
-    /// How much a script may use; its time is the step's.
+    /// Resource limits of scripts; their time limit is the step's.
     pub limits: Limits,
-    /// Where `${NAME}` in headers and variables of services comes from.
+    /// Resolves `${NAME}` in headers and variables of services.
     pub environment: Environment,
-    /// What the breakers go by.
+    /// Clock of the circuit breakers.
     pub clock: Clock,
 }
 
 impl Default for BrokerSettings {
-    /// Nothing configured, the program's own environment, the real time.
+    /// No services or overrides, the program's own environment, the real clock.
     fn default() -> Self {
         Self {
             services: BTreeMap::new(),
@@ -80,7 +82,7 @@ pub struct Broker {
 }
 
 impl Broker {
-    /// A broker over a catalog.
+    /// Creates a broker for a catalog.
     #[must_use]
     pub fn new(
         capabilities: Arc<Capabilities>,
@@ -100,18 +102,18 @@ impl Broker {
         }
     }
 
-    /// The catalog in force.
+    /// Returns the current catalog.
     #[must_use]
     pub fn capabilities(&self) -> Arc<Capabilities> {
         Arc::clone(&self.catalogue.read().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Takes another catalog, as after a change on disk. Calls in progress end with what they began with.
+    /// Replaces the catalog, as after a change on disk. Calls in progress continue with the previous one.
     pub fn replace(&self, capabilities: Arc<Capabilities>) {
         *self.catalogue.write().unwrap_or_else(PoisonError::into_inner) = capabilities;
     }
 
-    /// Takes other overrides, as after `skills activate`.
+    /// Replaces the overrides, as after `skills activate`.
     pub fn set_overrides(&self, overrides: BTreeMap<String, String>) {
         *self.overrides.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(overrides);
     }
@@ -132,8 +134,8 @@ impl Broker {
         })
     }
 
-    /// As [`Self::decide`], away from the workers of the runtime where it looks at bundles: whether one is trusted may
-    /// take reading all of it.
+    /// Runs [`Self::decide`] on a blocking thread if it has to read bundles: a trust check may read all files of a
+    /// bundle.
     async fn decide_apart(&self, catalogue: &Arc<Capabilities>, call: &Call) -> Result<Decision, CallError> {
         let (id, demanded, bare) = (&call.capability.id, call.conformance, call.unsandboxed);
         let part_of_program =
@@ -155,7 +157,7 @@ impl Broker {
         self.pins.of(offered, &self.means.services, catalogue)
     }
 
-    /// One binding, from the request to checked outputs.
+    /// Makes one attempt through one binding, from the request to validated outputs.
     async fn attempt(&self, job: &Job<'_>, cancel: &CancellationToken) -> Result<Reply, Failed> {
         let binding = &job.offered.binding;
         let answer = self.means.execute(job, cancel).await?;
@@ -200,7 +202,7 @@ impl Caller for Broker {
             let id = &choice.offered.binding.id;
             let mut pass_over = |failure: Failed| {
                 tried.push(Tried { binding: id.clone(), reason: failure.message.clone() });
-                // What was really tried and failed says more than what could not be tried.
+                // The failure of an attempt that was made says more than the reason why another was not.
                 if failed.is_none() || failure.effect == Effect::Possible || failure.counts {
                     failed = Some((id.clone(), failure));
                 }
@@ -231,7 +233,7 @@ impl Caller for Broker {
                     return Ok(Reply { tried, ..reply });
                 }
                 Err(failure) => {
-                    // A binding that begins late, on a busy machine, is stopped before its own bound is over.
+                    // An attempt that starts late, on a busy machine, is stopped before its own timeout expires.
                     let is_late = failure.code == CallFailure::Canceled && Instant::now() >= deadline;
                     let failure = if is_late { job.out_of_time(failure) } else { failure };
                     if failure.counts {
@@ -294,7 +296,7 @@ impl Caller for Broker {
                         now.insert(part, content);
                     }
                 }
-                // Somebody of this machine chose it for this capability.
+                // A user of this machine selected it for this capability.
                 None if choice.place == "override" => continue,
                 None => what.push(format!("the binding {id} ({target}) did not exist at the launch")),
             }
@@ -339,7 +341,7 @@ impl Caller for Broker {
     }
 }
 
-/// Why a binding of an untrusted bundle may not be called.
+/// Returns why a binding of an untrusted bundle may not be called.
 fn untrusted(trust: &TrustCheck, offered: &Offered) -> Option<CallObstruction> {
     if offered.place.shipped {
         return None;
@@ -348,18 +350,18 @@ fn untrusted(trust: &TrustCheck, offered: &Offered) -> Option<CallObstruction> {
     Some(CallObstruction::new(CallFailure::Untrusted, why))
 }
 
-/// Whether a binding can be edited while a run waits: not what is part of this program.
+/// Returns whether a binding can be edited while a run waits, which excludes the ones that ship with this program.
 fn is_pinned(offered: &Offered) -> bool {
     !offered.place.shipped && offered.binding.protocol != Protocol::Builtin
 }
 
-/// Whether a capability can be executed twice without further effect.
+/// Returns whether executing a capability twice has no further effect.
 fn repeatable(capability: &Capability) -> bool {
     let properties = &capability.properties;
     !properties.side_effects || properties.idempotent || properties.deterministic
 }
 
-/// The failure of a whole chain: of the last binding that was really tried, else of the first in the way.
+/// Builds the failure of a chain: that of the last binding that was attempted, else the first obstruction.
 fn chain_failure(
     decision: &Decision,
     capability: &Capability,
@@ -404,8 +406,8 @@ fn chain_failure(
     }
 }
 
-/// A failure for everybody who may see the run: where the binding leads and what came back are left out. What a script
-/// of the bundle, or a function of this program, says of its inputs is not.
+/// Builds the failure shown to everyone who may see the run: without the target of the binding and the content of its
+/// response. Messages of scripts and built-in functions about their inputs are included.
 fn public(capability: &str, offered: &Offered, means: &BindingContext, failure: &Failed) -> PublicFailure {
     let kind = failure.kind();
     let is_local = matches!(offered.binding.protocol, Protocol::Script | Protocol::Builtin);

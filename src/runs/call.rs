@@ -1,6 +1,6 @@
-//! One call of a capability, as a step makes it: what goes in, what comes back, how it fails.
+//! A call of a capability as a step makes it: its inputs, its reply and its failures.
 //!
-//! The engine knows capabilities alone; which binding executes one is the broker's business.
+//! The engine knows only capabilities; the broker selects the binding that executes one.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -16,37 +16,37 @@ use tokio_util::sync::CancellationToken;
 use skills_model::ApprovalReason;
 use skills_skill::contract::{Capability, Conformance};
 
-/// What a step asks for.
+/// A call requested by a step.
 #[derive(Clone)]
 pub struct Call {
     /// The capability, as pinned when the run was launched.
     pub capability: Arc<Capability>,
-    /// Its inputs, checked against its declared fields.
+    /// Inputs, checked against the declared fields.
     pub inputs: Map<String, Value>,
-    /// What the run is attached to, where it is: `{"type", "ref", "content"}`.
+    /// What the run is attached to, if anything: `{"type", "ref", "content"}`.
     pub target: Option<Value>,
-    /// The key by which a receiver can drop repetitions; the same for every attempt of the step.
+    /// Key by which a receiver can drop duplicates; the same for every attempt of the step.
     pub idempotency_key: String,
-    /// Trace of the run.
+    /// Trace id of the run.
     pub trace_id: String,
     /// Path of the step in its run (`extract`, `each[2]`, `report/render`).
     pub step: String,
-    /// Bound on this one invocation.
+    /// Timeout of this invocation.
     pub timeout: Duration,
     /// Minimum conformance level.
     pub conformance: Conformance,
-    /// Run a script without isolation where none can be had.
+    /// Whether a script may run without isolation if none is available.
     pub unsandboxed: bool,
-    /// Files for a script's work directory: name there to absolute path.
+    /// Files for a script's work directory: file name to absolute path.
     pub files: BTreeMap<String, PathBuf>,
-    /// Digests of what may execute it, by binding, as launched and approved; a binding without one is not
+    /// Digests of what may execute the call, by binding, as launched and approved; a binding without one is not
     /// checked.
     pub pins: BTreeMap<String, String>,
-    /// Takes output lines as they are printed; may be called from any thread, must not block.
+    /// Receives output lines as they are printed; may be called from any thread and must not block.
     pub log: LogSink,
 }
 
-/// Where output lines of a step go while it runs.
+/// Receiver of a running step's output lines.
 pub type LogSink = Arc<dyn Fn(LogLine) + Send + Sync>;
 
 /// A line that a step printed.
@@ -54,100 +54,100 @@ pub type LogSink = Arc<dyn Fn(LogLine) + Send + Sync>;
 pub struct LogLine {
     /// `stdout` or `stderr`.
     pub stream: String,
-    /// Its text, as printed, without the line end; cut at 4 KiB.
+    /// Its text without the line end, truncated at 4 KiB.
     pub text: String,
 }
 
-/// A file that a step left behind.
+/// A file that a step produced.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Artifact {
-    /// SHA-256 of its content, hexadecimal: its name in the store of artifacts.
+    /// SHA-256 of its content in hexadecimal: its name in the artifact store.
     pub digest: String,
     /// Path in the step's work directory.
     pub name: String,
-    /// Bytes.
+    /// Size in bytes.
     pub bytes: u64,
-    /// Media type by name and content.
+    /// Media type, detected by name and content.
     pub media_type: String,
 }
 
-/// What a call gave.
+/// The reply to a call.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Reply {
-    /// Produced fields.
+    /// Output fields.
     pub outputs: Map<String, Value>,
     /// The binding that executed it.
     pub binding: String,
-    /// Bindings that were tried before it, with why they failed.
+    /// Bindings tried before it, with the reasons of their failure.
     pub tried: Vec<Tried>,
-    /// The isolation in force, where a script ran.
+    /// The isolation in force, if a script ran.
     pub isolation: Option<Value>,
-    /// Files left behind.
+    /// Files produced.
     pub artifacts: Vec<Artifact>,
 }
 
 /// A binding that did not execute a call.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Tried {
-    /// Which.
+    /// Its id.
     pub binding: String,
-    /// Why not.
+    /// The reason.
     pub reason: String,
 }
 
-/// In which way a call failed.
+/// How a call failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, Display, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
 pub enum CallFailure {
-    /// The inputs do not fit the capability.
+    /// The inputs are invalid for the capability.
     InvalidRequest,
-    /// Nothing executes the capability here, or its service is not configured.
+    /// No binding of the capability is available, or its service is not configured.
     InvalidConfiguration,
-    /// What would execute it is not conforming enough.
+    /// The conformance level of the binding is too low.
     ConformanceUnmet,
-    /// The bundle that brings the binding is not trusted, or changed since it was.
+    /// The bundle of the binding is not trusted, or changed since it was.
     Untrusted,
-    /// What would execute it is not what was launched or approved any longer.
+    /// What would execute the call is no longer what was launched or approved.
     SkillChanged,
-    /// A gate or the missing isolation forbids it.
+    /// A gate or missing isolation forbids the call.
     SafetyDenied,
-    /// The script or the service answered with a failure, or with something that is not an answer.
+    /// The script or the service returned a failure or an invalid response.
     RuntimeError,
-    /// The service cannot be reached or broke off.
+    /// The service cannot be reached, or closed the connection.
     UpstreamFailure,
     /// The service did not answer in time.
     UpstreamTimeout,
-    /// The step's own time was over.
+    /// The step timed out.
     StepTimeout,
     /// The caller asked to stop.
     Canceled,
 }
 
-/// What went wrong at the other end of a binding.
+/// What went wrong on the other side of a binding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, Display, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
 pub enum FailureKind {
-    /// It answered with an error; `status` has its number.
+    /// It returned an error; `status` has its code.
     ErrorAnswer,
-    /// What it answered is not an answer to the call.
+    /// Its response was invalid.
     InvalidAnswer,
-    /// It could not be reached, or broke the connection off.
+    /// It was unreachable, or closed the connection.
     Unreachable,
     /// It did not answer in time.
     Timeout,
-    /// It failed again and again, and is not called for a while.
+    /// It failed repeatedly and is not called for some time.
     BreakerOpen,
-    /// It is not configured here, or not correctly.
+    /// It is not configured here, or incorrectly.
     NotConfigured,
     /// What would execute the call is not trusted here.
     Untrusted,
-    /// The bundle is not what was launched or approved any longer.
+    /// The bundle is no longer what was launched or approved.
     SkillChanged,
-    /// It is not conforming enough.
+    /// Its conformance level is too low.
     NotConforming,
-    /// The inputs were refused.
+    /// It rejected the inputs.
     InvalidInputs,
     /// A safety rule forbids it.
     SafetyDenied,
@@ -156,7 +156,7 @@ pub enum FailureKind {
 }
 
 impl FailureKind {
-    /// What went wrong, as a sentence behind the name of a capability.
+    /// Returns what went wrong as a phrase that follows the name of a capability.
     #[must_use]
     pub fn sentence(self) -> &'static str {
         match self {
@@ -179,17 +179,18 @@ impl FailureKind {
     }
 }
 
-/// How a call failed, for everybody who may see its run: where a binding leads and what came back is not in it.
+/// A failure as shown to everyone who may see the run: without the target of the binding and the content of its
+/// response.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct PublicFailure {
     /// What went wrong.
     pub kind: FailureKind,
     /// The capability that was called.
     pub capability: String,
-    /// HTTP status or JSON-RPC error code, where an answer had one.
+    /// HTTP status or JSON-RPC error code, if there was a response with one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub status: Option<i64>,
-    /// The failure in a sentence.
+    /// The failure as a sentence.
     pub message: String,
 }
 
@@ -197,28 +198,28 @@ pub struct PublicFailure {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error, schemars::JsonSchema)]
 #[error("{message}")]
 pub struct CallError {
-    /// How.
+    /// How it failed.
     pub code: CallFailure,
     /// What was wrong, where, and what to do.
     pub message: String,
     /// The binding that failed last.
     pub binding: Option<String>,
-    /// Bindings that were tried before it.
+    /// Bindings tried before it.
     #[serde(default)]
     pub tried: Vec<Tried>,
-    /// The end of what the script printed to stderr, if anything.
+    /// The end of the script's stderr, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stderr: Option<String>,
-    /// Details for programs, as `{"limit": "disk_bytes", "allowed": 268435456}`.
+    /// Machine-readable details, such as `{"limit": "disk_bytes", "allowed": 268435456}`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<Box<Value>>,
-    /// The failure without addresses and without what came back; none where the message has neither.
+    /// The failure without addresses and response content; `None` if the message contains neither.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub public: Option<Box<PublicFailure>>,
 }
 
 impl CallError {
-    /// A failure before any binding was chosen.
+    /// A failure before any binding was selected.
     pub fn new(code: CallFailure, message: impl Into<String>) -> Self {
         Self {
             code,
@@ -231,12 +232,12 @@ impl CallError {
         }
     }
 
-    /// The error message, for all users who may see the run.
+    /// Returns the message for everyone who may see the run.
     pub fn public_message(&self) -> &str {
         self.public.as_ref().map_or(&self.message, |public| &public.message)
     }
 
-    /// Whether trying again may help.
+    /// Returns whether a retry may help.
     #[must_use]
     pub fn retryable(&self) -> bool {
         matches!(
@@ -252,19 +253,19 @@ impl CallError {
 /// Executes capabilities.
 #[async_trait]
 pub trait Caller: Send + Sync + 'static {
-    /// Executes a capability, through its binding and the fallbacks behind it.
+    /// Executes a capability through its binding and the fallbacks after it.
     ///
     /// When `cancel` fires, children are killed before this returns. Dropping the future does the same.
     async fn call(&self, call: Call, cancel: CancellationToken) -> Result<Reply, CallError>;
 
-    /// Digests of what can execute a capability now, by binding: kept with a run when it is launched. What
-    /// comes with this program needs none.
+    /// Returns the digests of what can execute a capability now, by binding; recorded with a run at its launch.
+    /// Bindings that ship with this program need none.
     fn pins(&self, _capability: &str) -> BTreeMap<String, String> {
         BTreeMap::new()
     }
 
-    /// Why a person is asked before a capability is executed by something else than was there at the launch;
-    /// none where it is the same.
+    /// Returns why approval is required because something other than at the launch would execute a capability; `None`
+    /// if nothing changed.
     fn changed(
         &self,
         _capability: &Capability,
@@ -275,8 +276,8 @@ pub trait Caller: Send + Sync + 'static {
         None
     }
 
-    /// Why nothing can execute it at this moment, though bindings may be there: none of them is trusted,
-    /// configured or found. None where one can be called; whether its service answers is not asked.
+    /// Returns why nothing can execute a capability now although it may have bindings: none is trusted, configured or
+    /// found. `None` if one can be called; whether its service is reachable is not checked.
     fn obstacle(
         &self,
         _capability: &Capability,
@@ -286,7 +287,7 @@ pub trait Caller: Send + Sync + 'static {
         None
     }
 
-    /// Which binding would execute it now, and why; nothing is called.
+    /// Explains which binding would execute a capability now, and why; nothing is called.
     fn explain(&self, capability: &Capability, conformance: Conformance) -> Explanation;
 }
 
@@ -306,7 +307,7 @@ pub struct Explanation {
 }
 
 impl Explanation {
-    /// The decision without what tells an outsider what to attack: protocols, services, addresses.
+    /// Removes what would tell an outsider what to attack: protocols, services and addresses.
     #[must_use]
     pub fn without_places(mut self) -> Self {
         for choice in &mut self.bindings {
@@ -314,7 +315,7 @@ impl Explanation {
             choice.service.clear();
             choice.target.clear();
             choice.isolation.clear();
-            // The reason may name an address.
+            // The reason may contain an address.
             choice.obstacle = choice.obstacle.take().map(|_| "it cannot be called".to_owned());
         }
         self.summary = match &self.chosen {
@@ -328,11 +329,11 @@ impl Explanation {
 /// A binding in an explanation.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct BindingChoice {
-    /// Which.
+    /// Its id.
     pub binding: String,
     /// How it reaches its service: `script`, `openapi`, `mcp`, `openrpc`, `builtin`.
     pub protocol: String,
-    /// The service it goes to.
+    /// The service it calls.
     pub service: String,
     /// What it calls, for display (`scripts/extract.py`, `POST https://…`).
     pub target: String,

@@ -1,12 +1,12 @@
-//! One spelling for each JSON value, so that equal values have equal digests whatever the order of their keys.
+//! Canonical JSON: equal values have equal digests, whatever the order of their keys.
 
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
 use skills_base::hex;
 
-/// JSON without spaces, the keys of every object in the order of their bytes. Numbers are spelt as `serde_json`
-/// spells them: a digest is compared with digests of this program only.
+/// Serializes without spaces and with the keys of every object in byte order. Numbers are formatted as `serde_json`
+/// does: a digest is only compared with digests of this program.
 #[must_use]
 pub fn canonical_json(value: &Value) -> String {
     let mut out = String::new();
@@ -14,17 +14,17 @@ pub fn canonical_json(value: &Value) -> String {
     out
 }
 
-/// SHA-256 of the canonical JSON, hexadecimal.
+/// Returns the SHA-256 of the canonical JSON in hexadecimal.
 #[must_use]
 pub fn digest_of(value: &Value) -> String {
     hex::encode(&Sha256::digest(canonical_json(value).as_bytes()))
 }
 
-/// The key by which a receiver can drop repetitions of a step: the same for every attempt of it in a run, another one
-/// for every other step and run.
+/// Returns the key by which a receiver can drop duplicates of a step: the same for every attempt of it in a run, and
+/// different for every other step and run.
 #[must_use]
 pub fn idempotency_key(run: &str, step: &str) -> String {
-    // A run's id is a UUID: no other pair of run and step spells the same text.
+    // A run's id is a UUID, so no other pair of run and step yields the same text.
     hex::encode(&Sha256::digest(format!("{run}/{step}").as_bytes()))
 }
 

@@ -1,7 +1,7 @@
-//! The catalog of capabilities: what steps can call, the bindings that execute it, the services those go to.
+//! The catalog of capabilities: what steps can call, the bindings that execute them, and the services these use.
 //!
-//! It is put together from every registry folder of the form `capabilities/*.yaml`, `bindings/**/*.yaml`,
-//! `services/**/*.yaml`: roots that are registries, and bundles that bring their own. Nothing is run or contacted.
+//! It is built from every registry folder of the form `capabilities/*.yaml`, `bindings/**/*.yaml`,
+//! `services/**/*.yaml`: roots that are registries, and bundles with their own. Nothing is executed or contacted.
 
 mod diagnostics;
 mod known;
@@ -14,37 +14,38 @@ use std::sync::Arc;
 use skills_skill::Finding;
 use skills_skill::contract::{Binding, Capability, Service};
 
-/// A folder that may hold capabilities, bindings and services.
+/// A folder that may contain capabilities, bindings and services.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CapabilityFolder {
-    /// The folder that has `capabilities/`, `bindings/` or `services/`.
+    /// The folder that contains `capabilities/`, `bindings/` or `services/`.
     pub dir: PathBuf,
-    /// The bundle it belongs to, where it is one; its scripts are below `scripts/`.
+    /// The bundle it belongs to, if any; its scripts are in `scripts/`.
     pub bundle: Option<PathBuf>,
-    /// It came with this program.
+    /// Whether it ships with this program.
     pub shipped: bool,
 }
 
 impl CapabilityFolder {
-    /// What trust is asked about, and where scripts lie: the bundle, or the registry folder itself.
+    /// Returns the folder to which trust applies and in which scripts are: the bundle, or the registry folder itself.
     #[must_use]
     pub fn root(&self) -> &Path {
         self.bundle.as_deref().unwrap_or(&self.dir)
     }
 }
 
-/// A binding, and where it comes from.
+/// A binding and its origin.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Offered {
     /// The binding.
     pub binding: Binding,
-    /// Where it comes from.
+    /// Its origin.
     pub place: Arc<CapabilityFolder>,
 }
 
-/// All capabilities, bindings and services of some places; immutable, so that it can be shared and replaced whole.
+/// All capabilities, bindings and services of a list of folders; immutable, so that it can be shared and replaced as a
+/// whole.
 ///
-/// Where two places define the same id, the earlier place counts, and a finding names both.
+/// If two folders define the same id, the earlier one has precedence, and a finding names both.
 #[derive(Debug, Clone, Default)]
 pub struct Capabilities {
     declared: BTreeMap<String, Arc<Capability>>,
@@ -55,7 +56,7 @@ pub struct Capabilities {
 }
 
 impl Capabilities {
-    /// Reads every place, in this order of precedence. A file that cannot be used becomes a finding.
+    /// Reads the folders in order of precedence. A file that cannot be used becomes a finding.
     #[must_use]
     pub fn load(places: &[CapabilityFolder]) -> Self {
         let mut out = Self::default();
@@ -78,42 +79,41 @@ impl Capabilities {
         out
     }
 
-    /// A capability by its id.
+    /// Returns a capability by id.
     #[must_use]
     pub fn capability(&self, id: &str) -> Option<&Arc<Capability>> {
         self.declared.get(id)
     }
 
-    /// The bindings of a capability, by their ids; also of one that no file declares.
+    /// Returns the bindings of a capability, sorted by id, even if no file declares the capability.
     #[must_use]
     pub fn bindings_of(&self, capability: &str) -> &[Arc<Offered>] {
         self.by_capability.get(capability).map_or(&[], Vec::as_slice)
     }
 
-    /// A binding by its id.
+    /// Returns a binding by id.
     #[must_use]
     pub fn binding(&self, id: &str) -> Option<&Arc<Offered>> {
         self.bindings.get(id)
     }
 
-    /// A service as a registry describes it; where it really is, only the configuration says.
+    /// Returns a service as its registry describes it; its actual address is only in the configuration.
     #[must_use]
     pub fn service(&self, id: &str) -> Option<&Arc<Service>> {
         self.services.get(id)
     }
 
-    /// The ids of all capabilities, in order.
+    /// Returns the ids of all capabilities, sorted.
     pub fn ids(&self) -> impl ExactSizeIterator<Item = &str> {
         self.declared.keys().map(String::as_str)
     }
 
-    /// All bindings, by their ids.
+    /// Returns all bindings, sorted by id.
     pub fn bindings(&self) -> impl ExactSizeIterator<Item = &Arc<Offered>> {
         self.bindings.values()
     }
 
-    /// What is wrong with the files, or missing in them; each finding names its file by the path under which it was
-    /// read.
+    /// Returns the problems of the files; each finding names its file by the path under which it was read.
     #[must_use]
     pub fn findings(&self) -> &[Finding] {
         &self.findings
@@ -122,8 +122,8 @@ impl Capabilities {
     fn add_capability(&mut self, found: Capability) {
         match self.declared.get(&found.id) {
             None => drop(self.declared.insert(found.id.clone(), Arc::new(found))),
-            // The same text in two places, as when a bundle brings what its registry has, is not a
-            // contradiction.
+            // Identical definitions in two folders, as when a bundle includes a file of its registry, are not a
+            // conflict.
             Some(first) if Capability { location: first.location.clone(), ..found.clone() } == **first => {}
             Some(first) => {
                 let remark = diagnostics::twice("capability", &found.id, &first.location, &found.location);
@@ -138,7 +138,7 @@ impl Capabilities {
                 let offered = Arc::new(Offered { binding, place: Arc::clone(place) });
                 self.bindings.insert(offered.binding.id.clone(), offered);
             }
-            // The same folder, named twice.
+            // The same folder, listed twice.
             Some(first) if first.binding.location == binding.location => {}
             Some(first) => {
                 let remark =

@@ -1,5 +1,5 @@
-//! Executes a claimed run: calls what is next, records each end together with the beginnings that follow in
-//! one transaction, and leaves the run completed, failed, waiting, or to the worker that has it now.
+//! Executes a claimed run: makes the calls that are next, records each result together with the intents that follow in
+//! one transaction, and leaves the run completed, failed, waiting, or to the worker that now has it.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -23,7 +23,7 @@ use skills_model::{ApprovalReason, Gate, RunState, TransitionError};
 use skills_skill::contract::{Capability, Conformance};
 use skills_store::{Checkpoint, Claimed, Clock, RunId, RunOptions, RunRecord, StepIntent, Store, StoreError};
 
-/// Events read at once.
+/// Events read per page.
 const PAGE: usize = 1000;
 
 /// How the execution of a claimed run ended.
@@ -33,13 +33,13 @@ pub enum Executed {
     Completed(RunRecord),
     /// A step failed permanently.
     Failed(RunRecord),
-    /// It waits for a person or a signal, or is paused; the lease is released.
+    /// It waits for approval or a signal, or is paused; the lease is released.
     Waiting(RunRecord),
-    /// It was requested to stop: calls were stopped, nothing was recorded, the lease still stands.
+    /// It was requested to stop: calls were stopped, nothing was recorded, and the lease is still held.
     Stopped,
-    /// Another worker has the run, or it was canceled: calls were stopped, nothing was recorded.
+    /// Another worker has the run, or it was canceled: calls were stopped and nothing was recorded.
     LeaseLost(TransitionError),
-    /// The store does not take reports: calls were stopped. The run is claimed again when the lease runs out.
+    /// The store is not accepting writes: calls were stopped. The run is claimed again when the lease expires.
     StoreFailed(StoreError),
 }
 
@@ -58,47 +58,46 @@ impl std::fmt::Debug for Engine {
     }
 }
 
-/// What a run that waits for a person would do next, as everything is now: its digest is another one than
-/// that of the question that waits where what would execute the step was edited since.
+/// What a run that waits for approval would do next, given the current state: its digest differs from that of the
+/// pending question if what would execute the step was edited since.
 #[derive(Debug, Clone, PartialEq)]
 pub struct AtGate {
     /// The step, or the part of it (`each[2]`).
     pub step: String,
-    /// What would be called; none for an approval before the first step.
+    /// The capability to be called; `None` for an approval before the first step.
     pub capability: Option<Arc<Capability>>,
-    /// What it would be given; for a `foreach` the list of all its calls.
+    /// Its inputs; for a `foreach` the list of the inputs of all calls.
     pub inputs: Value,
-    /// Binds a decision to this.
+    /// Digest to which a decision is bound.
     pub inputs_digest: String,
-    /// Why a person is asked.
+    /// Why approval is required.
     pub why: ApprovalReason,
 }
 
 impl Engine {
-    /// Executes what is claimed from this store through this caller.
+    /// Creates an engine that executes claimed runs of `store` through `caller`.
     #[must_use]
     pub fn new(store: Arc<dyn Store>, caller: Arc<dyn Caller>) -> Self {
         let now = || jiff::Timestamp::now().as_millisecond();
         Self { store, caller, now: Arc::new(now), conformance: Conformance::default() }
     }
 
-    /// With another clock for the times of steps.
+    /// Replaces the clock for the times of steps.
     #[must_use]
     pub fn with_clock(mut self, now: Clock) -> Self {
         self.now = now;
         self
     }
 
-    /// With another conformance for runs that state none.
+    /// Replaces the conformance level for runs that state none.
     #[must_use]
     pub fn with_conformance(mut self, conformance: Conformance) -> Self {
         self.conformance = conformance;
         self
     }
 
-    /// Drives a claimed run until it completes, fails, waits, is notified to stop or belongs to another
-    /// worker. When this returns, no call of it is in progress. Dropping the future stops everything and
-    /// records nothing.
+    /// Executes a claimed run until it completes, fails, waits, is requested to stop, or belongs to another worker.
+    /// When this returns, none of its calls is in progress. Dropping the future stops everything and records nothing.
     pub async fn execute(&self, claimed: Claimed, cancel: CancellationToken) -> Executed {
         let (fence, head) = (claimed.fence, claimed.checkpoint.number);
         let run = claimed.run.id.clone();
@@ -109,7 +108,7 @@ impl Engine {
         }
     }
 
-    /// The state of a run, from what is kept of it.
+    /// Restores the state of a claimed run from its records.
     async fn restore(&self, claimed: Claimed) -> Result<Result<Progress, String>, StoreError> {
         let Claimed { run, contract, checkpoint, unfinished, .. } = claimed;
         self.progress(run, &contract, &checkpoint, unfinished).await
@@ -132,7 +131,7 @@ impl Engine {
             Vec::new()
         };
         let mut grants = Grants::default();
-        // While it waits again, the decision before is not on the record any longer.
+        // While it waits again, the record no longer contains the previous decision.
         if run.decided.is_some() || run.gate.is_some() {
             let mut after = 0;
             loop {
@@ -149,7 +148,7 @@ impl Engine {
         Ok(restored)
     }
 
-    /// Capabilities of a run that something else would execute now than when it was launched.
+    /// Returns the capabilities of a run that something other than at its launch would execute now.
     pub(super) async fn changed(&self, progress: &Progress) -> BTreeMap<String, ApprovalReason> {
         let options = &progress.run.options;
         if options.pins.is_empty() {
@@ -158,7 +157,7 @@ impl Engine {
         let (conformance, _) = settings(progress, self.conformance);
         let (caller, plan) = (Arc::clone(&self.caller), Arc::clone(&progress.plan));
         let (unsandboxed, pins) = (options.unsandboxed, options.pins.clone());
-        // Looks at every file of the bundles that the run can call.
+        // Reads every file of the bundles that the run can call.
         let looked = tokio::task::spawn_blocking(move || {
             let all = plan.capabilities.iter();
             let changed = |capability| caller.changed(capability, conformance, unsandboxed, &pins);
@@ -167,15 +166,15 @@ impl Engine {
         match looked.await {
             Ok(changed) => changed,
             Err(error) if error.is_panic() => std::panic::resume_unwind(error.into_panic()),
-            // The program ends: nothing begins any longer.
+            // The runtime is shutting down: no new work starts.
             Err(_) => BTreeMap::new(),
         }
     }
 
-    /// Whether everything that a claimed run may call can be called here, through what was there at its launch. What
-    /// looks otherwise may be an old look at the skills.
+    /// Returns whether everything that a claimed run may call can be called here, unchanged since its launch. If not,
+    /// the worker's view of the skills may be outdated.
     pub async fn is_as_launched(&self, claimed: &Claimed) -> bool {
-        // A plan that cannot be read is refused in its own words.
+        // An unreadable plan is reported when the run is executed.
         let Ok(plan) = Plan::from_value(&claimed.contract, &claimed.run.contract_digest) else { return true };
         let (engine, run) = (self.clone(), claimed.run.clone());
         let looked = tokio::task::spawn_blocking(move || {
@@ -192,11 +191,11 @@ impl Engine {
         looked.await.unwrap_or(false)
     }
 
-    /// What a run that waits for a person would do next at the step where it waits; `None` for any other run, and where
-    /// it would ask about nothing there.
+    /// Returns what a run that waits for approval would do next at the step where it waits; `None` for any other run,
+    /// and if the step would not require approval now.
     ///
     /// # Errors
-    /// The store's.
+    /// Returns the errors of the store.
     pub async fn at_gate(&self, run: &RunId) -> Result<Option<AtGate>, StoreError> {
         let Some(record) = self.store.run(run).await? else { return Err(StoreError::NoRun(run.clone())) };
         let Some(Gate::Human { step, inputs_digest, why, .. }) = record.gate.clone() else { return Ok(None) };
@@ -219,7 +218,7 @@ impl Engine {
         let Ok(mut progress) = restored else { return Ok(None) };
         let mut asks: Vec<Ask> = before_first_step(&progress).into_iter().collect();
         let mut next = Expansion::default();
-        // A step that cannot continue is behind the question as it does when the run continues.
+        // An error of `expand` is ignored here; it fails the run when it continues.
         let _ = progress.expand(&super::scheduler::Running::new(), (self.now)(), &mut next);
         asks.append(&mut next.asks);
         let mut found = None;
@@ -241,7 +240,7 @@ impl Engine {
         }))
     }
 
-    /// The question about a call that was asked about because of a change, when that was taken back meanwhile.
+    /// Returns the question for a call that required approval because of a change that has been reverted since.
     async fn restored_to(
         &self,
         progress: &Progress,
@@ -264,7 +263,7 @@ impl Engine {
         Some(about_change(&leaf.path, &leaf.capability, &inputs, &question, &why, None))
     }
 
-    /// Why nothing can carry a capability of a run out now; none where something can.
+    /// Returns why nothing can execute a capability of a run now; `None` if something can.
     #[must_use]
     pub fn obstacle(&self, run: &RunRecord, capability: &Capability) -> Option<CallError> {
         let options = &run.options;
@@ -272,7 +271,7 @@ impl Engine {
     }
 }
 
-/// The question that a policy puts before the first step, until it is answered.
+/// Returns the approval that the policy requires before the first step, unless it was given.
 pub(super) fn before_first_step(progress: &Progress) -> Option<Ask> {
     let rule = progress.plan.approval.clone()?;
     let inputs = progress.run.inputs.clone();
@@ -286,12 +285,12 @@ pub(super) fn before_first_step(progress: &Progress) -> Option<Ask> {
     })
 }
 
-/// The conformance that a run demands.
+/// Returns the conformance level that a run demands.
 fn stated(options: &RunOptions, default: Conformance) -> Conformance {
     options.conformance.as_deref().and_then(|word| word.parse().ok()).unwrap_or(default)
 }
 
-/// The conformance and files of a run's calls.
+/// Returns the conformance level and files of a run's calls.
 pub(super) fn settings(
     progress: &Progress,
     default: Conformance,

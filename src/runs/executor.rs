@@ -1,5 +1,5 @@
-//! One worker's time with one run: the calls in progress, what ended and is not yet recorded, and the fence
-//! under which all of it is written.
+//! The execution of one run by one worker: the calls in progress, results that are not yet recorded, and the fencing
+//! token under which everything is written.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::PathBuf;
@@ -36,14 +36,14 @@ struct Underway {
     started_ms: i64,
 }
 
-/// Everything of one execution.
+/// State of one execution.
 pub(super) struct Session<'e> {
     engine: &'e Engine,
     pub(super) progress: Progress,
     fence: u64,
     head: u64,
     state: RunState,
-    /// Nothing more begins: the run was paused.
+    /// Whether the run was paused, so that nothing new starts.
     held: bool,
     cancel: CancellationToken,
     conformance: Conformance,
@@ -52,18 +52,18 @@ pub(super) struct Session<'e> {
     underway: HashMap<String, Underway>,
     logs: Logs,
     flushed: Instant,
-    /// Failed attempts whose next one begins.
+    /// Retries to be started, with their backoff.
     again: Vec<(ScheduledCall, Duration)>,
-    /// Steps of several calls that begin: path and digest.
+    /// Steps of several calls to be opened: path and digest.
     pub(super) opened: Vec<(String, String)>,
-    /// Whether something moved that a checkpoint has to keep, beside the records.
+    /// Whether state other than the records changed that a checkpoint must contain.
     pub(super) moved: bool,
-    /// What ended and is not yet recorded.
+    /// Results that are not yet recorded.
     records: Vec<StepRecord>,
     pub(super) events: Vec<NewEvent>,
     /// The failure that ends the run once nothing is in progress.
     failure: Option<Failure>,
-    /// Steps that were stopped because of it.
+    /// Steps that were stopped because of that failure.
     pub(super) stopped: Vec<Failure>,
 }
 
@@ -173,7 +173,7 @@ impl<'e> Session<'e> {
         self.underway.keys().cloned().collect()
     }
 
-    /// Moves what moves without a call.
+    /// Advances everything that needs no call.
     async fn expand(&mut self) -> Expansion {
         let mut next = Expansion::default();
         if self.failure.is_some() {
@@ -197,11 +197,11 @@ impl<'e> Session<'e> {
         next
     }
 
-    /// Hands kept signals to the steps that wait for them; answers whether one was there.
+    /// Delivers buffered signals to the steps that wait for them; returns whether there was one.
     async fn take_signals(&mut self, next: &Expansion) -> Result<bool, ExecutionStop> {
         let mut taken: Vec<&str> = Vec::new();
         for (path, name) in &next.signals {
-            // A second step that waits for the same name gets the next one, once this one is recorded.
+            // A second step that waits for the same name gets the next signal, once this one is recorded.
             if taken.contains(&name.as_str())
                 || self.events.iter().any(|event| {
                     event.kind == EventKind::SignalConsumed && event.data["name"] == name.as_str()
@@ -230,7 +230,7 @@ impl<'e> Session<'e> {
         Ok(!taken.is_empty())
     }
 
-    /// Records what ended together with what begins, then begins it.
+    /// Records what ended together with what starts, then starts it.
     async fn begin(&mut self, next: Expansion) -> Result<(), ExecutionStop> {
         let free = PARALLEL.saturating_sub(self.underway.len());
         let again = std::mem::take(&mut self.again);
@@ -243,8 +243,7 @@ impl<'e> Session<'e> {
         }
         let begun = self.commit(intents).await?;
         for (leaf, backoff) in starting {
-            // What a pause holds back is offered again. An attempt after a failed one belongs to a step in
-            // progress.
+            // Calls that a pause holds back are scheduled again later. A retry belongs to a step in progress.
             if begun.contains(&leaf.path) || self.underway.contains_key(&leaf.path) {
                 self.start(leaf, backoff);
             }
@@ -262,12 +261,12 @@ impl<'e> Session<'e> {
         StepIntent { step: step.to_owned(), attempt, inputs_digest, idempotency_key, repeatable }
     }
 
-    /// One transaction with everything that is to be recorded, if anything is. Answers the steps that may begin.
+    /// Records everything that is due in one transaction, if anything is. Returns the steps that may start.
     async fn commit(&mut self, intents: Vec<StepIntent>) -> Result<HashSet<String>, ExecutionStop> {
         let store = &self.engine.store;
         let run = &self.progress.run.id;
         if self.records.is_empty() && (intents.len() < 2 || self.state == RunState::Replaying) {
-            // Nothing ended: the run stays what it is, and its head where it is.
+            // Nothing ended: the state of the run and its head stay unchanged.
             let events: Vec<NewEvent> = std::mem::take(&mut self.events);
             if !events.is_empty() {
                 store.append(run, self.fence, events).await?;
@@ -290,16 +289,17 @@ impl<'e> Session<'e> {
         Ok(if self.held { HashSet::new() } else { begun })
     }
 
-    /// One report: what ended, a checkpoint where something did, and the intents of what begins.
+    /// Writes one report: what ended, a checkpoint if anything did, and the intents of what starts.
     pub(super) async fn report(
         &mut self,
         report: WorkerReport,
         failed: Vec<StepRecord>,
         intents: Vec<StepIntent>,
     ) -> Result<RunRecord, ExecutionStop> {
-        // A begun step of several is part of the next checkpoint; beginning alone makes none, but waiting keeps all.
+        // An opened step of several calls is part of the next checkpoint; opening alone makes none, but waiting saves
+        // everything.
         let due = !self.records.is_empty() || report != WorkerReport::Checkpoint;
-        // In the order of their ends, but first of those that failed the one that is the run's error.
+        // In the order in which they ended, except that of the failed ones the run's error comes first.
         let (mut finished, broken): (Vec<_>, Vec<_>) = std::mem::take(&mut self.records)
             .into_iter()
             .partition(|record| failed.is_empty() || record.status != StepStatus::Failed);
@@ -346,7 +346,7 @@ impl<'e> Session<'e> {
         self.underway.insert(leaf.path.clone(), Underway { leaf, stops, started_ms });
     }
 
-    /// Waits for the next end of a call, writing lines meanwhile.
+    /// Waits for the next call to end, writing output lines meanwhile.
     async fn listen(&mut self) -> Result<(), ExecutionStop> {
         loop {
             let due = self.flushed + PAUSE;
@@ -357,7 +357,7 @@ impl<'e> Session<'e> {
                 ended = self.calls.join_next(), if !self.underway.is_empty() => {
                     let mut ended = ended;
                     while let Some(carried) = ended {
-                        // A panic is caught where the call is made; nothing else ends a task before its time.
+                        // Panics are caught where the call is made; nothing else ends a task early.
                         match carried {
                             Ok(carried) => self.ended(carried),
                             Err(error) => tracing::error!("a call was lost: {error}"),
@@ -376,7 +376,7 @@ impl<'e> Session<'e> {
         }
     }
 
-    /// Takes the end of a call.
+    /// Handles the end of a call: schedules a retry or applies the result.
     fn ended(&mut self, AttemptResult { path, result }: AttemptResult) {
         let Some(Underway { leaf, stops, started_ms }) = self.underway.remove(&path) else { return };
         let result = result.and_then(sized);
@@ -396,7 +396,7 @@ impl<'e> Session<'e> {
             });
             let next = ScheduledCall { attempt: leaf.attempt + 1, notes: Vec::new(), ..leaf.clone() };
             self.again.push((next, backoff));
-            // Its place among the calls in progress stays taken.
+            // It stays among the calls in progress.
             self.underway.insert(path, Underway { leaf, stops, started_ms });
             return;
         }
@@ -414,7 +414,7 @@ impl<'e> Session<'e> {
         }
     }
 
-    /// A step has failed: nothing new begins, what may be repeated is stopped, what may not is waited for.
+    /// Winds down after a failed step: nothing new starts, repeatable calls are stopped, and others are waited for.
     fn wind_down(&mut self, failed: &str) {
         for (leaf, _) in std::mem::take(&mut self.again) {
             if let Some(Underway { leaf: tried, started_ms, .. }) = self.underway.remove(&leaf.path) {
@@ -434,7 +434,7 @@ impl<'e> Session<'e> {
         }
     }
 
-    /// Ends every call; used where nothing may be recorded any longer.
+    /// Stops every call; used when recording is no longer allowed.
     async fn stop_calls(&mut self) {
         for call in self.underway.values() {
             call.stops.call.cancel();

@@ -1,4 +1,4 @@
-//! The calls that a step consists of, before any of them is made, and how the results of several are joined.
+//! Expands a step into its calls before any of them is made, and merges the results of several calls.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use super::scheduler::{Running, Turn, part_path};
 use skills_skill::contract::{Capability, Foreach, Merge, Scatter, StepAction};
 use skills_store::StepStatus;
 
-/// Items of one `foreach`, at most: each is a checkpoint.
+/// Maximum number of items of one `foreach`: each is a checkpoint.
 const MAX_ITEMS: usize = 10_000;
 
 type Inputs = Map<String, Value>;
@@ -20,19 +20,19 @@ type Inputs = Map<String, Value>;
 /// The calls of a step.
 #[derive(Debug)]
 pub(super) enum Work {
-    /// One.
+    /// One call.
     One { capability: Arc<Capability>, inputs: Inputs },
-    /// One for each item, one after the other.
+    /// One call for each item, sequentially.
     Each { capability: Arc<Capability>, calls: Vec<Inputs> },
-    /// One after the other while a condition holds; the inputs are the first one's.
+    /// Sequential calls while a condition holds; the inputs are those of the first one.
     Rounds { capability: Arc<Capability>, inputs: Inputs },
-    /// All at once.
+    /// All calls in parallel.
     Fan(Vec<(Arc<Capability>, Inputs)>),
 }
 
 impl Work {
-    /// Capabilities with what their gates are asked about, each capability once. A `foreach` is asked about as a
-    /// whole: a field that differs from item to item is the list of its values.
+    /// Returns the capabilities with the inputs for their gates, each capability once. The gates of a `foreach` cover
+    /// all items: a field that differs between items becomes the list of its values.
     pub fn gated(&self, through: impl Fn(usize) -> bool) -> Vec<(Arc<Capability>, Inputs)> {
         match self {
             Self::One { capability, inputs } | Self::Rounds { capability, inputs } => {
@@ -57,7 +57,7 @@ impl Work {
 }
 
 impl Work {
-    /// Binds what several calls will run, whichever of them are complete.
+    /// Returns the digest of all calls of a step that makes several, whichever of them are complete.
     pub fn digest(&self, step: &str) -> Option<String> {
         let each = |call: &Inputs| Value::Object(call.clone());
         match self {
@@ -73,7 +73,7 @@ impl Work {
     }
 }
 
-/// The inputs of several calls as one: equal values once, differing ones as a list.
+/// Merges the inputs of several calls: equal values once, differing ones as a list.
 fn together(calls: &[&Inputs]) -> Inputs {
     let [first, rest @ ..] = calls else { return Inputs::new() };
     first
@@ -91,10 +91,11 @@ fn together(calls: &[&Inputs]) -> Inputs {
 }
 
 impl Progress {
-    /// The calls of a step whose turn it is.
+    /// Returns the calls of a step.
     ///
     /// # Errors
-    /// A reference without a value, a list that is none, a choice that no case has.
+    /// Returns a failure for a reference without a value, a `foreach` over something other than a list, and a router
+    /// value without a case.
     pub fn work(&self, turn: Turn<'_>) -> Result<Work, Failure> {
         let step = turn.step;
         if let Some(scatter) = &step.scatter {
@@ -113,7 +114,7 @@ impl Progress {
         Ok(Work::One { capability, inputs })
     }
 
-    /// The capability of a step: its own, or the one its router chooses.
+    /// Returns the capability of a step: its own, or the one that its router selects.
     fn routed(&self, turn: Turn<'_>) -> Result<Arc<Capability>, Failure> {
         let StepAction::Capability(own) = &turn.step.action else {
             return Err(turn.failure(CallFailure::InvalidConfiguration, "it calls no capability"));
@@ -160,7 +161,7 @@ impl Progress {
             locals.extend(foreach.index_as.clone().map(|name| (name, index.into())));
             let mut inputs = self.inputs(turn, &locals)?;
             for (name, value) in locals {
-                // The item goes in under its own name where the capability has a field of that name.
+                // The item becomes an input of its own name if the capability has a field of that name.
                 if capability.inputs.contains_key(&name) && !inputs.contains_key(&name) {
                     inputs.insert(name, value);
                 }
@@ -170,10 +171,10 @@ impl Progress {
         Ok(calls)
     }
 
-    /// The joined result of a scatter, once it is there.
+    /// Returns the merged result of a scatter once it is available.
     ///
     /// # Errors
-    /// When every branch failed.
+    /// Returns a failure if every branch failed.
     pub fn gathered(&self, turn: Turn<'_>, calls: &[(String, Inputs)]) -> Result<Option<Inputs>, Failure> {
         let Some(scatter) = &turn.step.scatter else { return Ok(None) };
         let part = |index: usize| self.parts.get(&part_path(turn.path, index));
@@ -217,8 +218,8 @@ impl Progress {
 }
 
 impl Progress {
-    /// What the first branch in time produced, where that is what counts: the first in the order of recording, so
-    /// that it is the same one after a crash.
+    /// Returns the outputs of the first successful branch if the merge mode is `first_success`: the first in recording
+    /// order, so that it is the same one after a crash.
     pub fn winner(&self, step: &str, scatter: &Scatter) -> Option<&Inputs> {
         if scatter.merge != Merge::FirstSuccess {
             return None;
@@ -229,7 +230,7 @@ impl Progress {
             .find_map(|path| self.parts.get(path)?.produced())
     }
 
-    /// Branches in progress whose result is no longer needed, because another one was first.
+    /// Returns the branches in progress whose results are no longer needed, because another one succeeded first.
     pub fn beaten(&self, running: &Running) -> Vec<String> {
         let lost = |path: &&String| {
             let owner = owner_of(path);

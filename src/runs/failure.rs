@@ -1,4 +1,4 @@
-//! Why a step failed, as it is recorded with the step and with its run.
+//! Why a step failed, as recorded with the step and its run.
 
 use serde_json::{Map, Value, json};
 
@@ -7,19 +7,19 @@ use super::call::{CallError, CallFailure};
 /// A step that failed permanently.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Failure {
-    /// The step; none where the run's own end is what is wrong.
+    /// The failed step; `None` if the end of the run itself failed.
     pub step: Option<String>,
-    /// Its code, where it is not the call's own.
+    /// The error code, if it differs from the call's.
     pub code: Option<&'static str>,
     pub error: CallError,
     pub inputs: Map<String, Value>,
     pub attempts: u32,
-    /// When it began, where it began.
+    /// When the step started, if it did.
     pub started_ms: Option<i64>,
 }
 
 impl Failure {
-    /// This failure, where it is one of a call that was stopped because another step had failed first.
+    /// Rewrites the failure of a call that was stopped because another step had failed first.
     pub fn after(mut self, first: &Self) -> Self {
         if self.error.code == CallFailure::Canceled {
             self.error.public = None;
@@ -28,12 +28,12 @@ impl Failure {
         self
     }
 
-    /// What failed as text: `step sum`, or `another step` if none is to blame.
+    /// Names what failed: `step sum`, or `another step` if no step is to blame.
     pub fn place(&self) -> String {
         self.step.as_ref().map_or_else(|| "another step".to_owned(), |step| format!("step {step}"))
     }
 
-    /// Before anything of the step was called.
+    /// A failure before anything of the step was called.
     pub fn before(step: &str, code: CallFailure, message: impl Into<String>) -> Self {
         Self {
             step: Some(step.to_owned()),
@@ -45,16 +45,16 @@ impl Failure {
         }
     }
 
-    /// As it is recorded.
+    /// Returns the failure as it is recorded.
     pub fn json(&self) -> Value {
         let code = self.code.map_or_else(|| self.error.code.to_string(), str::to_owned);
         error_json(&self.error, &code, self.step.as_deref())
     }
 }
 
-/// An error as JSON: `code`, `message`, `step`, and what is known of the binding. `message` and `reason` are
-/// for everybody who may see the run; `detail`, `binding` and `tried` say where the call went and what came
-/// back, and are taken out for anyone who may not know it.
+/// Returns an error as JSON: `code`, `message`, `step`, and details about the binding. `message` and `reason` are for
+/// everyone who may see the run; `detail`, `binding` and `tried` contain the call's target and response, and are
+/// removed for callers without that permission.
 pub(super) fn error_json(error: &CallError, code: &str, step: Option<&str>) -> Value {
     let mut out = json!({"code": code, "message": error.public_message()});
     if let Some(public) = &error.public {
@@ -78,7 +78,7 @@ pub(super) fn error_json(error: &CallError, code: &str, step: Option<&str>) -> V
         out["reason"] = Value::clone(reason);
     }
     if error.public.is_some() {
-        // Filters find an error by the words that lists show of it.
+        // Filters match an error by the text that lists show of it.
         out["summary"] = skills_store::failure_summary(&out).into();
     }
     out

@@ -1,4 +1,4 @@
-//! Values compared with declared fields: inputs before anything runs, outputs before anything is called done.
+//! Validates values against declared fields: inputs before anything runs, outputs before a step counts as complete.
 
 use std::collections::BTreeMap;
 
@@ -7,27 +7,27 @@ use serde_json::{Map, Value};
 
 use skills_skill::contract::{Field, FieldType};
 
-/// Characters of a wrong value that a message shows.
+/// Maximum number of characters of a wrong value in a message.
 const MAX_SHOWN_CHARS: usize = 60;
 
-/// Wrong elements of a list that a message names.
+/// Maximum number of wrong list elements in a message.
 const ELEMENTS: usize = 3;
 
-/// What is wrong with one field.
+/// A problem with one field.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 #[error("{field}: {message}")]
 pub struct FieldProblem {
     /// The field.
     pub field: String,
-    /// What was found and what is wanted.
+    /// What was found and what is expected.
     pub message: String,
 }
 
-/// Inputs as a contract or a capability declares them: defaults filled in, `null` for an optional one taken for
-/// absent, whole numbers accepted where written `3.0`.
+/// Returns inputs as a contract or a capability declares them: defaults filled in, `null` for an optional field treated
+/// as absent, and integers accepted when written as `3.0`.
 ///
 /// # Errors
-/// Every field that is missing, unknown, of another type or not among the allowed values.
+/// Returns a problem for every field that is missing, unknown, of the wrong type or not among the allowed values.
 pub fn check_inputs(
     declared: &BTreeMap<String, Field>,
     given: &Map<String, Value>,
@@ -50,10 +50,11 @@ pub fn check_inputs(
     if problems.is_empty() { Ok(checked) } else { Err(problems) }
 }
 
-/// Outputs as declared. What is not declared passes: a producer may tell more than it promised.
+/// Checks outputs against their declaration. Undeclared outputs are accepted: a producer may return more than it
+/// declares.
 ///
 /// # Errors
-/// Every required one that is missing, and every one of another type.
+/// Returns a problem for every required output that is missing, and every output of the wrong type.
 pub fn check_outputs(
     declared: &BTreeMap<String, Field>,
     given: &Map<String, Value>,
@@ -83,10 +84,10 @@ fn check_field(field: &Field, given: Option<&Value>) -> Result<Option<Value>, St
     Ok(Some(value))
 }
 
-/// A value compared with its type, its allowed values, and each element against what elements have to be.
+/// Checks a value against the type, allowed values and element constraints of its field.
 ///
 /// # Errors
-/// What is wrong with it.
+/// Returns a description of the mismatch.
 pub fn check_value(field: &Field, value: &Value) -> Result<(), String> {
     if !is_of(field.kind, value) {
         return Err(format!("expected {}, {} is {}", article(field.kind), shown(value), kind(value)));

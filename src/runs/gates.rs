@@ -1,4 +1,4 @@
-//! Who is asked before a step runs: its capability's mandatory gates, and a person.
+//! Checks before a step runs: the mandatory gates of its capability, and approval by a person.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use skills_model::{ApprovalReason, Choice, Gate};
 use skills_skill::contract::{Capability, GateFailure};
 use skills_store::{EventKind, NewEvent};
 
-/// What a person is asked.
+/// A request for approval.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Ask {
     /// The step, or the part of it.
@@ -26,29 +26,29 @@ pub(super) struct Ask {
     pub why: ApprovalReason,
 }
 
-/// Where the gates of a step stand.
+/// State of a step's gates.
 #[derive(Debug)]
 pub(super) enum Gates {
-    /// One has to be called first.
+    /// The next gate to call.
     Call(Box<ScheduledCall>),
-    /// One is being called.
+    /// A gate call is in progress.
     Running,
-    /// All were asked; warnings to record when the step begins.
+    /// All gates were called; warnings to record when the step starts.
     Passed(Vec<NewEvent>),
     /// The step is to be skipped.
     Degraded(NewEvent),
 }
 
-/// Whether something may begin now.
+/// Whether a call may start now.
 #[derive(Debug, PartialEq)]
 pub(super) enum Admission {
-    /// With this attempt.
+    /// It may start, with this attempt number.
     Go(u32),
-    /// A person has to answer first.
+    /// Approval is required first.
     Ask(ApprovalReason),
-    /// A person says that it happened, and what it gave.
+    /// A person marked the step as completed, with these outputs.
     Happened(Map<String, Value>),
-    /// A person chose to continue without it.
+    /// A person chose to skip the step.
     Skip,
     /// A person chose to let it fail.
     Fail,
@@ -58,7 +58,7 @@ fn gate_path(step: &str, gate: &str) -> String {
     format!("{step}~gate:{gate}")
 }
 
-/// Whether a gate allows, or why not as text. Absent means no.
+/// Returns whether a gate allows the step, or why not. A missing answer counts as a refusal.
 fn answer(part: &Part) -> Result<(), String> {
     let words = |field: &str| part.result.get(field).and_then(Value::as_str);
     let Some(produced) = part.produced() else {
@@ -71,8 +71,8 @@ fn answer(part: &Part) -> Result<(), String> {
     }
 }
 
-/// What a gate is given: the fields it declares out of the step's inputs; `inputs` is all of them as one object and
-/// `capability` the name of what would be called, where it declares such fields.
+/// Returns the inputs of a gate: the fields it declares, from the step's inputs. If it declares them, `inputs` is all
+/// of them as one object and `capability` the name of the capability to be called.
 fn gate_inputs(gate: &Capability, guarded: &str, inputs: &Map<String, Value>) -> Map<String, Value> {
     if gate.inputs.is_empty() {
         return inputs.clone();
@@ -86,8 +86,8 @@ fn gate_inputs(gate: &Capability, guarded: &str, inputs: &Map<String, Value>) ->
     gate.inputs.keys().filter_map(|name| Some((name.clone(), given(name)?))).collect()
 }
 
-/// What is decided about a call that began and whose outcome is unknown: this attempt of it. A decision about an
-/// earlier attempt, sent once more, is none about this one.
+/// Returns the digest for a decision about an interrupted call whose outcome is unknown; it covers the attempt, so that
+/// a resent decision about an earlier attempt does not apply to this one.
 fn lost_digest(call: &str, attempt: u32) -> String {
     digest_of(&json!({"call": call, "lost_attempt": attempt}))
 }
@@ -125,11 +125,10 @@ impl Progress {
         lost.map_or_else(|| digest.to_owned(), |intent| lost_digest(digest, intent.attempt))
     }
 
-    /// Where the gates before a step's capability stand; each is asked once before the step begins, one after the
-    /// other.
+    /// Returns the state of the gates of a step's capability; each is called once before the step starts, sequentially.
     ///
     /// # Errors
-    /// A gate that blocks fails the step.
+    /// Returns a failure of the step if a gate blocks it.
     pub fn gates(
         &self,
         step: &str,
@@ -176,7 +175,7 @@ impl Progress {
         Ok(Gates::Passed(warnings))
     }
 
-    /// Why a person is asked before a capability runs for a step whose gates were asked.
+    /// Returns why a capability requires approval for a step whose gates were called.
     pub fn human_for(&self, step: &str, capability: &Capability) -> Option<ApprovalReason> {
         let refused = capability
             .safety
@@ -190,8 +189,8 @@ impl Progress {
         refused.or_else(|| capability.safety.requires_confirmation.then_some(ApprovalReason::Confirmation))
     }
 
-    /// Whether a call, or a step of several, may begin. One that had begun when its worker was lost continues
-    /// where repeating is safe, and is a person's to decide where it is not.
+    /// Decides whether a call, or a step of several, may start. One that had started when its worker was lost continues
+    /// if it is repeatable, and requires a decision otherwise.
     pub fn admit(&self, path: &str, digest: &str, human: Option<ApprovalReason>) -> Admission {
         if let Some(intent) = self.unfinished.get(path) {
             if !intent.repeatable {
@@ -205,7 +204,7 @@ impl Progress {
                 };
             }
             if intent.inputs_digest == digest {
-                // The approval it needed was given before it began.
+                // Its approval was given before it started.
                 return Admission::Go(intent.attempt);
             }
         }

@@ -1,5 +1,5 @@
-//! Approvals that are not consumed yet. An approval belongs to one step with exactly what it would run; the start of
-//! the step consumes it.
+//! Approvals that are not yet consumed. An approval belongs to one step with exactly what it would run; starting the
+//! step consumes it.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use super::canonical::digest_of;
 use skills_model::Choice;
 use skills_store::{EventKind, RunEvent};
 
-/// The step of an approval that a policy wants before the first one begins.
+/// Step name of an approval that a policy requires before the first step.
 pub const BEFORE_FIRST_STEP: &str = "~policy";
 
 /// One approval.
@@ -18,27 +18,27 @@ struct Grant {
     step: String,
     digest: String,
     choice: Option<Choice>,
-    /// What the step gave, where it happened.
+    /// The outputs of the step, if it was marked as completed.
     result: Map<String, Value>,
 }
 
-/// Approvals that are not used up, and how many were.
+/// Unconsumed approvals, and the number of consumed ones.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Grants {
     open: Vec<Grant>,
-    /// Approvals that were used up, by step.
+    /// Number of consumed approvals by step.
     used: BTreeMap<String, u64>,
 }
 
 impl Grants {
-    /// Takes the events of a run in their order: approvals add, a step that begins or ends uses up its own.
+    /// Applies the events of a run in order: approvals are added, and a step that starts or ends consumes its own.
     pub fn follow(&mut self, events: &[RunEvent]) {
         for event in events.iter().map(|event| &event.event) {
             let Some(step) = event.step.as_deref() else { continue };
             match &event.kind {
                 EventKind::GateApproved => {
                     let text = |field: &str| event.data.get(field).and_then(|value| value.as_str());
-                    // An approval to what a call became is one to the call.
+                    // Approving a changed call also approves the call itself.
                     self.open.extend(text("call").map(|call| Grant {
                         step: step.to_owned(),
                         digest: call.to_owned(),
@@ -61,7 +61,7 @@ impl Grants {
         }
     }
 
-    /// Forgets the approvals of a step.
+    /// Consumes the approvals of a step.
     pub fn use_up(&mut self, step: &str) {
         let before = self.open.len();
         self.open.retain(|grant| grant.step != step);
@@ -70,8 +70,8 @@ impl Grants {
         }
     }
 
-    /// The digest of the question whether a step may run this. Once an approval of the step is used up, it is another
-    /// one: a request that approved the step before a resume, sent again, does not approve what comes after it.
+    /// Returns the digest of the question whether a step may run this. It changes once an approval of the step is
+    /// consumed: a request that approved the step before a resume, sent again, does not approve what comes after it.
     pub fn question(&self, step: &str, digest: &str) -> String {
         match self.used.get(step) {
             None => digest.to_owned(),
@@ -79,25 +79,25 @@ impl Grants {
         }
     }
 
-    /// Whether a person allowed this step to run exactly this.
+    /// Returns whether this step is approved to run exactly this.
     pub fn allow(&self, step: &str, digest: &str) -> bool {
         self.open.iter().any(|grant| {
             grant.step == step && grant.digest == digest && matches!(grant.choice, None | Some(Choice::Rerun))
         })
     }
 
-    /// What a person chose about a step whose outcome is unknown.
+    /// Returns the decision about a step whose outcome is unknown.
     pub fn choice(&self, step: &str, digest: &str) -> Option<Choice> {
         self.about(step, digest).find_map(|grant| grant.choice)
     }
 
-    /// What a person says that a step gave whose outcome was unknown.
+    /// Returns the outputs that a person stated for a step whose outcome was unknown.
     pub fn result(&self, step: &str, digest: &str) -> Map<String, Value> {
         let chosen = self.about(step, digest).find(|grant| grant.choice.is_some());
         chosen.map(|grant| grant.result.clone()).unwrap_or_default()
     }
 
-    /// The newest first.
+    /// Returns the matching approvals, newest first.
     fn about(&self, step: &str, digest: &str) -> impl Iterator<Item = &Grant> {
         self.open.iter().rev().filter(move |grant| grant.step == step && grant.digest == digest)
     }

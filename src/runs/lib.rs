@@ -1,6 +1,6 @@
-//! What is executed: contract steps in their order, the capabilities they call, the bindings that execute
-//! those, and the workers that do it. Which command moves a run where is the state machine's (`runs`), what
-//! survives is the store's, and how a script is sandboxed is the sandbox's business.
+//! Execution of runs: scheduling the steps of contracts, the capabilities they call, the bindings that execute those,
+//! and the workers. State transitions belong to the state machine, persistence to the store (`skills_store`), and
+//! script isolation to the sandbox.
 
 mod apply_result;
 mod artifacts;

@@ -1,5 +1,5 @@
-//! Output lines of running steps on their way into the event log: gathered, so that a chatty step costs a few writes
-//! a second, and cut, so that an endless one does not fill the store.
+//! Forwards the output lines of running steps to the event log: batched, so that a verbose step costs a few writes per
+//! second, and truncated, so that an endless one does not fill the store.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -11,14 +11,14 @@ use tokio::sync::Notify;
 use super::call::{LogLine, LogSink};
 use skills_store::{EventKind, NewEvent};
 
-/// Bytes of output of one step that are kept.
+/// Maximum number of output bytes stored per step.
 pub const LOG_BYTES: usize = 256 << 10;
-/// Least time between two writes of lines.
+/// Minimum time between two writes.
 pub(super) const PAUSE: Duration = Duration::from_millis(200);
 
 #[derive(Default)]
 struct Gathered {
-    /// Step, stream, lines joined.
+    /// Step, stream, joined lines.
     pending: Vec<(Arc<str>, String, String)>,
     /// Bytes so far, by step.
     bytes: HashMap<Arc<str>, usize>,
@@ -36,7 +36,7 @@ impl Logs {
         self.gathered.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes lines of a step.
+    /// Returns the sink for the lines of a step.
     pub fn sink(&self, step: &str) -> LogSink {
         let logs = self.clone();
         let step: Arc<str> = step.into();
@@ -74,7 +74,7 @@ impl Logs {
         }
     }
 
-    /// Takes what was gathered, as events.
+    /// Removes the pending lines and returns them as events.
     pub fn drain(&self) -> Vec<NewEvent> {
         let pending = std::mem::take(&mut self.lock().pending);
         pending

@@ -1,4 +1,4 @@
-//! Steps of several calls that are in progress: the next item, the next round, the branches, and their end.
+//! Steps of several calls in progress: the next item, round or branches, and their completion.
 
 use serde_json::{Map, Value};
 
@@ -9,14 +9,14 @@ use super::scheduled_call::Role;
 use super::scheduler::{Expansion, Turn, part_path, remark};
 use skills_skill::contract::Capability;
 
-/// What a `foreach` over an empty list gives: an empty list for each field.
+/// Returns the result of a `foreach` over an empty list: an empty list for each field.
 pub(super) fn no_items(turn: Turn<'_>, capability: &Capability) -> Map<String, Value> {
     let fields = turn.step.output.keys().chain(capability.outputs.keys());
     fields.map(|field| (field.clone(), Value::Array(Vec::new()))).collect()
 }
 
 impl Progress {
-    /// Takes a step up again whose gates had passed before its worker was lost, where what it will run is the same.
+    /// Reopens a step whose gates had passed before its worker was lost, if what it will run is unchanged.
     pub(super) fn takes_up(&mut self, turn: Turn<'_>, work: &Work, whole: Option<&str>) -> bool {
         let Some(active) = self.active.get_mut(turn.path) else { return false };
         if whole.is_none() || active.passed.as_deref() != whole {
@@ -35,8 +35,8 @@ impl Progress {
         true
     }
 
-    /// The next item of a `foreach`, or its end: each field becomes the list of its values, null for items that were
-    /// passed over.
+    /// Schedules the next item of a `foreach`, or finishes it: each field becomes the list of its values, null for
+    /// skipped items.
     pub(super) fn next_item(
         &mut self,
         turn: Turn<'_>,
@@ -69,7 +69,7 @@ impl Progress {
         self.offer(leaf, None, turn, out)
     }
 
-    /// The next round of a `while`, or its end.
+    /// Schedules the next round of a `while`, or finishes it.
     pub(super) fn next_round(
         &mut self,
         turn: Turn<'_>,
@@ -105,7 +105,7 @@ impl Progress {
         self.offer(leaf, human, turn, out)
     }
 
-    /// The branches of a `scatter` that are not in progress, or its end.
+    /// Schedules the branches of a `scatter` that are not in progress, or finishes it.
     pub(super) fn next_branches(
         &mut self,
         turn: Turn<'_>,

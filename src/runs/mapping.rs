@@ -1,4 +1,4 @@
-//! From a contract's values to a step's inputs, and from what a step produced back to its targets.
+//! Maps a contract's values to a step's inputs, and a step's outputs back to their targets.
 
 use std::collections::BTreeMap;
 
@@ -8,10 +8,10 @@ use super::scope::{Space, StepScope, walk};
 use skills_skill::contract::expression::Scope as _;
 use skills_skill::contract::{MergeStrategy, Source, Step};
 
-/// The value of a source.
+/// Evaluates a source.
 ///
 /// # Errors
-/// A sentence that names the reference which leads nowhere.
+/// Returns a message that names the unresolved reference.
 pub fn value_of(source: &Source, scope: &StepScope<'_>) -> Result<Value, String> {
     Ok(match source {
         Source::Reference(path) => scope.resolve(path)?,
@@ -27,10 +27,10 @@ pub fn value_of(source: &Source, scope: &StepScope<'_>) -> Result<Value, String>
     })
 }
 
-/// A step's inputs.
+/// Evaluates a step's inputs.
 ///
 /// # Errors
-/// A sentence that names the input and the reference.
+/// Returns a message that names the input and the reference.
 pub fn inputs_of(
     sources: &BTreeMap<String, Source>,
     scope: &StepScope<'_>,
@@ -44,8 +44,7 @@ pub fn inputs_of(
         .collect()
 }
 
-/// Targets that a step may not write to, because something is there and the step does not say how to join
-/// them.
+/// Returns a target that a step may not write to, because it has a value already and the step states no merge strategy.
 #[must_use]
 pub fn taken(step: &Step, space: &Space) -> Option<String> {
     if step.merge_strategy != MergeStrategy::Overwrite {
@@ -57,12 +56,12 @@ pub fn taken(step: &Step, space: &Space) -> Option<String> {
     Some(format!("{target} is already set; set merge_strategy (append, deep_merge, replace)"))
 }
 
-/// Writes what a step produced to its targets. Fields that are not mapped are left, mapped ones that were not
-/// produced write nothing.
+/// Writes a step's outputs to their targets. Unmapped fields are ignored, and mapped fields that are missing write
+/// nothing.
 ///
 /// # Errors
-/// A sentence that names the target, when it was written before and the strategy does not join the two, or
-/// when a part of its path is not an object.
+/// Returns a message that names the target if it has a value already and the strategy does not merge the two, or if a
+/// part of its path is not an object.
 pub fn write_outputs(
     outputs: &BTreeMap<String, Vec<String>>,
     strategy: MergeStrategy,
@@ -80,7 +79,7 @@ pub fn write_outputs(
     Ok(())
 }
 
-/// A produced field by its name, or by a dotted path into it.
+/// Looks up a produced field by name or dotted path.
 fn produced_field<'v>(produced: &'v Map<String, Value>, field: &str) -> Option<&'v Value> {
     if let Some(value) = produced.get(field) {
         return Some(value);
@@ -140,7 +139,7 @@ fn join(present: &mut Value, value: Value, strategy: MergeStrategy) -> Result<()
     }
 }
 
-/// Objects at every depth; anything else: the later one wins.
+/// Merges objects recursively; for anything else the later value wins.
 fn merge(present: &mut Value, value: Value) {
     match (present, value) {
         (Value::Object(present), Value::Object(value)) => {

@@ -1,4 +1,4 @@
-//! A step that runs another contract: its inputs, its own namespaces, its promised outputs.
+//! Steps that run another contract: its inputs, its namespaces, and its declared outputs.
 
 use serde_json::{Map, Value};
 
@@ -11,7 +11,7 @@ use super::scheduler::{Expansion, Turn};
 use super::scope::Space;
 
 impl Progress {
-    /// Begins a nested skill, or continues with it after a failure; its inputs are looked at in both cases.
+    /// Starts a nested skill, or continues it after a failure; its inputs are validated in both cases.
     pub(super) fn open_skill(
         &mut self,
         turn: Turn<'_>,
@@ -43,7 +43,7 @@ impl Progress {
         Ok(true)
     }
 
-    /// Ends a nested skill whose steps are all through.
+    /// Finishes a nested skill whose steps are all complete.
     pub(super) fn close_skill(
         &mut self,
         turn: Turn<'_>,

@@ -1,5 +1,5 @@
-//! Telling people that a run waits for them: a sign of the terminal, or a signed message to another program
-//! (Standard Webhooks, <https://www.standardwebhooks.com>). Off unless asked for.
+//! Notifies people that a run waits for them: by terminal signals, or a signed message to another program (Standard
+//! Webhooks, <https://www.standardwebhooks.com>). Disabled by default.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,7 +15,7 @@ use skills_model::Gate;
 use skills_skill::safe_text;
 use skills_store::{EventKind, RunEvent, RunId, RunRecord, Store, StoreError};
 
-/// Pauses before each repetition of a message that was not taken.
+/// Backoff before each retry of a delivery.
 const BACKOFF: [Duration; 5] = [
     Duration::from_secs(2),
     Duration::from_secs(10),
@@ -24,16 +24,16 @@ const BACKOFF: [Duration; 5] = [
     Duration::from_secs(1800),
 ];
 
-/// How long a receiver may take to answer.
+/// Timeout of a delivery.
 const WEBHOOK_TIMEOUT: Duration = Duration::from_secs(15);
 
-/// Messages on their way at most, repeated ones included.
+/// Maximum number of deliveries in progress, retries included.
 const MAX_DELIVERIES: usize = 256;
 
-/// Events read at once.
+/// Events read per page.
 const PAGE: usize = 500;
 
-/// A run that has begun to wait.
+/// A notification about a run that started to wait.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Reminder {
     /// The run.
@@ -42,14 +42,14 @@ pub struct Reminder {
     pub skill_id: String,
     /// What it waits for.
     pub gate: Gate,
-    /// Since when, milliseconds since 1970-01-01 UTC.
+    /// Since when it waits, in milliseconds since 1970-01-01 UTC.
     pub since_ms: i64,
-    /// When its wait ends by itself.
+    /// When the wait expires, in milliseconds since 1970-01-01 UTC.
     pub expires_ms: Option<i64>,
 }
 
 impl Reminder {
-    /// Of a run, if it waits.
+    /// Creates the reminder for a run if it waits.
     #[must_use]
     pub fn of(run: &RunRecord) -> Option<Self> {
         Some(Self {
@@ -61,7 +61,7 @@ impl Reminder {
         })
     }
 
-    /// In a sentence.
+    /// Returns the reminder as a sentence.
     #[must_use]
     pub fn sentence(&self) -> String {
         match &self.gate {
@@ -71,26 +71,26 @@ impl Reminder {
     }
 }
 
-/// The terminal signals that are sent.
+/// The terminal signals to send.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Signs {
     /// The bell.
     pub bell: bool,
-    /// A notification of the desktop, by OSC 9 and OSC 777: a terminal that knows neither shows nothing.
+    /// Desktop notification by OSC 9 and OSC 777; terminals that support neither ignore it.
     pub osc: bool,
-    /// The terminal takes notifications that can be withdrawn (OSC 99,
-    /// <https://sw.kovidgoyal.net/kitty/desktop-notifications/>), instead of the others.
+    /// The terminal supports notifications that can be withdrawn (OSC 99,
+    /// <https://sw.kovidgoyal.net/kitty/desktop-notifications/>), which replace the others.
     #[serde(default)]
     pub withdrawable: bool,
 }
 
-/// Name of the notification of a run.
+/// Returns the notification id of a run.
 fn notification_id(run: &RunId) -> String {
     let safe = run.0.chars().filter(|c| c.is_ascii_alphanumeric() || *c == '-');
     format!("skills-{}", safe.collect::<String>())
 }
 
-/// The bytes that withdraw the notification of a run; empty where there is none to withdraw.
+/// Returns the bytes that withdraw the notification of a run; empty if the terminal cannot withdraw one.
 #[must_use]
 pub fn withdrawal_bytes(signs: Signs, run: &RunId) -> Vec<u8> {
     if signs.osc && signs.withdrawable {
@@ -100,7 +100,7 @@ pub fn withdrawal_bytes(signs: Signs, run: &RunId) -> Vec<u8> {
     }
 }
 
-/// The bytes that make a terminal give these signs. What came from a bundle is made harmless first.
+/// Returns the bytes that send these signals to a terminal. Text from a bundle is sanitized first.
 #[must_use]
 pub fn terminal_bytes(signs: Signs, reminder: &Reminder) -> Vec<u8> {
     let mut bytes = Vec::new();
@@ -119,7 +119,7 @@ pub fn terminal_bytes(signs: Signs, reminder: &Reminder) -> Vec<u8> {
             bytes.extend_from_slice(format!("\x1b]99;i={id}:d=0;Skill Workbench\x1b\\").as_bytes());
             bytes.extend_from_slice(format!("\x1b]99;i={id}:p=body;{text}\x1b\\").as_bytes());
         } else {
-            // OSC 9 as iTerm2 defined it, OSC 777 as rxvt-unicode's extension did; ST ends both (ECMA-48).
+            // OSC 9 as defined by iTerm2, OSC 777 as defined by the rxvt-unicode extension; both end with ST (ECMA-48).
             bytes.extend_from_slice(format!("\x1b]9;{text}\x1b\\").as_bytes());
             bytes.extend_from_slice(format!("\x1b]777;notify;Skill Workbench;{text}\x1b\\").as_bytes());
         }
@@ -130,7 +130,7 @@ pub fn terminal_bytes(signs: Signs, reminder: &Reminder) -> Vec<u8> {
     bytes
 }
 
-/// Where messages go, and what they are signed with.
+/// A webhook receiver and the key that signs its messages.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Webhook {
     url: String,
@@ -145,11 +145,11 @@ impl std::fmt::Debug for Webhook {
 }
 
 impl Webhook {
-    /// To an address, signed with a secret: `whsec_` and base64, as the standard has it, or any text of 24 bytes and
-    /// more.
+    /// Creates a webhook for an address, with a secret: `whsec_` and Base64, as in the standard, or any text of at
+    /// least 24 bytes.
     ///
     /// # Errors
-    /// A sentence about a secret that is none.
+    /// Returns a message if the secret is invalid.
     pub fn new(url: &str, secret: &str) -> Result<Self, String> {
         let key = match secret.strip_prefix("whsec_") {
             Some(encoded) => decode_base64(encoded)
@@ -166,13 +166,13 @@ impl Webhook {
         Ok(Self { url: url.to_owned(), key, pauses: BACKOFF.to_vec() })
     }
 
-    /// With other pauses before the repetitions of a message that was not taken.
+    /// Replaces the backoff between deliveries.
     #[must_use]
     pub fn with_pauses(self, pauses: Vec<Duration>) -> Self {
         Self { pauses, ..self }
     }
 
-    /// The value of `webhook-signature` for a message.
+    /// Returns the value of `webhook-signature` for a message.
     #[must_use]
     pub fn signature(&self, id: &str, timestamp_s: i64, body: &str) -> String {
         let mac = hmac_sha256(&self.key, format!("{id}.{timestamp_s}.{body}").as_bytes());
@@ -232,11 +232,11 @@ fn decode_base64(text: &str) -> Option<Vec<u8>> {
     Some(bytes)
 }
 
-/// Follows the store and tells of each run that begins to wait, from now on, until `stop` fires. The receiver's end
-/// gets every reminder; the webhook, where there is one, gets a message for each.
+/// Follows the store and notifies of each run that starts to wait, from now on, until `stop` fires. Every reminder is
+/// sent to `tell`, and to the webhook if there is one.
 ///
 /// # Errors
-/// The store's, and when the system gives no means to send.
+/// Returns the errors of the store, and an error if the HTTP client cannot be created.
 pub async fn remind(
     store: Arc<dyn Store>,
     tell: mpsc::Sender<Reminder>,
@@ -245,7 +245,7 @@ pub async fn remind(
 ) -> Result<(), StoreError> {
     let mut seen = store.newest_event().await?;
     let client = client()?;
-    // Dropped with this, they end.
+    // Dropped together with this function, which aborts them.
     let mut deliveries = JoinSet::new();
     loop {
         tokio::select! {
@@ -282,11 +282,11 @@ pub async fn remind(
 }
 
 fn client() -> Result<reqwest::Client, StoreError> {
-    // Another part of the process may have chosen a provider already, which serves as well.
+    // Another part of the process may already have installed a provider, which is fine.
     let _ = rustls::crypto::ring::default_provider().install_default();
     reqwest::Client::builder()
         .user_agent(concat!("skill-workbench/", env!("CARGO_PKG_VERSION")))
-        // A signed message goes where it was meant to go, and nowhere else.
+        // A signed message must not be sent anywhere but to its configured address.
         .redirect(reqwest::redirect::Policy::none())
         .build()
         .map_err(|e| StoreError::Failed {
@@ -295,13 +295,13 @@ fn client() -> Result<reqwest::Client, StoreError> {
         })
 }
 
-/// The wait that an event reported, if it continues.
+/// Returns the wait that an event reported, if it continues.
 async fn still_waiting(store: &dyn Store, event: &RunEvent) -> Result<Option<Reminder>, StoreError> {
     let run = store.run(&event.run).await?;
     Ok(run.filter(|run| run.since_ms <= event.at_ms).as_ref().and_then(Reminder::of))
 }
 
-/// Sends a message until it is taken, the wait is over, or patience is.
+/// Sends a message until it is accepted, the wait is over, or the retries are exhausted.
 async fn deliver(
     store: &dyn Store,
     client: &reqwest::Client,
@@ -309,7 +309,7 @@ async fn deliver(
     reminder: &Reminder,
     event: &RunEvent,
 ) {
-    // The same for each repetition, so that a receiver can drop them.
+    // The same for each retry, so that a receiver can drop duplicates.
     let id = format!("msg_{}_{}", event.run, event.number);
     let escalates = event.event.kind == EventKind::RunEscalated;
     let kind = if escalates { "run.escalated" } else { "run.waiting" };

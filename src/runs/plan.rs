@@ -1,5 +1,4 @@
-//! A contract with everything it will need, fixed when a run is launched: what was launched is what runs, whatever is
-//! edited later.
+//! A contract with everything it will need, fixed when a run is launched, so that later edits do not affect the run.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -14,24 +13,24 @@ use skills_skill::Severity;
 use skills_skill::contract::expression::Expr;
 use skills_skill::contract::{Capability, Contract, Step, StepAction};
 
-/// How deep skills may run skills.
+/// Maximum nesting depth of skills that run skills.
 pub const MAX_DEPTH: usize = 10;
 
-/// A contract, the contracts it runs and the capabilities all of them call, gates' included.
+/// A contract, the contracts it runs, and the capabilities that all of them call, including those of gates.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Plan {
     /// The contract.
     pub contract: Arc<Contract>,
-    /// Contracts it runs, directly or not, by id.
+    /// Contracts it runs, directly or indirectly, by id.
     pub skills: BTreeMap<String, Arc<Contract>>,
     /// Capabilities, by id.
     pub capabilities: BTreeMap<String, Arc<Capability>>,
-    /// The rule of this installation's policy that wants an approval before the first step as text.
+    /// Description of the policy rule that requires approval before the first step.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub approval: Option<String>,
 }
 
-/// One reason why a contract cannot run.
+/// A reason why a contract cannot run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 #[serde(rename_all = "snake_case")]
 pub enum PlanProblem {
@@ -40,10 +39,10 @@ pub enum PlanProblem {
     MissingCapability {
         /// The capability.
         id: String,
-        /// The step, or the capability whose gate it is.
+        /// The step, or the capability that names it as a gate.
         used_by: String,
     },
-    /// No such skill with a contract.
+    /// There is no such skill, or it has no contract.
     #[error("{used_by}: there is no skill {id:?} with a contract")]
     MissingSkill {
         /// The skill.
@@ -51,34 +50,34 @@ pub enum PlanProblem {
         /// The step.
         used_by: String,
     },
-    /// A contract with errors.
+    /// The contract has errors.
     #[error("the contract of {skill} has errors: {message}")]
     Broken {
         /// The skill.
         skill: String,
-        /// The first error, and how many more there are.
+        /// The first error, and the number of others.
         message: String,
     },
-    /// A skill that runs itself through others.
+    /// The skill runs itself, directly or through others.
     #[error("skills call each other in a cycle: {}", .0.join(" → "))]
     Cycle(Vec<String>),
-    /// Deeper than [`MAX_DEPTH`].
+    /// The nesting is deeper than [`MAX_DEPTH`].
     #[error("skills are nested deeper than {MAX_DEPTH}: {}", .0.join(" → "))]
     TooDeep(Vec<String>),
-    /// Control flow on something that does not take it.
+    /// The step does not support the control flow.
     #[error("{step}: {message}")]
     Unfit {
         /// The step.
         step: String,
-        /// What does not fit, and what to do.
+        /// What is unsupported, and what to do.
         message: String,
     },
 }
 
-/// Everything for which a contract cannot run, at once.
+/// All reasons why a contract cannot run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PlanError {
-    /// Each reason; at least one.
+    /// The reasons; at least one.
     pub problems: Vec<PlanProblem>,
 }
 
@@ -92,14 +91,14 @@ impl fmt::Display for PlanError {
 impl std::error::Error for PlanError {}
 
 impl PlanError {
-    /// Whether nesting is what is wrong, which has an error code of its own.
+    /// Returns whether the nesting is too deep, which has an error code of its own.
     #[must_use]
     pub fn too_deep(&self) -> bool {
         self.problems.iter().any(|problem| matches!(problem, PlanProblem::TooDeep(_)))
     }
 }
 
-/// Finds everything a plan needs.
+/// Collects everything a plan needs.
 struct Closure<'a> {
     find_skill: &'a dyn Fn(&str) -> Option<Arc<Contract>>,
     find_capability: &'a dyn Fn(&str) -> Option<Arc<Capability>>,
@@ -109,11 +108,11 @@ struct Closure<'a> {
 }
 
 impl Plan {
-    /// Fixes a contract: follows nested skills to depth [`MAX_DEPTH`], and every capability of steps, routers,
-    /// scatters and gates.
+    /// Fixes a contract: follows nested skills to depth [`MAX_DEPTH`], and every capability of steps, routers, scatters
+    /// and gates.
     ///
     /// # Errors
-    /// [`PlanError`] with every missing skill and capability, every circle, and every contract that has errors.
+    /// Returns [`PlanError`] with every missing skill and capability, every cycle, and every contract with errors.
     pub fn pin(
         contract: &Contract,
         skills: &dyn Fn(&str) -> Option<Arc<Contract>>,
@@ -135,24 +134,24 @@ impl Plan {
         Ok(Self { contract: Arc::new(normalized(contract)), skills, capabilities, approval })
     }
 
-    /// SHA-256 of the plan's canonical JSON: two plans with the same digest run the same. Where files stand,
-    /// on which line a step begins and what the lint remarked are not part of a plan.
+    /// Returns the SHA-256 of the plan's canonical JSON: two plans with the same digest run the same. File locations,
+    /// lines of steps and lint findings are not part of a plan.
     #[must_use]
     pub fn digest(&self) -> String {
         digest_of(&self.to_value())
     }
 
-    /// As it is kept with a run.
+    /// Returns the plan as it is stored with a run.
     #[must_use]
     pub fn to_value(&self) -> Value {
-        // Only text keys and JSON values are in it: it always has a JSON form.
+        // Contains only text keys and JSON values, so serialization cannot fail.
         serde_json::to_value(self).unwrap_or_default()
     }
 
-    /// A plan as it was stored under `digest`.
+    /// Restores a plan that was stored under `digest`.
     ///
     /// # Errors
-    /// A message, if it was modified since or was written by an incompatible version.
+    /// Returns a message if it was modified since, or written by an incompatible version.
     pub fn from_value(value: &Value, digest: &str) -> Result<Self, String> {
         if digest_of(value) != digest {
             return Err(
@@ -164,13 +163,13 @@ impl Plan {
         Self::deserialize(value).map_err(|error| format!("cannot read the stored plan of the run: {error}"))
     }
 
-    /// A capability of the plan.
+    /// Returns a capability of the plan.
     #[must_use]
     pub fn capability(&self, id: &str) -> Option<&Arc<Capability>> {
         self.capabilities.get(id)
     }
 
-    /// The capability that a step calls; none for a nested skill and a signal.
+    /// Returns the capability that a step calls; `None` for a nested skill and a signal.
     #[must_use]
     pub fn capability_of(&self, step: &Step) -> Option<&Arc<Capability>> {
         match &step.action {
@@ -179,7 +178,7 @@ impl Plan {
         }
     }
 
-    /// The contract that runs at a nesting path (`report`, `report/render`; empty for the run's own).
+    /// Returns the contract at a nesting path (`report`, `report/render`; empty for the run's own).
     #[must_use]
     pub fn contract_at(&self, frame: &str) -> Option<&Arc<Contract>> {
         let mut contract = &self.contract;
@@ -191,8 +190,8 @@ impl Plan {
         Some(contract)
     }
 
-    /// The step that a path belongs to: `each` for `each[2]`, `send` for `send~gate:pii.detect`, `render` of the
-    /// nested contract for `report/render`.
+    /// Returns the step that a path belongs to: `each` for `each[2]`, `send` for `send~gate:pii.detect`, `render` of
+    /// the nested contract for `report/render`.
     #[must_use]
     pub fn step_at(&self, path: &str) -> Option<&Step> {
         let owner = path.split_once('~').map_or(path, |(owner, _)| owner);
@@ -202,7 +201,7 @@ impl Plan {
     }
 }
 
-/// A contract without what changes nothing about its run.
+/// Removes from a contract what does not affect its run.
 fn normalized(contract: &Contract) -> Contract {
     let mut contract = contract.clone();
     contract.findings.clear();
@@ -253,7 +252,7 @@ impl Closure<'_> {
                 }
                 None => self.note(PlanProblem::MissingSkill { id: id.clone(), used_by: place }),
             },
-            // With a router or a scatter the step's own capability is a name for planning only.
+            // With a router or a scatter the step's own capability is only a name for planning.
             StepAction::Capability(id) => {
                 let router = step.router.iter().flat_map(|r| r.cases.values().chain(&r.default));
                 let scatter = step.scatter.iter().flat_map(|s| &s.capabilities);
@@ -268,7 +267,7 @@ impl Closure<'_> {
         }
     }
 
-    /// Control flow that its action does not take, and expressions that cannot be read.
+    /// Checks for control flow that the action does not support, and for invalid expressions.
     fn flow(&mut self, step: &Step, place: &str) {
         let loops = [
             ("foreach", step.foreach.is_some()),

@@ -1,23 +1,23 @@
-//! Which process a worker belongs to, written into its id, so that another process of the same machine can tell
-//! whether it is still there.
+//! Identifies the process of a worker within the worker's id, so that another process on the same machine can determine
+//! whether it is still alive.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use skills_store::WorkerId;
 
-/// The process that workers live in.
+/// The identity of a process with workers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Workplace {
     host: String,
-    /// Process numbers mean something within one of these only: a container has its own.
+    /// PID namespace and boot, within which process ids are comparable: a container has its own.
     space: String,
     process: u32,
-    /// When the process began, in ticks since the machine did: numbers are used again.
+    /// Start time of the process, in ticks since boot, since process ids are reused.
     began: String,
 }
 
 impl Workplace {
-    /// This process.
+    /// Returns the identity of this process.
     #[must_use]
     pub fn here() -> Self {
         let process = std::process::id();
@@ -31,7 +31,7 @@ impl Workplace {
         }
     }
 
-    /// An id for a worker of this process that no other of its workers has.
+    /// Returns a new id for a worker of this process.
     #[must_use]
     pub fn next_worker(&self) -> WorkerId {
         static NEXT: AtomicUsize = AtomicUsize::new(0);
@@ -42,21 +42,21 @@ impl Workplace {
         WorkerId(format!("{}/{}/{}/{}/{number}", self.host, self.space, self.process, self.began))
     }
 
-    /// The part that the ids of all workers of this process begin with.
+    /// Returns the common prefix of the ids of this process's workers.
     #[must_use]
     pub fn process(&self) -> String {
         format!("{}/{}/{}/{}", self.host, self.space, self.process, self.began)
     }
 
-    /// Whether a worker is one of this process.
+    /// Returns whether a worker belongs to this process.
     #[must_use]
     pub fn is_mine(&self, worker: &WorkerId) -> bool {
         let own = format!("{}/{}/{}/{}/", self.host, self.space, self.process, self.began);
         worker.0.starts_with(&own)
     }
 
-    /// Whether a worker is certainly dead: it was of this boot and PID namespace, and its process is gone. False where
-    /// that cannot be known; then its lease has to run out.
+    /// Returns whether a worker is certainly dead: it belonged to this boot and PID namespace, and its process is gone.
+    /// False if that cannot be determined; then its lease has to expire.
     #[must_use]
     pub fn is_process_dead(&self, worker: &WorkerId) -> bool {
         let parts: Vec<&str> = worker.0.split('/').collect();
@@ -67,8 +67,8 @@ impl Workplace {
     }
 }
 
-/// Whether the process that began at this tick is gone. A process that exists but cannot be looked at (`hidepid`,
-/// proc(5)) may be the one.
+/// Returns whether the process that started at this tick is gone. A process that exists but cannot be inspected
+/// (`hidepid`, proc(5)) may be the one.
 #[cfg(target_os = "linux")]
 fn is_gone(process: u32, ticks: &str) -> bool {
     use rustix::process::{Pid, test_kill_process};
@@ -87,9 +87,9 @@ fn is_gone(_: u32, _: &str) -> bool {
     false
 }
 
-/// The space of process numbers and the start of the machine: both have to be the same for a number to be compared.
+/// Returns the PID namespace and the boot, which must both match for process ids to be comparable.
 ///
-/// Empty where `/proc` is missing or shows the processes of another namespace (`unshare --pid` without a new `/proc`).
+/// Empty if `/proc` is missing or shows the processes of another namespace (`unshare --pid` without a new `/proc`).
 fn space() -> String {
     let shown = std::fs::read_link("/proc/self").unwrap_or_default();
     if shown.to_str() != Some(std::process::id().to_string().as_str()) {
@@ -107,13 +107,13 @@ fn space() -> String {
     }
 }
 
-/// When a process began; none for one that has ended or cannot be looked at.
+/// Returns the start time of a process; `None` if it has ended or cannot be inspected.
 fn began(process: u32) -> Option<String> {
     began_in(&std::fs::read_to_string(format!("/proc/{process}/stat")).ok()?)
 }
 
-/// Field 22 of `/proc/PID/stat` (proc(5)). The name before it may hold anything, closing parentheses too. A zombie
-/// has ended.
+/// Parses field 22 of `/proc/PID/stat` (proc(5)). The name before it may contain anything, including closing
+/// parentheses. A zombie has ended.
 fn began_in(stat: &str) -> Option<String> {
     let mut fields = stat[stat.rfind(')')? + 1..].split_ascii_whitespace();
     if matches!(fields.next()?, "Z" | "X") {

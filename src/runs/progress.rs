@@ -1,5 +1,5 @@
-//! The state of a run while it is executed: the namespaces of its contracts, what is complete, what is in
-//! progress. Made from a checkpoint and turned into one; nothing here waits or writes.
+//! The state of a run during execution: the namespaces of its contracts, completed steps, and steps in progress. It is
+//! restored from a checkpoint and saved as one; nothing here waits or writes.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
@@ -21,12 +21,12 @@ use skills_store::{Checkpoint, RunRecord, StepIntent, StepRecord, StepStatus};
 pub(super) struct Active {
     /// What it repeats.
     pub kind: Kind,
-    /// Whether its gates were passed and its calls are known; after a failure the gates are asked again.
+    /// Whether its gates have passed and its calls are known; after a failure the gates are called again.
     pub open: bool,
-    /// Digest of all its calls, as its gates let them pass.
+    /// Digest of all its calls, as approved by its gates.
     #[serde(default)]
     pub passed: Option<String>,
-    /// When it began, milliseconds since 1970-01-01 UTC.
+    /// When it started, in milliseconds since 1970-01-01 UTC.
     pub started_ms: i64,
 }
 
@@ -34,16 +34,16 @@ pub(super) struct Active {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Kind {
-    /// Each item of a list: the inputs of each call.
+    /// Each item of a list, with the inputs of each call.
     Foreach {
         capability: String,
-        /// Worked out again when a run continues, and compared with the digest.
+        /// Recomputed when a run continues, and compared with the digest.
         #[serde(skip)]
         calls: Vec<Map<String, Value>>,
     },
-    /// While a condition holds.
+    /// Repeated while a condition holds.
     While { capability: String },
-    /// Several capabilities side by side, with the inputs of each.
+    /// Several capabilities in parallel, with the inputs of each.
     Scatter {
         #[serde(skip)]
         calls: Vec<(String, Map<String, Value>)>,
@@ -52,11 +52,11 @@ pub(super) enum Kind {
     Skill,
 }
 
-/// One call of a step of several: an iteration, a branch of a scatter, a gate.
+/// One call of a step of several calls: an iteration, a branch of a scatter, or a gate.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Part {
     pub status: StepStatus,
-    /// What it produced, or the error.
+    /// Its outputs, or the error.
     pub result: Value,
 }
 
@@ -66,58 +66,56 @@ impl Part {
     }
 }
 
-/// What a checkpoint keeps beside the namespaces, in its field `engine`.
+/// What a checkpoint contains in its field `engine`, in addition to the namespaces.
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 struct Inner {
-    /// Digest of the run's inputs, to notice corrected ones.
+    /// Digest of the run's inputs, to detect corrected ones.
     inputs: String,
     active: BTreeMap<String, Active>,
     frames: BTreeMap<String, Space>,
 }
 
-/// A run that is executed.
+/// The state of a run that is executed.
 #[derive(Debug)]
 pub(super) struct Progress {
     pub plan: Arc<Plan>,
     pub run: RunRecord,
-    /// Namespaces by nesting path; the run's own under the empty one.
+    /// Namespaces by nesting path; the run's own under the empty path.
     pub frames: BTreeMap<String, Space>,
     pub active: BTreeMap<String, Active>,
     /// Everything recorded that need not run again, in order.
     pub done: Vec<String>,
     through: HashSet<String>,
-    /// How many of a step's parts were through without a gap when that was asked last.
+    /// Number of contiguous completed parts of a step at the last call of `leading_parts`.
     leading: HashMap<String, usize>,
-    /// Results of the parts of steps that are not through.
+    /// Results of the parts of steps that are not complete.
     pub parts: HashMap<String, Part>,
-    /// Steps that had begun when the last worker was lost.
+    /// Steps that had started when the last worker was lost.
     pub unfinished: BTreeMap<String, StepIntent>,
     pub grants: Grants,
-    /// Capabilities that something else would execute than at the launch, and what changed; looked up again
-    /// before each turn.
+    /// Capabilities that something other than at the launch would execute, and what changed; updated before each turn.
     pub changed: BTreeMap<String, ApprovalReason>,
 }
 
-/// The step that a recorded path belongs to: itself, unless it is a part.
+/// Returns the step that a recorded path belongs to: the path itself, unless it is a part.
 pub(super) fn owner_of(path: &str) -> &str {
     let path = path.split_once('~').map_or(path, |(owner, _)| owner);
     if path.ends_with(']') { path.rsplit_once('[').map_or(path, |(owner, _)| owner) } else { path }
 }
 
-/// The nesting path of a step's path, and the step's id in its contract.
+/// Splits a step's path into nesting path and step id.
 pub(super) fn split(path: &str) -> (&str, &str) {
     path.rsplit_once('/').unwrap_or(("", path))
 }
 
-/// A step's path.
+/// Joins a nesting path and a step id.
 pub(super) fn join(frame: &str, id: &str) -> String {
     if frame.is_empty() { id.to_owned() } else { format!("{frame}/{id}") }
 }
 
 impl Progress {
-    /// Whether continuing from a checkpoint needs the records of parts: some step may be in progress in the
-    /// middle.
+    /// Returns whether continuing from a checkpoint needs the records of parts: a step may be partially complete.
     pub fn needs_parts(checkpoint: &Checkpoint, unfinished: &[StepIntent]) -> bool {
         let through: HashSet<&str> = checkpoint.done.iter().map(String::as_str).collect();
         !unfinished.is_empty()
@@ -125,10 +123,10 @@ impl Progress {
             || checkpoint.done.iter().any(|path| !through.contains(owner_of(path)))
     }
 
-    /// From the head checkpoint of a run, and the records of parts where they are needed.
+    /// Restores the state from the head checkpoint of a run, and the records of parts if they are needed.
     ///
     /// # Errors
-    /// A sentence, when the checkpoint cannot be read.
+    /// Returns a message if the checkpoint cannot be read.
     pub fn restore(
         plan: Arc<Plan>,
         run: RunRecord,
@@ -149,7 +147,7 @@ impl Progress {
         let mut active = inner.active;
         let corrected = inner.inputs != digest_of(&run.inputs);
         for active in active.values_mut() {
-            // With corrected inputs, nested skills look at them again.
+            // With corrected inputs, nested skills validate theirs again.
             active.open &= match active.kind {
                 Kind::Foreach { .. } | Kind::Scatter { .. } => false,
                 Kind::Skill => !corrected,
@@ -164,7 +162,7 @@ impl Progress {
             if owner == step || through.contains(owner) {
                 continue;
             }
-            // Items and branches are recorded between two checkpoints too: their record is what counts.
+            // Items and branches are also recorded between two checkpoints, so their records count.
             if through.insert(step.clone()) {
                 done.push(step.clone());
             }
@@ -185,7 +183,7 @@ impl Progress {
         })
     }
 
-    /// As a checkpoint.
+    /// Returns the state as a checkpoint.
     pub fn checkpoint(&self, number: u64, at_ms: i64) -> Checkpoint {
         let mut root = self.frames.get("").cloned().unwrap_or_default();
         root.inputs.clear();
@@ -206,13 +204,13 @@ impl Progress {
         Checkpoint { number, done: self.done.clone(), state, at_ms }
     }
 
-    /// Whether a path is recorded and need not run again.
+    /// Returns whether a path is recorded and need not run again.
     pub fn is_through(&self, path: &str) -> bool {
         self.through.contains(path)
     }
 
-    /// How many parts of a step are complete, from the first one on. Counts on from where it was asked last,
-    /// so that a step of many rounds does not count them all before each.
+    /// Returns the number of contiguous completed parts of a step, from the first one. Continues from the last result,
+    /// so that a step of many rounds does not recount all of them before each.
     pub fn leading_parts(&mut self, step: &str) -> usize {
         let mut count = self.leading.get(step).copied().unwrap_or(0);
         while self.through.contains(&part_path(step, count)) {
@@ -222,14 +220,14 @@ impl Progress {
         count
     }
 
-    /// Notes that a path is complete.
+    /// Marks a path as complete.
     pub fn pass(&mut self, path: &str) {
         if self.through.insert(path.to_owned()) {
             self.done.push(path.to_owned());
         }
     }
 
-    /// Notes a part of a step.
+    /// Marks a part of a step as complete.
     pub fn pass_part(&mut self, path: &str, part: Part) {
         self.pass(path);
         self.parts.insert(path.to_owned(), part);
@@ -245,8 +243,8 @@ impl Progress {
         self.pass(path);
     }
 
-    /// Shuts the gates of a failed step: when it continues, they are asked again, and so are its failed
-    /// branches. Answers whether that changed anything.
+    /// Resets a failed step, so that its gates and failed branches run again when it continues. Returns whether that
+    /// changed anything.
     pub fn shut(&mut self, path: &str) -> bool {
         let again: HashSet<String> = self
             .parts
@@ -267,22 +265,22 @@ impl Progress {
         open || self.done.len() != before
     }
 
-    /// The contract that runs at a nesting path.
+    /// Returns the contract at a nesting path.
     pub fn contract(&self, frame: &str) -> Option<Arc<Contract>> {
         self.plan.contract_at(frame).cloned()
     }
 
-    /// Where a step of a nesting path looks its references up.
+    /// Returns the scope in which a step of a nesting path resolves its references.
     pub fn scope<'a>(&'a self, frame: &str, locals: &'a Map<String, Value>) -> Option<StepScope<'a>> {
         Some(StepScope { space: self.frames.get(frame)?, target: self.run.target.as_ref(), locals })
     }
 
-    /// Whether all steps of the run's contract are complete.
+    /// Returns whether all steps of the run's contract are complete.
     pub fn is_complete(&self) -> bool {
         self.plan.contract.steps.iter().all(|step| self.is_through(&step.id))
     }
 
-    /// Steps above a path that it is nested in, innermost first, with the step it belongs to at the start.
+    /// Returns the step that a path belongs to, followed by the steps it is nested in, innermost first.
     pub fn lineage(&self, path: &str) -> Vec<String> {
         let mut lineage = Vec::new();
         let mut owner = owner_of(path);
@@ -295,7 +293,7 @@ impl Progress {
         }
     }
 
-    /// The steps that a path is nested in with their settings, from the step itself outwards.
+    /// Returns the definitions of the steps of [`Self::lineage`].
     pub fn steps_above<'p>(&'p self, path: &str) -> Vec<&'p Step> {
         self.lineage(path).iter().filter_map(|step| self.plan.step_at(step)).collect()
     }

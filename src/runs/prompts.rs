@@ -1,4 +1,4 @@
-//! What is before a call: a person who has to approve, or what a person said about a step that began unseen.
+//! Questions before a call: whether it may start, and what to do about a step whose outcome is unknown.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -17,9 +17,9 @@ use skills_model::{ApprovalReason, Choice};
 use skills_skill::contract::Capability;
 use skills_store::StepStatus;
 
-/// The question about something else that would execute a call than was there at the launch. It is bound to
-/// what is there now: edited once more, it is asked about once more. Its yes is one to the call itself too,
-/// anyone who else wants to be asked about it: one change is one question.
+/// Builds the question whether a call may be executed by something other than at the launch. It is bound to what would
+/// execute it now: another edit requires another approval. Approving it also approves the call itself if that requires
+/// approval, so that one change is one question.
 pub(super) fn about_change(
     step: &str,
     capability: &Arc<Capability>,
@@ -44,9 +44,9 @@ pub(super) fn about_change(
 }
 
 impl Progress {
-    /// The question to a person before a step begins: whether what executes it may differ from the launch, and
-    /// everything else that requires approval, in one question. `None` if no approval is required, or if an
-    /// earlier outcome is unknown: that is asked first.
+    /// Returns the question to ask before a step starts: whether what executes it may differ from the launch, and
+    /// everything else that requires approval, in one question. `None` if no approval is required, or if an earlier
+    /// outcome is unknown, which is asked first.
     pub(super) fn question(
         &self,
         path: &str,
@@ -81,8 +81,8 @@ impl Progress {
         }
     }
 
-    /// What changed about executing a capability, with whatever else of the run changed by now: it is named
-    /// and asked about together, so that one edit of a script that several steps share is one question.
+    /// Returns what changed about executing a capability, together with all other changes of the run, so that one edit
+    /// of a script that several steps share is one question.
     fn changes(&self, capability: &str) -> Option<ApprovalReason> {
         let own = self.changed.get(capability)?;
         let others = self.changed.iter().filter(|(id, _)| *id != capability).map(|(_, why)| why);
@@ -100,7 +100,7 @@ impl Progress {
         Some(ApprovalReason::Changed { what: all.join("; "), now: pins, call: None, besides: None })
     }
 
-    /// Lets a call begin, or says what is before it; answers whether anything moved.
+    /// Schedules a call or the question that precedes it; returns whether the progress changed.
     pub(super) fn offer(
         &mut self,
         mut leaf: ScheduledCall,

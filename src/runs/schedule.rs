@@ -1,11 +1,12 @@
-//! Which steps of a contract may begin: the ones whose predecessors are complete.
+//! Which steps of a contract may start: those whose predecessors are complete.
 
 use skills_skill::contract::Step;
 
-/// Calls of one run that are in progress at once, at most.
+/// Maximum number of concurrent calls of one run.
 pub const PARALLEL: usize = 8;
 
-/// Steps that are not through while all they depend on is, in contract order. A skipped step counts as through.
+/// Returns the steps that are not complete while all their dependencies are, in contract order. A skipped step counts
+/// as complete.
 pub fn open(steps: &[Step], through: impl Fn(&str) -> bool) -> Vec<&Step> {
     steps
         .iter()

@@ -1,4 +1,4 @@
-//! One call that a step makes, ready to be executed: of the step itself, of an iteration, a branch or a gate.
+//! A call that is ready to be executed: of a step itself, an iteration, a branch or a gate.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,7 +13,7 @@ use super::progress::{Progress, owner_of};
 use skills_skill::contract::{Capability, Retry};
 use skills_store::NewEvent;
 
-/// Bound on one call whose step states none.
+/// Timeout of a call whose step states none.
 pub const DEFAULT_TIMEOUT: Duration = Duration::from_secs(300);
 
 /// Which call of its step it is.
@@ -34,43 +34,43 @@ pub(super) enum Role {
 /// A call to be made.
 #[derive(Debug, Clone)]
 pub(super) struct ScheduledCall {
-    /// Its own path.
+    /// Path of the call.
     pub path: String,
     pub role: Role,
     pub capability: Arc<Capability>,
     pub inputs: Map<String, Value>,
     /// Digest of path, capability and inputs.
     pub digest: String,
-    /// From 1.
+    /// Attempt number, from 1.
     pub attempt: u32,
     pub retry: Option<Retry>,
     pub timeout: Duration,
-    /// Recorded when it begins.
+    /// Events to record when it starts.
     pub notes: Vec<NewEvent>,
-    /// Why it cannot be called, where that is known before.
+    /// Why it cannot be called, if that is already known.
     pub obstacle: Option<CallError>,
 }
 
 impl ScheduledCall {
-    /// The step it belongs to.
+    /// Returns the step it belongs to.
     pub fn owner(&self) -> &str {
         owner_of(&self.path)
     }
 
-    /// Whether running it again is safe as far as its capability says.
+    /// Returns whether its capability allows running it again.
     pub fn is_repeatable(&self) -> bool {
         is_repeatable(&self.capability)
     }
 
-    /// Whether a failed attempt is followed by another one. What may have acted without an answer is not repeated
-    /// unless its capability says that twice is as once.
+    /// Returns whether a failed attempt is retried. A call that may have had an effect without a response is not
+    /// retried unless its capability is idempotent.
     pub fn tries_again(&self, error: &CallError) -> bool {
         let attempts = self.retry.map_or(1, |retry| retry.max_attempts);
         let known = error.code == CallFailure::RuntimeError || self.is_repeatable();
         self.attempt < attempts && error.retryable() && known
     }
 
-    /// How long to wait before the attempt after this one.
+    /// Returns the backoff before the next attempt.
     pub fn backoff(&self) -> Duration {
         let Some(retry) = self.retry else { return Duration::ZERO };
         let exponent = i32::try_from(self.attempt.saturating_sub(1)).unwrap_or(i32::MAX);
@@ -79,19 +79,19 @@ impl ScheduledCall {
     }
 }
 
-/// Whether running a capability twice is safe: it changes nothing outside, or twice is as once.
+/// Returns whether running a capability twice is safe: it has no side effects, or is idempotent.
 #[must_use]
 pub fn is_repeatable(capability: &Capability) -> bool {
     !capability.properties.side_effects || capability.properties.idempotent
 }
 
-/// Binds a decision to what it is about: SHA-256 of the canonical JSON of step path, capability and inputs.
+/// Returns the digest to which a decision is bound: SHA-256 of the canonical JSON of step path, capability and inputs.
 #[must_use]
 pub fn gate_digest(step: &str, capability: &str, inputs: &Value) -> String {
     digest_of(&json!({"step": step, "capability": capability, "inputs": inputs}))
 }
 
-/// Inputs as a capability declares them; one that declares none takes everything.
+/// Checks inputs against the declaration of a capability; one that declares none accepts everything.
 pub(super) fn checked(
     capability: &Capability,
     inputs: Map<String, Value>,
@@ -103,13 +103,13 @@ pub(super) fn checked(
         .map_err(|problems| format!("inputs of {}: {}", capability.id, sentence(&problems)))
 }
 
-/// Problems of fields in one sentence.
+/// Joins the problems of fields into one sentence.
 pub(super) fn sentence(problems: &[FieldProblem]) -> String {
     problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
 }
 
 impl Progress {
-    /// A call with checked inputs; retry and bound are the step's, and those of the steps it is nested in.
+    /// Builds a call with checked inputs; retry and timeout are those of the step and the steps it is nested in.
     pub fn leaf(
         &self,
         path: String,

@@ -1,6 +1,5 @@
-//! What a run does next: opens steps whose turn it is, skips the ones whose condition does not hold, and
-//! continues with those that consist of several calls. Reads and moves [`Progress`] alone; nothing here
-//! waits.
+//! Determines what a run does next: opens steps that are due, skips those whose condition is false, and continues those
+//! that consist of several calls. Reads and updates only [`Progress`]; nothing here waits.
 //!
 //! The control flow is the public registry's (its `docs/STEP_CONTROL_FLOW.md`): condition, then router, then gates,
 //! then foreach, while or scatter, with retry around each call.
@@ -30,21 +29,21 @@ pub(super) type Running = HashSet<String>;
 /// What a run does next.
 #[derive(Debug, Default)]
 pub(super) struct Expansion {
-    /// Calls that may begin.
+    /// Calls that may start.
     pub leaves: Vec<ScheduledCall>,
-    /// Questions to a person.
+    /// Questions that need a decision.
     pub asks: Vec<Ask>,
     /// Steps that wait for a signal: path and name.
     pub signals: Vec<(String, String)>,
-    /// Steps of several calls that begin: path and digest of what they will run.
+    /// Steps of several calls that start: path and digest of what they will run.
     pub opened: Vec<(String, String)>,
     /// Steps that ended without a call.
     pub records: Vec<StepRecord>,
-    /// What happened besides.
+    /// Other events.
     pub events: Vec<NewEvent>,
 }
 
-/// Where and when a step is looked at.
+/// The step to be advanced, with its position and the current time.
 #[derive(Clone, Copy)]
 pub(super) struct Turn<'t> {
     pub frame: &'t str,
@@ -64,7 +63,7 @@ impl Progress {
     /// Advances everything that needs no call, and returns the calls, questions and signals that are next.
     ///
     /// # Errors
-    /// The first step that cannot continue. What ended before it is in `out`.
+    /// Returns the failure of the first step that cannot continue. What ended before it is in `out`.
     pub fn expand(&mut self, running: &Running, now_ms: i64, out: &mut Expansion) -> Result<(), Failure> {
         loop {
             out.leaves.clear();
@@ -89,7 +88,7 @@ impl Progress {
         }
     }
 
-    /// One step whose turn it is; answers whether anything moved.
+    /// Advances one step that is due; returns whether the progress changed.
     fn advance(&mut self, turn: Turn<'_>, out: &mut Expansion) -> Result<bool, Failure> {
         if turn.running.contains(turn.path) {
             return Ok(false);
@@ -124,14 +123,14 @@ impl Progress {
         }
     }
 
-    /// Whether something of a step was done already, so that its condition was looked at.
+    /// Returns whether any part of a step was executed, so that its condition has been evaluated.
     fn has_begun(&self, turn: Turn<'_>) -> bool {
         self.active.contains_key(turn.path)
             || self.unfinished.contains_key(turn.path)
             || self.parts.keys().chain(turn.running).any(|part| owner_of(part) == turn.path)
     }
 
-    /// What an expression says in a nesting path.
+    /// Parses and evaluates an expression in a nesting path.
     fn ask<T>(
         &self,
         turn: Turn<'_>,
@@ -148,7 +147,7 @@ impl Progress {
         Expr::parse(text).and_then(|expr| ask(&expr, &scope)).map_err(|error| failed(error.to_string()))
     }
 
-    /// The value of an expression.
+    /// Evaluates an expression to its value.
     pub(super) fn evaluate(&self, turn: Turn<'_>, what: &str, text: &str) -> Result<Value, Failure> {
         self.ask(turn, (what, text), |expr, scope| expr.value(scope))
     }
@@ -167,7 +166,7 @@ impl Progress {
         self.close(turn.path);
     }
 
-    /// A record of something that took no call.
+    /// Builds a record of something that made no call.
     pub(super) fn instant(
         &self,
         path: &str,
@@ -190,7 +189,7 @@ impl Progress {
         }
     }
 
-    /// Ends a step of several calls with what it produced.
+    /// Finishes a step of several calls with its outputs.
     pub(super) fn finish(
         &mut self,
         turn: Turn<'_>,
@@ -208,7 +207,7 @@ impl Progress {
         Ok(true)
     }
 
-    /// Writes what a step produced to its targets, all or nothing.
+    /// Writes a step's outputs to their targets, all or none.
     pub(super) fn write(
         &mut self,
         turn: Turn<'_>,
@@ -219,7 +218,7 @@ impl Progress {
         let mut written = space.clone();
         let step = turn.step;
         let result = if step.output.is_empty() && step.scatter.is_some() {
-            // A scatter that names no targets puts everything under its own name.
+            // A scatter without targets writes everything under its own name.
             let all =
                 std::collections::BTreeMap::from([(step.id.clone(), vec!["vars".into(), step.id.clone()])]);
             let produced = Map::from_iter([(step.id.clone(), Value::Object(produced.clone()))]);
@@ -232,7 +231,7 @@ impl Progress {
         Ok(())
     }
 
-    /// Notes that a step of several calls begins or continues after a failure.
+    /// Records that a step of several calls starts, or continues after a failure.
     pub(super) fn open(
         &mut self,
         turn: Turn<'_>,
@@ -265,7 +264,7 @@ impl Progress {
         }
     }
 
-    /// Opens a step that calls capabilities: chooses, asks the gates and the people, then begins.
+    /// Opens a step that calls capabilities: selects the capability, checks gates and approvals, then starts.
     fn open_calls(&mut self, turn: Turn<'_>, out: &mut Expansion) -> Result<bool, Failure> {
         if !self.active.contains_key(turn.path) {
             self.targets_are_free(turn)?;
@@ -366,12 +365,12 @@ impl Progress {
     }
 }
 
-/// The path of one iteration or branch.
+/// Returns the path of one iteration or branch.
 pub(super) fn part_path(step: &str, index: usize) -> String {
     format!("{step}[{index}]")
 }
 
-/// A line of the engine's own among a step's output.
+/// Builds a log line of the engine among a step's output.
 pub(super) fn remark(step: &str, text: impl Into<String>) -> NewEvent {
     NewEvent {
         kind: EventKind::StepLog,

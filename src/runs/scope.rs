@@ -1,28 +1,28 @@
-//! What references of a running contract are looked up in: the namespaces of one contract, and the names that a
-//! `foreach` gives to its item.
+//! The scope in which references of a running contract are resolved: the namespaces of one contract, and the names that
+//! a `foreach` defines for its items.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use skills_skill::contract::expression;
 
-/// Namespaces whose missing paths are mistakes: something was to produce them.
+/// Namespaces in which a missing path is an error: a step should have produced it.
 const PRODUCED: &[&str] = &["vars", "outputs", "working"];
 
 /// The namespaces of one contract while it runs.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Space {
-    /// What it was given; not written to.
+    /// Inputs; read-only.
     #[serde(skip_serializing_if = "Map::is_empty")]
     pub inputs: Map<String, Value>,
-    /// Results that steps hand to each other.
+    /// Intermediate results of steps.
     pub vars: Map<String, Value>,
-    /// What it will answer.
+    /// Outputs of the contract.
     pub outputs: Map<String, Value>,
     /// Working memory.
     pub working: Map<String, Value>,
-    /// The frame it was given; not written to.
+    /// The frame it was given; read-only.
     #[serde(skip_serializing_if = "Map::is_empty")]
     pub frame: Map<String, Value>,
     /// Notes about the response.
@@ -34,7 +34,7 @@ pub struct Space {
 }
 
 impl Space {
-    /// A namespace by name, `target` and the names of a `foreach` excepted.
+    /// Returns a namespace by name, except `target` and the names of a `foreach`.
     fn namespace(&self, name: &str) -> Option<&Map<String, Value>> {
         Some(match name {
             "inputs" => &self.inputs,
@@ -48,7 +48,7 @@ impl Space {
         })
     }
 
-    /// A namespace that steps write to.
+    /// Returns a namespace that steps may write to.
     pub(super) fn writable(&mut self, name: &str) -> Option<&mut Map<String, Value>> {
         Some(match name {
             "vars" => &mut self.vars,
@@ -61,19 +61,19 @@ impl Space {
     }
 }
 
-/// Where one step of a contract looks its references up.
+/// The scope in which a step of a contract resolves its references.
 #[derive(Debug, Clone, Copy)]
 pub struct StepScope<'a> {
     /// The contract's namespaces.
     pub space: &'a Space,
     /// What the run is attached to.
     pub target: Option<&'a Value>,
-    /// Names that a `foreach` gives: its item and its index.
+    /// Names that a `foreach` defines: its item and its index.
     pub locals: &'a Map<String, Value>,
 }
 
 impl StepScope<'_> {
-    /// Whether something is at a path.
+    /// Returns whether a path has a value.
     #[must_use]
     pub fn has(&self, path: &[String]) -> bool {
         self.find(path).is_some()
@@ -118,7 +118,7 @@ impl expression::Scope for StepScope<'_> {
     }
 }
 
-/// A value below another one: object fields by name, list items by number.
+/// Walks from a value along a path: object fields by name, list items by index.
 pub(super) fn walk<'v>(value: &'v Value, path: &[String]) -> Option<&'v Value> {
     path.iter().try_fold(value, |value, part| match value {
         Value::Object(map) => map.get(part),

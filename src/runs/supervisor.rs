@@ -1,4 +1,4 @@
-//! The workers of this process: they claim what is claimable, as soon as it is, and end waits whose time is over.
+//! The workers of this process: they claim runs as soon as these are claimable, and end waits that expired.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -15,20 +15,19 @@ use serde_json::{Value, json};
 use skills_model::Command;
 use skills_store::{Moment, Store, StoreError, WorkerId};
 
-/// How long a worker that said nothing counts as alive.
+/// How long a worker counts as alive after its last heartbeat.
 pub const ALIVE: Duration = Duration::from_secs(30);
 
-/// How the workers of a process work.
+/// Settings of the workers of a process.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SupervisorSettings {
-    /// Runs worked at a time.
+    /// Maximum number of runs executed concurrently.
     pub workers: usize,
-    /// Leases.
+    /// Lease times.
     pub leases: Leases,
-    /// How often is looked for something to do while the store tells nothing: leases and waits run out
-    /// silently.
+    /// Polling interval while the store reports no changes: leases and waits expire without an event.
     pub poll: Duration,
-    /// How long runs available may continue after a shutdown was asked for, before they are stopped.
+    /// How long runs may continue after a shutdown request before they are stopped.
     pub grace: Duration,
 }
 
@@ -44,28 +43,28 @@ impl Default for SupervisorSettings {
     }
 }
 
-/// What the name of the document begins with in which a worker process tells of itself.
+/// Name prefix of the document in which a worker process describes itself.
 pub const WORKER_PREFIX: &str = "worker:";
 
-/// What the name of the document begins with that asks a worker process to claim no more runs.
+/// Name prefix of the document that requests a worker process to drain.
 pub const DRAIN_PREFIX: &str = "drain:";
 
 /// How long the description of a lost worker is kept.
 const KEEP_LOST_WORKERS_MS: i64 = 86_400_000;
 
-/// Shortest time between two looks that found nothing: bounds what following a busy store costs.
+/// Minimum time between two polls that found nothing: bounds the cost of following a busy store.
 const MIN_POLL_INTERVAL: Duration = Duration::from_millis(5);
 
-/// How often it is asked whether those who hold runs are still there: the death of a process makes no event.
+/// Interval of the check whether lease holders are still alive: the death of a process causes no event.
 const LOOK_AFTER: Duration = Duration::from_secs(2);
 
-/// How long workers leave a store alone that took no reports.
+/// How long workers wait after the store rejected a write.
 const STORE_PAUSE: Duration = Duration::from_secs(1);
 
-/// How often it is made sure that the store can be written, where nothing else is.
+/// Interval of the write probe of an idle store.
 const PROBE_INTERVAL: Duration = Duration::from_secs(5);
 
-/// The same while it cannot be written.
+/// Interval of the write probe while the store cannot be written.
 const PROBE_RETRY_INTERVAL: Duration = Duration::from_secs(1);
 
 /// The workers of this process. Dropping it stops them as [`Supervisor::shutdown`] does, without waiting.
@@ -82,14 +81,14 @@ struct Shared {
     settings: SupervisorSettings,
     /// Fires when no new run may be claimed.
     closing: CancellationToken,
-    /// Fires when runs available have to stop.
+    /// Fires when runs in progress must stop.
     stop: CancellationToken,
     /// Wakes one idle worker.
     claimable: Notify,
-    /// Tells that a worker has become idle.
+    /// Signals that a worker has become idle.
     idle: Notify,
     busy: AtomicUsize,
-    /// Whether runs in progress are finished and no others claimed.
+    /// Whether the process drains: runs in progress are finished and no others are claimed.
     draining: AtomicBool,
     /// Wakes workers when they may claim again.
     resumed: Notify,
@@ -102,8 +101,8 @@ impl std::fmt::Debug for Shared {
 }
 
 impl Supervisor {
-    /// Starts the workers in the present runtime. Runs of dead processes of this machine are taken over at once,
-    /// others when their leases run out.
+    /// Starts the workers on the current runtime. Runs of dead processes of this machine are taken over immediately,
+    /// others when their leases expire.
     #[must_use]
     pub fn start(store: Arc<dyn Store>, execute: Arc<dyn Execute>, settings: SupervisorSettings) -> Self {
         let grace = settings.grace;
@@ -131,20 +130,20 @@ impl Supervisor {
         Self { tasks, shared, grace }
     }
 
-    /// Runs being executed here at this moment.
+    /// Returns the number of runs being executed here.
     #[must_use]
     pub fn busy(&self) -> usize {
         self.shared.busy.load(Ordering::Relaxed)
     }
 
-    /// Claims nothing more, lets the runs available continue for the grace period, then stops them and gives
-    /// their leases back, so that other workers can continue at once. Returns when all that is done.
+    /// Stops claiming, lets runs continue for the grace period, then stops them and releases their leases, so that
+    /// other workers can continue immediately. Returns when all that is done.
     pub async fn shutdown(self) {
         let grace = self.grace;
         self.shutdown_within(grace).await;
     }
 
-    /// The same with a grace period of its own.
+    /// Shuts down with a different grace period.
     pub async fn shutdown_within(mut self, grace: Duration) {
         self.shared.closing.cancel();
         let finished = async { while self.tasks.join_next().await.is_some() {} };
@@ -170,7 +169,7 @@ async fn work(shared: Arc<Shared>, name: WorkerId) {
             shared.idle.notify_one();
             tokio::select! {
                 () = shared.resumed.notified() => {}
-                // A wake-up between the look and the wait would be lost.
+                // A wake-up between the check and the wait would be lost.
                 () = tokio::time::sleep(LOOK_AFTER) => {}
                 () = shared.closing.cancelled() => {}
             }
@@ -178,7 +177,7 @@ async fn work(shared: Arc<Shared>, name: WorkerId) {
         }
         let left = match shared.store.claim(&name, leases.lease_ms(), None).await {
             Ok(Some(claimed)) => {
-                // There may be more than one: the next idle worker looks while this one works.
+                // There may be more than one: the next idle worker looks while this one executes its run.
                 shared.claimable.notify_one();
                 shared.busy.fetch_add(1, Ordering::Relaxed);
                 let left = execute_run(&shared.store, &shared.execute, claimed, leases, &shared.stop).await;
@@ -207,7 +206,7 @@ async fn work(shared: Arc<Shared>, name: WorkerId) {
     }
 }
 
-/// Looks for something to do whenever the store changes, and wakes a worker for it.
+/// Looks for work whenever the store changes, and wakes a worker for it.
 async fn follow(shared: Arc<Shared>, here: Workplace) {
     take_over(&shared, &here).await;
     follow_drain(&shared, &here.process()).await;
@@ -230,7 +229,7 @@ async fn follow(shared: Arc<Shared>, here: Workplace) {
     }
 }
 
-/// Goes by a request to claim no more runs, or by its withdrawal.
+/// Applies a drain request, or its withdrawal.
 async fn follow_drain(shared: &Shared, process: &str) {
     let name = format!("{DRAIN_PREFIX}{process}");
     let asked = match shared.store.documents(&name).await {
@@ -257,7 +256,7 @@ async fn look(shared: &Shared, poll: u64) -> Result<(), StoreError> {
     if due.claimable {
         shared.claimable.notify_one();
         if shared.busy.load(Ordering::Relaxed) >= shared.settings.workers.max(1) {
-            // No worker is free to claim it; meanwhile waits may still end.
+            // No worker is free to claim it; meanwhile waits may still expire.
             let _ = tokio::time::timeout(Duration::from_millis(poll), shared.idle.notified()).await;
             return Ok(());
         }
@@ -266,7 +265,7 @@ async fn look(shared: &Shared, poll: u64) -> Result<(), StoreError> {
     shared.store.wait(seen, poll).await
 }
 
-/// Ends waits whose time is over, each as its run was requested to.
+/// Ends expired waits, each according to its run's `on_expiry`.
 async fn expire(shared: &Shared) -> Result<(), StoreError> {
     for run in shared.store.expired().await? {
         match shared.store.command(&run.id, Command::Expire(run.options.on_expiry), None, None, None).await {
@@ -278,7 +277,7 @@ async fn expire(shared: &Shared) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// Ends the leases of processes of this machine that are gone.
+/// Expires the leases of dead processes of this machine.
 async fn take_over(shared: &Shared, here: &Workplace) {
     let holders = match shared.store.leaseholders().await {
         Ok(holders) => holders,
@@ -292,7 +291,7 @@ async fn take_over(shared: &Shared, here: &Workplace) {
     }
 }
 
-/// Makes sure again and again that the store can be written; what its health says follows from that.
+/// Probes repeatedly whether the store can be written; the store's health follows from the result.
 async fn probe(shared: Arc<Shared>) {
     let mut failing = false;
     loop {
@@ -312,7 +311,7 @@ async fn probe(shared: Arc<Shared>) {
     }
 }
 
-/// Says from time to time that workers are alive here, and what they are.
+/// Writes heartbeats and a description of this process's workers at intervals.
 async fn heartbeat(shared: Arc<Shared>, name: WorkerId, process: String) {
     let started_ms = Moment::now().wall_ms;
     let about = format!("{WORKER_PREFIX}{process}");

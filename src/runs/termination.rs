@@ -1,4 +1,4 @@
-//! How an execution ends: it waits, it is complete, or it failed; each is one last report.
+//! How an execution ends: the run waits, is complete, or failed; each is one final report.
 
 use serde_json::{Map, json};
 
@@ -26,21 +26,21 @@ impl Session<'_> {
         }
     }
 
-    /// Asks, and gives the lease back.
+    /// Records the gate and releases the lease.
     pub(super) async fn wait(&mut self, gate: Gate) -> Result<Executed, ExecutionStop> {
         let intents = self.opened_intents();
         let run = self.report(WorkerReport::Wait(gate), Vec::new(), intents).await?;
         Ok(Executed::Waiting(run))
     }
 
-    /// Gives a paused run back: it continues when it is resumed.
+    /// Releases a paused run; it continues when it is resumed.
     pub(super) async fn hold(&mut self) -> Result<Executed, ExecutionStop> {
-        // What was about to be opened is opened then.
+        // Steps about to be opened are opened again then.
         self.opened.clear();
         Ok(Executed::Waiting(self.report(WorkerReport::Hold, Vec::new(), Vec::new()).await?))
     }
 
-    /// All steps are complete: what the contract promises has to be there.
+    /// Completes a run whose steps are all complete, if the declared outputs are there.
     pub(super) async fn complete(&mut self) -> Result<Executed, ExecutionStop> {
         let outputs = self.progress.frames.get("").map(|space| space.outputs.clone()).unwrap_or_default();
         if let Err(problems) = check_outputs(&self.progress.plan.contract.outputs, &outputs) {
@@ -51,7 +51,7 @@ impl Session<'_> {
         Ok(Executed::Completed(self.report(WorkerReport::Complete, Vec::new(), Vec::new()).await?))
     }
 
-    /// Records the failure with the steps it takes along.
+    /// Records the failure together with the steps that fail with it.
     pub(super) async fn fail(&mut self, failure: Failure) -> Result<Executed, ExecutionStop> {
         let now = self.now();
         let mut failed: Vec<StepRecord> = Vec::new();
@@ -72,13 +72,13 @@ impl Session<'_> {
     }
 }
 
-/// A failure that no step is to blame for.
+/// A failure of the run that no step is to blame for.
 fn of_the_run(message: String) -> Failure {
     let error = CallError::new(CallFailure::RuntimeError, message);
     Failure { step: None, code: None, error, inputs: Map::new(), attempts: 0, started_ms: None }
 }
 
-/// Steps are left, and none of them can begin.
+/// The failure of a run with remaining steps, none of which can start.
 pub(super) fn stuck(progress: &Progress) -> Failure {
     let left: Vec<&str> = progress
         .plan
@@ -91,12 +91,12 @@ pub(super) fn stuck(progress: &Progress) -> Failure {
     of_the_run(format!("no step can start: {} wait for steps that never complete", left.join(", ")))
 }
 
-/// The question as the state machine knows it.
+/// Converts the question to the gate of the state machine.
 pub(super) fn human(ask: Ask) -> Gate {
     Gate::human(ask.step, ask.digest, ask.why)
 }
 
-/// How an execution ends whose report the store did not take.
+/// Maps an error of the final report to the end of the execution.
 pub(super) fn left(error: StoreError) -> Executed {
     match error {
         StoreError::Refused(refusal) => Executed::LeaseLost(refusal),

@@ -1,5 +1,5 @@
-//! A worker's hold on one run: the lease is renewed while the run is executed, and execution is stopped as soon as
-//! the run is no longer this worker's (canceled, or taken over after a sleep).
+//! A worker's lease on one run: it is renewed while the run is executed, and execution is stopped as soon as the run no
+//! longer belongs to this worker (canceled, or taken over after a suspend).
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,18 +16,19 @@ use skills_store::{Claimed, RunId, RunRecord, Store, StoreError};
 /// Executes a claimed run.
 #[async_trait]
 pub trait Execute: Send + Sync + 'static {
-    /// Drives the run until it ends, waits, or is no longer the caller's. When `cancel` fires, children are killed
-    /// before this returns.
+    /// Executes the run until it ends, waits, or no longer belongs to the caller. When `cancel` fires, children are
+    /// killed before this returns.
     ///
     /// # Errors
-    /// When the store takes no more reports (a full disk), the lease lost not counted.
+    /// Returns an error if the store is not accepting writes (for example on a full disk); a lost lease is not an
+    /// error.
     async fn execute(&self, claimed: Claimed, cancel: CancellationToken) -> Result<(), StoreError>;
 }
 
-/// Times of a worker.
+/// Lease times of a worker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Leases {
-    /// How long a claim holds without being renewed; it is renewed at a third of it.
+    /// How long a claim is valid without renewal; it is renewed after a third of this time.
     pub lease: Duration,
     /// How soon a cancellation from elsewhere is noticed.
     pub notice: Duration,
@@ -40,14 +41,14 @@ impl Default for Leases {
 }
 
 impl Leases {
-    /// The lease in milliseconds, as stores take it.
+    /// Returns the lease duration in milliseconds, as stores expect it.
     #[must_use]
     pub fn lease_ms(&self) -> u64 {
         u64::try_from(self.lease.as_millis()).unwrap_or(u64::MAX)
     }
 }
 
-/// How a worker came away from a run.
+/// How a worker's execution of a run ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Left {
     /// It ended, waits, or is owned by another worker.
@@ -58,7 +59,7 @@ pub(super) enum Left {
     StoreFailed,
 }
 
-/// Executes a claimed run under its lease. Every line that is logged meanwhile carries the run and its trace.
+/// Executes a claimed run under its lease. Every log line meanwhile carries the run and its trace id.
 pub(super) async fn execute_run(
     store: &Arc<dyn Store>,
     execute: &Arc<dyn Execute>,
@@ -81,7 +82,7 @@ async fn execute_claimed(
     let cancel = stop.child_token();
     let keeper = keep(store.clone(), run.clone(), fence, leases, cancel.clone());
     let keeper = tokio::spawn(keeper.in_current_span());
-    // In a task of its own: a panic in there ends this run's execution, never the worker.
+    // In a task of its own, so that a panic ends this run's execution but never the worker.
     let execution = tokio::spawn({
         let execute = execute.clone();
         let cancel = cancel.clone();
@@ -96,8 +97,7 @@ async fn execute_claimed(
             Left::StoreFailed
         }
         Err(panic) => {
-            // The lease is left to run out: the claim after it counts a loss, so that this cannot continue
-            // for ever.
+            // The lease is left to expire: the next claim counts a loss, so that this cannot repeat forever.
             tracing::error!("executing run {run} panicked: {panic}");
             cancel.cancel();
             keeper.abort();
@@ -106,7 +106,7 @@ async fn execute_claimed(
     };
     keeper.abort();
     if left != Left::Settled {
-        // Refused where the run ended or waits after all; where it fails, the lease runs out by itself.
+        // Refused if the run ended or waits after all; on other errors, the lease expires by itself.
         match store.release_lease(&run, fence).await {
             Ok(()) | Err(StoreError::Refused(_)) => {}
             Err(error) => tracing::warn!("releasing run {run}: {error}"),
@@ -115,11 +115,11 @@ async fn execute_claimed(
     left
 }
 
-/// Renews a lease at a third of its time, and cancels when the run is no longer held under this fence.
+/// Renews a lease after a third of its duration, and cancels when the run is no longer leased under this fencing token.
 async fn keep(store: Arc<dyn Store>, run: RunId, fence: u64, leases: Leases, cancel: CancellationToken) {
     let mut renewed = Instant::now();
     loop {
-        // Most runs are over before the first look.
+        // Most runs end before the first check.
         tokio::time::sleep(leases.notice).await;
         let due = renewed + leases.lease / 3;
         if Instant::now() >= due {
@@ -152,13 +152,13 @@ async fn keep(store: Arc<dyn Store>, run: RunId, fence: u64, leases: Leases, can
     }
 }
 
-/// Claims one run and works it in the calling task until it ends or waits; where another worker has it, waits
-/// until that one is done. Answers the run as it is then; none where there is no such run.
+/// Claims one run and executes it in the calling task until it ends or waits; if another worker has it, waits until
+/// that one is done. Returns the run in its final state, or `None` if there is no such run.
 ///
 /// When `stop` fires, the lease is released and the run returned in its current state.
 ///
 /// # Errors
-/// What the store says.
+/// Returns the errors of the store.
 pub async fn work_one(
     store: &Arc<dyn Store>,
     execute: &Arc<dyn Execute>,
@@ -183,7 +183,7 @@ pub async fn work_one(
                 tracing::warn!("worker {dead} is dead; claiming run {run}");
                 continue;
             }
-            // A lease that runs out makes no event, so that this looks again by itself.
+            // An expiring lease makes no event, so this polls as well.
             let patience = leases.lease_ms().min(1000);
             tokio::select! {
                 waited = store.wait(seen, patience) => waited?,

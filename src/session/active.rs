@@ -36,20 +36,20 @@ pub struct Active {
     pub tokens_estimated: bool,
 }
 
-/// Sessions that were kept before this was reported have estimates, too.
+/// Sessions stored before this field existed have estimates, too.
 fn yes() -> bool {
     true
 }
 
-/// What happens to the skills that are loaded already.
+/// What happens to the skills that are already loaded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema, strum::Display)]
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
 pub enum LoadMode {
-    /// They go.
+    /// They are unloaded.
     #[default]
     Replace,
-    /// They stay, in their order.
+    /// They are kept, in their order.
     Add,
 }
 
@@ -58,7 +58,7 @@ pub enum LoadMode {
 pub struct Loaded {
     /// The name to load it by.
     pub name: String,
-    /// Absolute path of its `SKILL.md`; left out for hosts without a file system.
+    /// Absolute path of its `SKILL.md`; omitted for hosts without a file system.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub location: Option<PathBuf>,
     /// Absolute path of its bundle.
@@ -66,9 +66,9 @@ pub struct Loaded {
     pub root_dir: Option<PathBuf>,
     /// SHA-256 of the file, hexadecimal.
     pub digest: String,
-    /// As the file has them.
+    /// License, compatibility, allowed tools, metadata, as the file has them.
     pub properties: Map<String, Value>,
-    /// Tokens of the body in its element (o200k vocabulary), estimated where they were not counted yet.
+    /// Tokens of the body in its element (o200k vocabulary), estimated if not counted yet.
     pub tokens: u32,
     /// Whether `tokens` is an estimate.
     #[serde(default = "yes")]
@@ -76,37 +76,37 @@ pub struct Loaded {
     /// Skills worth reading with it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub requires: Vec<String>,
-    /// The body, where the host owns its instructions and takes it from here; left out of what an earlier answer gave.
+    /// The body, if the host owns its instructions and takes it from here; omitted if an earlier result contains it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub body: Option<String>,
 }
 
-/// What a load answers.
+/// The result of a load.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Receipt {
     /// All active skills, most recent last.
     pub active: Vec<Loaded>,
     /// Names that were not active before.
     pub loaded: Vec<String>,
-    /// Names that went.
+    /// Names that were unloaded.
     pub unloaded: Vec<String>,
-    /// Names that were to go and were not active.
+    /// Names to unload that were not active.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ignored: Vec<String>,
-    /// When the instructions change as text.
+    /// When the instructions change, as text.
     pub note: String,
 }
 
-/// What an unload answers.
+/// The result of an unload.
 pub type Unloaded = Receipt;
 
-/// The active skills after a load, or why not; the given ones are not touched.
+/// Returns the active skills after a load, or why it failed; the given ones are not changed.
 ///
-/// `names` are resolved before; a name given twice counts once, at its last place in `replace` and at its first in
-/// `add`, so that an order can be asked for by naming it.
+/// `names` are resolved before; a name given twice counts once, at its last position in `replace` and at its first in
+/// `add`, so that an order can be requested by naming it.
 ///
 /// # Errors
-/// [`ToolFailure::TooManySkills`] over the cap, [`ToolFailure::InvalidRequest`] for no names.
+/// Returns [`ToolFailure::TooManySkills`] over the cap, [`ToolFailure::InvalidRequest`] without names.
 pub fn loaded(
     active: &[Active],
     wanted: Vec<Active>,
@@ -125,7 +125,7 @@ pub fn loaded(
         LoadMode::Add => active.to_vec(),
     };
     for skill in wanted {
-        // Loaded again means read again: the newer text takes the old one's place.
+        // Loading again reads again: the newer text replaces the old one.
         match next.iter_mut().find(|there| there.name == skill.name) {
             Some(there) => *there = skill,
             None => next.push(skill),
@@ -144,13 +144,13 @@ pub fn loaded(
     Ok(next)
 }
 
-/// The active skills without these; names that are not active are ignored.
+/// Returns the active skills without these; names that are not active are ignored.
 #[must_use]
 pub fn unloaded(active: &[Active], names: &[String]) -> Vec<Active> {
     active.iter().filter(|skill| !names.contains(&skill.name)).cloned().collect()
 }
 
-/// The receipt of a change, with the bodies of those that are `given` in it.
+/// Returns the receipt of a change, with the bodies of those that are `given` in it.
 #[must_use]
 pub fn receipt(
     before: &[Active],

@@ -14,9 +14,9 @@ pub struct AgentLimits {
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Agent {
-    /// What commands call it.
+    /// Its id in commands.
     pub id: String,
-    /// For people.
+    /// Description for users.
     pub description: Option<String>,
     /// The beginning of its instructions.
     pub prompt: String,
@@ -38,14 +38,14 @@ pub struct Agent {
 }
 
 impl Agent {
-    /// Whether its catalog is limited to its own skills.
+    /// Returns whether its catalog is limited to its own skills.
     #[must_use]
     pub fn scoped(&self) -> bool {
         !self.uses_skills.is_empty()
     }
 }
 
-/// What a call consists of, in its order as text; without an agent the orchestrator speaks, who sees every
+/// Returns the components of a call, in order, as text; without an agent the orchestrator speaks, which sees every
 /// skill.
 #[must_use]
 pub fn call_order(agent: Option<&Agent>) -> Vec<String> {
@@ -61,7 +61,7 @@ pub fn call_order(agent: Option<&Agent>) -> Vec<String> {
         own => format!("the catalog of its own skills: {}", own.join(", ")),
     });
     parts.extend(own.iter().map(|name| format!("the body of {name}, always")));
-    // An agent with skills of its own loads no others, and those are there already.
+    // An agent with its own skills loads no others, and those are already included.
     if own.is_empty() {
         parts.push("the bodies of loaded skills, in load order".to_owned());
     }
@@ -71,10 +71,10 @@ pub fn call_order(agent: Option<&Agent>) -> Vec<String> {
     parts
 }
 
-/// Reads an agent definition.
+/// Parses an agent definition.
 ///
 /// # Errors
-/// A sentence with the line, for a file that is not such a mapping, an unknown key, or an empty id.
+/// Returns a message with the line, for a file that is not such a mapping, an unknown key, or an empty id.
 pub fn parse_agent(source: &str) -> Result<Agent, String> {
     let agent: Agent = serde_saphyr::from_str(source).map_err(|error| error.to_string())?;
     if agent.id.trim().is_empty() {

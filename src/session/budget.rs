@@ -33,7 +33,7 @@ pub enum Shown {
         /// Why.
         why: String,
     },
-    /// It lies beyond the bound; how the client shortens is not published.
+    /// It exceeds the budget; how the client truncates is not published.
     Beyond,
 }
 
@@ -42,7 +42,7 @@ pub enum Shown {
 pub struct Allowance {
     /// Every entry in order, with its truncation; omitted ones have an empty description.
     pub entries: Vec<(Listed, Shown)>,
-    /// How full the catalog is, and of what.
+    /// Use of the budget.
     #[serde(flatten)]
     pub fill: Fill,
 }
@@ -126,7 +126,7 @@ impl Made {
 }
 
 impl Allowance {
-    /// The entries that are in the catalog.
+    /// Returns the entries that are in the catalog.
     pub fn kept(&self) -> impl Iterator<Item = &Listed> {
         self.entries
             .iter()
@@ -134,7 +134,7 @@ impl Allowance {
             .map(|(entry, _)| entry)
     }
 
-    /// A catalog without a budget.
+    /// Returns a catalog without a budget.
     #[must_use]
     pub fn whole(entries: Vec<Listed>) -> Self {
         let size = |entry: &Listed| entry.name.chars().count() + entry.description.chars().count();
@@ -152,8 +152,8 @@ impl Allowance {
     }
 }
 
-/// The catalog as this client would hand it out: entries in the client's order, which decides who stays.
-/// `uses` says how often each entry was loaded, for clients that go by it.
+/// Returns the catalog as this client would send it, in the client's order, which decides which entries are kept.
+/// `uses` is how often each entry was loaded, for clients that consider it.
 #[must_use]
 pub fn shorten(entries: &[Listed], uses: &[u64], profile: &Profile, window: u32) -> Allowance {
     let budget = &profile.budget;
@@ -214,7 +214,7 @@ pub fn shorten(entries: &[Listed], uses: &[u64], profile: &Profile, window: u32)
     Allowance { entries: work.rows, fill }
 }
 
-/// The outcome of an entry before the bound: its description may be too long in itself.
+/// Returns the truncation of an entry before the budget is applied: its description may be too long in itself.
 fn at_first(entry: &Listed) -> Shown {
     if !entry.cut {
         return Shown::Whole;
@@ -223,13 +223,13 @@ fn at_first(entry: &Listed) -> Shown {
     Shown::Shortened { characters, why: format!("descriptions are limited to {characters} characters") }
 }
 
-/// A catalog that is being shortened.
+/// A catalog that is being truncated.
 struct Work<'a> {
     rows: Vec<(Listed, Shown)>,
-    /// What each entry measures beside its description.
+    /// Sizes of the entries without their descriptions.
     frames: Vec<Frame>,
     scale: Scale<'a>,
-    /// Whether all descriptions went at once.
+    /// Whether all descriptions were removed at once.
     bare: bool,
     /// Whether the client's own skills keep their descriptions.
     keeps_own: bool,
@@ -249,7 +249,7 @@ impl Work<'_> {
         if entries == 0 { 0 } else { self.scale.around(self.bare, entries) + sum }
     }
 
-    /// Leaves that many characters of a description.
+    /// Truncates a description to that many characters.
     fn cut(&mut self, at: usize, characters: usize, why: &str) {
         let (entry, shown) = &mut self.rows[at];
         if entry.description.chars().count() <= characters {
@@ -270,8 +270,8 @@ impl Work<'_> {
         *shown = Shown::Omitted { why: why.to_owned() };
     }
 
-    /// Names stay. Of the descriptions that may are truncated those stay, whole, that still fit: those of the
-    /// most used skills first, else in the order of the list, so that a short one behind a long one may stay.
+    /// Keeps all names. Of the descriptions that may be removed, keeps those that still fit, complete: those of the
+    /// most used skills first, else in list order, so that a short one after a long one may be kept.
     fn whole_while_fitting(&mut self, uses: &[u64], limit: usize) {
         let mut order: Vec<usize> =
             (0..self.rows.len()).filter(|&at| !(self.keeps_own && self.rows[at].0.bundled)).collect();
@@ -290,7 +290,7 @@ impl Work<'_> {
         }
     }
 
-    /// Entries stay whole up to the bound; the first that does not fit and all behind it are named in one line.
+    /// Keeps complete entries up to the limit; the first that does not fit and all after it are named in one line.
     fn whole_then_names(&mut self, limit: usize) {
         let mut used = 0;
         let mut entries = 0;
@@ -309,8 +309,9 @@ impl Work<'_> {
         }
     }
 
-    /// Room is handed out one character after the other to every description, so that what a short one leaves goes
-    /// to the long ones. Where entries without descriptions are too long already, the last that do not fit go.
+    /// Distributes the budget one character at a time to all descriptions, so that what a short one does not need goes
+    /// to the long ones. If entries without descriptions already exceed the budget, the last that do not fit are
+    /// omitted.
     fn evenly_then_omit(&mut self, limit: usize) {
         let why = "over budget: all descriptions are truncated evenly";
         let bare: usize = (0..self.rows.len()).map(|at| self.bare_cost(at)).sum();
@@ -356,7 +357,7 @@ impl Work<'_> {
         }
     }
 
-    /// All descriptions go at once; then what does not fit at the end.
+    /// Removes all descriptions at once, then the entries at the end that do not fit.
     fn names_then_omit(&mut self, limit: usize) {
         for at in 0..self.rows.len() {
             if !matches!(self.rows[at].1, Shown::Omitted { .. }) {
@@ -374,7 +375,7 @@ impl Work<'_> {
         }
     }
 
-    /// Entries beyond the bound go; `later` ones that still fit stay.
+    /// Omits entries beyond the limit; with `later`, later ones that still fit are kept.
     fn omit_beyond(&mut self, limit: usize, later: bool) {
         let (mut used, mut entries) = (0, 0);
         let mut full = false;
@@ -405,14 +406,14 @@ impl Work<'_> {
     }
 }
 
-/// What an entry has got of the room for descriptions.
+/// The part of the budget for descriptions that an entry has received.
 struct Allocation<'a> {
-    /// What is left of its description.
+    /// The rest of its description.
     signs: std::str::Chars<'a>,
     size: super::scale::Size,
     cost: usize,
     taken: usize,
-    /// Whether it can still get something.
+    /// Whether it can still receive more.
     open: bool,
 }
 

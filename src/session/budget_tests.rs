@@ -1,4 +1,4 @@
-//! What each client's rules leave of a catalog.
+//! Tests of each client's truncation rules.
 
 use super::*;
 use skills_skill::client::{Fact, profile};
@@ -14,7 +14,7 @@ fn entries(count: usize, length: usize) -> Vec<Listed> {
         .collect()
 }
 
-/// Skills of the client's own, of which only the length is known.
+/// Returns skills of the client's own, of which only the length is known.
 fn own(skills: &[(&str, usize)]) -> Vec<Listed> {
     let one = |(name, length): &(&str, usize)| Listed {
         name: (*name).to_owned(),
@@ -29,7 +29,7 @@ fn of(client: &str, count: usize, length: usize, uses: &[u64]) -> Allowance {
     shorten(&entries(count, length), uses, profile(client).unwrap(), 200_000)
 }
 
-/// The catalog as Codex writes it, and as it estimates tokens.
+/// Returns the size of the catalog as Codex writes it, with its token estimate.
 fn codex_tokens(allowed: &Allowance) -> usize {
     let line = |entry: &Listed| {
         let space = if entry.description.is_empty() { "" } else { " " };
@@ -51,7 +51,7 @@ fn claude_code_keeps_names_and_whole_descriptions_that_still_fit_in_the_order_of
     assert_eq!((allowed.entries[0].1.clone(), allowed.fill.made.whole), (Shown::Whole, 12));
     assert!(matches!(allowed.entries[18].1, Shown::NameOnly { .. }) && allowed.fill.made.shortened == 0);
     assert_eq!(allowed.kept().count(), 20, "no name goes");
-    // A short one behind a long one stays.
+    // A short one after a long one is kept.
     let mut listed = entries(20, 600);
     listed[18].description = "short".to_owned();
     let allowed = shorten(&listed, &[], profile("claude-code").unwrap(), 200_000);

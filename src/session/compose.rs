@@ -1,7 +1,7 @@
-//! Composing what a model is given at the next call: base rules, catalog, bodies, in exact bytes.
+//! Composes the instructions of the next call, byte for byte: base rules, catalog, bodies.
 //!
-//! The same session and catalog give the same bytes, so that prompt caches of model services hold and two
-//! calls can be compared.
+//! The same session and catalog yield the same bytes, so that prompt caches of model services apply and two calls can
+//! be compared.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -68,7 +68,7 @@ pub enum Instructions {
 }
 
 impl Instructions {
-    /// In words, with the one that sets it.
+    /// Returns a description, with the setting.
     #[must_use]
     pub fn label(self) -> &'static str {
         match self {
@@ -93,7 +93,7 @@ pub enum Wire {
 }
 
 impl Wire {
-    /// A tool's name as it is written there.
+    /// Returns a tool's name in this format.
     #[must_use]
     pub fn name(self, dotted: &str) -> String {
         match self {
@@ -171,19 +171,19 @@ pub struct Composed {
 }
 
 impl Composed {
-    /// The text of a part.
+    /// Returns the text of a part.
     #[must_use]
     pub fn of(&self, part: &Part) -> &str {
         self.text.get(part.start..part.end).unwrap_or_default()
     }
 
-    /// Bytes of all parts of these kinds.
+    /// Returns the number of bytes of all parts of these kinds.
     #[must_use]
     pub fn bytes(&self, kinds: &[PartKind]) -> usize {
         self.parts.iter().filter(|part| kinds.contains(&part.kind)).map(|part| part.end - part.start).sum()
     }
 
-    /// Another stretch of parts, behind these.
+    /// Appends the parts of another text.
     fn append(&mut self, more: &Self) {
         let before = self.text.len();
         self.text.push_str(&more.text);
@@ -201,7 +201,7 @@ impl Composed {
     }
 }
 
-/// Everything that is composed.
+/// The input of [`compose`].
 #[derive(Debug, Clone, Copy)]
 pub struct ComposeInput<'a> {
     /// The catalog as this model may see it: see [`catalogue_text`].
@@ -214,17 +214,17 @@ pub struct ComposeInput<'a> {
     pub own: &'a [Active],
     /// Where bodies of skills loaded from now on are placed.
     pub instructions: Instructions,
-    /// Loaded skills whose body is in the answer of a call already: see [`in_answers`](super::in_answers).
+    /// Loaded skills whose body is already in the result of a call: see [`in_answers`](super::in_answers).
     pub in_answers: &'a BTreeSet<String>,
-    /// How tool names are written.
+    /// Format of tool names.
     pub wire: Wire,
 }
 
-/// Composes the instructions. Without skills nothing about skills is said.
+/// Composes the instructions. Without skills nothing about skills is included.
 ///
-/// The body of each loaded skill is given once, wherever it was requested to go when it was loaded: here,
-/// unless an answer has it. Those that answers have are named among those that stand here, so that it is
-/// clear which was loaded later.
+/// The body of each loaded skill is included once, wherever it was requested to go when it was loaded: here, unless a
+/// result contains it. Skills whose bodies are in results are named in order among those here, so that it is clear
+/// which was loaded later.
 #[must_use]
 pub fn compose(what: &ComposeInput<'_>) -> Composed {
     let mut out = Composed::default();
@@ -235,7 +235,7 @@ pub fn compose(what: &ComposeInput<'_>) -> Composed {
         out.push(PartKind::Rules, None, &rules(what.wire, what.instructions));
     }
     out.append(what.available);
-    // What is always part of an agent's instructions is not said twice once it is loaded.
+    // Bodies that are always part of an agent's instructions are not repeated when they are loaded.
     let not_own = |skill: &&Active| !what.own.iter().any(|own| own.name == skill.name);
     let elsewhere = |skill: &&Active| what.in_answers.contains(&skill.name);
     let named = |skill: &&Active| what.instructions == Instructions::TopLevel || !elsewhere(skill);
@@ -264,8 +264,7 @@ pub fn compose(what: &ComposeInput<'_>) -> Composed {
     out
 }
 
-/// What the first level says of one skill: its entry in the catalog, as XML. Anyone who counts an entry
-/// counts this.
+/// Returns the L1 text of a skill: its entry in the catalog, as XML. Token counts of entries are based on it.
 #[must_use]
 pub fn entry_text(entry: &Listed) -> String {
     let mut text = format!(
@@ -280,7 +279,7 @@ pub fn entry_text(entry: &Listed) -> String {
     text
 }
 
-/// What the second level says of one skill: its body in its element. Anyone who counts a body counts this.
+/// Returns the L2 text of a skill: its body in its element. Token counts of bodies are based on it.
 #[must_use]
 pub fn body_text(name: &str, body: &str) -> String {
     format!("<skill name=\"{}\">\n{}\n</skill>\n", escaped(name), cdata(body.trim_end_matches('\n')))
@@ -301,8 +300,8 @@ fn rules(wire: Wire, instructions: Instructions) -> String {
     )
 }
 
-/// The catalog as it is in every call; empty without entries. It is the same for as long as the skills, the
-/// form and the reader are, and by far the longest part: anyone who composes often keeps it.
+/// Returns the catalog as it is in every call; empty without entries. It depends only on the skills, the format and the
+/// tool names, and is by far the longest part, so callers that compose often cache it.
 #[must_use]
 pub fn catalogue_text(listed: &[Listed], form: Form, wire: Wire) -> Composed {
     let mut out = Composed::default();
@@ -321,7 +320,7 @@ pub fn catalogue_text(listed: &[Listed], form: Form, wire: Wire) -> Composed {
             let head = format!("[Available Skills] load one with {}\n", wire.name("skills.load"));
             out.push(PartKind::Available, None, &head);
             for entry in listed {
-                // One line an entry: a line end in a description must not begin another entry.
+                // One line per entry: a line break in a description must not start another entry.
                 let text = format!("- {}: {}\n", one_line(&entry.name), one_line(&entry.description));
                 out.push(PartKind::Available, Some(&entry.name), &text);
             }

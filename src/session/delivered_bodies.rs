@@ -1,5 +1,5 @@
-//! Bodies that calls answered with: they are in the transcript for as long as the session lasts, and a body
-//! that is there is not composed into the instructions too.
+//! Bodies in results of calls: they are in the transcript for as long as the session exists, and are not composed into
+//! the instructions as well.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -11,19 +11,19 @@ use super::marked::escaped;
 use super::tools::{Compat, Tool};
 use super::transcript::{Entry, Turn};
 
-/// The body of a skill in the answer of a call.
+/// The body of a skill in the result of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Given<'a> {
     /// The skill.
     pub skill: &'a str,
     /// SHA-256 of its file, hexadecimal.
     pub digest: &'a str,
-    /// Its body, as the model reads it once the answer is decoded.
+    /// Its body, as the model reads it in the decoded result.
     pub body: &'a str,
 }
 
 impl Given<'_> {
-    /// The body as it is in the answer: every byte of the JSON text between its quotes.
+    /// Returns the body as it is in the result: every byte of the JSON string between its quotes.
     #[must_use]
     pub fn in_answer(&self) -> String {
         let quoted = Value::from(self.body).to_string();
@@ -32,7 +32,7 @@ impl Given<'_> {
 }
 
 impl Entry {
-    /// The bodies that this call answered with, in their order.
+    /// Returns the bodies in the result of this call, in order.
     pub fn bodies(&self) -> impl Iterator<Item = Given<'_>> {
         let skills = self.receipt().into_iter().flatten();
         skills.filter_map(|skill| {
@@ -41,7 +41,7 @@ impl Entry {
         })
     }
 
-    /// What was active after this call, where it is one that changes that.
+    /// Returns the active skills after this call, if it is one that changes them.
     fn receipt(&self) -> Option<&Vec<Value>> {
         let Turn::Call { tool, result: Ok(answer), .. } = &self.turn else { return None };
         let changes =
@@ -50,7 +50,7 @@ impl Entry {
     }
 }
 
-/// Those of these skills whose body, as it is now, an answer gave since they were loaded.
+/// Returns the skills whose current body was in a result since they were loaded.
 #[must_use]
 pub fn in_answers(transcript: &[Arc<Entry>], active: &[Active]) -> BTreeSet<String> {
     let mut given: BTreeMap<&str, &str> = BTreeMap::new();
@@ -64,7 +64,7 @@ pub fn in_answers(transcript: &[Arc<Entry>], active: &[Active]) -> BTreeSet<Stri
     active.iter().filter(stands).map(|skill| skill.name.clone()).collect()
 }
 
-/// What is in the place of a body that an answer has.
+/// Returns the placeholder for a body that is in a result.
 pub(super) fn elsewhere_text(name: &str) -> String {
     format!(
         "<skill name=\"{}\">its instructions are in the result of the call that loaded it</skill>\n",

@@ -34,7 +34,7 @@ pub enum ToolFailure {
     RuntimeError,
 }
 
-/// A failed call of a runtime tool; goes to the model, so it says what to do instead.
+/// An error of a runtime tool; the model reads it, so it states what to do instead.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error, schemars::JsonSchema)]
 #[error("{message}")]
 pub struct ToolError {
@@ -75,7 +75,7 @@ pub struct ScriptSheet {
 }
 
 impl ToolError {
-    /// A failure as text.
+    /// Creates an error.
     pub fn new(code: ToolFailure, message: impl Into<String>) -> Self {
         Self { code, message: message.into(), script: None }
     }

@@ -1,10 +1,10 @@
-//! What a model is given: the catalog of skills, the bodies of those it loaded, the tools it may call, and
-//! the history of what it did, composed to exact bytes.
+//! The context of a model: the catalog of skills, the bodies of loaded skills, the tools it may call, and the history,
+//! composed byte for byte.
 //!
-//! Three levels are disclosed one after the other (<https://agentskills.io/specification>, "Progressive
-//! disclosure"): each skill's name and description in every call (L1), the body of a skill once it is loaded (L2),
-//! its files when they are read (L3). Everything here is pure but [`read`], which reads a file of a bundle.
-// Text of bundles is foreign: a range that is wrong must not end the program.
+//! Skills are disclosed progressively in three levels (<https://agentskills.io/specification>, "Progressive
+//! disclosure"): each skill's name and description in every call (L1), the body of a skill once it is loaded (L2), its
+//! files when they are read (L3). Everything here is pure except [`read`], which reads a file of a bundle.
+// Text of bundles is untrusted: an invalid range must not panic.
 #![cfg_attr(not(test), deny(clippy::string_slice))]
 
 mod active;

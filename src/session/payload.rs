@@ -1,6 +1,6 @@
-//! A whole call as the common model APIs take it: instructions, tools and history.
+//! A complete call in the format of the common model APIs: instructions, tools and history.
 //!
-//! Shapes by the services' own references: Anthropic Messages (<https://docs.claude.com/en/api/messages>), `OpenAI`
+//! Formats as in the services' own references: Anthropic Messages (<https://docs.claude.com/en/api/messages>), `OpenAI`
 //! Responses (<https://platform.openai.com/docs/api-reference/responses>) and Chat Completions
 //! (<https://platform.openai.com/docs/api-reference/chat>).
 
@@ -40,7 +40,7 @@ pub enum Api {
     OpenaiChat,
 }
 
-/// A request and its options.
+/// A request and notes about it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Payload {
     /// The body.
@@ -49,7 +49,7 @@ pub struct Payload {
     pub notes: Vec<String>,
 }
 
-/// The request of the next call.
+/// Returns the request of the next call.
 #[must_use]
 pub fn payload(
     api: Api,
@@ -64,7 +64,7 @@ pub fn payload(
         .first()
         .is_some_and(|entry| matches!(&entry.turn, Turn::Message { speaker: Speaker::User, .. }));
     if !begins_with_user {
-        // What was written down is not changed, so that a talk that began with a call cannot be fixed.
+        // The transcript is append-only, so a conversation that began with a call cannot be fixed.
         let what = if transcript.is_empty() {
             "there are no messages, but most APIs require a user message first: add one"
         } else {
@@ -99,7 +99,7 @@ fn anthropic(
     max_tokens: u32,
 ) -> Value {
     let mut messages: Vec<(&str, Vec<Value>)> = Vec::new();
-    // Turns alternate there: neighbors of one role become one message.
+    // Roles must alternate there, so adjacent messages of one role are merged.
     let mut push = |role: &'static str, block: Value| match messages.last_mut() {
         Some((last, blocks)) if *last == role => blocks.push(block),
         _ => messages.push((role, vec![block])),
@@ -221,7 +221,7 @@ fn chat(
     json!({"model": model, "messages": messages, "tools": tools, "max_completion_tokens": max_tokens})
 }
 
-/// Arguments are an object on every wire.
+/// Returns arguments as an object, which every API requires.
 fn object(arguments: &Value) -> Value {
     if arguments.is_object() { arguments.clone() } else { json!({}) }
 }

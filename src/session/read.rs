@@ -1,4 +1,4 @@
-//! A file of a bundle as a runtime tool hands it out: whole, or by ranges.
+//! Reads a file of a bundle for a runtime tool: completely, or by ranges.
 
 use std::fs::File;
 use std::io::{Read as _, Seek as _, SeekFrom};
@@ -8,10 +8,10 @@ use serde::{Deserialize, Serialize};
 use super::failure::{ToolError, ToolFailure};
 use skills_base::files::{Folder, OpenError};
 
-/// Bytes handed out at once, where nothing else is asked for, and at most.
+/// Default and maximum number of bytes returned at once.
 pub const MAX_READ_BYTES: u64 = 256 << 10;
 
-/// A file, or a range of one.
+/// A range of a file, which may be all of it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Range {
     /// Path inside the bundle.
@@ -23,16 +23,16 @@ pub struct Range {
     /// The bytes.
     #[serde(skip)]
     pub bytes: Vec<u8>,
-    /// Where to continue, when there is more.
+    /// Where to continue, if there is more.
     pub next_offset: Option<u64>,
 }
 
 /// Reads a range of a file of a bundle.
 ///
 /// # Errors
-/// [`ToolFailure::PathEscape`] for a path that is absolute, hidden, has `..`, or leads out through a link;
+/// Returns [`ToolFailure::PathEscape`] for a path that is absolute, hidden, contains `..`, or leads out through a link;
 /// [`ToolFailure::NotFound`]; [`ToolFailure::InvalidRequest`] for a folder, pipe or device, and for a range that is too
-/// large or begins behind the end.
+/// large or begins after the end.
 pub fn range(bundle: &Folder, path: &str, offset: u64, length: Option<u64>) -> Result<Range, ToolError> {
     let most = length.unwrap_or(MAX_READ_BYTES);
     if most == 0 || most > MAX_READ_BYTES {
@@ -58,15 +58,15 @@ pub fn range(bundle: &Folder, path: &str, offset: u64, length: Option<u64>) -> R
     Ok(Range { path: path.to_owned(), size, offset, bytes, next_offset: (end < size).then_some(end) })
 }
 
-/// Reads a file of a bundle whole.
+/// Reads a complete file of a bundle.
 ///
 /// # Errors
-/// As [`range`]; [`ToolFailure::PayloadTooLarge`] for more than `most` bytes.
+/// Same as [`range`]; [`ToolFailure::PayloadTooLarge`] for more than `most` bytes.
 pub fn read_all(bundle: &Folder, path: &str, most: u64) -> Result<Vec<u8>, ToolError> {
     bundle.read(path, most).map_err(|refusal| refused(&refusal))
 }
 
-/// Why a file is not opened, as a tool says it.
+/// Converts the error of opening a file to that of a tool.
 pub fn refused(refusal: &OpenError) -> ToolError {
     let code = match refusal {
         OpenError::NotInside { .. } | OpenError::Link { .. } | OpenError::PseudoFileSystem { .. } => {

@@ -1,4 +1,4 @@
-//! How large a client takes its catalog to be: what of an entry it counts, and in which unit.
+//! How a client measures its catalog: which parts of an entry it counts, and in which unit.
 
 use serde::{Deserialize, Serialize};
 
@@ -20,9 +20,9 @@ pub enum Unit {
     Tokens,
 }
 
-/// Characters of a token, where a client's share is one of tokens and it counts in characters.
+/// Characters per token, for clients whose limit is in tokens and that count characters.
 const CHARACTERS_PER_TOKEN: f64 = 4.0;
-/// Bytes of a token, where a client counts tokens and how is not published.
+/// Bytes per token, for clients that count tokens by an unpublished method.
 const BYTES_PER_TOKEN: u32 = 4;
 
 /// Characters and bytes of a text.
@@ -42,12 +42,12 @@ impl Size {
     }
 }
 
-/// What an entry measures beside its description.
+/// Sizes of an entry without its description text.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Frame {
-    /// With one.
+    /// If it has a description.
     pub whole: Size,
-    /// Without.
+    /// If it has none.
     pub bare: Size,
 }
 
@@ -60,18 +60,18 @@ pub(super) struct Scale<'a> {
     per_token: usize,
 }
 
-/// How long a list may be.
+/// The limit of a list.
 pub(super) struct Limit {
-    /// In the scale's unit; none where there is no bound, or none is known.
+    /// In the scale's unit; `None` if there is none, or if it is unknown.
     pub most: Option<usize>,
-    /// Where it comes from as text.
+    /// Its origin, as text.
     pub from: String,
-    /// Whether it is known that there is none.
+    /// Whether the list is known to be unlimited.
     pub unbounded: bool,
 }
 
 impl<'a> Scale<'a> {
-    /// The measure of a client, and its bound.
+    /// Returns the scale of a client, and its limit.
     pub(super) fn of(budget: &'a Budget, window: u32) -> (Self, Limit) {
         let (unit, most, from) = match budget.bound.value() {
             None => (Unit::Characters, None, "not known".to_owned()),
@@ -120,7 +120,7 @@ impl<'a> Scale<'a> {
         Self { unit, measured, known: budget.measured.value().is_some(), per_token }
     }
 
-    /// What is measured, as text.
+    /// Describes what is measured.
     pub(super) fn measure_label(&self) -> String {
         let what = if self.known {
             let words: Vec<&str> = self.measured.entry.split_whitespace().collect();
@@ -134,7 +134,7 @@ impl<'a> Scale<'a> {
         }
     }
 
-    /// Whether what is measured is published.
+    /// Returns whether what is measured is published.
     pub(super) fn known(&self) -> bool {
         self.known
     }
@@ -156,16 +156,16 @@ impl<'a> Scale<'a> {
         Frame { whole: of(&self.measured.entry), bare: of(&self.measured.bare) }
     }
 
-    /// A text as it is in an entry.
+    /// Returns the size of a text in an entry.
     pub(super) fn text(&self, text: &str) -> Size {
         match self.measured.escape {
             Escape::Xml => Size::of(&Escape::Xml.of(text)),
-            // What escapes these alone has them in its descriptions already.
+            // A client that escapes only these already has them in its descriptions.
             Escape::AngleBrackets | Escape::None => Size::of(text),
         }
     }
 
-    /// The amount of an entry with this description, in the client's unit.
+    /// Returns the size of an entry with this description, in the client's unit.
     pub(super) fn entry(&self, frame: Frame, description: &str) -> usize {
         if description.is_empty() {
             self.amount(frame.bare)
@@ -174,7 +174,7 @@ impl<'a> Scale<'a> {
         }
     }
 
-    /// A size in the client's unit.
+    /// Converts a size to the client's unit.
     pub(super) fn amount(&self, size: Size) -> usize {
         match self.unit {
             Unit::Characters => size.characters,
@@ -182,7 +182,7 @@ impl<'a> Scale<'a> {
         }
     }
 
-    /// What stands around that many entries, and between them.
+    /// Returns the size of the text around that many entries, and between them.
     pub(super) fn around(&self, bare: bool, entries: usize) -> usize {
         let around = if bare { self.measured.around_bare } else { self.measured.around } as usize;
         let around = self.amount(Size { characters: around, bytes: around });
@@ -201,7 +201,7 @@ enum Piece<'a> {
     Location,
 }
 
-/// The pieces of an entry's form. What a skill says is never read for placeholders.
+/// Splits the format of an entry into pieces. Text of skills is never searched for placeholders.
 fn pieces(form: &str) -> impl Iterator<Item = Piece<'_>> {
     let mut rest = form;
     std::iter::from_fn(move || {

@@ -1,4 +1,4 @@
-//! A session: its settings, active skills and transcript. Changing it gives a new state; the store keeps it.
+//! A session: its settings, active skills and transcript. Changes are made in memory; the store saves them.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use super::delivered_bodies::in_answers;
 use super::failure::ToolError;
 use super::transcript::{Entry, Speaker, Turn};
 
-/// Skills that may be active at once, where nothing else is set.
+/// Default maximum number of active skills.
 pub const DEFAULT_CAP: usize = 8;
 
 /// A session's id: a UUID version 7 (RFC 9562), so that ids sort by time.
@@ -65,16 +65,16 @@ impl Default for Settings {
     }
 }
 
-/// A session as it is.
+/// The state of a session.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Session {
     /// Its id.
     pub id: SessionId,
     /// Milliseconds since 1970-01-01 UTC.
     pub created_ms: i64,
-    /// Counts up with every change; a writer that read an older one has to read again.
+    /// Incremented with every change; a writer with an older version has to read again.
     pub version: u64,
-    /// The principal who made it; none for the local account.
+    /// The principal who created it; `None` for the local account.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub owner: Option<String>,
     /// How it is composed.
@@ -86,22 +86,22 @@ pub struct Session {
 }
 
 impl Session {
-    /// An empty session.
+    /// Creates an empty session.
     #[must_use]
     pub fn new(id: SessionId, created_ms: i64, settings: Settings) -> Self {
         Self { id, created_ms, version: 0, owner: None, settings, active: Vec::new(), transcript: Vec::new() }
     }
 
-    /// Loads skills that were resolved; all of them or none. Their bodies go where the settings say.
+    /// Loads resolved skills; all of them or none. Their bodies are placed as the settings require.
     ///
     /// # Errors
-    /// Too many skills, or none named; the session is unchanged then.
+    /// Returns an error for too many skills, or none named; the session is unchanged then.
     pub fn load(&mut self, wanted: Vec<Active>, mode: LoadMode) -> Result<Receipt, ToolError> {
         let named: BTreeSet<String> = wanted.iter().map(|skill| skill.name.clone()).collect();
         let next = active::loaded(&self.active, wanted, mode, self.settings.cap)?;
         let given = match self.settings.instructions {
             Instructions::TopLevel => BTreeSet::new(),
-            // What no answer has yet is not to stay behind in instructions that the host cannot change.
+            // A body that is in no result yet must not be placed in instructions that the host cannot change.
             Instructions::ToolResult => {
                 let known = in_answers(&self.transcript, &next);
                 let names = next.iter().map(|skill| skill.name.clone());
@@ -111,23 +111,23 @@ impl Session {
         Ok(self.replace(next, &given))
     }
 
-    /// The same, with the bodies of the named skills in the answer, wherever others go.
+    /// Like [`Session::load`], with the bodies of the named skills in the result, wherever others are placed.
     ///
     /// # Errors
-    /// As [`Session::load`].
+    /// Same as [`Session::load`].
     pub fn load_and_tell(&mut self, wanted: Vec<Active>, mode: LoadMode) -> Result<Receipt, ToolError> {
         let named: BTreeSet<String> = wanted.iter().map(|skill| skill.name.clone()).collect();
         let next = active::loaded(&self.active, wanted, mode, self.settings.cap)?;
         Ok(self.replace(next, &named))
     }
 
-    /// Active skills whose body is in the answer of a call.
+    /// Returns the active skills whose body is in the result of a call.
     #[must_use]
     pub fn in_answers(&self) -> BTreeSet<String> {
         in_answers(&self.transcript, &self.active)
     }
 
-    /// Unloads skills; names that are not loaded are ignored, and told.
+    /// Unloads skills; names that are not loaded are ignored and listed in the receipt.
     pub fn unload(&mut self, names: &[String]) -> Receipt {
         let unknown = |name: &&String| !self.active.iter().any(|skill| skill.name == **name);
         let ignored = names.iter().filter(unknown).cloned().collect();
@@ -139,17 +139,17 @@ impl Session {
         self.replace(Vec::new(), &BTreeSet::new())
     }
 
-    /// `given`: those whose body is in the answer.
+    /// Replaces the active skills; `given` are those whose body is in the result.
     fn replace(&mut self, next: Vec<Active>, given: &BTreeSet<String>) -> Receipt {
         let receipt = active::receipt(&self.active, &next, given, &self.settings);
         self.active = next;
         receipt
     }
 
-    /// The loaded skill of this name; default: the most recent one.
+    /// Returns the loaded skill of this name; default: the most recent one.
     ///
     /// # Errors
-    /// [`super::ToolFailure::NotLoaded`], with what is loaded.
+    /// Returns [`super::ToolFailure::NotLoaded`], listing the loaded skills.
     pub fn loaded(&self, name: Option<&str>) -> Result<&Active, ToolError> {
         let found = match name {
             Some(name) => self.active.iter().find(|skill| skill.name == name),
@@ -171,7 +171,7 @@ impl Session {
         })
     }
 
-    /// Appends what happened.
+    /// Appends an entry.
     pub fn append(&mut self, at_ms: i64, turn: Turn) -> u64 {
         let number = self.transcript.last().map_or(1, |entry| entry.number + 1);
         self.transcript.push(Arc::new(Entry { number, at_ms, turn }));

@@ -1,4 +1,4 @@
-//! The runtime tools as a model sees them: names, descriptions, argument schemas, and how arguments are read.
+//! The runtime tools as a model sees them: names, descriptions, argument schemas, and parsing of arguments.
 
 use std::collections::BTreeMap;
 
@@ -50,7 +50,7 @@ pub enum Tool {
     RunScript,
 }
 
-/// The three older names, offered on request; they obey the same rules.
+/// The three older names, offered on request; they follow the same rules.
 #[derive(
     Debug,
     Clone,
@@ -165,7 +165,7 @@ pub struct ToolSpec {
 }
 
 impl Tool {
-    /// What it does, for the model.
+    /// Returns its description for the model.
     #[must_use]
     pub fn description(self) -> &'static str {
         match self {
@@ -183,7 +183,7 @@ impl Tool {
         }
     }
 
-    /// JSON schema of its arguments.
+    /// Returns the JSON schema of its arguments.
     #[must_use]
     pub fn schema(self) -> Value {
         let schema = match self {
@@ -196,7 +196,7 @@ impl Tool {
         plain(schema.to_value())
     }
 
-    /// The tools with their schemas, named as this wire allows.
+    /// Returns the tools with their schemas, named as this format requires.
     #[must_use]
     pub fn specs(wire: Wire, compat: bool) -> Vec<ToolSpec> {
         let spec = |name: String, description: &str, input_schema| ToolSpec {
@@ -215,7 +215,7 @@ impl Tool {
 }
 
 impl Compat {
-    /// What it does, for the model.
+    /// Returns its description for the model.
     #[must_use]
     pub fn description(self) -> &'static str {
         match self {
@@ -227,7 +227,7 @@ impl Compat {
         }
     }
 
-    /// JSON schema of its arguments.
+    /// Returns the JSON schema of its arguments.
     #[must_use]
     pub fn schema(self) -> Value {
         plain(match self {
@@ -238,7 +238,7 @@ impl Compat {
     }
 }
 
-/// Without what a model has no use for.
+/// Removes keywords that a model does not need.
 fn plain(mut schema: Value) -> Value {
     if let Some(object) = schema.as_object_mut() {
         object.remove("$schema");
@@ -248,10 +248,10 @@ fn plain(mut schema: Value) -> Value {
     schema
 }
 
-/// Reads a tool's arguments.
+/// Parses a tool's arguments.
 ///
 /// # Errors
-/// [`ToolFailure::InvalidRequest`] naming the unknown, missing or mistyped argument and the known ones.
+/// Returns [`ToolFailure::InvalidRequest`] naming the unknown, missing or mistyped argument and the known ones.
 pub fn arguments<T: DeserializeOwned>(tool: &str, given: &Value) -> Result<T, ToolError> {
     let given = if given.is_null() { Value::Object(serde_json::Map::new()) } else { given.clone() };
     serde_json::from_value(given)

@@ -1,4 +1,4 @@
-//! What was said and done, in order. Entries are appended and never changed: a host can cache every prefix.
+//! The messages and calls of a session, in order. Entries are append-only, so a host can cache every prefix.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -27,7 +27,7 @@ pub enum Speaker {
     Assistant,
 }
 
-/// One thing that happened.
+/// An event in a session.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Turn {
@@ -50,7 +50,7 @@ pub enum Turn {
     },
 }
 
-/// A `Result` as JSON, under a name that does not belong to one language.
+/// A `Result` as JSON, with tags that are not specific to one language.
 #[derive(schemars::JsonSchema)]
 #[expect(dead_code, reason = "only its schema is used")]
 enum ToolResult {
@@ -74,13 +74,13 @@ pub struct Entry {
 }
 
 impl Entry {
-    /// The id by which a call and its result find each other in a model's API.
+    /// Returns the id that connects a call and its result in a model's API.
     #[must_use]
     pub fn call_id(&self) -> String {
         format!("call_{:06}", self.number)
     }
 
-    /// A result as the model reads it.
+    /// Returns a result as the model reads it.
     #[must_use]
     pub fn result_text(result: &Result<Value, ToolError>) -> String {
         match result {

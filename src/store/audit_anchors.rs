@@ -1,10 +1,10 @@
-//! How far audit logs are known to reach, kept apart from the logs themselves.
+//! Anchors of audit logs: how far each log is known to reach, stored separately from the logs.
 
 use async_trait::async_trait;
 
 use super::StoreError;
 
-/// A line of an audit log that was on the disk: its number and its SHA-256, hexadecimal.
+/// A line of an audit log that was written to disk: its number and its SHA-256 in hexadecimal.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AuditAnchor {
     /// Number of the line.
@@ -16,10 +16,10 @@ pub struct AuditAnchor {
 /// Anchors of audit logs, by the paths of the logs.
 #[async_trait]
 pub trait AuditAnchors: Send + Sync + 'static {
-    /// Keeps an anchor, without waiting for it to be on the disk. The furthest one of each day stays, so that a log
-    /// which was remade contradicts those of earlier days.
+    /// Stores an anchor without waiting for it to reach the disk. The last anchor of each day is kept, so that a
+    /// rewritten log contradicts those of earlier days.
     fn keep_audit_anchor(&self, log: &str, anchor: AuditAnchor);
 
-    /// The anchors of a log, oldest first.
+    /// Returns the anchors of a log, oldest first.
     async fn audit_anchors(&self, log: &str) -> Result<Vec<AuditAnchor>, StoreError>;
 }

@@ -1,7 +1,7 @@
 //! The clocks of a store: the wall clock for displayed times, the boot clock for leases.
 //!
-//! The wall clock jumps (NTP, a restored virtual machine, a container with a clock of its own), and a lease that
-//! ends by it is stolen or never ends. The boot clock (`CLOCK_BOOTTIME`, `clock_gettime(2)`) only goes forward, counts
+//! The wall clock jumps (NTP, a restored virtual machine, a container with its own clock), so that a lease that expires
+//! by it is stolen or never expires. The boot clock (`CLOCK_BOOTTIME`, `clock_gettime(2)`) only moves forward, counts
 //! suspended time, and is the same for all processes of one boot.
 
 use std::sync::Arc;
@@ -9,34 +9,34 @@ use std::sync::Arc;
 /// The wall clock: milliseconds since 1970-01-01 UTC.
 pub type Clock = Arc<dyn Fn() -> i64 + Send + Sync>;
 
-/// A reading of a boot clock. Readings compare only where the boot is the same.
+/// A reading of the boot clock. Readings can be compared only if the boot is the same.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BootTime {
-    /// Identifies the boot of the machine, and the time namespace where there is one beside the machine's.
+    /// Identifies the boot of the machine, and the time namespace if the process is not in the machine's own.
     pub boot: Arc<str>,
-    /// Milliseconds on its clock.
+    /// Milliseconds on that clock.
     pub ms: i64,
 }
 
 impl BootTime {
-    /// The reading this much later.
+    /// Returns the reading this many milliseconds later.
     #[must_use]
     pub fn plus(&self, ms: u64) -> Self {
         Self { boot: Arc::clone(&self.boot), ms: self.ms.saturating_add_unsigned(ms) }
     }
 }
 
-/// One moment, on both clocks.
+/// One moment on both clocks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Moment {
-    /// By the wall clock.
+    /// Wall clock: milliseconds since 1970-01-01 UTC.
     pub wall_ms: i64,
-    /// By the boot clock; `None` if the system cannot distinguish its boots.
+    /// Boot clock; `None` if the system cannot distinguish its boots.
     pub boot: Option<BootTime>,
 }
 
 impl Moment {
-    /// The present moment, by the clocks of this machine.
+    /// Returns the current moment on the clocks of this machine.
     #[must_use]
     pub fn now() -> Self {
         Clocks::system().now()
@@ -57,31 +57,31 @@ impl std::fmt::Debug for Clocks {
 }
 
 impl Clocks {
-    /// The clocks of this machine.
+    /// Returns the clocks of this machine.
     #[must_use]
     pub fn system() -> Self {
         Self { wall: Arc::new(|| jiff::Timestamp::now().as_millisecond()), boot: Arc::new(boot_time) }
     }
 
-    /// A wall clock and a boot clock of one's own, for tests.
+    /// Creates clocks from functions, for tests.
     #[must_use]
     pub fn new(wall: Clock, boot: impl Fn() -> Option<BootTime> + Send + Sync + 'static) -> Self {
         Self { wall, boot: Arc::new(boot) }
     }
 
-    /// What both say now.
+    /// Reads both clocks.
     #[must_use]
     pub fn now(&self) -> Moment {
         Moment { wall_ms: (self.wall)(), boot: (self.boot)() }
     }
 
-    /// With another wall clock.
+    /// Replaces the wall clock.
     pub(super) fn with_wall(self, wall: Clock) -> Self {
         Self { wall, ..self }
     }
 }
 
-/// A clock that serves as both.
+/// Uses one clock as both.
 impl<F: Fn() -> i64 + Send + Sync + ?Sized + 'static> From<Arc<F>> for Clocks {
     fn from(clock: Arc<F>) -> Self {
         let boot: Arc<str> = "one clock".into();
@@ -93,7 +93,8 @@ impl<F: Fn() -> i64 + Send + Sync + ?Sized + 'static> From<Arc<F>> for Clocks {
     }
 }
 
-/// Asked of the kernel itself: what is preloaded to fake the wall clock fakes the C library's answer to this as well.
+/// Reads the boot clock by a system call: libraries preloaded to fake the wall clock would also fake the C library's
+/// function.
 #[cfg(target_os = "linux")]
 fn boot_time() -> Option<BootTime> {
     use rustix::time::{ClockId, clock_gettime};
@@ -101,7 +102,7 @@ fn boot_time() -> Option<BootTime> {
     static BOOT: OnceLock<Option<Arc<str>>> = OnceLock::new();
     let boot = BOOT.get_or_init(|| {
         let id = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
-        // Kernels without time namespaces have one clock for all.
+        // Kernels without time namespaces have a single boot clock.
         let namespace = std::fs::read_link("/proc/self/ns/time").unwrap_or_default();
         Some(format!("{} {}", id.trim(), namespace.display()).trim_end().into())
     });

@@ -1,4 +1,4 @@
-//! What is counted and survives: calls of operations, requests let through, runs by skill.
+//! Persistent counters: calls of operations, requests granted by the rate limiter, runs by skill.
 
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
@@ -7,7 +7,7 @@ use strum::{Display, EnumString};
 use super::StoreError;
 use skills_model::RunState;
 
-/// What a tally is of.
+/// The kind of thing that a tally counts.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, Display, EnumString,
 )]
@@ -16,48 +16,48 @@ use skills_model::RunState;
 pub enum TallyKind {
     /// An operation of the core.
     Operation,
-    /// A link of the routing chain; only its failures are counted.
+    /// A matcher of the routing chain; only its failures are counted.
     Link,
 }
 
-/// Calls of one thing.
+/// Counted calls of one thing.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Tally {
-    /// What it is.
+    /// Its kind.
     pub kind: TallyKind,
     /// Its name.
     pub name: String,
-    /// Calls.
+    /// Number of calls.
     pub calls: u64,
-    /// Of those, failed ones.
+    /// Number of failed calls.
     pub errors: u64,
-    /// Sum of the time, microseconds.
+    /// Total duration in microseconds.
     pub total_us: u64,
-    /// Longest, microseconds.
+    /// Longest duration in microseconds.
     pub max_us: u64,
 }
 
-/// Everything tallied.
+/// All tallies.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Tallies {
-    /// Since when, milliseconds since 1970-01-01 UTC; none where nothing was ever added.
+    /// Start of the counting, milliseconds since 1970-01-01 UTC; `None` if nothing was ever counted.
     pub since_ms: Option<i64>,
-    /// When it was last set back to nothing.
+    /// Time of the last reset, milliseconds since 1970-01-01 UTC.
     pub reset_ms: Option<i64>,
     /// By kind and name.
     pub tallies: Vec<Tally>,
 }
 
-/// What came of asking for an allowance.
+/// The result of a request for an allowance.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Allowance {
-    /// How many are let through; 0 when the window is used up.
+    /// Number of requests granted; 0 if the window is used up.
     pub granted: u64,
-    /// How many of the window are granted so far, to all callers.
+    /// Number of requests granted in this window so far, to all callers.
     pub taken: u64,
 }
 
-/// Runs of one skill and contract that came to one state.
+/// The runs of one skill and contract that are in one state.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SkillRuns {
     /// The skill.
@@ -66,26 +66,26 @@ pub struct SkillRuns {
     pub contract_digest: String,
     /// Their state.
     pub state: RunState,
-    /// How many.
+    /// Their number.
     pub runs: u64,
-    /// When the last of them came there, milliseconds since 1970-01-01 UTC.
+    /// When the last of them entered the state, milliseconds since 1970-01-01 UTC.
     pub last_ms: i64,
 }
 
-/// A durable store of counts. As with runs, every method is one transaction, so that several processes add up.
+/// A durable store of counters. As with runs, every method is one transaction, so that several processes can add.
 #[async_trait]
 pub trait Counts: Send + Sync + 'static {
-    /// Adds to what is there.
+    /// Adds to the tallies.
     async fn add_tallies(&self, tallies: Vec<Tally>) -> Result<(), StoreError>;
 
-    /// Everything tallied since the last reset.
+    /// Returns everything tallied since the last reset.
     async fn tallies(&self) -> Result<Tallies, StoreError>;
 
-    /// Sets everything back to nothing.
+    /// Resets all tallies to zero.
     async fn reset_tallies(&self) -> Result<Tallies, StoreError>;
 
-    /// Grants up to `wanted` of the `limit` that a principal has in the window that began at a moment; windows of
-    /// that principal that began earlier are forgotten.
+    /// Grants up to `wanted` of the `limit` that a principal has in the window that starts at `began_ms`; earlier
+    /// windows of that principal are deleted.
     async fn allowance(
         &self,
         principal: &str,
@@ -94,6 +94,6 @@ pub trait Counts: Send + Sync + 'static {
         limit: u64,
     ) -> Result<Allowance, StoreError>;
 
-    /// Runs by skill, contract and state.
+    /// Counts the runs by skill, contract and state.
     async fn runs_by_skill(&self) -> Result<Vec<SkillRuns>, StoreError>;
 }

@@ -1,11 +1,12 @@
-//! What changed between two JSON values, so that a value that grows is not kept whole each time it does.
+//! Differences between two JSON values, so that a growing value is not stored in full each time.
 //!
-//! A difference is an object with one key: `r` replaced by this value, `a` a list with these elements at its end, `t` a
-//! text with this at its end, `o` an object with these fields changed (each a difference) and those under `d` gone.
+//! A difference is an object with one key: `r`, replaced by this value; `a`, a list with these elements appended; `t`,
+//! a string with this text appended; `o`, an object with these fields changed (each a difference) and those listed
+//! under `d` removed.
 
 use serde_json::{Map, Value, json};
 
-/// How to come from one value to another; none where they are equal.
+/// Returns the difference between two values; `None` if they are equal.
 pub fn difference(before: &Value, after: &Value) -> Option<Value> {
     if before == after {
         return None;
@@ -36,7 +37,7 @@ fn fields(old: &Map<String, Value>, new: &Map<String, Value>) -> Value {
     Value::Object(difference)
 }
 
-/// The later value, from the earlier one and the difference; none where they do not fit each other.
+/// Applies a difference to the earlier value; `None` if they do not match.
 pub fn applied(mut before: Value, difference: Value) -> Option<Value> {
     change(&mut before, difference)?;
     Some(before)

@@ -1,5 +1,4 @@
-//! Small JSON documents that all processes on a store share: saved views, what workers say of themselves, requests to
-//! drain them.
+//! Small JSON documents shared by all processes on a store: saved views, descriptions of workers, drain requests.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -15,5 +14,5 @@ pub struct Document {
     pub value: Value,
 }
 
-/// Bytes of a document as JSON.
+/// Maximum size of a document in bytes of JSON.
 pub const MAX_DOCUMENT_BYTES: usize = 64 << 10;

@@ -6,12 +6,12 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 macro_rules! event_kinds {
     ($($variant:ident = $name:literal,)*) => {
-        /// What an event of a run tells.
+        /// The kind of a run's event.
         #[derive(Debug, Clone, PartialEq, Eq, Hash)]
         #[allow(missing_docs, reason = "each is the event of that name")]
         pub enum EventKind {
             $($variant,)*
-            /// A kind of a later version. It is kept, listed and sent on under its name.
+            /// A kind of a later version. It is stored, listed and forwarded under its name.
             Other(String),
         }
 
@@ -19,7 +19,7 @@ macro_rules! event_kinds {
             /// Every kind that this version knows.
             pub const KNOWN: &[Self] = &[$(Self::$variant),*];
 
-            /// The name in the store, in JSON and in event streams.
+            /// Returns the name in the store, in JSON and in event streams.
             #[must_use]
             pub fn as_str(&self) -> &str {
                 match self {

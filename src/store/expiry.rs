@@ -5,10 +5,10 @@ use serde_json::{Value, json};
 use super::RunRecord;
 use skills_model::{Expiry, time_was_over};
 
-/// The code of such an end.
+/// Error code of a run whose wait expired.
 const CODE: &str = "expired";
 
-/// What is kept as the error of a run whose wait ended so.
+/// Returns the error to record on a run whose wait expired.
 pub(super) fn ended(waiting: &RunRecord, expiry: Expiry, at: i64) -> Value {
     let message = match expiry {
         Expiry::Deny => format!("{} without a decision and was denied", time_was_over(at)),
@@ -21,11 +21,11 @@ pub(super) fn ended(waiting: &RunRecord, expiry: Expiry, at: i64) -> Value {
 }
 
 impl RunRecord {
-    /// When the time of its wait was over, where that is what ended it; milliseconds since 1970-01-01 UTC.
+    /// Returns when the wait expired, if that ended the run; milliseconds since 1970-01-01 UTC.
     #[must_use]
     pub fn expired_ms(&self) -> Option<i64> {
         let error = self.error.as_ref().filter(|error| error["code"] == CODE)?;
-        // Stores of earlier versions have no moment of their own for it: the run is as it is since then.
+        // Stores of earlier versions did not record the time; the run has been in its state since then.
         Some(error["expired_ms"].as_i64().unwrap_or(self.since_ms))
     }
 }

@@ -2,21 +2,21 @@
 
 use serde::{Deserialize, Serialize};
 
-/// What a store has to do for those who work on it.
+/// Pending work of a store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Due {
     /// A run may be claimed.
     pub claimable: bool,
-    /// The time of a waiting run is over.
+    /// A wait has expired.
     pub expired: bool,
 }
 
 /// The result of a full integrity check.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Health {
-    /// Damage, in the words of `SQLite`; empty where there is none.
+    /// Damage as reported by `SQLite`; empty if there is none.
     pub damage: Vec<String>,
-    /// What contradicts itself: rows that lead nowhere.
+    /// Inconsistencies: rows with dangling references.
     pub contradictions: Vec<String>,
     /// Runs in the store.
     pub runs: u64,
@@ -24,21 +24,21 @@ pub struct Health {
     pub events: u64,
     /// Size of the database, bytes.
     pub bytes: u64,
-    /// Of these, free for new rows.
+    /// Of these, bytes that are free for new rows.
     pub free_bytes: u64,
 }
 
 /// The result of a quick integrity check.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Glance {
-    /// Damage, in the words of `SQLite`; empty where none was found.
+    /// Damage as reported by `SQLite`; empty if none was found.
     pub damage: Vec<String>,
-    /// Whether everything was looked at before the time was over.
+    /// Whether the check finished within its time limit.
     pub whole: bool,
 }
 
 impl Health {
-    /// Whether nothing was found.
+    /// Returns whether nothing was found.
     #[must_use]
     pub fn is_sound(&self) -> bool {
         self.damage.is_empty() && self.contradictions.is_empty()

@@ -1,5 +1,5 @@
-//! The record of stores that were opened on this machine: which store belongs at which path. A store that was there
-//! once is then never mistaken for a new one.
+//! The record of the stores that were opened on this machine: which store belongs at which path. An earlier store is
+//! then never mistaken for a new one.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -9,10 +9,10 @@ use serde::{Deserialize, Serialize};
 use super::{StoreError, Unavailability};
 use skills_base::private_files;
 
-/// Version of the file's form.
+/// Version of the file format.
 const VERSION: u32 = 1;
 
-/// One store that was opened.
+/// A store that was opened.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct Entry {
     path: String,
@@ -26,54 +26,54 @@ struct Content {
     stores: Vec<Entry>,
 }
 
-/// The file of the record.
+/// The file with the record.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KnownStores {
     file: PathBuf,
 }
 
 impl KnownStores {
-    /// The record in this file, which need not exist.
+    /// Uses the record in this file, which need not exist.
     #[must_use]
     pub fn new(file: PathBuf) -> Self {
         Self { file }
     }
 
-    /// The file.
+    /// Returns the path of the file.
     #[must_use]
     pub fn file(&self) -> &Path {
         &self.file
     }
 
-    /// The id of the store that was opened at a path before.
+    /// Returns the id of the store that was previously opened at a path.
     ///
     /// # Errors
-    /// [`StoreError::Unavailable`] for a record that is damaged: it must not be ignored silently.
+    /// Returns [`StoreError::Unavailable`] if the record is damaged: it must not be ignored silently.
     pub fn id_at(&self, store: &Path) -> Result<Option<String>, StoreError> {
         self.id_of(&key(store))
     }
 
-    /// As [`Self::id_at`], for a store on a server, by its address without the password.
+    /// Like [`Self::id_at`] for a store on a server, by its address without the password.
     ///
     /// # Errors
-    /// As [`Self::id_at`].
+    /// Same as [`Self::id_at`].
     pub fn id_of(&self, place: &str) -> Result<Option<String>, StoreError> {
         Ok(self.read()?.stores.into_iter().find(|entry| entry.path == place).map(|entry| entry.id))
     }
 
-    /// Records the store at a path unless one is recorded already; returns the recorded id, which differs if another
+    /// Records the store at a path unless one is already recorded; returns the recorded id, which differs if another
     /// process was faster.
     ///
     /// # Errors
-    /// As [`Self::id_at`], and when the record cannot be written.
+    /// Same as [`Self::id_at`], and if the record cannot be written.
     pub fn adopt(&self, store: &Path, id: &str, now_ms: i64) -> Result<String, StoreError> {
         self.record(&key(store), id, now_ms)
     }
 
-    /// As [`Self::adopt`], for a store on a server.
+    /// Like [`Self::adopt`] for a store on a server.
     ///
     /// # Errors
-    /// As [`Self::adopt`].
+    /// Same as [`Self::adopt`].
     pub fn record(&self, place: &str, id: &str, now_ms: i64) -> Result<String, StoreError> {
         self.change(|content| {
             if let Some(entry) = content.stores.iter().find(|entry| entry.path == place) {
@@ -84,18 +84,18 @@ impl KnownStores {
         })
     }
 
-    /// Forgets which store was at a path.
+    /// Removes the record of the store at a path.
     ///
     /// # Errors
-    /// As [`Self::adopt`].
+    /// Same as [`Self::adopt`].
     pub fn forget(&self, store: &Path) -> Result<(), StoreError> {
         self.forget_place(&key(store))
     }
 
-    /// As [`Self::forget`], for a store on a server.
+    /// Like [`Self::forget`] for a store on a server.
     ///
     /// # Errors
-    /// As [`Self::adopt`].
+    /// Same as [`Self::adopt`].
     pub fn forget_place(&self, place: &str) -> Result<(), StoreError> {
         self.change(|content| content.stores.retain(|entry| entry.path != place))
     }
@@ -108,7 +108,7 @@ impl KnownStores {
         }
     }
 
-    /// Changes the record under a lock, so that what other processes record meanwhile stays.
+    /// Changes the record under a lock, so that concurrent changes of other processes are not lost.
     fn change<T>(&self, change: impl FnOnce(&mut Content) -> T) -> Result<T, StoreError> {
         let _lock = self.lock().map_err(|error| self.failed("locking", &error))?;
         let mut content = self.read()?;
@@ -140,11 +140,11 @@ impl KnownStores {
     }
 }
 
-/// A path as it is recorded. Not resolved on the disk: the folder of a missing volume resolves to nothing.
+/// Returns a path as it is recorded. Links are not resolved, because the folder of an unmounted volume cannot be.
 fn key(store: &Path) -> String {
     let absolute = std::path::absolute(store).unwrap_or_else(|_| store.to_owned());
     absolute.to_str().map_or_else(
-        // Bytes that are not UTF-8 are escaped, so that two paths never get one key.
+        // Bytes that are not UTF-8 are escaped, so that two paths never have the same key.
         || absolute.as_os_str().as_encoded_bytes().escape_ascii().to_string(),
         str::to_owned,
     )

@@ -7,7 +7,7 @@ use strum::Display;
 use super::{BootTime, Moment, WorkerId};
 
 impl WorkerId {
-    /// In readable form: `process 4711 on build-2`; unchanged if it has another form.
+    /// Returns the id in readable form: `process 4711 on build-2`; unchanged if it has another form.
     #[must_use]
     pub fn in_words(&self) -> String {
         let parts: Vec<&str> = self.0.split('/').collect();
@@ -21,11 +21,11 @@ impl WorkerId {
 /// A worker's lease on a run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct RunLease {
-    /// The worker; none if it released the run.
+    /// The worker; `None` if it released the run.
     pub worker: Option<WorkerId>,
     /// Expiry, milliseconds since 1970-01-01 UTC; 0 if it was released or its worker is dead.
     pub until_ms: i64,
-    /// Until when by the boot clock, which decides on the same boot; none for a lease of an earlier version.
+    /// Expiry by the boot clock, which takes precedence on the same boot; `None` for a lease of an earlier version.
     #[serde(skip)]
     pub until_boot: Option<BootTime>,
     /// What is known about the lease holder. A store only knows leases; checking processes reveals more.
@@ -33,8 +33,8 @@ pub struct RunLease {
 }
 
 impl RunLease {
-    /// Until when, on the wall clock of the reader: a lease lasts as long as its boot clock says, whatever its worker's
-    /// wall clock said when it was granted.
+    /// Returns the expiry on the wall clock of the reader: a lease lasts as long as the boot clock determines, whatever
+    /// the worker's wall clock showed when it was granted.
     #[must_use]
     pub fn ends_ms(&self, now: &Moment) -> i64 {
         match (&self.until_boot, &now.boot) {
@@ -51,7 +51,7 @@ impl RunLease {
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
 pub enum LeaseHolder {
-    /// A worker of the answering process.
+    /// A worker of the responding process.
     Here,
     /// A worker of another process, active as far as is known.
     Elsewhere,
@@ -64,7 +64,7 @@ pub enum LeaseHolder {
 }
 
 impl LeaseHolder {
-    /// Whether no worker executes the run now.
+    /// Returns whether no worker executes the run now.
     #[must_use]
     pub fn is_lost(self) -> bool {
         matches!(self, Self::Dead | Self::RunOut | Self::Left)

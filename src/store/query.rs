@@ -1,7 +1,7 @@
 //! The filter language of the run list: `state:failed skill:deploy* age:>1h -error:timeout 4711`.
 //!
-//! Terms are joined by *and*; `-` negates a term; double quotes group words and take a colon literally. A term with
-//! a key compares one field, a plain word is looked for in the id, the skill, the step, the inputs and the error.
+//! All terms must match; `-` negates a term; double quotes group words and make a colon literal. A term with a key
+//! compares one field; a word without a key is searched for in the id, the skill, the step, the inputs and the error.
 
 use std::time::Duration;
 
@@ -22,38 +22,38 @@ pub(crate) struct Term {
     pub test: Test,
 }
 
-/// What a term compares.
+/// The comparison of a term.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Test {
     States(Vec<RunState>),
     Skill(Pattern),
     Title(Pattern),
-    /// A label by its name.
+    /// A label by name.
     Label(String, Pattern),
-    /// Part of the name of the person it is assigned to.
+    /// Part of the name of the assignee.
     Assigned(String),
-    /// Part of the worker that has it.
+    /// Part of the id of the worker that has the lease.
     Worker(String),
     Step(Pattern),
     Id(String),
     StartedBy(String),
-    /// A trace id from its beginning.
+    /// A prefix of the trace id.
     Trace(String),
-    /// What every caller is shown of an error.
+    /// The part of the error that every caller may see.
     Error(String),
     /// The complete error, with addresses and responses.
     Detail(String),
     Target(String),
-    /// A value inside the inputs, by its path.
+    /// A value in the inputs, by path.
     Input(Vec<String>, Comparison),
     /// Time since the run was created.
     Age(Ordering, Duration),
-    /// Time in the present state.
+    /// Time in the current state.
     InState(Ordering, Duration),
     Word(String),
 }
 
-/// A text in which `*` stands for any characters; letters are compared without their case (ASCII).
+/// A text in which `*` matches any characters; ASCII case is ignored.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Pattern(pub String);
 
@@ -89,7 +89,7 @@ pub const QUERY_KEYS: [(&str, &str); 16] = [
     ("target", "target:report.md"),
 ];
 
-/// States by the names that a filter takes: each state, and the groups that people ask for.
+/// Returns the states for a name in a filter: a state, or a group of states.
 fn states_of(name: &str) -> Option<Vec<RunState>> {
     use RunState::{
         Canceled, Completed, Failed, Pending, Replaying, Running, WaitingForHuman, WaitingForSignal,
@@ -102,7 +102,7 @@ fn states_of(name: &str) -> Option<Vec<RunState>> {
     })
 }
 
-/// Names of states and groups of states that a filter takes.
+/// Names of states and groups of states in a filter.
 pub const QUERY_STATES: [&str; 11] = [
     "failed",
     "waiting",
@@ -117,24 +117,25 @@ pub const QUERY_STATES: [&str; 11] = [
     "canceled",
 ];
 
-/// Why a text is not a filter.
+/// Why a text is not a valid filter.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct QueryError(String);
 
-/// Fields of a run's error that are for callers with the scope `admin` alone.
+/// Fields of a run's error that only callers with the scope `admin` may see.
 pub(crate) const PRIVATE_FIELDS: [&str; 3] = ["detail", "binding", "tried"];
 
-/// Terms of a filter, at most: `SQLite` refuses deeper expressions than about a thousand.
+/// Maximum number of terms in a filter: `SQLite` rejects expressions deeper than about a thousand.
 const MAX_TERMS: usize = 64;
-/// Characters of a filter or of a text to search for, at most.
+/// Maximum number of characters of a filter or a search text.
 pub(crate) const MAX_LEN: usize = 4_096;
 
 impl RunQuery {
-    /// Reads a filter as a person types it.
+    /// Parses a filter.
     ///
     /// # Errors
-    /// An unknown key, state, duration or number, or an unclosed quote; the message names what is allowed.
+    /// Returns an error for an unknown key, state, duration or number, or an unclosed quote; the message names what is
+    /// allowed.
     pub fn parse(text: &str) -> Result<Self, QueryError> {
         if text.chars().count() > MAX_LEN {
             return Err(QueryError(format!("a filter has at most {MAX_LEN} characters")));
@@ -149,13 +150,13 @@ impl RunQuery {
         Ok(Self { terms })
     }
 
-    /// Whether it compares what only some callers may see of an error: whether a run matches would reveal it.
+    /// Returns whether it compares error details that only some callers may see: a match would reveal them.
     #[must_use]
     pub fn compares_details(&self) -> bool {
         self.terms.iter().any(|term| matches!(term.test, Test::Detail(_)))
     }
 
-    /// Whether it matches every run.
+    /// Returns whether it matches every run.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.terms.is_empty()
@@ -165,7 +166,7 @@ impl RunQuery {
         &self.terms
     }
 
-    /// Whether a run matches at a moment (milliseconds since 1970-01-01 UTC).
+    /// Returns whether a run matches at a moment (milliseconds since 1970-01-01 UTC).
     #[must_use]
     pub fn matches(&self, run: &RunRecord, now_ms: i64) -> bool {
         self.terms.iter().all(|term| term.test.matches(run, now_ms) != term.negated)
@@ -194,7 +195,7 @@ impl Test {
             Self::Id(text) => contains(&run.id.0, text),
             Self::StartedBy(text) => contains(&run.started_by, text),
             Self::Trace(text) => run.trace_id.starts_with(text),
-            // The words of a code are found as lists show them.
+            // A code is also matched with spaces, as lists show it.
             Self::Error(text) => {
                 let code = run.error.as_ref().and_then(|error| error.get("code")?.as_str());
                 contains(&public(&run.error), &in_json(text))
@@ -260,7 +261,8 @@ impl Pattern {
     }
 }
 
-/// An error without what is for `admin` alone. Earlier versions recorded that in the message of a binding's failure.
+/// Returns an error without the fields for `admin`. Earlier versions recorded those in the message of a binding's
+/// failure.
 fn public_error(error: &Value) -> String {
     let Value::Object(fields) = error else { return error.to_string() };
     let message_is_private = fields.contains_key("binding") && !fields.contains_key("detail");
@@ -276,7 +278,7 @@ fn contains(text: &str, part: &str) -> bool {
     text.to_ascii_lowercase().contains(&part.to_ascii_lowercase())
 }
 
-/// A text escaped for a JSON string.
+/// Escapes a text for a JSON string.
 pub(crate) fn in_json(text: &str) -> String {
     let quoted = Value::from(text).to_string();
     quoted.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')).unwrap_or(text).to_owned()
@@ -286,7 +288,7 @@ pub(crate) fn millis(duration: Duration) -> i64 {
     i64::try_from(duration.as_millis()).unwrap_or(i64::MAX)
 }
 
-/// One term as it was typed.
+/// A term as it was typed.
 struct Token {
     negated: bool,
     key: Option<String>,
@@ -339,7 +341,7 @@ fn example(typed: &str) -> &'static str {
     QUERY_KEYS.iter().find(|(name, _)| *name == key).map_or("-state:completed", |(_, example)| example)
 }
 
-/// Whether text before a colon can only be meant as a key.
+/// Returns whether text before a colon can only be meant as a key.
 fn is_key(text: &str) -> bool {
     text.starts_with(|c: char| c.is_ascii_lowercase())
         && text.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.'))

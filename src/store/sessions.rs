@@ -1,5 +1,5 @@
-//! What is kept of sessions: a small document that changes under an optimistic version, and lines that are appended
-//! and never changed. What they mean is not the store's business.
+//! Stored sessions: a small document with optimistic versioning, and append-only lines. Their meaning is defined
+//! elsewhere.
 
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::StoreError;
 
-/// A session as it is kept.
+/// A stored session.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SessionRow {
     /// Its id: a UUID version 7 (RFC 9562).
@@ -18,11 +18,11 @@ pub struct SessionRow {
     pub changed_ms: i64,
     /// Incremented with every change.
     pub version: u64,
-    /// The principal who made it; none for the local account, and for sessions of earlier versions.
+    /// The principal who created it; `None` for the local account, and for sessions of earlier versions.
     pub owner: Option<String>,
     /// Everything but the lines.
     pub document: Value,
-    /// Lines, oldest first, without those that the reader knew.
+    /// Lines, oldest first, except those that the reader already has.
     pub lines: Vec<Value>,
 }
 
@@ -35,18 +35,18 @@ pub struct SessionHead {
     pub created_ms: i64,
     /// Time of the last change, milliseconds since 1970-01-01 UTC.
     pub changed_ms: i64,
-    /// The principal who made it; none for the local account, and for sessions of earlier versions.
+    /// The principal who created it; `None` for the local account, and for sessions of earlier versions.
     pub owner: Option<String>,
     /// Everything but the lines.
     pub document: Value,
-    /// How many lines it has.
+    /// Number of its lines.
     pub lines: u64,
 }
 
 /// A durable store of sessions. As with runs, every method is one transaction.
 #[async_trait]
 pub trait Sessions: Send + Sync + 'static {
-    /// Keeps a new session. Its owner never changes.
+    /// Stores a new session. Its owner never changes.
     async fn create_session(
         &self,
         id: &str,
@@ -54,17 +54,18 @@ pub trait Sessions: Send + Sync + 'static {
         document: Value,
     ) -> Result<SessionRow, StoreError>;
 
-    /// One session, without its first `known` lines: lines never change, so a reader that has them needs no more.
+    /// Returns a session without its first `known` lines: lines never change, so a reader that has them does not need
+    /// them again.
     async fn session(&self, id: &str, known: u64) -> Result<Option<SessionRow>, StoreError>;
 
-    /// Sessions of this owner, or of all owners, most recently changed first, at most `limit`.
+    /// Returns at most `limit` sessions of this owner, or of all owners, most recently changed first.
     async fn sessions(&self, owner: Option<&str>, limit: usize) -> Result<Vec<SessionHead>, StoreError>;
 
-    /// Replaces the document and appends lines, if the session is unchanged since `version` was read; returns the
-    /// new version.
+    /// Replaces the document and appends lines if the session is unchanged since `version` was read; returns the new
+    /// version.
     ///
     /// # Errors
-    /// [`StoreError::SessionConflict`]: read again, and try again.
+    /// Returns [`StoreError::SessionConflict`] if it changed; read it again and retry.
     async fn change_session(
         &self,
         id: &str,
@@ -73,11 +74,11 @@ pub trait Sessions: Send + Sync + 'static {
         lines: Vec<Value>,
     ) -> Result<u64, StoreError>;
 
-    /// Keeps the text of a session's last call, in place of the one before. It is large and rarely read, so it is not
+    /// Stores the text of a session's last call, replacing the previous one. It is large and rarely read, so it is not
     /// part of the document.
     async fn keep_call(&self, id: &str, text: String) -> Result<(), StoreError>;
 
-    /// The text of a session's last call, where one was kept.
+    /// Returns the text of a session's last call, if one is stored.
     async fn kept_call(&self, id: &str) -> Result<Option<String>, StoreError>;
 
     /// Deletes sessions that were not changed since a moment; returns how many.

@@ -5,29 +5,29 @@ use serde_json::Value;
 use crate::RunRecord;
 use skills_model::Gate;
 
-/// Characters of a reason.
+/// Maximum number of characters of a reason.
 const MAX_REASON: usize = 120;
 
 impl RunRecord {
-    /// Its title; none for a run of an earlier version, or without a template and inputs.
+    /// Returns the title; `None` for a run of an earlier version, or without a template and inputs.
     #[must_use]
     pub fn title(&self) -> Option<&str> {
         self.options.title.as_deref().filter(|title| !title.is_empty())
     }
 
-    /// The title, else the skill.
+    /// Returns the title, or the skill if there is none.
     #[must_use]
     pub fn title_or_skill(&self) -> &str {
         self.title().unwrap_or(&self.skill_id)
     }
 
-    /// Why it failed, or ended without a result, in a few words; none where it has no error.
+    /// Returns briefly why it failed or ended without a result; `None` if it has no error.
     #[must_use]
     pub fn failure(&self) -> Option<String> {
         self.error.as_ref().map(failure_summary)
     }
 
-    /// `approved, 1 of 2`, while more approvals are needed.
+    /// Returns `approved, 1 of 2` while more approvals are needed.
     #[must_use]
     pub fn approval_progress(&self) -> Option<String> {
         match &self.gate {
@@ -39,7 +39,7 @@ impl RunRecord {
     }
 }
 
-/// An error in a few words: `http 503`, `circuit breaker open`, `timed out`, or the beginning of its message.
+/// Summarizes an error: `http 503`, `circuit breaker open`, `timed out`, or the beginning of its message.
 #[must_use]
 pub fn failure_summary(error: &Value) -> String {
     let text = |value: &Value, key: &str| value.get(key).and_then(Value::as_str).map(str::to_owned);
@@ -55,7 +55,7 @@ pub fn failure_summary(error: &Value) -> String {
         }
         (Some("error_answer"), Some(status)) => Some(format!("error {status}")),
         (Some("error_answer"), None) => Some("error response".to_owned()),
-        // A script that ended with an error has no response, and its message has the exit code and what it printed.
+        // A script that ended with an error has no response; its message has the exit code and its output.
         (Some("invalid_answer"), _) => {
             let message = text(error, "message");
             let ended = message.as_deref().and_then(exit_code);
@@ -73,7 +73,7 @@ pub fn failure_summary(error: &Value) -> String {
     }
     let code = text(error, "code").map(|code| code.replace('_', " "));
     match code.as_deref() {
-        // The code says it all; its message repeats it at length.
+        // The code is sufficient; the message repeats it at length.
         Some("expired" | "step timeout" | "upstream timeout" | "untrusted" | "skill changed") => {
             code.unwrap_or_default()
         }
@@ -81,7 +81,7 @@ pub fn failure_summary(error: &Value) -> String {
     }
 }
 
-/// How a script ended, with the line that it printed to stderr: `exit code 3: no such version`.
+/// Returns how a script ended, with the line that it printed to stderr: `exit code 3: no such version`.
 fn exit_code(message: &str) -> Option<String> {
     let at = message.find(" ended with exit code ")?;
     let line = message.get(at + " ended with ".len()..)?.lines().next()?;
@@ -89,14 +89,14 @@ fn exit_code(message: &str) -> Option<String> {
     Some(shortened(line))
 }
 
-/// The first sentence of a message, on one line and not too long.
+/// Returns the first sentence of a message, on one line and truncated.
 fn first_sentence(message: &str) -> Option<String> {
     let line = message.lines().map(str::trim).find(|line| !line.is_empty())?;
     let sentence = line.split_once(". ").map_or(line, |(first, _)| first).trim_end_matches('.');
     Some(shortened(sentence))
 }
 
-/// A line that is not too long.
+/// Truncates a line.
 fn shortened(line: &str) -> String {
     match line.char_indices().nth(MAX_REASON) {
         Some((end, _)) => format!("{}…", &line[..end]),

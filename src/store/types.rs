@@ -1,4 +1,4 @@
-//! What stores keep and hand out.
+//! Records that stores save and return.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -21,7 +21,7 @@ macro_rules! text_id {
 
         impl std::fmt::Display for $name {
             fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-                // An id of another service may be anything, also a sequence that controls the terminal.
+                // An id from another service may contain anything, including terminal control sequences.
                 self.0.chars().try_for_each(|c| match c {
                     _ if c.is_ascii_graphic() || c.is_alphanumeric() => f.write_char(c),
                     _ => write!(f, "{}", c.escape_unicode()),
@@ -40,16 +40,16 @@ text_id! {
     WorkerId
 }
 
-/// How a launch is made safe to repeat.
+/// Makes a launch safe to repeat.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Idempotency {
-    /// Who asks; keys of different principals never meet.
+    /// The principal of the caller; keys are separate for each principal.
     pub principal: String,
     /// The caller's key.
     pub key: String,
     /// SHA-256 of the payload in canonical JSON.
     pub payload_digest: String,
-    /// How long the key holds, seconds.
+    /// How long the key is valid, in seconds.
     pub ttl_seconds: u64,
 }
 
@@ -68,9 +68,9 @@ pub struct Launch {
     pub inputs: Value,
     /// What it is attached to, if anything.
     pub target: Option<Value>,
-    /// Its trace id.
+    /// Trace id.
     pub trace_id: String,
-    /// Who started it.
+    /// The principal who started it.
     pub started_by: String,
     /// Steps of its contract.
     pub steps: u32,
@@ -175,7 +175,7 @@ pub enum IdempotencyOutcome {
     Expired,
 }
 
-/// Answer of a launch.
+/// The result of a launch.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Begun {
     /// The run, new or found.
@@ -234,7 +234,7 @@ pub struct RunRecord {
     pub since_ms: i64,
     /// When a waiting run expires.
     pub expires_ms: Option<i64>,
-    /// Its current inputs.
+    /// Commands that are allowed in the current state.
     pub allowed: Vec<CommandName>,
 }
 
@@ -245,27 +245,27 @@ pub struct Claimed {
     pub run: RunRecord,
     /// What it was launched with, as JSON.
     pub contract: Value,
-    /// The fence to report with.
+    /// The fencing token to report with.
     pub fence: u64,
     /// The head checkpoint to continue from.
     pub checkpoint: Checkpoint,
     /// Whether the lease of another worker had expired.
     #[serde(default)]
     pub takeover: bool,
-    /// Steps recorded after which an intent stands without a result: the crash window.
+    /// Steps with an intent but no result: they were in progress when the worker was lost.
     pub unfinished: Vec<StepIntent>,
 }
 
-/// "This step begins now": written before anything happens outside.
+/// Records that a step is about to start; written before it has any external effect.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct StepIntent {
     /// The step.
     pub step: String,
-    /// Which attempt, from 1.
+    /// Attempt number, from 1.
     pub attempt: u32,
     /// SHA-256 of its inputs in canonical JSON.
     pub inputs_digest: String,
-    /// The key a receiver can use to drop repetitions; the same for every attempt.
+    /// The key by which a receiver can drop duplicates; the same for every attempt.
     pub idempotency_key: String,
     /// Whether repeating it is safe.
     pub repeatable: bool,
@@ -359,7 +359,7 @@ pub struct DecisionRecord {
     pub notes: Option<String>,
 }
 
-/// A decision as it was recorded.
+/// A recorded decision.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Decided {
     /// Milliseconds since 1970-01-01 UTC.
@@ -371,47 +371,47 @@ pub struct Decided {
     pub by: DecisionRecord,
 }
 
-/// What a command came to, as its transaction saw it.
+/// The result of a command, as its transaction saw it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CommandOutcome {
     /// The current state of the run.
     pub run: RunRecord,
     /// The state it had before.
     pub before: RunState,
-    /// Whether this command is what brought it there.
+    /// What the command changed.
     pub effect: CommandEffect,
-    /// The run as the end of its wait left it, if the expiry had not been recorded before.
+    /// The run as its expired wait left it, if the expiry had not been recorded before.
     pub expired: Option<Box<RunRecord>>,
 }
 
 /// What a command changed.
 #[derive(Debug, Clone, PartialEq)]
 pub enum CommandEffect {
-    /// The run moved.
+    /// The state of the run changed.
     Applied,
     /// A signal that no step waits for yet was stored.
     Stored,
-    /// Nothing: the same was ordered before. Of a decision with the one that was recorded first.
+    /// Nothing: the same command was applied before. For a decision, with the one that was recorded first.
     Repeated(Option<Box<Decided>>),
 }
 
-/// What a sidecar asks for on the run it watches.
+/// What a sidecar requests for the run it watches.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Control {
-    /// The wish in words, for the record.
+    /// The request as text, for the record.
     pub asked: String,
-    /// The command with a signal's payload, or why it cannot become one.
+    /// The command with a signal's payload, or why the request is not a valid command.
     pub order: Result<(Command, Option<Value>), String>,
-    /// Why it is asked for, in the sidecar's words.
+    /// The sidecar's reason for the request.
     pub why: Option<String>,
 }
 
-/// Its outcome.
+/// The outcome of a control request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ControlOutcome {
-    /// The command was applied: what it did, as text.
+    /// The command was applied; describes its effect.
     Applied(String),
-    /// It was not, and why.
+    /// It was refused, with the reason.
     Refused(String),
 }
 
@@ -430,12 +430,12 @@ pub struct RunFilter {
     pub r#where: Option<String>,
     /// Cursor of the previous page.
     pub cursor: Option<String>,
-    /// Rows at most; 0 means 100.
+    /// Maximum number of rows; 0 means 100.
     pub limit: usize,
 }
 
 impl RunFilter {
-    /// Characters of the beginning of a trace id that a text has to have to find its runs: fewer begin too many ids.
+    /// Minimum length of a trace id prefix in a search text: shorter ones match too many ids.
     pub const TRACE_PREFIX: usize = 8;
 }
 
@@ -456,36 +456,36 @@ pub struct RunPage {
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
 pub enum Unavailability {
-    /// There is no space left for what is written.
+    /// There is no space left to write to.
     DiskFull,
     /// Its file or folder cannot be written.
     ReadOnly,
     /// Its file cannot be opened, or is not one of this program.
     Unopenable,
-    /// Another process keeps it locked.
+    /// Another process holds its lock.
     Busy,
     /// The disk failed to read or write.
     Io,
-    /// Its content is not what a store holds.
+    /// Its content is not that of a valid store.
     Damaged,
-    /// Its file is not where it was.
+    /// Its file is no longer at its path.
     Missing,
-    /// Another store is where it was.
+    /// Another store is at its path.
     Replaced,
     /// It was written by a later version of this program.
     Newer,
 }
 
-/// A store that could not be written when that was tried last.
+/// A store that could not be written at the last attempt.
 #[derive(Debug, Clone, PartialEq)]
 pub struct WriteFailure {
-    /// Since when, milliseconds since 1970-01-01 UTC.
+    /// Start of the failures, milliseconds since 1970-01-01 UTC.
     pub since_ms: i64,
     /// What went wrong last.
     pub error: StoreError,
 }
 
-/// Why a store could not do it.
+/// Why an operation of the store failed.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum StoreError {
     /// The state machine rejects it.
@@ -494,9 +494,9 @@ pub enum StoreError {
     /// The state machine rejects a decision, and the step was decided before.
     #[error("{refusal}")]
     AlreadyDecided {
-        /// The decision that counts.
+        /// The recorded decision.
         first: Box<Decided>,
-        /// What the state machine says.
+        /// The error of the state machine.
         refusal: TransitionError,
     },
     /// No such run.
@@ -515,7 +515,7 @@ pub enum StoreError {
     IdempotencyConflict {
         /// The key.
         key: String,
-        /// The run that has it.
+        /// The run that was launched with it.
         run: RunId,
     },
     /// The assignment has changed since the run was read.
@@ -524,16 +524,16 @@ pub enum StoreError {
     AssignmentConflict {
         /// The run.
         run: RunId,
-        /// Its assignment now.
+        /// Its current assignment.
         assigned: Option<Assignment>,
     },
-    /// Somebody else changed the document since it was read.
+    /// The document was changed concurrently.
     #[error("{name} was modified meanwhile; reload it and try again")]
     DocumentConflict {
         /// The document.
         name: String,
     },
-    /// Somebody else changed the session since it was read.
+    /// The session was changed concurrently.
     #[error("session {id} was modified or deleted meanwhile; reload it and try again")]
     SessionConflict {
         /// The session.
@@ -545,11 +545,11 @@ pub enum StoreError {
             or another --store"
     )]
     Newer {
-        /// Which database.
+        /// The database.
         place: String,
         /// Its schema version.
         found: i64,
-        /// Ours.
+        /// The version that this program supports.
         known: i64,
     },
     /// Another store cannot be copied into one that has records.
@@ -558,28 +558,28 @@ pub enum StoreError {
             database or schema with --store"
     )]
     NotEmpty {
-        /// Which store.
+        /// The store.
         place: String,
         /// What it has: `3 runs`.
         found: String,
     },
-    /// The store cannot be used now, or not as it is.
+    /// The store cannot be used now, or not in its current state.
     #[error("{doing}: {reason}")]
     Unavailable {
-        /// Why, for those who act on it.
+        /// The cause, for callers that react to it.
         cause: Unavailability,
-        /// What was tried.
+        /// What was attempted.
         doing: String,
         /// What is wrong, and what to do.
         reason: String,
     },
-    /// What was asked for cannot be asked.
+    /// The request is invalid.
     #[error("{0}")]
     Unasked(String),
-    /// The disk or the server; in the words of the library, with what was tried.
+    /// The disk or the server failed; with the error of the library and what was attempted.
     #[error("{doing}: {reason}")]
     Failed {
-        /// What was tried.
+        /// What was attempted.
         doing: String,
         /// Why it failed.
         reason: String,
@@ -587,7 +587,7 @@ pub enum StoreError {
 }
 
 impl StoreError {
-    /// Why the store cannot be used, where that is what failed.
+    /// Returns why the store cannot be used, if that is what failed.
     #[must_use]
     pub fn unavailability(&self) -> Option<Unavailability> {
         match self {

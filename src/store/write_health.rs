@@ -1,10 +1,10 @@
-//! How the last write went.
+//! The result of the last write.
 
 use std::sync::{Mutex, PoisonError};
 
 use crate::{StoreError, WriteFailure};
 
-/// How writing goes.
+/// Whether writes succeed.
 #[derive(Debug, Default)]
 pub(crate) struct WriteHealth {
     state: Mutex<State>,
@@ -13,7 +13,7 @@ pub(crate) struct WriteHealth {
 #[derive(Debug, Default)]
 struct State {
     failure: Option<WriteFailure>,
-    /// Why nothing is written, whatever the disk says.
+    /// Why writes are refused, regardless of the disk.
     refused: Option<StoreError>,
 }
 
@@ -22,7 +22,7 @@ impl WriteHealth {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A write went well.
+    /// Records a successful write.
     pub fn succeeded(&self) {
         let mut state = self.state();
         if state.refused.is_none() && state.failure.take().is_some() {
@@ -30,7 +30,7 @@ impl WriteHealth {
         }
     }
 
-    /// A write, or a look at the file, failed; what is not about the store as a whole is passed over.
+    /// Records a failed write or check of the file; errors that do not concern the store as a whole are ignored.
     pub fn failed(&self, error: &StoreError, now_ms: i64) {
         if error.unavailability().is_none() {
             return;
@@ -40,23 +40,23 @@ impl WriteHealth {
         state.failure = Some(WriteFailure { since_ms, error: error.clone() });
     }
 
-    /// From now on every write is refused with this.
+    /// Refuses every write with this error from now on.
     pub fn refuse_writes(&self, error: StoreError) {
         self.failed(&error, 0);
         self.state().refused = Some(error);
     }
 
-    /// Writes are no longer refused.
+    /// Stops refusing writes.
     pub fn allow_writes(&self) {
         self.state().refused = None;
     }
 
-    /// Why nothing may be written, if so.
+    /// Returns why writes are refused, if they are.
     pub fn refusal(&self) -> Option<StoreError> {
         self.state().refused.clone()
     }
 
-    /// The failure of the last write, if it failed.
+    /// Returns the failure of the last write, if it failed.
     pub fn failure(&self) -> Option<WriteFailure> {
         self.state().failure.clone()
     }

@@ -1,4 +1,4 @@
-//! Known findings: those of a baseline file do not fail a check, so that only new ones do.
+//! Baselines of known findings: these do not fail a check, only new ones do.
 
 use std::collections::BTreeMap;
 use std::path::{Component, Path};
@@ -8,20 +8,20 @@ use serde::{Deserialize, Serialize};
 use super::{BaselineChange, LintFinding, LintReport};
 use crate::{Code, Error};
 
-/// The version of the file's form.
+/// Version of the file format.
 const VERSION: u32 = 1;
 
-/// Known findings of a collection, independent of line numbers and of where it is checked out.
+/// Known findings of a collection, independent of line numbers and the location of the checkout.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LintBaseline {
     version: u32,
     findings: Vec<Known>,
 }
 
-/// A number of equal findings of a file.
+/// A number of equal findings in a file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct Known {
-    /// Path from the baseline's folder, with `/`.
+    /// Path relative to the baseline's folder, with `/` as separator.
     file: String,
     code: String,
     message: String,
@@ -31,7 +31,7 @@ struct Known {
 type Key = (String, String, String);
 
 impl LintBaseline {
-    /// The findings of a report. `folder` is that of the baseline file.
+    /// Creates a baseline from the findings of a report. `folder` is that of the baseline file.
     #[must_use]
     pub fn of(report: &LintReport, folder: &Path) -> Self {
         let mut counts: BTreeMap<Key, usize> = BTreeMap::new();
@@ -45,14 +45,14 @@ impl LintBaseline {
     /// Reads a baseline file.
     ///
     /// # Errors
-    /// `not_found`, `invalid_configuration` for another form or version.
+    /// Returns `not_found`, or `invalid_configuration` for another format or version.
     pub fn read(path: &Path) -> Result<Self, Error> {
         let baseline: Self = read_baseline(path)?;
         check_version(path, baseline.version, VERSION)?;
         Ok(baseline)
     }
 
-    /// Moves the findings that the baseline has from `findings` to `known`. `folder` is that of the baseline file.
+    /// Moves the findings in the baseline from `findings` to `known`. `folder` is that of the baseline file.
     pub fn apply(&self, report: &mut LintReport, folder: &Path) {
         let mut left: BTreeMap<Key, usize> = BTreeMap::new();
         for known in &self.findings {
@@ -78,7 +78,7 @@ impl LintBaseline {
 /// Reads a baseline file of any kind.
 ///
 /// # Errors
-/// `not_found`, `invalid_configuration` for another form.
+/// Returns `not_found`, or `invalid_configuration` for another format.
 pub fn read_baseline<T: serde::de::DeserializeOwned>(path: &Path) -> Result<T, Error> {
     let text = skills_base::files::read_user_text(path).map_err(|error| match error.kind() {
         std::io::ErrorKind::NotFound => {
@@ -92,10 +92,10 @@ pub fn read_baseline<T: serde::de::DeserializeOwned>(path: &Path) -> Result<T, E
         .map_err(|error| Error::new(Code::InvalidConfiguration, format!("{}: {error}", path.display())))
 }
 
-/// Refuses a baseline of another version.
+/// Rejects a baseline of another version.
 ///
 /// # Errors
-/// `invalid_configuration`.
+/// Returns `invalid_configuration`.
 pub fn check_version(path: &Path, found: u32, expected: u32) -> Result<(), Error> {
     if found == expected {
         return Ok(());
@@ -104,7 +104,7 @@ pub fn check_version(path: &Path, found: u32, expected: u32) -> Result<(), Error
     Err(Error::new(Code::InvalidConfiguration, message))
 }
 
-/// What makes a finding the same as an earlier one: numbers in its message do not count, they follow the text.
+/// Returns the identity of a finding: numbers in its message are ignored, because they change with the text.
 fn key(found: &LintFinding, folder: &Path) -> Key {
     let mut message = String::with_capacity(found.finding.message.len());
     for letter in found.finding.message.chars() {
@@ -118,7 +118,7 @@ fn key(found: &LintFinding, folder: &Path) -> Key {
     (relative(&found.path(), folder), found.finding.code.clone(), message)
 }
 
-/// A path from a folder, with `/` between its parts; unchanged where both have no folder in common.
+/// Returns a path relative to a folder, with `/` as separator; unchanged if the two have no folder in common.
 pub(super) fn relative(path: &Path, folder: &Path) -> String {
     let (mut path_parts, mut folder_parts) = (path.components().peekable(), folder.components().peekable());
     let mut common = 0;

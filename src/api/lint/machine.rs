@@ -7,7 +7,7 @@ use std::sync::Mutex;
 use skills_skill::Skill;
 use skills_skill::lint::{Reference, ReferenceKind};
 
-/// Where commands are searched, and what was found there.
+/// The search path of commands, and a cache of the commands found.
 #[derive(Debug, Default)]
 pub struct Machine {
     folders: Vec<PathBuf>,
@@ -15,13 +15,13 @@ pub struct Machine {
 }
 
 impl Machine {
-    /// This process' search path.
+    /// Uses the search path of this process.
     pub fn of_process() -> Self {
         let path = std::env::var_os("PATH").unwrap_or_default();
         Self { folders: std::env::split_paths(&path).collect(), found: Mutex::default() }
     }
 
-    /// Whether what a skill mentions exists here, or the skill says that it needs it.
+    /// Returns whether what a skill mentions exists here, or the skill states that it requires it.
     pub fn has(&self, reference: &Reference, skill: &Skill) -> bool {
         let name = reference.name.as_str();
         let is_named = skill.properties.compatibility.as_deref().is_some_and(|text| {

@@ -1,4 +1,4 @@
-//! `lint --fix`: files are repaired by the real paths that were checked, so that no link leads to another one.
+//! `lint --fix`: files are repaired under the resolved paths that were checked, so that no link leads to another one.
 
 use std::path::{Path, PathBuf};
 
@@ -14,17 +14,17 @@ use crate::{Code, Error};
 /// A file that may be repaired.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Repairable {
-    /// As it is listed.
+    /// Its path for display.
     pub location: PathBuf,
-    /// The same file without links.
+    /// Its path with links resolved.
     pub real: PathBuf,
 }
 
-/// A file or folder that the user named, or the finding that it is a link out of its folder. A bundle that is such a
-/// link is refused, too; the links of a folder of bundles are followed: `~/.claude/skills` often is one.
+/// Resolves a file or folder named by the user, or returns the finding that it is a link out of its folder. A bundle
+/// that is such a link is rejected, too; links of a folder of bundles are followed: `~/.claude/skills` often is one.
 ///
 /// # Errors
-/// The finding.
+/// Returns the finding.
 pub fn named(path: &Path) -> Result<Repairable, Box<LintFinding>> {
     let name = path.file_name().unwrap_or_default();
     let is_main = name.to_str().is_some_and(is_main_file);
@@ -43,7 +43,7 @@ pub fn named(path: &Path) -> Result<Repairable, Box<LintFinding>> {
     match real {
         Ok(real) => Ok(Repairable { location: path.to_owned(), real }),
         Err(OpenError::Link { path: link, why }) => Err(Box::new(leaves(path, &format!("{link}: {why}")))),
-        // Whatever else is wrong with it is a finding of the linter: nothing is written here.
+        // Any other problem is reported by the linter: nothing is written here.
         Err(_) => Ok(Repairable { location: path.to_owned(), real: path.to_owned() }),
     }
 }
@@ -66,8 +66,8 @@ fn leaves(path: &Path, message: &str) -> LintFinding {
 }
 
 impl Repairable {
-    /// The files of a catalog that lie in one of these folders, which are named without links. What the catalog refused
-    /// because it leaves its root is left out.
+    /// Returns the files of a catalog in one of these folders, which are resolved paths. Bundles that the catalog
+    /// rejected because they leave their root are omitted.
     pub fn of<'a>(catalogue: &'a Catalogue, folders: &'a [PathBuf]) -> impl Iterator<Item = Self> + 'a {
         let winners = catalogue.entries.iter().map(|entry| &*entry.skill);
         let losers = catalogue.shadowed.iter().map(|loser| &*loser.skill);
@@ -79,15 +79,16 @@ impl Repairable {
             let real = refusal.location.canonicalize().ok()?;
             Some(Self { location: refusal.location.clone(), real })
         });
-        // A folder may have become a link since it was named.
+        // A folder may have become a link since it was resolved.
         read.chain(refused).filter(move |file| folders.iter().any(|folder| file.real.starts_with(folder)))
     }
 }
 
-/// Repairs the files in which something can be repaired without a guess, each in one atomic write.
+/// Repairs the files with unambiguous repairs, each in one atomic write.
 ///
 /// # Errors
-/// `invalid_configuration` for a file that cannot be written, or that was replaced by a link or changed meanwhile.
+/// Returns `invalid_configuration` for a file that cannot be written, or that was replaced by a link or changed
+/// meanwhile.
 pub fn repair(files: impl Iterator<Item = Repairable>) -> Result<Vec<FixedFile>, Error> {
     let mut fixed = Vec::new();
     for Repairable { location, real } in files {
@@ -121,7 +122,7 @@ mod tests {
     const CRLF: &str = "---\r\nname: notes\r\ndescription: Writes notes: short ones, when a user asks for \
                         notes.\r\n---\r\nbody\r\n";
 
-    /// A root with the bundle `notes`, without links in its path, and the bundle's file.
+    /// Returns a root with the bundle `notes`, without links in its path, and the bundle's file.
     fn root() -> (tempfile::TempDir, PathBuf, PathBuf) {
         let dir = tempfile::tempdir().unwrap();
         let root = dir.path().canonicalize().unwrap().join("root");

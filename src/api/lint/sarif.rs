@@ -1,4 +1,4 @@
-//! Findings as SARIF 2.1.0, the form that code scanning services read
+//! Findings as SARIF 2.1.0, the format of code scanning services
 //! (<https://docs.oasis-open.org/sarif/sarif/v2.1.0/sarif-v2.1.0.html>).
 
 use std::path::Path;
@@ -9,10 +9,10 @@ use super::baseline::relative;
 use super::{IgnoredFinding, LintFinding, LintReport, LintRule, lint_rules};
 use skills_skill::{Digest, Severity, safe_text};
 
-/// Where the schema of the form is published.
+/// URL of the published schema.
 const SCHEMA: &str = "https://json.schemastore.org/sarif-2.1.0.json";
 
-/// A report as a SARIF log. Paths are relative to `folder`, the top of the repository.
+/// Returns a report as a SARIF log. Paths are relative to `folder`, the top of the repository.
 #[must_use]
 pub fn lint_sarif(report: &LintReport, folder: &Path) -> Value {
     let rules = lint_rules();
@@ -68,7 +68,7 @@ fn result(found: &LintFinding, rules: &[LintRule], folder: &Path, state: Option<
         physical["region"] = json!({ "startLine": span.line, "startColumn": span.column });
     }
     let text = safe_text::block(&format!("{}. {}", finding.message, finding.help)).into_owned();
-    // The place may move; rule, file and message identify the finding.
+    // The location may move; rule, file and message identify the finding.
     let fingerprint = Digest::of(format!("{path}\0{}\0{}", finding.code, finding.message).as_bytes());
     let mut result = json!({
         "ruleId": finding.code,
@@ -86,7 +86,7 @@ fn result(found: &LintFinding, rules: &[LintRule], folder: &Path, state: Option<
     result
 }
 
-/// A file: relative to the repository, or absolute where it is outside.
+/// Returns the location of a file: relative to the repository, or absolute if it is outside.
 fn artifact(path: &str) -> Value {
     let uri = percent_encoded(path);
     if path.starts_with('/') || path.starts_with("..") {
@@ -95,7 +95,7 @@ fn artifact(path: &str) -> Value {
     json!({ "uri": uri, "uriBaseId": "%SRCROOT%" })
 }
 
-/// Every byte but unreserved characters and `/` (RFC 3986).
+/// Encodes every byte except unreserved characters and `/` (RFC 3986).
 fn percent_encoded(path: &str) -> String {
     let mut out = String::with_capacity(path.len());
     for byte in path.bytes() {
@@ -115,8 +115,8 @@ mod tests {
     use super::super::{BaselineChange, files};
     use super::*;
 
-    /// The requirements of SARIF 2.1.0 on the parts that this program writes: required properties (3.13 to 3.30), closed
-    /// sets of values, and types.
+    /// Checks the requirements of SARIF 2.1.0 on the parts that this program writes: required properties (3.13 to
+    /// 3.30), closed sets of values, and types.
     fn check(log: &Value) {
         let text = |value: &Value| value.as_str().is_some_and(|text| !text.is_empty());
         assert_eq!(log["version"], "2.1.0");

@@ -1,5 +1,4 @@
-//! The audit log of this installation: where it is, what it is notified beside runs, and how it is looked
-//! over.
+//! The audit log of this installation: its location, entries other than those of runs, and its verification.
 
 use std::sync::Arc;
 
@@ -14,7 +13,7 @@ use skills_config::{AuditLog, Config};
 /// Default number of lines.
 const DEFAULT_LIMIT: usize = 100;
 
-/// Records in the data folder; a demo leaves nothing behind.
+/// Returns the recorder in the data folder; a demo records nothing.
 pub(super) fn recorder(config: &Config) -> Arc<Recorder> {
     let mode = match config.audit {
         _ if config.demo => Mode::Off,
@@ -40,15 +39,15 @@ impl Local {
         self.audit.log().clone()
     }
 
-    /// Verifies the whole audit log.
+    /// Verifies the complete audit log.
     ///
     /// # Errors
-    /// `internal_error` when it cannot be read.
+    /// Returns `internal_error` if it cannot be read.
     pub async fn audit_verify(&self) -> Result<AuditReport, Error> {
         let (log, mode) = (self.audit_log(), self.config.audit.to_string());
         let (stored, unchecked) = match self.runs.audit_anchors().await {
             Ok(stored) => (stored, None),
-            // The log can be looked at without the store; that this was not done is said.
+            // The log can be verified without the store; the result states that the anchors were not checked.
             Err(error) => (Vec::new(), Some(error.message)),
         };
         run_blocking(move || {
@@ -59,10 +58,10 @@ impl Local {
         .await
     }
 
-    /// The last lines of the audit log that a filter keeps, oldest first.
+    /// Returns the last lines of the audit log that match a filter, oldest first.
     ///
     /// # Errors
-    /// `internal_error` when it cannot be read.
+    /// Returns `internal_error` if it cannot be read.
     pub async fn audit_show(&self, filter: AuditFilter) -> Result<Vec<Line>, Error> {
         let log = self.audit_log();
         run_blocking(move || {

@@ -1,5 +1,5 @@
-//! A cache on disk: one file, replaced whole and atomically, dropped when it is damaged or of
-//! another version. What it holds can always be made again.
+//! A cache on disk: one file, replaced as a whole and atomically, discarded if it is damaged or of another version. Its
+//! content can always be recomputed.
 
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Read as _, Write};
@@ -9,7 +9,7 @@ use skills_base::blocks::FileFrom;
 use skills_base::private_files;
 use skills_skill::Digest;
 
-/// Where one kind of content is kept.
+/// A file with one kind of content.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CacheFile {
     path: PathBuf,
@@ -19,24 +19,25 @@ pub struct CacheFile {
 
 const ANOTHER_BUILD: &str = "it was written by another build of this program";
 
-/// The outcome of a cache at start.
+/// The result of reading a cache.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Found {
     /// Its content.
     Content(Vec<u8>),
     /// There is none yet.
     Nothing,
-    /// It is there and cannot be used; why.
+    /// It exists and cannot be used, for this reason.
     Unusable(String),
 }
 
 impl CacheFile {
-    /// A cache of a kind at a path, as good as the build that wrote it: another build may derive other content.
+    /// Creates a cache of a kind at a path, valid only for the build that wrote it: another build may derive other
+    /// content.
     pub fn new(path: PathBuf, kind: &'static str, build: impl Into<String>) -> Self {
         Self { path, kind, build: build.into() }
     }
 
-    /// Its location.
+    /// Returns its path.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -45,7 +46,7 @@ impl CacheFile {
         format!("skill-workbench {} {}\n", self.kind, self.build.replace('\n', " ")).into_bytes()
     }
 
-    /// Reads it whole.
+    /// Reads the complete content.
     pub fn read(&self) -> Found {
         let bytes = match fs::read(&self.path) {
             Ok(bytes) => bytes,
@@ -67,10 +68,10 @@ impl CacheFile {
         Found::Content(bytes)
     }
 
-    /// Opens one whose content guards itself, to be read in pieces; none where there is no file.
+    /// Opens a cache with self-checking content, to be read in pieces; `None` if there is no file.
     ///
     /// # Errors
-    /// Why it cannot be used.
+    /// Returns why it cannot be used.
     pub fn open(&self) -> Result<Option<FileFrom>, String> {
         let file = match File::open(&self.path) {
             Ok(file) => file,
@@ -87,8 +88,8 @@ impl CacheFile {
         }
     }
 
-    /// Replaces it by what `content` writes and guards itself: a reader sees the old or the new one, never a half. It
-    /// stays what it is where `content` answers that there is nothing to keep.
+    /// Replaces it with what `content` writes, which must be self-checking: a reader sees the old or the new content,
+    /// never a part. It is left unchanged if `content` returns `None`.
     pub fn write_with<T>(
         &self,
         content: impl FnOnce(&mut dyn Write) -> io::Result<Option<T>>,
@@ -113,7 +114,7 @@ impl CacheFile {
         }
     }
 
-    /// Replaces it: a reader sees the old or the new one, never a half.
+    /// Replaces it: a reader sees the old or the new content, never a part.
     pub fn write(&self, content: &[u8]) -> io::Result<()> {
         let folder = self.path.parent().ok_or(io::ErrorKind::InvalidInput)?;
         private_files::create_folder(folder)?;

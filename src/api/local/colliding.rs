@@ -1,5 +1,5 @@
-//! The collision map of the present index: computed in the background on threads of its own, kept in memory and in the
-//! cache until something of the index changes.
+//! The collision map of the current index: computed in the background on its own threads, and kept in memory and in the
+//! cache until the index changes.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -18,7 +18,7 @@ use skills_discovery::{Case, CollisionMap, Document, PairReport, RequestError, R
 use skills_registry::Catalogue;
 use skills_skill::SkillId;
 
-/// How often a request that waits looks whether the index is complete.
+/// Polling interval for the completion of the index while a request waits.
 const INDEX_POLL_INTERVAL: Duration = Duration::from_millis(100);
 
 /// The map of one state of the index, with the key of that state.
@@ -60,7 +60,7 @@ pub struct Collisions {
     changed: watch::Sender<u64>,
 }
 
-/// What is there of a map.
+/// The progress of a map.
 enum Progress {
     Complete(Arc<CollisionMap>),
     Computing { done: usize, skills: usize },
@@ -68,7 +68,7 @@ enum Progress {
 }
 
 impl Collisions {
-    /// No map yet.
+    /// Creates it without a map.
     pub fn new(cache: Option<CacheFile>) -> Self {
         Self { state: Arc::default(), cache, changed: watch::Sender::new(0) }
     }
@@ -77,7 +77,7 @@ impl Collisions {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The map of the present index; starts computing it where it is not known.
+    /// Returns the map of the current index; starts computing it if it is not known.
     fn poll(&self, shared: &Shared) -> Result<Progress, Error> {
         let router = shared.router.read().unwrap_or_else(PoisonError::into_inner);
         if router.unread() > 0 {
@@ -117,7 +117,7 @@ impl Collisions {
         let no_thread = |error: &dyn std::fmt::Display| {
             Error::new(Code::InternalError, format!("no thread for the collision map: {error}"))
         };
-        // Threads of its own: rankings and the scan do not wait behind a minute of probes.
+        // Threads of its own: rankings and the scan do not wait for a minute of probes.
         let pool = rayon::ThreadPoolBuilder::new()
             .thread_name(|_| "collisions".to_owned())
             .build()
@@ -143,7 +143,7 @@ impl Collisions {
                         }
                     }
                 }
-                // Another index took its place.
+                // It was superseded by another index.
                 Ok(None) => {}
                 Err(_) => {
                     state.failure = Some("internal error".to_owned());
@@ -159,7 +159,7 @@ impl Collisions {
         Ok(job)
     }
 
-    /// Groups of skills with the same or nearly the same text.
+    /// Returns groups of skills with the same or nearly the same text.
     fn groups(&self, router: &Router) -> Arc<Vec<SimilarGroup>> {
         let key = router.content_key();
         if let Some((known, groups)) = &self.state().groups
@@ -180,7 +180,7 @@ impl Drop for Collisions {
 }
 
 impl Local {
-    /// The part of the collision map that a filter asks for, or how far the map is after the time to wait.
+    /// Returns the part of the collision map that a filter selects, or its progress after the time to wait.
     pub(super) async fn collided(&self, filter: CollisionFilter) -> Result<CollisionReport, Error> {
         let deadline = Instant::now() + Duration::from_millis(filter.wait_ms()?);
         let skill = filter.skill.as_deref().map(|wanted| self.resolve(wanted)).transpose()?;
@@ -210,7 +210,7 @@ impl Local {
         }
     }
 
-    /// A skill among its rivals.
+    /// Returns the rivals of a skill.
     pub(super) async fn rivals_of(&self, wanted: &str) -> Result<SkillRivals, Error> {
         let skill = self.resolve(wanted)?;
         let (shared, catalogue) = (Arc::clone(&self.shared), self.registry.snapshot());
@@ -218,7 +218,7 @@ impl Local {
         let collisions = Arc::clone(&self.collisions);
         run_blocking(move || {
             let cases = golden_cases(&catalogue, own.as_deref())?;
-            // A copy: new skills need not wait until every probe is ranked.
+            // A snapshot: new skills need not wait until every probe is ranked.
             let router = shared.router.read().unwrap_or_else(PoisonError::into_inner).snapshot();
             let groups = collisions.groups(&router);
             let report =
@@ -229,7 +229,7 @@ impl Local {
         .await
     }
 
-    /// Two skills with what would separate them.
+    /// Compares two skills.
     pub(super) async fn compared(&self, first: &str, second: &str) -> Result<PairReport, Error> {
         let (a, b) = (self.resolve(first)?, self.resolve(second)?);
         if a.id == b.id {
@@ -253,7 +253,7 @@ impl Local {
     }
 }
 
-/// The golden queries of the roots and of the user; none if there is no golden set.
+/// Returns the golden queries of the roots and of the user; empty if there is no golden set.
 fn golden_cases(catalogue: &Catalogue, own: Option<&Path>) -> Result<Vec<Case>, Error> {
     match eval::golden_of(catalogue, own) {
         Ok(golden) => Ok(golden.cases().to_vec()),

@@ -1,4 +1,4 @@
-//! Counts that survive this process: put into the store now and then, and when it ends cleanly.
+//! Persistent counters: written to the store periodically, and at a clean shutdown.
 
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -12,14 +12,14 @@ use super::runs::StorePlace;
 use crate::{Counting, Diagnostics, Error, Limiter, RateLimit};
 use skills_store::{Counts, StoreError, Tallies, TallyKind};
 
-/// How often counts are put into the store. A process that dies loses what it counted since.
+/// Interval at which counts are written to the store. A process that crashes loses what it counted since.
 const EVERY: Duration = Duration::from_secs(30);
 
-/// When this process began, and who puts its counts into the store.
+/// When this process started, and the task that writes its counts to the store.
 pub(super) struct Counter {
     began: Instant,
     began_ms: i64,
-    /// Held while counts are on their way: anyone who reads then would see them nowhere.
+    /// Held while counts are moved to the store: a reader would see them in neither place.
     moving: Arc<tokio::sync::Mutex<()>>,
     keeper: Mutex<Option<JoinHandle<()>>>,
     reset_ms: Mutex<Option<i64>>,
@@ -55,7 +55,7 @@ fn now_ms() -> i64 {
     jiff::Timestamp::now().as_millisecond()
 }
 
-/// Puts what was counted into the store; on failure nothing is lost.
+/// Writes the counts to the store; if that fails, nothing is lost.
 async fn put(
     moving: &tokio::sync::Mutex<()>,
     operations: &Operations,
@@ -74,22 +74,22 @@ async fn put(
 }
 
 impl Local {
-    /// What this process counts and times: for adapters that have more to record.
+    /// Returns the metrics of this process, for adapters that record more.
     #[must_use]
     pub fn recorder(&self) -> skills_base::telemetry::Metrics {
         self.metrics.clone()
     }
 
-    /// A limiter over the store, which every instance on it shares. Opens the store.
+    /// Creates a rate limiter over the store, shared by every instance on it. Opens the store.
     ///
     /// # Errors
-    /// When the store cannot be opened.
+    /// Returns an error if the store cannot be opened.
     pub async fn limiter(&self, limit: RateLimit) -> Result<Limiter, Error> {
         let counts = self.runs.opened_counts().await?;
         Ok(Limiter::new(counts, limit, Arc::new(now_ms), self.metrics.clone()))
     }
 
-    /// From now on counts go into the store by themselves.
+    /// Starts writing counts to the store periodically.
     pub(super) async fn keep_counting(&self) -> Result<(), Error> {
         let Some(counts) = self.runs.counts().await? else { return Ok(()) };
         let (moving, operations) = (Arc::clone(&self.counter.moving), Arc::clone(&self.operations));
@@ -108,7 +108,7 @@ impl Local {
         Ok(())
     }
 
-    /// Puts the counts into the store once more, and stops doing so.
+    /// Writes the counts to the store once more, and stops doing so.
     pub(super) async fn stop_counting(&self) {
         self.counter.stop();
         let kept = async {
@@ -124,7 +124,7 @@ impl Local {
         }
     }
 
-    /// Sets counts and metrics back to nothing.
+    /// Resets counts and metrics.
     pub(super) async fn reset_counting(&self) -> Result<(), Error> {
         let _moving = self.counter.moving.lock().await;
         if let Some(counts) = self.runs.counts().await? {
@@ -136,7 +136,7 @@ impl Local {
         Ok(())
     }
 
-    /// Diagnostics of the core.
+    /// Returns the diagnostics of the core.
     pub(super) async fn diagnose(&self) -> Result<Diagnostics, Error> {
         let catalogue = self.registry.snapshot();
         let _moving = self.counter.moving.lock().await;
@@ -161,7 +161,8 @@ impl Local {
         })
     }
 
-    /// Where counts are kept, and those that are; a store that cannot be read is said, and hides nothing else.
+    /// Returns where counts are stored, and the stored counts; an unreadable store is reported there and hides nothing
+    /// else.
     async fn counting(&self) -> (Counting, Tallies) {
         let reset_ms = *self.counter.reset_ms.lock().unwrap_or_else(PoisonError::into_inner);
         let here = |place: String| Counting {
@@ -198,7 +199,7 @@ impl Local {
     }
 }
 
-/// Resident memory of this process (`/proc/self/status`, `proc_pid_status(5)`); none on other systems.
+/// Returns the resident memory of this process (`/proc/self/status`, `proc_pid_status(5)`); `None` on other systems.
 fn resident_bytes() -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;

@@ -12,7 +12,7 @@ use skills_discovery::{self as discovery, Document, EvalOptions, Fit, Request, R
 use skills_skill::{Finding, Skill, SkillId};
 
 impl Local {
-    /// What a draft would change. Nothing is written.
+    /// Measures what a draft would change. Nothing is written.
     pub(super) async fn drafted(&self, request: DraftRequest) -> Result<DraftReport, Error> {
         let skill = self.resolve(&request.skill_id)?;
         let description = request.description.clone().unwrap_or_else(|| skill.description.clone());
@@ -37,7 +37,7 @@ impl Local {
                 digest: None,
                 ..present
             };
-            // New skills need not wait for the measurement.
+            // A snapshot: new skills need not wait for the measurement.
             let router = shared.router.read().unwrap_or_else(PoisonError::into_inner).snapshot();
             let draft = router.with_document(document.clone());
             let place = |router: &Router| {
@@ -105,7 +105,7 @@ fn place(router: &Router, skill: &SkillId, intent: &str) -> Result<DraftPlace, R
     })
 }
 
-/// What lint says about the file with another description.
+/// Returns the lint findings of the file with another description.
 fn findings(skill: &Skill, description: &str) -> Vec<Finding> {
     let draft = detail::source(skill).ok().and_then(|source| {
         let source = with_description(&skill.location, &source, description).ok()?;

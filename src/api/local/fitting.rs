@@ -1,4 +1,4 @@
-//! Which skills need how much of their descriptions so that clients' lists fit and no golden query is lost.
+//! Determines how much of each description is needed so that clients' lists fit and no golden query is lost.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::Path;
@@ -16,14 +16,14 @@ use skills_session::{Allowance, Listed, Settings, Shown, shorten};
 use skills_skill::client::Profile;
 use skills_skill::{Skill, SkillId};
 
-/// A client's model sees names and descriptions.
+/// A client's model sees only names and descriptions.
 const OPTIONS: EvalOptions = EvalOptions { policy: Policy::Blended, with_body: false };
 
 /// New descriptions by skill.
 type Descriptions = HashMap<SkillId, String>;
 
 impl Local {
-    /// As [`crate::Client::budget_fit`].
+    /// Implements [`crate::Client::budget_fit`].
     pub(super) async fn budget_fitted(&self, request: BudgetFitRequest) -> Result<BudgetFit, Error> {
         request.check()?;
         let extra = cases_of(request.queries)?;
@@ -50,7 +50,7 @@ impl Local {
     }
 }
 
-/// What a client lists, and the levels of its skills below `shortened`.
+/// The list of a client, and the levels of its skills below `shortened`.
 struct ClientList {
     client: String,
     profile: &'static Profile,
@@ -61,7 +61,7 @@ struct ClientList {
 }
 
 impl ClientList {
-    /// The list as written with the change, in the client's order.
+    /// Returns the list as written with the change, in the client's order.
     fn entries(&self, catalogue: &Catalogue, descriptions: &Descriptions) -> Vec<Listed> {
         let entry = |entry: &Listed| {
             let mut entry = entry.clone();
@@ -83,7 +83,7 @@ impl ClientList {
         self.listed.iter().filter_map(entry).collect()
     }
 
-    /// The list that the model receives, and whether it is what is written.
+    /// Returns the list that the model receives, and whether it is identical to what is written.
     fn shown(&self, entries: &[Listed]) -> (Allowance, bool) {
         let allowance = shorten(entries, &[], self.profile, self.window);
         let is_kept = |(written, (shown, how)): (&Listed, &(Listed, Shown))| {
@@ -95,7 +95,7 @@ impl ClientList {
         (allowance, fits)
     }
 
-    /// The list as if it had no budget.
+    /// Returns the list as if it had no budget.
     fn complete(&self) -> Vec<(Listed, Shown)> {
         self.listed.iter().map(|entry| (entry.clone(), Shown::Whole)).collect()
     }
@@ -108,7 +108,7 @@ impl ClientList {
         self.listed.iter().filter(|entry| !entry.bundled).filter_map(|entry| entry.skill_id.as_ref())
     }
 
-    /// Skills that no golden query needs, the longest description first.
+    /// Returns the skills that no golden query needs, the longest description first.
     fn others(&self, needed: &HashSet<SkillId>) -> Vec<SkillId> {
         let own = self.listed.iter().filter(|entry| !entry.bundled);
         let mut others: Vec<(usize, &SkillId)> = own
@@ -119,7 +119,7 @@ impl ClientList {
         others.into_iter().map(|(_, id)| id.clone()).collect()
     }
 
-    /// Shortens, then reduces, as few skills as the budget demands.
+    /// Shortens, then reduces, as few skills as the budget requires.
     fn reduce(&mut self, catalogue: &Catalogue, needed: &HashSet<SkillId>, descriptions: &mut Descriptions) {
         let others = self.others(needed);
         let first = |id: &SkillId| {
@@ -150,7 +150,7 @@ impl ClientList {
     }
 }
 
-/// The smallest count with which it fits; the largest count where none does.
+/// Returns the smallest count with which it fits; the largest count if none does.
 fn fewest(most: usize, mut fits: impl FnMut(usize) -> bool) -> usize {
     let (mut low, mut high) = (0, most);
     while low < high {
@@ -164,7 +164,7 @@ fn fewest(most: usize, mut fits: impl FnMut(usize) -> bool) -> usize {
     low
 }
 
-/// Another description in the client's entry, which may have text behind it and be truncated.
+/// Replaces the description in the client's entry, which may have text appended and be truncated.
 fn redescribe(entry: &mut Listed, before: &str, after: &str) {
     let most = entry.description.chars().count();
     let behind = entry.description.strip_prefix(before.trim()).unwrap_or_default();
@@ -177,13 +177,13 @@ fn redescribe(entry: &mut Listed, before: &str, after: &str) {
     entry.description = text;
 }
 
-/// The document of a skill with another description.
+/// Returns the document of a skill with another description.
 fn document(skill: &Skill, description: &str) -> Document {
     let text = skills_skill::read_index_text(skill).ok();
     Document { description: description.to_owned(), digest: None, ..Document::from_skill(skill, text) }
 }
 
-/// A golden set over what clients list, with the queries to keep.
+/// A golden set over what clients list, with the queries to preserve.
 struct Measure<'a> {
     cases: &'a [Case],
     catalogue: &'a Catalogue,
@@ -194,14 +194,14 @@ impl Measure<'_> {
         outcomes(router, self.cases, OPTIONS).map_err(invalid)
     }
 
-    /// The positions of the cases that are answered as expected.
+    /// Returns the indexes of the cases that are answered as expected.
     fn expected(&self, router: &Router) -> Result<HashSet<usize>, Error> {
         let outcomes = self.outcomes(router)?;
         let cases = self.cases.iter().zip(&outcomes).enumerate();
         Ok(cases.filter(|(_, (case, outcome))| outcome.is_expected(&case.expect)).map(|(at, _)| at).collect())
     }
 
-    /// Skills that are first for a query that expects them.
+    /// Returns the skills that are first for a query that expects them.
     fn winners(&self, router: &Router) -> Result<HashSet<SkillId>, Error> {
         let outcomes = self.outcomes(router)?;
         let won = self.cases.iter().zip(outcomes).filter(|(case, outcome)| {
@@ -210,7 +210,7 @@ impl Measure<'_> {
         Ok(won.filter_map(|(_, outcome)| outcome.first).collect())
     }
 
-    /// The descriptions of these skills without the clauses that change nothing.
+    /// Returns the descriptions of these skills without the clauses that have no effect.
     fn without_idle_clauses(&self, router: &Router, skills: &[SkillId]) -> Result<Descriptions, Error> {
         let kept = self.expected(router)?;
         let mut current = router.snapshot();
@@ -236,7 +236,7 @@ impl Measure<'_> {
         Ok(found)
     }
 
-    /// The index as a client's model would be asked: with these entries only, as they are shown.
+    /// Returns the index as a client's model sees it: only these entries, as they are shown.
     fn seen(&self, router: &Router, shown: &[(Listed, Shown)]) -> Router {
         let kept = shown.iter().filter(|(_, how)| !matches!(how, Shown::Omitted { .. }));
         let kept: HashMap<&SkillId, &str> = kept
@@ -270,7 +270,7 @@ fn fitted(
         // Without the skills that a client does not list, others may be first.
         needed.extend(measure.winners(&measure.seen(router, &list.complete()))?);
     }
-    // A list that fits stays as it is.
+    // A list that fits is left unchanged.
     let unchanged = Descriptions::new();
     let over = lists.iter().filter(|list| !list.fits(catalogue, &unchanged));
     let listed: HashSet<&SkillId> = over.flat_map(ClientList::ids).collect();
@@ -280,7 +280,7 @@ fn fitted(
     for list in &mut lists {
         list.reduce(catalogue, &needed, &mut descriptions);
     }
-    // A description that no client shows any more need not change.
+    // A description that no client shows any longer need not change.
     let is_shown = |id: &SkillId| {
         let shows = |list: &ClientList| !list.levels.contains_key(id) && list.ids().any(|own| own == id);
         lists.iter().any(shows)
@@ -350,7 +350,7 @@ fn client(
         version: list.profile.measured_at.clone(),
         limit: then.fill.limit,
         unit: then.fill.unit,
-        // Of a list that fits, the client may still shorten its own skills.
+        // Even in a list that fits, the client may shorten its own skills.
         size: (now.fill.wanted, if fits { then.fill.used } else { then.fill.wanted }),
         tokens: (Local::list_tokens(levels, &list.listed), Local::list_tokens(levels, &planned)),
         fits_now,

@@ -1,5 +1,5 @@
-//! Golden sets, read from the roots and measured over a snapshot of the index. What was read and measured last is kept:
-//! an editor asks again at each key.
+//! Golden sets, read from the roots and measured over a snapshot of the index. The last results are cached, because an
+//! editor requests them at each key.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -13,7 +13,7 @@ use skills_discovery::{Case, Document, EvalOptions, Outcome, Request, Revision, 
 use skills_registry::{Catalogue, RootOrigin};
 use skills_skill::SkillId;
 
-/// A file with the time of its last change and its length; none if it does not exist.
+/// A file with its modification time and length; `None` if it does not exist.
 type Stamp = (PathBuf, Option<(SystemTime, u64)>);
 
 #[derive(Default)]
@@ -22,7 +22,7 @@ struct Cached {
     measured: Option<(Revision, Arc<[Case]>, Arc<[Outcome]>)>,
 }
 
-/// What was read and measured last.
+/// Cache of the last golden set read and the last outcomes measured.
 #[derive(Default)]
 pub struct GoldenCache(Mutex<Cached>);
 
@@ -31,8 +31,8 @@ impl GoldenCache {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The golden sets; none if there are none. Evaluation files of skills are read again only for a changed catalog, or
-    /// with `is_fresh`.
+    /// Returns the golden sets; `None` if there are none. Evaluation files of skills are read again only if the catalog
+    /// changed, or with `is_fresh`.
     pub fn read(
         &self,
         catalogue: &Arc<Catalogue>,
@@ -61,7 +61,7 @@ impl GoldenCache {
         Ok(golden)
     }
 
-    /// The outcomes of cases over the current skills.
+    /// Returns the outcomes of cases over the current skills.
     pub fn outcomes(&self, router: &Router, cases: &[Case]) -> Result<Arc<[Outcome]>, Error> {
         if let Some((revision, known, outcomes)) = &self.cached().measured
             && *revision == router.revision()
@@ -77,7 +77,7 @@ impl GoldenCache {
 }
 
 impl Local {
-    /// The golden sets, measured.
+    /// Measures the golden sets.
     pub(super) async fn golden_measured(&self, request: GoldenRequest) -> Result<GoldenReport, Error> {
         let extra = golden::cases_of(request.queries)?;
         let skill = match &request.skill_id {
@@ -102,7 +102,7 @@ impl Local {
         .await
     }
 
-    /// Why a query is answered as it is.
+    /// Explains why a query is answered as it is.
     pub(super) async fn golden_explained(
         &self,
         request: GoldenExplainRequest,
@@ -157,7 +157,7 @@ impl Local {
     }
 }
 
-/// Golden sets with queries of a caller.
+/// Adds queries of a caller to golden sets.
 pub fn with_extra(golden: Option<Arc<Golden>>, extra: Vec<Case>) -> Arc<Golden> {
     let golden = golden.unwrap_or_default();
     if extra.is_empty() {

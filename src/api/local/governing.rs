@@ -1,4 +1,4 @@
-//! Quality states of the present skills: gathers what the rules look at, from lint, golden sets, runs, trust and
+//! Quality states of the current skills: collects the input of the rules from lint, golden sets, runs, trust and
 //! policy.
 
 use std::collections::HashMap;
@@ -23,7 +23,7 @@ use skills_registry::{Catalogue, Trust, TrustState};
 use skills_skill::{Severity, Skill, SkillId, Status};
 use skills_store::SkillRuns;
 
-/// Errors and warnings.
+/// Number of errors and warnings.
 type Findings = (usize, usize);
 
 /// Facts in addition to a skill's own record.
@@ -39,7 +39,7 @@ struct Known {
 }
 
 impl Local {
-    /// The quality states that a filter keeps.
+    /// Returns the quality states that match a filter.
     pub(super) async fn governed(&self, filter: GovernanceFilter) -> Result<GovernanceList, Error> {
         let one = filter.skill.as_deref().map(|wanted| self.resolve(wanted)).transpose()?;
         let catalogue = self.registry.snapshot();
@@ -52,7 +52,7 @@ impl Local {
             filter.domain.is_empty() || domain.is_some_and(|domain| filter.domain.iter().any(|d| d == domain))
         };
         let mut skills: Vec<Arc<Skill>> = skills.into_iter().filter(in_domain).collect();
-        // Without a filter by state the page is known beforehand, and only its skills are judged.
+        // Without a filter by state the page is known beforehand, and only its skills are evaluated.
         let page = if filter.state.is_empty() { Some(self::page(&mut skills, &filter)?) } else { None };
         let runs = self.runs_of(&skills).await?;
         let (trust, policy) = (self.trust().clone(), self.policy.current()?);
@@ -89,7 +89,7 @@ impl Local {
         .await
     }
 
-    /// Ended runs of these skills, those of their present contracts apart.
+    /// Returns the ended runs of these skills, counting those of their current contracts separately.
     async fn runs_of(&self, skills: &[Arc<Skill>]) -> Result<HashMap<String, RunFacts>, Error> {
         let Some(counts) = self.runs.counts().await? else { return Ok(HashMap::new()) };
         let mut by_skill: HashMap<String, Vec<SkillRuns>> = HashMap::new();
@@ -143,7 +143,7 @@ impl Known {
         }
     }
 
-    /// Why a skill may not run as it is; nothing where it may, or where it brings nothing to run.
+    /// Returns why a skill may not run as it is; `None` if it may, or if it contains nothing to run.
     fn untrusted(&self, skill: &Skill) -> Option<String> {
         let why = match self.glance.state(&skill.root_dir) {
             TrustState::Shipped | TrustState::Config { .. } | TrustState::Pinned { .. } => return None,
@@ -156,7 +156,7 @@ impl Known {
     }
 }
 
-/// Something in a list of skills.
+/// An item of a list of skills.
 trait Listed {
     fn id(&self) -> &SkillId;
 }
@@ -173,7 +173,7 @@ impl Listed for GovernedSkill {
     }
 }
 
-/// Keeps the page that is asked for; answers how many there are in all, and the cursor of the next page.
+/// Retains the requested page; returns the total number, and the cursor of the next page.
 fn page<T: Listed>(all: &mut Vec<T>, filter: &GovernanceFilter) -> Result<(usize, Option<String>), Error> {
     let total = all.len();
     let id = |at: usize| all[at].id().as_str();
@@ -183,7 +183,7 @@ fn page<T: Listed>(all: &mut Vec<T>, filter: &GovernanceFilter) -> Result<(usize
     Ok((total, next))
 }
 
-/// Errors and warnings by skill.
+/// Returns the number of errors and warnings by skill.
 fn findings(catalogue: &Catalogue, skills: &[Arc<Skill>]) -> Result<HashMap<SkillId, Findings>, Error> {
     let count = |all: &mut HashMap<SkillId, Findings>, id: &SkillId, severity: Severity| {
         let (errors, warnings) = all.entry(id.clone()).or_default();
@@ -206,7 +206,7 @@ fn findings(catalogue: &Catalogue, skills: &[Arc<Skill>]) -> Result<HashMap<Skil
     Ok(all)
 }
 
-/// How the golden requests that name these skills are answered, and which golden files were skipped.
+/// Returns how the golden queries that name these skills are answered, and which golden files were skipped.
 fn golden(
     catalogue: &Catalogue,
     own: Option<&Path>,

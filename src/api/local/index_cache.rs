@@ -1,5 +1,5 @@
-//! The warm-start cache of the index: what the router counted, kept between two starts. Skills whose
-//! digest is still the same need not be read again.
+//! The warm-start cache of the index: the term counts of the router, stored between two starts. Skills whose digest is
+//! unchanged need not be read again.
 
 use std::path::Path;
 use std::sync::{PoisonError, RwLock};
@@ -10,12 +10,12 @@ use skills_discovery::Router;
 use skills_registry::RootSpec;
 use skills_skill::Digest;
 
-/// Smaller indexes are made quicker than they are read.
+/// Minimum number of skills; smaller indexes are built faster than they are read.
 const WORTH_KEEPING: usize = 100;
-/// While changes come in one by one, the file is written at most this often.
+/// Minimum interval between writes while changes arrive one by one.
 const EVERY: Duration = Duration::from_secs(30);
 
-/// Where the index is kept, and whether it is behind.
+/// The file of the index, and whether it is outdated.
 #[derive(Debug)]
 pub struct IndexCache {
     file: Option<CacheFile>,
@@ -24,7 +24,7 @@ pub struct IndexCache {
 }
 
 impl IndexCache {
-    /// The cache for a set of roots, written by a build of this program.
+    /// Creates the cache for a set of roots and a build of this program.
     pub fn new(folder: &Path, roots: &[RootSpec], build: &str) -> Self {
         let mut key = String::new();
         for root in roots {
@@ -36,12 +36,12 @@ impl IndexCache {
         Self { file, unsaved: false, saved_at: None }
     }
 
-    /// None at all.
+    /// Creates a disabled cache.
     pub fn off() -> Self {
         Self { file: None, unsaved: false, saved_at: None }
     }
 
-    /// Fills an empty router; answers the outcome of the cache: `used`, `off`, `rebuilt: …`.
+    /// Fills an empty router; returns the outcome: `used`, `off`, `rebuilt: …`.
     pub fn restore(&self, router: &mut Router) -> String {
         match self.file.as_ref().map(CacheFile::open) {
             None => "off".to_owned(),
@@ -54,19 +54,19 @@ impl IndexCache {
         }
     }
 
-    /// Notes that the file is behind the index.
+    /// Marks the file as outdated.
     pub fn changed(&mut self) {
         self.unsaved = true;
     }
 
-    /// Whether the file should be written now.
+    /// Returns whether the file should be written now.
     pub fn due(&self, now: Instant, at_once: bool) -> bool {
         let rested = self.saved_at.is_none_or(|at| now.duration_since(at) >= EVERY);
         self.unsaved && self.file.is_some() && (at_once || rested)
     }
 
-    /// Writes the index where it is worth it, and leaves its tables in the file: from here on they are read there.
-    /// The index must not change meanwhile.
+    /// Writes the index if it is large enough, and from then on reads its tables from the file. The index must not
+    /// change meanwhile.
     pub fn write(&mut self, router: &RwLock<Router>, now: Instant) {
         self.unsaved = false;
         self.saved_at = Some(now);
@@ -92,7 +92,7 @@ impl IndexCache {
         }
     }
 
-    /// Removes the file: it is not what was written.
+    /// Removes the file because it is corrupt.
     pub fn remove(&self) {
         if let Some(file) = &self.file {
             file.remove();

@@ -1,5 +1,5 @@
-//! The thread that keeps the router level with the catalog: names and descriptions at once, headings and
-//! bodies behind them in small batches, so that questions are answered in between.
+//! The thread that keeps the router up to date with the catalog: names and descriptions immediately, then headings and
+//! bodies in small batches, so that requests are answered in between.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::path::{Path, PathBuf};
@@ -17,27 +17,27 @@ use skills_discovery::{Document, Router};
 use skills_registry::{Catalogue, RegistryEvent};
 use skills_skill::{Skill, SkillId};
 
-/// Skills that go into the index while questions wait: about 20 ms of work.
+/// Number of skills indexed per batch while requests wait: about 20 ms of work.
 const BATCH: usize = 64;
-/// Names and descriptions alone are quicker.
+/// Batch size for names and descriptions alone, which are faster.
 const NAMES_BATCH: usize = 256;
-/// The same while no query waits.
+/// Batch size while no request waits.
 const LARGE_BATCH: usize = 1024;
-/// That many new skills leave the index in pieces that are worth joining: about half a second of work for the
+/// Number of new skills after which merging the index segments is worthwhile: about half a second of work for the
 /// largest collections, for a good tenth of every request's time.
 const WORTH_JOINING: usize = 500;
-/// Progress is reported at most this often.
+/// Minimum interval between progress events.
 const TELL_EVERY: Duration = Duration::from_millis(50);
 
-/// What the thread and the callers share.
+/// State shared by the thread and the callers.
 pub struct Shared {
-    /// The router; written for the length of one batch at a time.
+    /// The router; locked for writing during one batch at a time.
     pub router: RwLock<Router>,
     /// Broadcasts events.
     pub events: broadcast::Sender<Event>,
-    /// How far the index is.
+    /// Progress of the index.
     pub progress: watch::Sender<IndexProgress>,
-    /// Whether the index holds the names and descriptions of everything that the first scan found.
+    /// Whether the index contains the names and descriptions of everything that the first scan found.
     pub ready: watch::Sender<bool>,
     /// The outcome of the index's warm-start cache.
     pub cache: Mutex<String>,
@@ -48,7 +48,7 @@ fn is_reading(progress: &IndexProgress) -> bool {
 }
 
 impl Shared {
-    /// An empty index.
+    /// Creates an empty index.
     pub fn new(router: Router) -> Self {
         Self {
             router: RwLock::new(router),
@@ -59,18 +59,18 @@ impl Shared {
         }
     }
 
-    /// How far the index is. It is not done before it holds what the first scan found.
+    /// Returns the progress of the index. It is not complete before the index contains what the first scan found.
     pub fn index_progress(&self) -> IndexProgress {
         let progress = *self.progress.borrow();
         IndexProgress { done: progress.done && *self.ready.borrow(), ..progress }
     }
 
-    /// Whether bodies of skills are still being read.
+    /// Returns whether bodies of skills are still being read.
     pub fn is_reading_bodies(&self) -> bool {
         is_reading(&self.progress.borrow())
     }
 
-    /// Waits until all bodies are read, at most so long.
+    /// Waits until all bodies are read, or the timeout expires.
     pub async fn bodies_read(&self, timeout: Duration) {
         let mut progress = self.progress.subscribe();
         let read = progress.wait_for(|progress| !is_reading(progress));
@@ -78,22 +78,22 @@ impl Shared {
     }
 
     pub fn tell(&self, event: Event) {
-        // The receiver may be closed.
+        // Sending fails if there are no receivers.
         drop(self.events.send(event));
     }
 
     fn update(&self, upserts: Vec<Document>, removed: &[SkillId]) {
-        // Counting words takes most of the time and changes nothing: questions are answered beside it.
+        // Counting words takes most of the time and needs only a read lock, so requests are answered meanwhile.
         let counted = self.router.read().unwrap_or_else(PoisonError::into_inner).count(upserts);
         self.router.write().unwrap_or_else(PoisonError::into_inner).put(counted, removed);
     }
 }
 
-/// A skill as the index should have it.
+/// A skill as it should be indexed.
 #[derive(Clone)]
 struct Wanted {
     skill: Arc<Skill>,
-    /// For a shadowed one, the winner's place as a person reads it.
+    /// For a shadowed skill, the winner's location for display.
     winner: Option<String>,
 }
 
@@ -116,7 +116,7 @@ impl Wanted {
     }
 }
 
-/// Follows the catalog.
+/// Keeps the index up to date with the catalog.
 pub struct Indexer {
     shared: Arc<Shared>,
     have: HashMap<SkillId, Wanted>,
@@ -127,16 +127,16 @@ pub struct Indexer {
     told: Option<Instant>,
     home: PathBuf,
     cache: IndexCache,
-    /// Ids that the cache brought and no scan has confirmed yet.
+    /// Ids restored from the cache that no scan has confirmed yet.
     restored: HashSet<SkillId>,
-    /// Skills that went into the index since it was put into one piece.
+    /// Number of skills indexed since the last merge.
     scattered: usize,
-    /// The generation of the snapshot that was taken last.
+    /// Generation of the last snapshot.
     generation: u64,
 }
 
 impl Indexer {
-    /// With nothing in it but what the cache brings.
+    /// Creates an indexer with an empty index.
     pub fn new(shared: Arc<Shared>, home: PathBuf, cache: IndexCache) -> Self {
         Self {
             shared,
@@ -152,7 +152,7 @@ impl Indexer {
         }
     }
 
-    /// Fills the empty index from the cache; how that went is kept for `doctor`.
+    /// Fills the empty index from the cache; the outcome is kept for `doctor`.
     pub fn restore(&mut self) {
         let mut router = self.shared.router.write().unwrap_or_else(PoisonError::into_inner);
         let said = self.cache.restore(&mut router);
@@ -161,7 +161,7 @@ impl Indexer {
         *self.shared.cache.lock().unwrap_or_else(PoisonError::into_inner) = said;
     }
 
-    /// The scan is complete and its snapshot taken: takes out what the cache brought and the scan did not find.
+    /// Removes what the cache contained and the completed scan did not find.
     fn prune(&mut self) {
         let gone: Vec<SkillId> = self.restored.drain().filter(|id| !self.have.contains_key(id)).collect();
         if !gone.is_empty() {
@@ -177,7 +177,7 @@ impl Indexer {
         }
     }
 
-    /// Puts the index into one piece once much of it is new. Only this thread changes it.
+    /// Merges the index segments once much of it is new. Only this thread changes the index.
     fn join(&mut self) {
         if !self.behind.is_empty() || self.scattered < WORTH_JOINING {
             return;
@@ -189,8 +189,8 @@ impl Indexer {
         }
     }
 
-    /// Follows the registry's news until it is gone. `latest` answers the present snapshot and whether the
-    /// first scan is complete.
+    /// Follows the registry's events until it is dropped. `latest` returns the current snapshot and whether the first
+    /// scan is complete.
     pub fn follow(
         mut self,
         mut news: broadcast::Receiver<RegistryEvent>,
@@ -198,7 +198,7 @@ impl Indexer {
     ) {
         fail_point!("first-index");
         self.restore();
-        // A scan may have been through before anybody listened.
+        // A scan may have finished before this subscribed.
         self.catch_up(latest());
         loop {
             self.join();
@@ -229,19 +229,20 @@ impl Indexer {
                 }
                 Some(RegistryEvent::Change(change)) => {
                     self.shared.tell(Event::Catalogue(Arc::clone(&change)));
-                    // Restoring takes a while: what was published meanwhile may be older than what was taken after it.
+                    // Restoring takes time: a snapshot published meanwhile may be older than the current one.
                     if self.takes_partial_scans() && change.catalogue.generation > self.generation {
                         self.take(&change.catalogue);
                     }
                 }
-                // Some news were missed: what is now is what counts.
+                // Some events were missed: continue from the current state.
                 None => self.catch_up(latest()),
             }
         }
     }
 
-    /// Whether the index follows partial snapshots of the first scan. Where the cache filled it, it does not: with only some of the bundles found, other ones win an id, and skills
-    /// would be indexed again that the cache has as they are.
+    /// Returns whether the index follows partial snapshots of the first scan. It does not after it was restored from
+    /// the cache: with only some of the bundles found, other ones win an id, and skills would be indexed again that the
+    /// cache contains correctly.
     fn takes_partial_scans(&self) -> bool {
         self.restored.is_empty()
     }
@@ -257,7 +258,7 @@ impl Indexer {
         }
     }
 
-    /// Takes the snapshot of a complete scan and indexes it before it returns. [`Self::restore`] comes first.
+    /// Indexes the snapshot of a complete scan before it returns. [`Self::restore`] must be called first.
     pub fn level(&mut self, catalogue: &Catalogue) {
         self.take(catalogue);
         self.prune();
@@ -267,7 +268,7 @@ impl Indexer {
         self.save(true);
     }
 
-    /// Makes the index of a snapshot again, where something of the one there is is not what was written.
+    /// Rebuilds the index from a snapshot, after a part of it was found corrupt.
     pub fn rebuild(mut self, catalogue: &Catalogue) {
         self.cache.remove();
         self.shared.router.write().unwrap_or_else(PoisonError::into_inner).clear();
@@ -279,8 +280,8 @@ impl Indexer {
         self.save(true);
     }
 
-    /// Puts names and descriptions of what is new into the index, takes out what is gone, and notes
-    /// which bodies are to be read. A skill that is there already is asked with its old body until then.
+    /// Adds names and descriptions of new skills to the index, removes those that are gone, and queues the bodies to be
+    /// read. A changed skill is ranked with its old body until then.
     fn take(&mut self, catalogue: &Catalogue) {
         self.generation = catalogue.generation;
         let winners = catalogue.entries.iter().map(|e| Wanted { skill: Arc::clone(&e.skill), winner: None });
@@ -316,8 +317,8 @@ impl Indexer {
         for document in &unread {
             self.owe(&document.id);
         }
-        // A few new skills go in whole in the next moment; their names alone would only cost twice. The first
-        // requests wait for the names.
+        // A few new skills are indexed completely a moment later; indexing their names first would only cost twice. The
+        // first requests wait for the names.
         if unread.len() > BATCH || !*self.shared.ready.borrow() {
             for names in unread.chunks(NAMES_BATCH) {
                 self.shared.update(names.to_vec(), &[]);
@@ -326,14 +327,14 @@ impl Indexer {
         self.tell_progress(true);
     }
 
-    /// Notes that a body is to be read.
+    /// Queues a skill whose body is to be read.
     fn owe(&mut self, id: &SkillId) {
         if self.pending.insert(id.clone()) {
             self.behind.push_back(id.clone());
         }
     }
 
-    /// Those of which the index does not have headings and body already (from the cache).
+    /// Returns the skills whose headings and body are not already in the index (from the cache).
     fn unread(&self, new: &[Wanted]) -> Vec<Document> {
         let router = self.shared.router.read().unwrap_or_else(PoisonError::into_inner);
         new.iter().map(|one| one.document(false)).filter(|document| !router.is_current(document)).collect()
@@ -347,7 +348,7 @@ impl Indexer {
             self.pending.remove(id);
         }
         let wanted: Vec<&Wanted> = ids.iter().filter_map(|id| self.have.get(id)).collect();
-        // Files are read and split before the lock is taken.
+        // Files are read and tokenized before the lock is taken.
         let documents: Vec<Document> = wanted.par_iter().map(|one| one.document(true)).collect();
         self.scattered += documents.len();
         self.shared.update(documents, &[]);
@@ -368,8 +369,8 @@ impl Indexer {
     }
 }
 
-/// A bundle's place as a person reads it: inside the only root, behind its root's label among several, else
-/// the whole path. The folder says more than its SKILL.md.
+/// Returns a bundle's location for display: relative to the only root, prefixed with its root's label if there are
+/// several, else the complete path. The folder is more informative than its SKILL.md.
 fn place(catalogue: &Catalogue, location: &Path, home: &Path) -> String {
     let folder = location.parent().unwrap_or(location);
     let inside = catalogue.roots.iter().find_map(|root| Some((root, folder.strip_prefix(&root.path).ok()?)));
@@ -390,7 +391,7 @@ mod tests {
     use skills_discovery::Weights;
     use skills_registry::{Change, ScanProgress};
 
-    /// More than an index must have to be kept.
+    /// More than the minimum size of a cached index.
     const SKILLS: usize = 120;
 
     fn catalogue(generation: u64, description: &str) -> Arc<Catalogue> {
@@ -407,8 +408,8 @@ mod tests {
         (Arc::clone(&shared), Indexer::new(shared, PathBuf::from("/home"), cache))
     }
 
-    /// A warm start: the scan has published a partial snapshot and its end before the indexer hears of either, and has
-    /// ended, or not, when the index is restored.
+    /// Simulates a warm start: the scan has published a partial snapshot and its end before the indexer receives
+    /// either, and has ended, or not, when the index is restored.
     fn start_warm(ended_before: bool) {
         let folder = tempfile::tempdir().unwrap();
         let complete = catalogue(2, "Converts tables");
@@ -419,7 +420,7 @@ mod tests {
 
         let (shared, indexer) = indexer(folder.path());
         let (events, news) = broadcast::channel(4);
-        // Of the copies of a skill the scan has found another one first.
+        // Of the copies of a skill the scan found another one first.
         let partial = Change { catalogue: catalogue(1, "Another copy"), ..Change::default() };
         events.send(RegistryEvent::Change(Arc::new(partial))).unwrap();
         let done = ScanProgress { done: true, ..ScanProgress::default() };
@@ -428,7 +429,7 @@ mod tests {
         let restored = Cell::new(false);
         indexer.follow(news, || {
             if !restored.replace(true) {
-                // A file that is there at the end was written after this.
+                // If the file exists at the end, it was written after this.
                 std::fs::remove_file(&file).unwrap();
                 if !ended_before {
                     return Some((Arc::default(), false));

@@ -1,5 +1,5 @@
-//! Token counts by level of disclosure: exact, computed when asked for, kept by content in memory
-//! and on disk so that the vocabulary is loaded only for what was never counted. Blocking.
+//! Exact token counts by disclosure level, computed on demand and cached by content in memory and on disk, so that the
+//! vocabulary is loaded only for new content. Blocking.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -14,14 +14,14 @@ use skills_skill::{BundleFile, Digest, Skill};
 
 /// Larger resource files are estimated by their size: counting one exactly could take seconds.
 const EXACT_UP_TO: u64 = 1 << 20;
-/// Still larger ones are not text that a model would read: they count nothing.
+/// Still larger files are not text that a model would read, and count as zero.
 const READ_UP_TO: u64 = 32 << 20;
-/// The cache starts again past this many counts.
+/// The cache is cleared when it exceeds this number of counts.
 const CACHE_SIZE: usize = 200_000;
-/// The file is written at most this often.
+/// Minimum interval between writes of the file.
 const WRITE_EVERY: Duration = Duration::from_secs(2);
 
-/// Counts that are known.
+/// Cache of token counts.
 #[derive(Debug)]
 pub struct Levels {
     file: Option<CacheFile>,
@@ -37,7 +37,7 @@ struct Known {
 }
 
 impl Levels {
-    /// With a file to remember them in, or none.
+    /// Creates a cache, with or without a file.
     pub fn new(file: Option<CacheFile>) -> Self {
         Self { file, known: Mutex::default() }
     }
@@ -55,7 +55,7 @@ impl Levels {
         known
     }
 
-    /// The count under a key, computed when it is not known. No lock is held while counting.
+    /// Returns the count under a key, computing it if it is unknown. No lock is held while counting.
     fn count(&self, key: Digest, compute: impl FnOnce() -> TokenCount) -> TokenCount {
         if let Some(count) = self.known().counts.get(&key) {
             return *count;
@@ -70,7 +70,7 @@ impl Levels {
         count
     }
 
-    /// All three levels of one skill.
+    /// Counts all three levels of one skill.
     pub fn of(&self, skill: &Skill) -> LevelTokens {
         let l1 = self.text(&entry_text(&entry(skill)));
         let name = skill.id.as_str();
@@ -107,29 +107,29 @@ impl Levels {
         }
     }
 
-    /// The count of a body in its element, where it was counted once, be it by another process.
+    /// Returns the count of a body in its element, if it was counted before, even by another process.
     pub fn known_body(&self, name: &str, digest: &Digest, text: &str) -> Option<TokenCount> {
         let known = self.known();
         let of = |key: Digest| known.counts.get(&key).copied();
         of(key("element", &format!("{name}\0{digest}"))).or_else(|| of(key("text", text)))
     }
 
-    /// A text's count, where it was counted once.
+    /// Returns the count of a text, if it was counted before.
     pub fn known_text(&self, text: &str) -> Option<TokenCount> {
         self.known().counts.get(&key("text", text)).copied()
     }
 
-    /// Any text's count, by its content.
+    /// Counts a text.
     pub fn text(&self, text: &str) -> TokenCount {
         self.count(key("text", text), || tokens::count(text))
     }
 
-    /// Any text's size.
+    /// Returns the size of a text.
     pub fn size(&self, text: &str) -> LevelSize {
         LevelSize::new(text.len() as u64, self.text(text))
     }
 
-    /// A resource file's count, by its place, size and time.
+    /// Counts a resource file, cached by its path, size and modification time.
     pub fn file(&self, bundle: &Folder, file: &BundleFile) -> TokenCount {
         let place = bundle.path().join(&file.path);
         let stamp = format!("{}\0{}\0{}", place.display(), file.bytes, file.modified_ns);
@@ -145,7 +145,7 @@ impl Levels {
         })
     }
 
-    /// Writes what is new, unless that was done a moment ago.
+    /// Writes new counts, unless the file was just written.
     pub fn save(&self, now: Instant) {
         self.write(|known| known.saved_at.is_none_or(|at| now.duration_since(at) >= WRITE_EVERY), now);
     }
@@ -175,7 +175,7 @@ impl Drop for Levels {
     }
 }
 
-/// A skill as the catalog of a session lists it.
+/// Returns a skill as the catalog of a session lists it.
 pub fn entry(skill: &Skill) -> Listed {
     Listed {
         name: skill.id.to_string(),

@@ -1,4 +1,4 @@
-//! The core in this process: registry, router, caches, counts.
+//! The core in this process: registry, router, caches, counters.
 
 mod auditing;
 mod cache_file;
@@ -55,8 +55,8 @@ use skills_skill::{Skill, SkillId, client};
 pub use self::one_shot::{Needs, bisect, eval, lint};
 pub(super) use self::proposing::read_only;
 
-/// Up to this many skills a request is answered on the caller's own thread: it takes less than handing
-/// it over to another one and back.
+/// Up to this many skills a request is answered on the caller's own thread: that is faster than passing it to another
+/// thread and back.
 const INLINE: usize = 500;
 
 /// The core in this process.
@@ -76,31 +76,31 @@ pub struct Local {
     runs: Arc<Runs>,
     proposals: proposing::ProposalFolder,
     prepared: sessions::Prepared,
-    /// Skill files that were read as clients read them.
+    /// Cache of skill files as clients parse them.
     skill_files: client_view::SkillFiles,
     transcripts: sessions::Transcripts,
     /// How long a request waits for the first scan.
     catalog_timeout: Duration,
     rebuilding: tokio::sync::Mutex<()>,
     golden: Arc<golden::GoldenCache>,
-    /// Until when requests wait for bodies; set by the first that does.
+    /// Until when requests wait for bodies; set by the first one that does.
     bodies_deadline: OnceLock<Instant>,
 }
 
 impl Local {
-    /// Opens the registry and follows it: returns at once, the scan and the index continue behind.
+    /// Opens the registry and follows it: returns immediately, while scan and index continue in the background.
     ///
     /// # Errors
-    /// `internal_error` when the system gives no thread or a data file of this program is damaged.
+    /// Returns `internal_error` if a thread cannot be started or a data file of this program is damaged.
     pub fn open(config: Config) -> Result<Self, Error> {
         let local = Self::new(config, false)?;
         let indexer = local.indexer();
         let news = local.registry.events();
-        // Weak: the thread must not keep the registry alive whose end it waits for.
+        // Weak: the thread must not keep the registry alive, because it waits for its end.
         let registry = Arc::downgrade(&local.registry);
         let latest = move || {
             let registry = registry.upgrade()?;
-            // Asked in this order: a scan that ends in between is heard of as news.
+            // In this order: if a scan ends in between, its event is received.
             let scanned = registry.progress().done;
             Some((registry.snapshot(), scanned))
         };
@@ -152,7 +152,7 @@ impl Local {
         })
     }
 
-    /// With another time for which requests wait for the first scan.
+    /// Sets how long requests wait for the first scan.
     #[must_use]
     pub fn with_catalog_timeout(self, catalog_timeout: Duration) -> Self {
         Self { catalog_timeout, ..self }
@@ -170,26 +170,26 @@ impl Local {
         IndexCache::new(&settings.cache_dir, &settings.roots, &settings.build)
     }
 
-    /// Removes the file of the index: it is not what was written.
+    /// Removes the index file because it is corrupt.
     fn remove_index_cache(&self) {
         self.index_cache().remove();
     }
 
-    /// The defaults of a request: the configuration's policy, limit and bodies.
+    /// Returns the defaults of a request: policy, limit and use of bodies from the configuration.
     #[must_use]
     pub fn usual_request(&self) -> Request {
         usual_request(&self.config)
     }
 
-    /// The skill that a person names: id, unambiguous name, or location.
+    /// Resolves a skill by id, unambiguous name, or location.
     ///
     /// # Errors
-    /// `not_found` with near names, `invalid_request` for an ambiguous name.
+    /// Returns `not_found` with similar names, `invalid_request` for an ambiguous name.
     pub fn resolve(&self, wanted: &str) -> Result<Arc<Skill>, Error> {
         self.runs.skill(wanted)
     }
 
-    /// Reads runs and workers for the gauges. Metrics are answered without them where the store cannot be read.
+    /// Updates the gauges of runs and workers. Metrics are returned without them if the store cannot be read.
     async fn refresh_gauges(&self) {
         match self.runs.gauges().await {
             Ok(Some(gauges)) => self.metrics.set_run_gauges(&gauges),
@@ -198,10 +198,10 @@ impl Local {
         }
     }
 
-    /// What `doctor` says about the core.
+    /// Returns the checks of the core for `doctor`.
     ///
     /// # Errors
-    /// None today; as every operation.
+    /// Never fails today; the result type is that of all operations.
     pub async fn checkup(&self) -> Result<Vec<Check>, Error> {
         let catalogue = self.registry.snapshot();
         let mut checks = health_checks::settings(&self.config);
@@ -210,7 +210,7 @@ impl Local {
             winners + catalogue.shadowed.iter().filter(|loser| loser.root == root).count()
         };
         checks.extend(health_checks::roots(&catalogue.roots, self.config.watch, bundles));
-        // One request that every link has to answer shows which of them work here.
+        // One request that every matcher has to answer shows which of them work here.
         let probe = Request { intent: "read a file".to_owned(), ..self.usual_request() };
         if let Ok(answer) = self.discover(probe).await {
             checks.extend(health_checks::links(&answer.matchers));
@@ -243,16 +243,15 @@ impl Local {
         Ok(answer)
     }
 
-    /// Waits until the index has every skill with its body, as figures of a collection need: what is measured before
-    /// would be of a part of it.
+    /// Waits until the index has every skill with its body, as metrics of a collection require: otherwise only a part
+    /// of it would be measured.
     async fn wait_for_index(&self) -> Result<(), Error> {
         self.wait_for_catalog().await?;
         self.shared.bodies_read(self.catalog_timeout).await;
         Ok(())
     }
 
-    /// Makes the index again where a request met something in its file that is not what was written; answers
-    /// whether.
+    /// Rebuilds the index if a request found corrupt data in its file; returns whether it did.
     async fn rebuild_damaged_index(&self) -> Result<bool, Error> {
         let damaged =
             |shared: &Shared| shared.router.read().unwrap_or_else(PoisonError::into_inner).is_damaged();
@@ -287,7 +286,7 @@ impl Local {
     }
 }
 
-/// The defaults of a request: the policy, limit and bodies of settings.
+/// Returns the defaults of a request from the settings: policy, limit and use of bodies.
 #[must_use]
 pub fn usual_request(config: &Config) -> Request {
     let policy = match config.policy {
@@ -298,11 +297,7 @@ pub fn usual_request(config: &Config) -> Request {
     Request { policy, limit: config.limit.unwrap_or(usual.limit), with_body: config.with_body, ..usual }
 }
 
-/// An empty router with the weights of this program and the links that the settings leave on.
-///
-/// A person who types would rather see an answer without a late link; a script wants the same answer whatever
-/// else the machine does, so that links of a `patient` router may take their time.
-/// A folder for what ends with this process: the files of a demonstration, and of runs that are not kept.
+/// Creates a folder that is removed with this process: for the files of a demo, and of runs that are not persistent.
 fn temporary_folder() -> std::io::Result<LockedFolder> {
     const PREFIX: &str = "skills-demo-";
     let base = std::env::temp_dir();
@@ -315,6 +310,10 @@ fn temporary_folder() -> std::io::Result<LockedFolder> {
     LockedFolder::create_in(&base, PREFIX, false)
 }
 
+/// Returns an empty router with the weights of this program and without the matchers that the settings disable.
+///
+/// Interactive users prefer an answer without a late matcher; scripts need the same answer whatever else the machine
+/// does, so the matchers of a `patient` router may take their time.
 fn router(config: &Config, patient: bool) -> Result<Router, Error> {
     let weights = Weights::shipped()
         .map_err(|e| Error::new(Code::InternalError, format!("the ranker's weights: {e}")))?;
@@ -323,7 +322,7 @@ fn router(config: &Config, patient: bool) -> Result<Router, Error> {
         .map_err(|e| Error::new(Code::InvalidRequest, e.to_string()))
 }
 
-/// Runs what reads disks or takes long away from the tasks that must not wait.
+/// Runs blocking or long work on a blocking thread.
 async fn run_blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, Error> + Send + 'static,
 ) -> Result<T, Error> {
@@ -352,7 +351,7 @@ impl Client for Local {
         if *self.shared.ready.borrow() {
             return Ok(());
         }
-        // The index follows the scan: ranking an empty one would say that no skill fits.
+        // The index follows the scan: ranking an empty one would report that no skill fits.
         let mut ready = self.shared.ready.subscribe();
         let indexed = tokio::time::timeout(self.catalog_timeout, ready.wait_for(|ready| *ready)).await;
         indexed.map(drop).map_err(|_| {
@@ -372,7 +371,7 @@ impl Client for Local {
     async fn wait_for_bodies(&self) {
         if self.shared.is_reading_bodies() {
             let deadline = *self.bodies_deadline.get_or_init(|| Instant::now() + BODIES_TIMEOUT);
-            // What is not read by then is stated in the answer.
+            // The answer states what has not been read by then.
             self.shared.bodies_read(deadline.saturating_duration_since(Instant::now())).await;
         }
     }
@@ -595,8 +594,8 @@ impl Client for Local {
 
 /// How long a request to a service that has just started waits for the first scan of the skills.
 const CATALOG_TIMEOUT: Duration = Duration::from_secs(10);
-/// How long requests of other processes wait for bodies, from the first of them on.
+/// How long requests of other processes wait for bodies, counted from the first of them.
 const BODIES_TIMEOUT: Duration = Duration::from_secs(2);
-/// How long a one-shot command waits for a scan that hangs (a dead network share) before it answers
-/// with what there is.
+/// How long a one-shot command waits for a scan that hangs (a dead network share) before it answers with what was
+/// found.
 const SCAN_PATIENCE: Duration = Duration::from_secs(120);

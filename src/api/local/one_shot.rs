@@ -1,5 +1,5 @@
-//! The core for one command: the scan is waited for, nothing is watched, and of the index only what
-//! the command needs is made.
+//! The core for a single command: it waits for the scan, watches nothing, and builds only what the command needs of the
+//! index.
 
 use std::path::PathBuf;
 use std::sync::{Arc, PoisonError};
@@ -13,20 +13,20 @@ use crate::{Code, Error};
 use skills_config::Config;
 use skills_discovery::Router;
 
-/// How much of the core a command needs.
+/// The parts of the core that a command needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Needs {
-    /// The records.
+    /// The catalog.
     Catalogue,
-    /// The index too, with headings and bodies.
+    /// The catalog and the index, with headings and bodies.
     Index,
 }
 
 impl Local {
-    /// Opens the core for one command: returns when what it needs is there.
+    /// Opens the core for one command: returns when what it needs is available.
     ///
     /// # Errors
-    /// As [`Local::open`].
+    /// Same as [`Local::open`].
     pub async fn open_once(mut config: Config, needs: Needs) -> Result<Self, Error> {
         config.watch = false;
         let local = Self::new(config, true)?;
@@ -56,11 +56,11 @@ impl Local {
     }
 }
 
-/// Lints the bundles below these paths (files or folders), or all roots if there are none; repairs them before when asked
-/// to, but no path that is a link out of its folder.
+/// Lints the bundles below these paths (files or folders), or all roots if there are none; repairs them before if
+/// requested, except paths that are links out of their folders.
 ///
 /// # Errors
-/// `invalid_configuration` when a repair cannot be written.
+/// Returns `invalid_configuration` if a repair cannot be written.
 pub async fn lint(config: Config, job: LintJob) -> Result<LintReport, Error> {
     let LintJob { paths, fix, environment } = job;
     let all_roots = paths.is_empty();
@@ -116,7 +116,7 @@ pub async fn lint(config: Config, job: LintJob) -> Result<LintReport, Error> {
 /// Measures the ranking on golden queries: of files given by name, else of the roots.
 ///
 /// # Errors
-/// `not_found` when there is no golden set, `invalid_configuration` for files that cannot be read.
+/// Returns `not_found` if there is no golden set, `invalid_configuration` for unreadable files.
 pub async fn eval(config: Config, job: EvalJob) -> Result<Evaluation, Error> {
     let router = match &job.skills {
         Some(skills) => {
@@ -166,7 +166,7 @@ pub async fn eval(config: Config, job: EvalJob) -> Result<Evaluation, Error> {
 /// Finds the commit that changed the winner of a request.
 ///
 /// # Errors
-/// `invalid_request` for a folder that is not in a git repository, and what reading it may return.
+/// Returns `invalid_request` for a folder that is not in a git repository, and errors of reading it.
 pub async fn bisect(config: Config, job: BisectJob) -> Result<Bisection, Error> {
     let local = Local::open_once(config, Needs::Index).await?;
     run_blocking(move || {
@@ -176,7 +176,7 @@ pub async fn bisect(config: Config, job: BisectJob) -> Result<Bisection, Error> 
     .await
 }
 
-/// Over which skills a golden set is asked.
+/// The skills over which a golden set is ranked.
 enum EvaluationScope {
     Files(Box<Router>),
     Roots(Local),

@@ -1,4 +1,4 @@
-//! How often each operation was asked and how long it took, since the counts were last put into the store.
+//! Calls and durations of each operation since the counts were last written to the store.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -29,7 +29,7 @@ pub fn joined(a: OperationCount, b: OperationCount) -> OperationCount {
 }
 
 impl Operations {
-    /// Nothing counted; metrics are recorded beside.
+    /// Creates empty counts; calls are recorded in the metrics as well.
     pub fn new(metrics: Metrics) -> Self {
         Self { counts: Mutex::default(), metrics }
     }
@@ -44,7 +44,7 @@ impl Operations {
         *count = joined(*count, more);
     }
 
-    /// Counts one call that began at `began`, and hands its result on.
+    /// Counts a call that started at `began`, and returns its result.
     pub fn counted<T>(
         &self,
         operation: &'static str,
@@ -60,12 +60,12 @@ impl Operations {
         result
     }
 
-    /// Counts a link that failed.
+    /// Counts a failure of a matcher.
     pub fn link_failed(&self, link: &str) {
         self.add(TallyKind::Link, link, OperationCount { errors: 1, ..OperationCount::default() });
     }
 
-    /// What was counted and is nowhere else, taken away from here.
+    /// Removes and returns the counts that are not stored elsewhere.
     pub fn take(&self) -> Vec<Tally> {
         let counts = std::mem::take(&mut *self.counts());
         counts
@@ -81,7 +81,7 @@ impl Operations {
             .collect()
     }
 
-    /// Takes back what could not be kept elsewhere.
+    /// Adds back counts that could not be stored.
     pub fn put_back(&self, tallies: Vec<Tally>) {
         for tally in tallies {
             let count = count_of(&tally);
@@ -89,7 +89,7 @@ impl Operations {
         }
     }
 
-    /// All counts here of one kind, joined with those that are kept elsewhere.
+    /// Returns all counts of one kind, added to those that are stored elsewhere.
     pub fn with(&self, kept: &[Tally], kind: TallyKind) -> BTreeMap<String, OperationCount> {
         let here = self.counts();
         let here =

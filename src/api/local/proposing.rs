@@ -1,4 +1,4 @@
-//! Proposals in this process: measured like drafts, kept in a folder, and written by an approval.
+//! Proposals in this process: measured like drafts, stored in a folder, and applied by an approval.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError};
@@ -27,15 +27,15 @@ use skills_discovery::{self as discovery, Document, EvalOptions, GoldenChange};
 use skills_registry::{Catalogue, RootOrigin, Trust, TrustState};
 use skills_skill::{Digest, Finding, Severity, Skill};
 
-/// Characters of a justification or evidence.
+/// Maximum number of characters of a justification or evidence.
 const MAX_TEXT: usize = 20_000;
-/// Bytes of a diff.
+/// Maximum size of a diff in bytes.
 const MAX_DIFF_BYTES: usize = 1_000_000;
-/// Files that a check names.
+/// Maximum number of files named by a check.
 const MAX_NAMED: usize = 2;
 
-/// Where proposals are kept: beside the project's settings file, else in the data folder. A demonstration keeps them
-/// in a folder that ends with it.
+/// The folder of proposals: next to the project's settings file, else in the data folder. A demo uses a temporary
+/// folder.
 pub(super) struct ProposalFolder {
     store: ProposalStore,
     _demo: Option<LockedFolder>,
@@ -92,7 +92,7 @@ impl From<DiffError> for Error {
     }
 }
 
-/// What a change of a file comes to.
+/// The measured effect of a change.
 struct Measurement {
     part: ProposedPart,
     description: String,
@@ -101,7 +101,7 @@ struct Measurement {
     fixed_findings: Vec<Finding>,
 }
 
-/// What measures and checks look at.
+/// The data that measurements and checks use.
 #[derive(Clone)]
 struct Evaluator {
     catalogue: Arc<Catalogue>,
@@ -163,7 +163,7 @@ impl Local {
 
     pub(super) async fn list_proposals(&self, filter: ProposalFilter) -> Result<ProposalList, Error> {
         let store = self.proposal_store();
-        // A skill that is gone has proposals all the same.
+        // The proposals of a removed skill are still listed.
         let skill = filter.skill.as_deref().map(|wanted| {
             self.resolve(wanted).map_or_else(|_| wanted.to_owned(), |skill| skill.id.to_string())
         });
@@ -209,7 +209,7 @@ impl Local {
             };
             let result = base.as_deref().and_then(|base| diff::apply(base, &proposal.diff).ok());
             let both = skill.as_deref().zip(base.as_deref().zip(result.as_deref()));
-            // What was decided is shown with the effect that it was decided by.
+            // A decided proposal is shown with the effect on which the decision was based.
             let measured = match both {
                 Some((skill, (base, result))) if waits => Some(evaluator.measure(skill, base, result)?),
                 Some((skill, (base, result))) => evaluator.compare(skill, base, result).ok(),
@@ -330,7 +330,7 @@ impl Local {
         Ok(ProposalOrdered { proposal: summary(&proposal), note, repeated })
     }
 
-    /// Refuses an approval that does not name what was reviewed.
+    /// Rejects an approval that does not name what was reviewed.
     async fn check_approval(
         &self,
         found: &Proposal,
@@ -380,7 +380,8 @@ impl Local {
         Ok(())
     }
 
-    /// Only the file of a skill that is in the catalog now is written, whatever the proposal's file says.
+    /// Checks that the file is that of a skill in the current catalog: no other file is written, whatever the
+    /// proposal's file states.
     fn check_writable(&self, facts: &Facts) -> Result<(), Error> {
         let catalogue = self.registry.snapshot();
         let Some(skill) = catalogue.by_location(&facts.location) else {
@@ -425,7 +426,7 @@ fn check_text(name: &str, text: &str, required: bool) -> Result<(), Error> {
     Ok(())
 }
 
-/// The content of a skill's file; a diff can only be made for text.
+/// Returns the content of a skill's file; a diff requires text.
 fn base_of(skill: &Skill) -> Result<String, Error> {
     let unusable = |why: String| {
         Error::new(Code::InvalidConfiguration, format!("cannot read {}: {why}", skill.location.display()))
@@ -449,7 +450,7 @@ fn summary(proposal: &Proposal) -> ProposalSummary {
     }
 }
 
-/// Why the file of a skill cannot be written; none where it can.
+/// Returns why the file of a skill cannot be written; `None` if it can.
 pub(crate) fn read_only(catalogue: &Catalogue, skill: &Skill) -> Option<String> {
     let shipped = catalogue
         .roots
@@ -474,13 +475,13 @@ fn unwritable(folder: &Path) -> bool {
 }
 
 impl Evaluator {
-    /// Everything about a change, with its effect on the golden sets.
+    /// Measures a change, with its effect on the golden sets.
     fn measure(&self, skill: &Skill, base: &str, result: &str) -> Result<Measurement, Error> {
         let measured = self.compare(skill, base, result)?;
         Ok(Measurement { effect: self.effect(skill, result)?, ..measured })
     }
 
-    /// The parts that differ, and what lint says of both; an unusable result is refused.
+    /// Determines the parts that differ and the lint findings of both; rejects an unusable result.
     fn compare(&self, skill: &Skill, base: &str, result: &str) -> Result<Measurement, Error> {
         let parsed = |text: &str| {
             skills_skill::parse(&skill.location, text.as_bytes(), 0).map_err(|refusal| {
@@ -510,7 +511,7 @@ impl Evaluator {
         })
     }
 
-    /// What the change does to the golden sets; none where no root has one, or where the skill is not ranked.
+    /// Returns the effect of the change on the golden sets; `None` if there are none, or if the skill is not ranked.
     fn effect(&self, skill: &Skill, result: &str) -> Result<Option<GoldenChange>, Error> {
         let golden = self.golden.read(&self.catalogue, self.own_golden.as_deref(), false)?;
         let (Some(golden), true) = (golden, self.catalogue.entry(skill.id.as_str()).is_some()) else {
@@ -521,7 +522,7 @@ impl Evaluator {
         let text =
             if new.has_body { skills_skill::index_text(result) } else { skills_skill::IndexText::default() };
         let document = Document { digest: None, ..Document::from_skill(&new, Some(text)) };
-        // New skills need not wait for the measurement.
+        // A snapshot: new skills need not wait for the measurement.
         let router = self.shared.router.read().unwrap_or_else(PoisonError::into_inner).snapshot();
         let (draft, cases) = (router.with_document(document), golden.cases());
         let before = self.golden.outcomes(&router, cases)?;
@@ -598,7 +599,7 @@ impl Evaluator {
     }
 }
 
-/// Which part of a file differs.
+/// Returns which part of a file differs.
 fn part(base: &str, result: &str) -> ProposedPart {
     let same_body = skills_skill::body(base) == skills_skill::body(result);
     let fields = |text: &str| {

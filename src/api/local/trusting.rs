@@ -1,4 +1,4 @@
-//! Trust and policy in this process: what a folder or skill would let run, pins, verdicts, explanations.
+//! Trust and policy in this process: what trusting a folder or skill would allow, pins, verdicts, explanations.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -18,33 +18,33 @@ use skills_registry::trust::{TrustSnapshot, is_bundle};
 use skills_registry::{Catalogue, Pin, Trust, TrustState};
 use skills_skill::{Skill, SkillId};
 
-/// Folders of a registry that bring something to run.
+/// Folders of a registry with executable content.
 const REGISTRY_FOLDERS: [&str; 3] = ["bindings", "capabilities", "services"];
 
 impl Local {
-    /// What may run.
+    /// Returns the trust store.
     #[must_use]
     pub fn trust(&self) -> &Trust {
         &self.trust
     }
 
-    /// What the policy says about a skill.
+    /// Returns the policy's verdict on a skill.
     ///
     /// # Errors
-    /// `invalid_configuration` where the policy has a mistake.
+    /// Returns `invalid_configuration` for an invalid policy.
     pub fn verdict(&self, skill: &Skill) -> Result<Verdict, Error> {
         let policy = self.policy.current()?;
         Ok(policies::verdict(&policy, &self.registry.snapshot(), skill))
     }
 
-    /// What the policy changes in answers now.
+    /// Returns how the policy currently changes answers.
     pub(super) fn adjustments(&self) -> Result<Arc<Adjustments>, Error> {
         self.policy.adjustments(&self.registry.snapshot())
     }
 
-    /// What tells of a skill beyond its record.
+    /// Returns the facts about skills beyond their records.
     pub(super) fn facts(&self) -> Facts {
-        // A policy with a mistake lets nothing run; anyone who tries is reported so. A list still lists.
+        // With an invalid policy nothing runs, and attempts report the error; lists still work.
         Facts {
             trust: self.trust.trust_snapshot(),
             contracts: Arc::clone(&self.contracts),
@@ -52,10 +52,10 @@ impl Local {
         }
     }
 
-    /// What trusting a skill (by id, name or location) or a folder would mean, bundle by bundle.
+    /// Returns what trusting a skill (by id, name or location) or a folder would allow, bundle by bundle.
     ///
     /// # Errors
-    /// `not_found` where the name or folder leads to nothing that could run.
+    /// Returns `not_found` if there is nothing at that name or folder that could run.
     pub async fn trust_look(&self, wanted: &str) -> Result<Vec<TrustSubject>, Error> {
         let places = self.trust_places(wanted)?;
         let trust = self.trust.clone();
@@ -109,10 +109,10 @@ impl Local {
         Ok(places)
     }
 
-    /// Pins what was shown: all of it, or nothing.
+    /// Pins everything that was shown, or nothing.
     ///
     /// # Errors
-    /// `untrusted` for what cannot be pinned, `skill_changed` for what is no longer as it was shown.
+    /// Returns `untrusted` for what cannot be pinned, `skill_changed` for what is no longer as it was shown.
     pub async fn trust_pin(&self, subjects: Vec<TrustSubject>) -> Result<Vec<TrustSubject>, Error> {
         let (trust, audit) = (self.trust.clone(), Arc::clone(&self.audit));
         let at = jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
@@ -172,10 +172,10 @@ impl Local {
         Ok(gone)
     }
 
-    /// Every pin with its state now.
+    /// Returns every pin with its current state.
     ///
     /// # Errors
-    /// `invalid_configuration` where the file of pins is damaged.
+    /// Returns `invalid_configuration` for a damaged file of pins.
     pub async fn trust_list(&self) -> Result<Vec<(Pin, TrustState)>, Error> {
         let trust = self.trust.clone();
         run_blocking(move || {
@@ -193,11 +193,11 @@ impl Local {
         .await
     }
 
-    /// What the policy says: about one skill, or about all that a rule matches; with an intent, their state
-    /// with and without it.
+    /// Explains the policy for one skill, or for all that a rule matches; with an intent, their ranks with and without
+    /// it.
     ///
     /// # Errors
-    /// `invalid_configuration` where the policy has a mistake; `not_found`; as [`Client::discover`].
+    /// Returns `invalid_configuration` for an invalid policy, `not_found`, and the errors of [`Client::discover`].
     ///
     /// [`Client::discover`]: crate::Client::discover
     pub async fn policy_explain(
@@ -252,7 +252,7 @@ impl Local {
     }
 }
 
-/// What tells of a skill beyond its record: trust and policy as they are.
+/// Facts about skills beyond their records: the current trust and policy.
 pub(super) struct Facts {
     trust: TrustSnapshot,
     contracts: Arc<KnownContracts>,
@@ -260,7 +260,7 @@ pub(super) struct Facts {
 }
 
 impl Facts {
-    /// Fills in trust, contract and approval. Reads disks.
+    /// Fills in trust, contract and approval. Reads from disk.
     pub fn add(&self, catalogue: &Catalogue, summary: &mut SkillSummary) {
         let Some(skill) = catalogue.by_id(summary.skill_id.as_str()) else { return };
         summary.trusted = self.trust.state(&skill.root_dir).word();

@@ -1,4 +1,4 @@
-//! Answers that are made for a wire: lists under a name, so that every answer is a JSON object.
+//! Results of operations as JSON: lists are wrapped in an object, so that every result is a JSON object.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -9,7 +9,7 @@ use skills_discovery::BodyLine;
 use skills_session::{ScriptSheet, ToolError};
 use skills_store::{Checkpoint, IdempotencyOutcome, RunEvent, RunId, RunRecord};
 
-/// Answer of `runtime.health`.
+/// Result of `runtime.health`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Liveness {
     /// `ok`.
@@ -22,7 +22,7 @@ pub struct Liveness {
     pub ready: bool,
 }
 
-/// Answer of `skill.rescan`.
+/// Result of `skill.rescan`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Rescan {
     /// The rescan of all roots has started; its results appear in the catalog.
@@ -197,10 +197,10 @@ impl Called {
         }
     }
 
-    /// What the tool answered, from what its caller was notified.
+    /// Converts the response for a caller back to the answer of the tool.
     ///
     /// # Errors
-    /// What kept the tool from being called.
+    /// Returns the error that prevented the tool from being called.
     pub fn back(told: Result<Self, Error>) -> Result<ToolAnswer, Error> {
         let error = match told {
             Ok(Self { entry, result, version }) => {

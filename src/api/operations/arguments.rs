@@ -1,4 +1,4 @@
-//! Arguments of operations: what a path, a query, a body or a tool call is read as. Unknown names are refused.
+//! Arguments of operations, parsed from a path, a query, a body or a tool call. Unknown names are rejected.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -502,7 +502,7 @@ pub(super) enum ContentEncoding {
     Base64,
 }
 
-/// A value that has to be an object: a list would be taken for its members in their order.
+/// Deserializes a value that must be an object: a list would be accepted for its fields in order.
 fn object<'de, D: Deserializer<'de>, T: Deserialize<'de>>(deserializer: D) -> Result<T, D::Error> {
     struct Members<T>(PhantomData<T>);
 
@@ -521,16 +521,16 @@ fn object<'de, D: Deserializer<'de>, T: Deserialize<'de>>(deserializer: D) -> Re
     deserializer.deserialize_map(Members(PhantomData))
 }
 
-/// The circumstances of a launch, as a call names them.
+/// The options of a launch as given in a call.
 pub(super) struct How {
     pub inputs: Map<String, Value>,
     pub options: ExecutionOptions,
     pub started_by: Option<String>,
 }
 
-/// Arguments of what launches a run: its own ones, and those that every launch takes.
+/// Defines arguments of operations that launch a run: their own fields, and those common to all launches.
 ///
-/// They are written out in each type: behind `serde(flatten)` a value that does not fit would no longer say where.
+/// They are written out in each type: with `serde(flatten)`, errors would not name the field of an invalid value.
 macro_rules! launches {
     ($($(#[$doc:meta])* $name:ident { $($(#[$field_meta:meta])* $field:ident: $kind:ty,)* })*) => {$(
         arguments! {
@@ -561,10 +561,10 @@ macro_rules! launches {
         }
 
         impl $name {
-            /// Takes out what every launch takes, within what this caller may.
+            /// Takes the fields common to all launches, within the caller's permissions.
             ///
             /// # Errors
-            /// Those of [`limited`].
+            /// Same as [`limited`].
             pub(super) fn how(&mut self, caller: &super::Caller) -> Result<How, Error> {
                 let options = std::mem::take(&mut self.options);
                 let options = limited(options, caller, self.trace_id.take(), self.idempotency_key.take())?;
@@ -601,18 +601,18 @@ launches! {
     }
 }
 
-/// Items of one page at most.
+/// Deserializes the number of items of a page.
 fn page_limit<'de, D: Deserializer<'de>>(deserializer: D) -> Result<usize, D::Error> {
     at_most(deserializer, LARGEST_PAGE)
 }
 
-/// Events of one page at most, which are smaller than other items.
+/// Deserializes the number of events of a page; more are allowed because events are smaller than other items.
 fn event_limit<'de, D: Deserializer<'de>>(deserializer: D) -> Result<usize, D::Error> {
     at_most(deserializer, 10_000)
 }
 
 fn at_most<'de, D: Deserializer<'de>>(deserializer: D, largest: usize) -> Result<usize, D::Error> {
-    // Any number, so that a negative one is out of range too.
+    // Any number, so that a negative one is reported as out of range too.
     let limit = serde_json::Number::deserialize(deserializer)?;
     let unsigned = limit.as_u64().and_then(|limit| usize::try_from(limit).ok());
     if let Some(limit) = unsigned.filter(|limit| (1..=largest).contains(limit)) {
@@ -625,7 +625,7 @@ fn some() -> usize {
     20
 }
 
-/// Hours of a shift.
+/// Returns the hours of a shift.
 fn shift() -> u32 {
     8
 }
@@ -638,11 +638,11 @@ fn page() -> usize {
     100
 }
 
-/// Options as a caller from afar may set them, with what else names trace and key.
+/// Checks the options that a remote caller may set, and merges trace id and key given elsewhere.
 ///
 /// # Errors
-/// `invalid_request` for files, which are paths of this machine, and for a trace or key said twice and differently;
-/// `forbidden` to run unsandboxed without the scope for it.
+/// Returns `invalid_request` for files, which are paths of this machine, and for a trace id or key given twice with
+/// different values; `forbidden` to run unsandboxed without the scope for it.
 pub(super) fn limited(
     mut options: ExecutionOptions,
     caller: &super::Caller,

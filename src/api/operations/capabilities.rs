@@ -1,4 +1,4 @@
-//! Operations on capabilities: which there are, what executes them and why.
+//! Operations on capabilities: list, explain, activate and execute them.
 
 use super::answers::CapabilityList;
 use super::arguments::{Activation, CapabilityCall, How, Nothing, OneCapability};
@@ -37,7 +37,7 @@ pub(super) fn operations() -> Vec<Operation> {
             |asked: CallContext, ask: CapabilityCall| async move {
                 let trace = ask.include_trace;
                 let mut request = request(&asked, ask)?;
-                // Waited for below, where anyone who calls can leave.
+                // Waited for below, where the caller can leave.
                 request.options.wait = false;
                 let launched = asked.service.core.execute_capability(request).await?;
                 execute::wait_for_completion(&asked, launched, trace).await
@@ -86,7 +86,7 @@ fn request(asked: &CallContext, mut ask: CapabilityCall) -> Result<CapabilityReq
     Ok(CapabilityRequest { capability: ask.capability_id, inputs, options, started_by })
 }
 
-/// Without protocols and addresses, which tell an outsider what to attack.
+/// Removes protocols and addresses, which would tell an outsider what to attack.
 fn without_places(mut explained: CapabilityExplanation) -> CapabilityExplanation {
     explained.explanation = explained.explanation.without_places();
     explained

@@ -1,25 +1,24 @@
-//! What callers without the scope `admin` are not told of failed calls: where a binding leads, and what came back from
-//! there.
+//! Details of failed calls that only callers with the scope `admin` see: the target of a binding, and its response.
 //!
-//! What is recorded keeps both apart (`detail`, `binding`, `tried` beside a `message` for everybody). Failures that were
-//! recorded by earlier versions have all of it in their message, which is replaced by what their code says.
+//! Records keep them separate (`detail`, `binding`, `tried` next to a `message` for everyone). Failures recorded by
+//! earlier versions contain everything in their message, which is replaced by the meaning of their code.
 
 use serde_json::{Map, Value};
 
 use crate::Error;
 
-/// Fields of a failure that are for `admin` alone.
+/// Fields of a failure that only `admin` may see.
 const PRIVATE: [&str; 3] = ["detail", "binding", "tried"];
 
-/// Whether a JSON text may hold something that has to be taken out.
+/// Returns whether a JSON text may contain details to remove.
 #[must_use]
 pub fn may_hold_details(json: &[u8]) -> bool {
-    // A field of one of these names comes with a failure; a `tried` never is alone.
+    // A field with one of these names occurs in every failure; `tried` never occurs alone.
     let has = |field: &[u8]| json.windows(field.len()).any(|window| window == field);
     has(b"\"detail\":") || has(b"\"binding\":")
 }
 
-/// Takes the details of failures out of an answer.
+/// Removes the details of failures from a result.
 pub fn remove_details(value: &mut Value) {
     match value {
         Value::Array(items) => items.iter_mut().for_each(remove_details),
@@ -42,24 +41,24 @@ pub fn remove_details(value: &mut Value) {
     }
 }
 
-/// Whether this is a step that failed.
+/// Returns whether this is a failed step.
 fn ended_in_failure(fields: &Map<String, Value>) -> bool {
     let is_failed = |name: &str| fields.get(name).and_then(Value::as_str) == Some("failed");
     is_failed("status") || is_failed("state")
 }
 
-/// The code of a recorded failure; a step's own record, which names its binding too, has none.
+/// Returns the code of a recorded failure; a step's own record, which names its binding too, has none.
 fn failure_code(fields: &Map<String, Value>) -> Option<String> {
     let text = |name: &str| fields.get(name).and_then(Value::as_str);
     text("message").or_else(|| text("detail"))?;
     text("code").map(str::to_owned)
 }
 
-/// The same of an error.
+/// Removes the details from an error.
 pub(super) fn without_details(error: Error) -> Error {
     let Some(mut reason) = error.reason else { return error };
     remove_details(&mut reason);
-    // Of a call that was refused or failed by itself, without a run: the reason is its public form.
+    // A call that was rejected or failed without a run: the reason is its public form.
     let public = reason.get("capability").is_some() && reason.get("kind").is_some();
     let message = match reason.get("message").and_then(Value::as_str).filter(|_| public) {
         Some(message) => message.to_owned(),

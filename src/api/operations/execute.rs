@@ -1,5 +1,4 @@
-//! Executing while the caller waits: a launch, the run worked to where it ends or waits, and the answer or the error
-//! that this comes to.
+//! Execution while the caller waits: a launch, the run until it ends or waits, and the resulting response or error.
 
 use serde_json::{Value, json};
 
@@ -9,13 +8,13 @@ use crate::{Attached, Code, Error, Launched};
 use skills_model::{Decision, Gate, RunState, Verdict};
 use skills_store::{RunEvent, RunRecord};
 
-/// Events of a trace, at most.
+/// Maximum number of events in a trace.
 const MAX_TRACE_EVENTS: usize = 10_000;
 
-/// Works a launched run until it ends or waits.
+/// Executes a launched run until it ends or waits.
 ///
 /// # Errors
-/// The run's own failure; `confirmation_required` when it waits for a person.
+/// Returns the run's own failure; `confirmation_required` if it waits for approval.
 pub(super) async fn wait_for_completion(
     asked: &CallContext,
     launched: Launched,
@@ -27,18 +26,18 @@ pub(super) async fn wait_for_completion(
     Ok(Executed { run, idempotency: launched.idempotency, trace })
 }
 
-/// An attachment that was executed, or the error that its run came to.
+/// Returns an attachment that was executed, or the error of its run.
 pub(super) async fn attached(asked: &CallContext, attached: Attached) -> Result<Attached, Error> {
     check_outcome(asked, &attached.execution).await?;
     Ok(attached)
 }
 
-/// What happened in a run.
+/// Returns the events of a run.
 pub(super) async fn trace_of(asked: &CallContext, run: &RunRecord) -> Result<Vec<RunEvent>, Error> {
     asked.service.core.run_events(Some(&run.id.0), 0, MAX_TRACE_EVENTS, 0).await
 }
 
-/// The error of a run in this state for a caller that waits for its outputs.
+/// Returns the error of a run in this state for a caller that waits for its outputs.
 async fn check_outcome(asked: &CallContext, run: &RunRecord) -> Result<(), Error> {
     let id = &run.id;
     match run.state {
@@ -67,7 +66,7 @@ async fn check_outcome(asked: &CallContext, run: &RunRecord) -> Result<(), Error
     }
 }
 
-/// The request that approves what a run waits for, for a person who has read it.
+/// Returns the request that approves what a run waits for, to be sent after it was reviewed.
 fn approval(run: &RunRecord) -> Option<Value> {
     let Some(Gate::Human { step, inputs_digest, .. }) = &run.gate else { return None };
     let path = format!("/v1/runs/{}/approve", run.id);
@@ -75,7 +74,7 @@ fn approval(run: &RunRecord) -> Option<Value> {
     Some(json!({ "method": "POST", "path": path, "body": body }))
 }
 
-/// A run that a person denied to, with who it was and why.
+/// Returns the error of a denied run, with who denied it and why.
 async fn denied(asked: &CallContext, run: &RunRecord, denial: &Decision) -> Error {
     let detail = asked.service.core.run(&run.id.0).await.ok();
     let booked =
@@ -94,14 +93,14 @@ async fn denied(asked: &CallContext, run: &RunRecord, denial: &Decision) -> Erro
     Error { reason: Some(reason), ..Error::new(Code::SafetyDenied, message) }
 }
 
-/// The message of a canceled run, with the reason if it was not canceled by a user.
+/// Returns the message of a canceled run, with the reason if it was not canceled by a user.
 fn canceled(run: &RunRecord) -> String {
     let why = run.error.as_ref().and_then(|error| error["message"].as_str());
     let why = why.map(|why| format!(": {why}")).unwrap_or_default();
     format!("run {} of {} was canceled{why}", run.id, run.skill_id)
 }
 
-/// A failed run's own code and words, with the run to look at.
+/// Returns the error of a failed run with its code and message, naming the run.
 fn failed(run: &RunRecord) -> Error {
     let told = run.error.as_ref();
     let text = |key: &str| told.and_then(|error| error.get(key)).and_then(serde_json::Value::as_str);

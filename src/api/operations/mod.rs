@@ -1,8 +1,8 @@
-//! The domain contract as a table: every operation a service offers, with its route, its tool, who may call
-//! it, what it takes and answers, and the one function that executes it.
+//! The operation table: every operation of a service, with its route, its MCP tool, the required scope, its arguments
+//! and result, and the function that executes it.
 //!
-//! HTTP, MCP and the remote form of the gateway translate to and from this table and hold no list of their own, so
-//! that they cannot disagree.
+//! HTTP, MCP and the remote client translate to and from this table and have no lists of their own, so that they cannot
+//! disagree.
 
 mod answers;
 mod arguments;
@@ -49,7 +49,7 @@ pub use plain_schema::simplify;
 pub use query::{from_query, to_query};
 pub use route::{Method, Route};
 
-/// Bytes of a request's body, at most, where an operation says nothing else.
+/// Default maximum size of a request body in bytes.
 const MAX_BODY: usize = 2 << 20;
 
 /// Permissions of a caller.
@@ -91,36 +91,36 @@ pub struct Principal {
     pub scopes: BTreeSet<Scope>,
 }
 
-/// One call's circumstances.
+/// The context of one call.
 #[derive(Debug, Clone)]
 pub struct Caller {
     /// The caller; `None` without authentication (a service on loopback without keys): then everything is allowed.
     pub principal: Option<Principal>,
-    /// The trace of this call.
+    /// The trace id of this call.
     pub trace_id: String,
     /// Whether the call comes from a process of the local account, which may use every session.
     pub local: bool,
-    /// Fires when the caller has gone or the service ends: who waits for a run leaves it then.
+    /// Fires when the caller has disconnected or the service shuts down; pending waits then return.
     pub leave: CancellationToken,
 }
 
 impl Caller {
-    /// An unauthenticated caller with a new trace.
+    /// Creates an unauthenticated caller with a new trace id.
     #[must_use]
     pub fn anyone() -> Self {
         Self { principal: None, local: true, trace_id: new_trace_id(), leave: CancellationToken::new() }
     }
 
-    /// Whether they may.
+    /// Returns whether the caller has this scope.
     #[must_use]
     pub fn may(&self, scope: Scope) -> bool {
         self.principal.as_ref().is_none_or(|principal| principal.scopes.contains(&scope))
     }
 
-    /// Whether they may filter runs by this text. An invalid text is rejected where it is used.
+    /// Checks that the caller may filter runs by this text. An invalid text is rejected where it is used.
     ///
     /// # Errors
-    /// `forbidden` for details of errors without the scope `admin`.
+    /// Returns `forbidden` for details of errors without the scope `admin`.
     pub(super) fn may_filter(&self, text: Option<&str>) -> Result<(), Error> {
         let query = text.and_then(|text| RunQuery::parse(text).ok());
         if query.is_some_and(|query| query.compares_details()) && !self.may(Scope::Admin) {
@@ -131,7 +131,7 @@ impl Caller {
         Ok(())
     }
 
-    /// Whose sessions they may use.
+    /// Returns which sessions the caller may use.
     #[must_use]
     pub fn session_access(&self) -> SessionAccess {
         match &self.principal {
@@ -141,22 +141,22 @@ impl Caller {
         }
     }
 
-    /// The name that is recorded: the principal's, else the one they gave.
+    /// Returns the name to record: the principal's, else the given one.
     fn name(&self, given: Option<String>) -> Option<String> {
         self.principal.as_ref().map_or(given, |principal| Some(principal.name.clone()))
     }
 
-    /// Under which name they would decide, and the origin of the name; none without authentication.
+    /// Returns the name under which the caller would decide, and its source; `None` without authentication.
     fn approver(&self) -> Option<(String, String)> {
         let name = self.principal.as_ref()?.name.clone();
         Some((name, KEY_OWNER.to_owned()))
     }
 }
 
-/// Where the name of an approver comes from who has a key.
+/// Source of an approver's name if the caller has a key.
 pub(crate) const KEY_OWNER: &str = "principal of the API key";
 
-/// What operations are executed on.
+/// The clients on which operations are executed.
 #[derive(Clone)]
 pub struct Service {
     /// Skills and runs.
@@ -165,82 +165,82 @@ pub struct Service {
     pub sessions: SharedSessionClient,
 }
 
-/// A call with its circumstances, as an operation gets it.
+/// A call as an operation receives it.
 struct CallContext {
     service: Service,
     caller: Caller,
 }
 
 impl CallContext {
-    /// Sessions, as far as the caller may use them.
+    /// Returns the session client restricted to the sessions that the caller may use.
     fn sessions(&self) -> SharedSessionClient {
         Arc::clone(&self.service.sessions).with_access(self.caller.session_access())
     }
 }
 
-/// What executing an operation comes to.
+/// The future result of an operation.
 pub type Answering = Pin<Box<dyn Future<Output = Result<Value, Error>> + Send>>;
 
 type Run = Box<dyn Fn(CallContext, Value) -> Answering + Send + Sync>;
 
-/// An answer as JSON text.
+/// A result as JSON text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Written {
     /// The text.
     pub json: Vec<u8>,
-    /// The run that was to be waited for and continues: its outcome is asked for later.
+    /// The run that was waited for and is still executing; its outcome has to be requested later.
     pub goes_on: Option<RunId>,
 }
 
-/// The same, written as JSON.
+/// The future result as JSON text.
 type Writing = Pin<Box<dyn Future<Output = Result<Written, Error>> + Send>>;
 
 type Write = Box<dyn Fn(CallContext, Value) -> Writing + Send + Sync>;
 
-/// How an operation behaves, for those who decide whether to call it without asking
-/// (annotations of MCP tools: <https://modelcontextprotocol.io/specification/2025-06-18/schema#toolannotations>).
+/// The behavior of an operation, for clients that decide whether to call it without confirmation (annotations of MCP
+/// tools: <https://modelcontextprotocol.io/specification/2025-06-18/schema#toolannotations>).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Hints {
     /// Has no side effects.
     pub read_only: bool,
-    /// What it changes may be lost.
+    /// May destroy data.
     pub destructive: bool,
-    /// The same call again changes nothing more.
+    /// Repeating the same call has no further effect.
     pub idempotent: bool,
-    /// Reaches beyond this service (bindings call others).
+    /// Has effects beyond this service (bindings call others).
     pub open_world: bool,
 }
 
-/// One operation.
+/// An operation.
 pub struct Operation {
     /// Its name, the same everywhere: `skill.discover`.
     pub name: &'static str,
-    /// What it does, in a sentence.
+    /// What it does, in one sentence.
     pub summary: &'static str,
     /// Its route.
     pub route: Route,
-    /// Older routes that mean the same.
+    /// Older routes with the same meaning.
     pub aliases: Vec<Route>,
-    /// Whether it is a tool of the MCP server too.
+    /// Whether it is also an MCP tool.
     pub tool: bool,
-    /// The name of that tool; the operation's own for most.
+    /// The name of that tool, usually that of the operation.
     pub tool_name: &'static str,
     /// The scope that a caller needs, if any.
     pub scope: Option<Scope>,
-    /// How it behaves.
+    /// Its behavior.
     pub hints: Hints,
     /// The HTTP status of success.
     pub status: u16,
-    /// Whether its answer continues: over HTTP as server-sent events.
+    /// Whether it can be followed: over HTTP as server-sent events.
     pub follows: bool,
-    /// Whether its answer is the same for everybody who may ask, so that those who ask at once can be given one.
+    /// Whether its result is the same for all callers, so that concurrent requests can share it.
     pub shared: bool,
-    /// Whether it waits for a run, and may have to answer before that has ended.
+    /// Whether it waits for a run, and may return before that has ended.
     pub waits: bool,
-    /// Bytes of a request's body, at most.
+    /// Maximum size of a request body in bytes.
     pub max_body: usize,
-    /// Items of a page for a tool call that names no `limit`: what a model is notified has to fit into its
-    /// context, and into the answers that clients take.
+    /// Page size of a tool call without `limit`: the result has to fit into the model's context and the limits of
+    /// clients.
     pub page: Option<usize>,
     arguments: fn(&mut SchemaGenerator) -> Schema,
     answer: fn(&mut SchemaGenerator) -> Schema,
@@ -266,7 +266,8 @@ impl Operation {
         Self::made(name, route, scope.into(), summary, run, |_: &R| None)
     }
 
-    /// One that answers when a run has ended, or before it where the caller or the service has to go.
+    /// Creates an operation that returns when a run has ended, or earlier if the caller disconnects or the service
+    /// shuts down.
     fn waiting<A, R, F, Out>(
         name: &'static str,
         route: Route,
@@ -318,7 +319,7 @@ impl Operation {
             max_body: MAX_BODY,
             page: None,
             plan: OnceLock::new(),
-            // The object itself, not a reference to it: what every body takes is added to it.
+            // The object itself, not a reference to it, because common fields are added to every body.
             arguments: A::json_schema,
             answer: |generator| generator.subschema_for::<R>(),
             run: Box::new(move |asked, arguments| {
@@ -341,13 +342,13 @@ impl Operation {
         self
     }
 
-    /// A tool of the MCP server.
+    /// Makes it an MCP tool.
     fn tool(mut self) -> Self {
         self.tool = true;
         self
     }
 
-    /// A tool of the MCP server under a name of its own.
+    /// Makes it an MCP tool with a different name.
     fn tool_named(self, tool_name: &'static str) -> Self {
         Self { tool_name, ..self }.tool()
     }
@@ -357,7 +358,7 @@ impl Operation {
         self
     }
 
-    /// A call that only looks, although its arguments come in a body.
+    /// Marks it as read-only, although its arguments are in a body.
     fn read_only(self) -> Self {
         self.hints(Hints { read_only: true, idempotent: true, ..Hints::default() })
     }
@@ -367,25 +368,25 @@ impl Operation {
         self
     }
 
-    /// A list that grows while it is read.
+    /// Marks it as a list that can be followed.
     fn follows(mut self) -> Self {
         self.follows = true;
         self
     }
 
-    /// One whose body may be longer than others.
+    /// Sets the maximum size of its body.
     fn max_body(mut self, bytes: usize) -> Self {
         self.max_body = bytes;
         self
     }
 
-    /// Identical for all callers, and long.
+    /// Marks its result as large and identical for all callers.
     fn shared(mut self) -> Self {
         self.shared = true;
         self
     }
 
-    /// A list that tool calls get in pages of that many items.
+    /// Sets the page size of tool calls.
     fn pages(mut self, items: usize) -> Self {
         self.page = Some(items);
         self
@@ -395,14 +396,14 @@ impl Operation {
         self.plan.get_or_init(|| query::Plan::of(self))
     }
 
-    /// Whether it has an argument of this name.
+    /// Returns whether it has an argument of this name.
     #[must_use]
     pub fn takes(&self, argument: &str) -> bool {
         self.plan().has(argument)
     }
 
-    /// JSON schema of the arguments, those of the path included; definitions go to the generator. What travels in a
-    /// body may name the trace of the call.
+    /// Returns the JSON schema of the arguments, including path parameters; definitions are added to the generator.
+    /// Bodies may also name the trace id of the call.
     pub fn arguments(&self, generator: &mut SchemaGenerator) -> Schema {
         let mut schema = (self.arguments)(generator);
         if self.takes_body()
@@ -414,14 +415,14 @@ impl Operation {
         schema
     }
 
-    /// Whether arguments that are not in the path travel in a body.
+    /// Returns whether arguments that are not in the path are sent in a body.
     #[must_use]
     pub fn takes_body(&self) -> bool {
         !self.route.asks_by_query()
     }
 
-    /// The caller with the trace that the arguments name, and the arguments without it where the operation itself
-    /// does not take it.
+    /// Returns the caller with the trace id from the arguments, and removes it from them unless the operation itself
+    /// accepts it.
     fn traced(&self, caller: &Caller, arguments: &mut Value) -> Result<Caller, Error> {
         let mut caller = caller.clone();
         if let Some(arguments) = arguments.as_object_mut().filter(|_| self.takes_body()) {
@@ -437,7 +438,7 @@ impl Operation {
                     }
                     caller.trace_id = id;
                 }
-                // A launch says by itself what is wrong with it.
+                // A launch validates its trace id itself.
                 Some(_) if launch => {}
                 Some(other) => {
                     let message = format!("`{TRACE_ID}` is {other}; expected a string");
@@ -448,17 +449,17 @@ impl Operation {
         Ok(caller)
     }
 
-    /// JSON schema of the answer; definitions go to the generator.
+    /// Returns the JSON schema of the result; definitions are added to the generator.
     pub fn answer(&self, generator: &mut SchemaGenerator) -> Schema {
         (self.answer)(generator)
     }
 
-    /// Executes the operation for a caller who may. An error names no place of this machine that the caller
-    /// did not name first.
+    /// Executes the operation for an authorized caller. Errors name no path of this machine that the caller did not
+    /// name.
     ///
     /// # Errors
-    /// `forbidden` for a caller without the scope; `invalid_request` for arguments that do not fit, naming the field;
-    /// those of the operation.
+    /// Returns `forbidden` for a caller without the scope; `invalid_request` for invalid arguments, naming the field;
+    /// and the errors of the operation.
     pub async fn call(
         &self,
         service: &Service,
@@ -483,10 +484,10 @@ impl Operation {
         }
     }
 
-    /// The same as JSON text: an answer of many parts is written at once instead of by way of a value of each.
+    /// Like [`Self::call`] with a result as JSON text: large results are serialized directly, without building a value.
     ///
     /// # Errors
-    /// As [`Self::call`].
+    /// Same as [`Self::call`].
     pub async fn call_as_text(
         &self,
         service: &Service,
@@ -511,19 +512,19 @@ impl Operation {
         }
     }
 
-    /// Whether the answer depends on which skills there are, so that it has to wait for the first scan of the roots.
+    /// Returns whether the result depends on the skills, so that it has to wait for the first scan of the roots.
     #[must_use]
     pub fn needs_catalog(&self) -> bool {
         !INDEPENDENT_OF_CATALOG.contains(&self.name)
     }
 
-    /// Refuses a caller who may not, and waits for the catalog where it is needed.
+    /// Rejects unauthorized callers, and waits for the catalog if it is needed.
     async fn admit(&self, service: &Service, caller: &Caller) -> Result<(), Error> {
         self.may(caller)?;
         if self.needs_catalog() { service.core.wait_for_catalog().await } else { Ok(()) }
     }
 
-    /// One line of the log for each call, with its trace; calls that only look and succeed are for debugging.
+    /// Logs each call with its trace id; successful read-only calls at debug level.
     fn log(&self, caller: &Caller, began: Instant, failed: Option<&Error>) {
         let (operation, trace_id) = (self.name, caller.trace_id.as_str());
         let by = caller.principal.as_ref().map(|principal| principal.name.as_str());
@@ -535,10 +536,10 @@ impl Operation {
         }
     }
 
-    /// Whether a caller may ask for it at all.
+    /// Checks that a caller may call it.
     ///
     /// # Errors
-    /// `forbidden`, naming the scope that is missing.
+    /// Returns `forbidden`, naming the missing scope.
     pub fn may(&self, caller: &Caller) -> Result<(), Error> {
         if let Some(scope) = self.scope.filter(|scope| !caller.may(*scope)) {
             let who = caller.principal.as_ref().map_or("the caller", |principal| principal.name.as_str());
@@ -549,8 +550,8 @@ impl Operation {
     }
 }
 
-/// Operations that are answered while a service that has just started still reads its skills: about the process, and
-/// about runs that exist.
+/// Operations that are available while a service that has just started still reads its skills: about the process, and
+/// about existing runs.
 const INDEPENDENT_OF_CATALOG: [&str; 28] = [
     "runtime.health",
     "runtime.caller",
@@ -582,7 +583,7 @@ const INDEPENDENT_OF_CATALOG: [&str; 28] = [
     "view.delete",
 ];
 
-/// An error as this caller may be reported it.
+/// Returns an error in the form that this caller may see.
 async fn refused(
     service: &Service,
     caller: &Caller,
@@ -597,7 +598,7 @@ async fn refused(
     redact_paths::redact_error(service, error, given).await
 }
 
-/// The argument of every body that names the trace of the call.
+/// Argument of every body with the trace id of the call.
 pub const TRACE_ID: &str = "trace_id";
 
 fn trace_schema() -> Value {
@@ -609,10 +610,10 @@ fn trace_schema() -> Value {
     })
 }
 
-/// Arguments that are texts, in which a NUL character stands for itself.
+/// Arguments that are free text and may contain a NUL character.
 const TEXTS: [&str; 5] = ["content", "intent", "note", "notes", "text"];
 
-/// The argument with a NUL character, if any. Inputs and payloads of runs may have some.
+/// Returns the argument with an invalid NUL character, if any. Inputs and payloads of runs may contain some.
 fn with_nul(arguments: &Value) -> Option<&str> {
     let has_nul = |value: &Value| value.as_str().is_some_and(|text| text.contains('\0'));
     let found = arguments.as_object()?.iter().find(|(name, value)| {
@@ -622,10 +623,10 @@ fn with_nul(arguments: &Value) -> Option<&str> {
     found.map(|(name, _)| name.as_str())
 }
 
-/// Arguments as their type; none at all are an empty object.
+/// Deserializes arguments; null counts as an empty object.
 fn read<A: DeserializeOwned>(arguments: Value) -> Result<A, Error> {
     let arguments = if arguments.is_null() { Value::Object(serde_json::Map::new()) } else { arguments };
-    // PostgreSQL stores none, so that an id, a name or a filter with one is refused on every store.
+    // PostgreSQL cannot store NUL, so an id, a name or a filter with one is rejected for every store.
     if let Some(name) = with_nul(&arguments) {
         return Err(Error::new(Code::InvalidRequest, format!("`{name}`: a NUL character is not allowed")));
     }
@@ -669,13 +670,13 @@ fn unwritten(error: serde_json::Error) -> Error {
     Error::new(Code::InternalError, format!("cannot write the response: {error}"))
 }
 
-/// The operation behind a tool of this name.
+/// Returns the operation of a tool.
 #[must_use]
 pub fn tool(name: &str) -> Option<&'static Operation> {
     operations().iter().find(|operation| operation.tool && operation.tool_name == name)
 }
 
-/// Every operation, by subject.
+/// Returns every operation, by subject.
 #[must_use]
 pub fn operations() -> &'static [Operation] {
     static ALL: LazyLock<Vec<Operation>> = LazyLock::new(|| {
@@ -691,7 +692,7 @@ pub fn operations() -> &'static [Operation] {
     &ALL
 }
 
-/// The operation of this name.
+/// Returns the operation of this name.
 #[must_use]
 pub fn operation(name: &str) -> Option<&'static Operation> {
     operations().iter().find(|operation| operation.name == name)

@@ -1,8 +1,8 @@
-//! What two answers to one call have in common: without ids, times and how long something took.
+//! Normalizes results for comparison: without ids, times and durations.
 
 use serde_json::{Map, Value};
 
-/// Members that are another one each time.
+/// Fields whose values differ in every result.
 const MOVING: &[&str] = &[
     "id",
     "run",
@@ -15,7 +15,7 @@ const MOVING: &[&str] = &[
     "uptime_seconds",
 ];
 
-/// The answer with `…` for what is another one each time, UUIDs in texts included.
+/// Replaces volatile values by `…`, including UUIDs in texts.
 #[must_use]
 pub fn steady(value: &Value) -> Value {
     match value {
@@ -32,7 +32,7 @@ pub fn steady(value: &Value) -> Value {
     }
 }
 
-/// A text with `…` for every UUID (RFC 9562) in it.
+/// Replaces every UUID (RFC 9562) in a text by `…`.
 fn without_ids(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
@@ -55,7 +55,7 @@ fn is_id(word: &str) -> bool {
     })
 }
 
-/// Where two answers part first, as a path and both values; none where they are the same.
+/// Returns the first difference between two results, as a path and both values; `None` if they are equal.
 #[must_use]
 pub fn difference(one: &Value, other: &Value) -> Option<String> {
     first_difference(one, other, "")
@@ -86,7 +86,7 @@ fn first_difference(one: &Value, other: &Value, at: &str) -> Option<String> {
     }
 }
 
-/// A value as text, short.
+/// Returns a value as truncated text.
 fn cut(value: &Value) -> String {
     let text = value.to_string();
     match text.char_indices().nth(80) {

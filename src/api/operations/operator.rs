@@ -1,4 +1,4 @@
-//! Operations of operators: the board, workers, facets, saved views, logs of steps, assignments.
+//! Operations for operators: the board, workers, facets, saved views, logs of steps, assignments.
 
 use super::arguments::{Assignment, BoardOf, DrainOf, FacetsOf, LogOf, Nothing, ViewName, ViewOf};
 use super::runs::patient;

@@ -1,12 +1,12 @@
-//! JSON schemas in the forms that generators of clients and validators of other programs read: what the derive macros
-//! write is right, and too unusual for many of them.
+//! Simplifies JSON schemas for client generators and other programs: what the derive macros generate is correct, but
+//! too unusual for many of them.
 
 use serde_json::{Map, Value, json};
 
-/// Rewrites a schema, with everything inside it, so that it admits the same values in a plainer form: a choice of
-/// constants is one `enum` (with `x-enum-descriptions` beside it), `{}` admits everything, no default is null or
-/// contradicts its schema, and integers have the formats of the `OpenAPI` registry. Only tuples become wider: lists
-/// of that length whose items are any of theirs, because few programs know `prefixItems`.
+/// Rewrites a schema recursively, so that it accepts the same values in a simpler form: a choice of constants is one
+/// `enum` (with `x-enum-descriptions`), `{}` accepts everything, no default is null or contradicts its schema, and
+/// integers have the formats of the `OpenAPI` registry. Only tuples become wider: lists of that length whose items are
+/// any of theirs, because few programs support `prefixItems`.
 pub fn simplify(schema: &mut Value) {
     if *schema == Value::Bool(true) {
         *schema = json!({});
@@ -24,14 +24,14 @@ pub fn simplify(schema: &mut Value) {
             }
             ("anyOf" | "oneOf" | "allOf", Value::Array(several)) => several.iter_mut().for_each(simplify),
             ("items" | "not", inner) => simplify(inner),
-            // `true` is the usual word here.
+            // `true` is the usual form here.
             ("additionalProperties", inner) if inner.is_object() => simplify(inner),
             _ => {}
         }
     }
 }
 
-/// Several variants that are strings and nothing else, as one.
+/// Merges variants that are only strings into one `enum`.
 fn gather_constants(members: &mut Map<String, Value>) {
     let Some(Value::Array(variants)) = members.get_mut("oneOf") else { return };
     let mut values = Vec::new();
@@ -72,7 +72,7 @@ fn gather_constants(members: &mut Map<String, Value>) {
     }
 }
 
-/// A constant text as an `enum` of one, which more programs know than `const`.
+/// Rewrites a constant string as an `enum` with one value, which more programs support than `const`.
 fn list_constant(members: &mut Map<String, Value>) {
     if members.get("const").is_some_and(Value::is_string)
         && let Some(value) = members.shift_remove("const")
@@ -81,7 +81,7 @@ fn list_constant(members: &mut Map<String, Value>) {
     }
 }
 
-/// A tuple as a list of that many items, each of them like one of the tuple's.
+/// Rewrites a tuple as a list of that many items, each with any of the tuple's types.
 fn widen_tuple(members: &mut Map<String, Value>) {
     let Some(Value::Array(places)) = members.shift_remove("prefixItems") else { return };
     let mut kinds: Vec<Value> = Vec::new();
@@ -94,8 +94,8 @@ fn widen_tuple(members: &mut Map<String, Value>) {
     members.insert("items".to_owned(), items);
 }
 
-/// Removes a default of null, which contradicts a member that is merely optional, or an empty default text
-/// that is not a valid value.
+/// Removes a default of null, which contradicts a merely optional field, and an empty default string that is not a
+/// valid value.
 fn drop_default(members: &mut Map<String, Value>) {
     let needless = match members.get("default") {
         Some(Value::Null) => true,
@@ -107,7 +107,7 @@ fn drop_default(members: &mut Map<String, Value>) {
     }
 }
 
-/// Integers of the machine's size have no registered format; those of 64 bits have
+/// Replaces the format of pointer-sized integers, which is not registered, by that of 64-bit integers
 /// (<https://spec.openapis.org/registry/format/>).
 fn rename_format(members: &mut Map<String, Value>) {
     let registered = match members.get("format").and_then(Value::as_str) {

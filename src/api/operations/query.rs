@@ -1,4 +1,4 @@
-//! Arguments as a query string and back: values are texts there, so the schema says what they stand for.
+//! Converts arguments to a query string and back: query values are text, and the schema determines their types.
 
 use std::collections::BTreeMap;
 
@@ -9,8 +9,8 @@ use super::Operation;
 use super::route::encoded;
 use crate::{Code, Error};
 
-/// Arguments of an operation as a query string without its `?`. A list repeats its name; what is absent, null or an
-/// empty list is left out.
+/// Converts the arguments of an operation to a query string without `?`. A list repeats its name; absent, null and
+/// empty list values are omitted.
 #[must_use]
 pub fn to_query(arguments: &Map<String, Value>) -> String {
     let mut pairs = Vec::new();
@@ -29,11 +29,11 @@ fn pair(name: &str, value: &Value) -> String {
     format!("{}={}", encoded(name), encoded(&text))
 }
 
-/// The decoded pairs of a query as arguments of an operation: numbers and truth values by its schema, lists from
+/// Converts the decoded pairs of a query to arguments of an operation: numbers and booleans by its schema, lists from
 /// repeated names or commas.
 ///
 /// # Errors
-/// `invalid_request` for an unknown name, a name given twice where one value is meant, and a value of another kind.
+/// Returns `invalid_request` for an unknown name, a repeated name of a single value, and a value of the wrong type.
 pub fn from_query(
     operation: &Operation,
     pairs: impl IntoIterator<Item = (String, String)>,
@@ -66,11 +66,11 @@ pub fn from_query(
     Ok(arguments)
 }
 
-/// What an operation's arguments are called, and what a text stands for in each; made once, because a schema takes
-/// longer to write than most calls take.
+/// The names of an operation's arguments and the types of their texts; cached, because generating a schema takes longer
+/// than most calls.
 pub(super) struct Plan {
     arguments: BTreeMap<String, Kind>,
-    /// Whether it takes a trace for the run that it launches, with what else a launch takes.
+    /// Whether it accepts a trace id for the run that it launches, with the other fields of a launch.
     launches: bool,
 }
 
@@ -96,7 +96,7 @@ impl Plan {
     }
 }
 
-/// What a text of a query stands for.
+/// The type of a query value.
 enum Kind {
     Text,
     Number,
@@ -106,7 +106,7 @@ enum Kind {
 
 fn kind_of(schema: &Value, definitions: &Value) -> Kind {
     let schema = resolved(schema, definitions);
-    // `null` beside a kind says that it may be absent, which a query says by leaving it out.
+    // `null` next to a type means that the field is optional, which a query expresses by omitting it.
     if let Some(any) = schema.get("anyOf").and_then(Value::as_array) {
         let other = any.iter().find(|one| one.get("type").is_none_or(|kind| kind != "null"));
         return other.map_or(Kind::Text, |one| kind_of(one, definitions));
@@ -127,7 +127,7 @@ fn kind_of(schema: &Value, definitions: &Value) -> Kind {
     }
 }
 
-/// A schema itself, or the definition it refers to.
+/// Returns a schema itself, or the definition it refers to.
 fn resolved<'a>(schema: &'a Value, definitions: &'a Value) -> &'a Value {
     schema
         .get("$ref")

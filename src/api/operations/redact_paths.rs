@@ -1,4 +1,4 @@
-//! Errors for remote callers: without paths of this machine, except those that the caller named.
+//! Redacts errors for remote callers: removes paths of this machine, except those that the caller named.
 
 use std::path::Path;
 
@@ -7,15 +7,15 @@ use serde_json::{Map, Value};
 use super::Service;
 use crate::{Connection, Error};
 
-/// Signs behind which a path begins.
+/// Characters after which a path may begin.
 const BEFORE: &str = " \n\t`'\"([{<=:,;";
-/// Signs at which one ends.
+/// Characters at which a path ends.
 const BEHIND: &str = " \n\t`'\")]}<>,;|";
 
-/// Where a reason has the sheet of a decision.
+/// Field of a reason with the sheet of a decision.
 pub(super) const SHEET: &str = "decision";
 
-/// What a caller named that may be a path.
+/// Texts in the caller's arguments that may be paths.
 pub(super) struct CallerInput(Vec<String>);
 
 impl CallerInput {
@@ -39,7 +39,7 @@ fn collect(value: &Value, given: &mut Vec<String>) {
     }
 }
 
-/// The error with roots by their names, and of other files of this machine their own name alone.
+/// Replaces roots in an error by their names, and other files of this machine by their file names.
 pub(super) async fn redact_error(service: &Service, error: Error, given: &CallerInput) -> Error {
     if !speaks_of_paths(&error) || service.core.connection() != Connection::Local {
         return error;
@@ -52,7 +52,7 @@ pub(super) async fn redact_error(service: &Service, error: Error, given: &Caller
         Err(_) => Vec::new(),
     };
     roots.retain(|(path, _)| path.len() > 1 && !given.contains(path));
-    // Of a root inside of another one the inner one is named.
+    // Of nested roots the inner one is named.
     roots.sort_by_key(|(path, _)| std::cmp::Reverse(path.len()));
     let is_place = |first: &str| Path::new(first).exists();
     let hide = |text: &str| hidden(text, &roots, given, is_place);
@@ -61,7 +61,7 @@ pub(super) async fn redact_error(service: &Service, error: Error, given: &Caller
         message: hide(&error.message),
         suggestions: error.suggestions.iter().map(|text| hide(text)).collect(),
         reason: error.reason.map(|reason| {
-            // What a person has to decide is shown as it is: every caller who may decide can read it on the run.
+            // The decision sheet is not redacted: every caller who may decide can read it on the run.
             let sheet = reason.get(SHEET).cloned();
             let mut reason = inside(reason, &hide);
             if let (Some(sheet), Some(fields)) = (sheet, reason.as_object_mut()) {
@@ -82,7 +82,7 @@ fn speaks_of_paths(error: &Error) -> bool {
         })
 }
 
-/// What a root is called: its label, where that is not a path from the top of a disk.
+/// Returns the name of a root: its label, unless that is an absolute path.
 fn name(label: &str) -> String {
     match label.strip_prefix('/') {
         Some(path) => path.rsplit('/').next().unwrap_or(path).to_owned(),
@@ -132,14 +132,14 @@ fn hidden(
     out
 }
 
-/// The path that a text begins with, without the signs of the sentence around it.
+/// Returns the path that a text begins with, without trailing punctuation.
 fn path_at(text: &str) -> &str {
     let end = text.find(|sign| BEHIND.contains(sign)).unwrap_or(text.len());
     let path = text[..end].trim_end_matches(['.', ':', '!', '?']);
     if path.is_empty() { "/" } else { path }
 }
 
-/// Every whole mention of a path by a name.
+/// Replaces every complete occurrence of a path by a name.
 fn replaced(text: &str, path: &str, name: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;

@@ -1,4 +1,4 @@
-//! A method and a path with named parts: what an HTTP request is distinguished by.
+//! Routes of HTTP requests: a method and a path with named parameters.
 
 use serde_json::{Map, Value};
 use strum::Display;
@@ -7,13 +7,13 @@ use strum::Display;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Display)]
 #[strum(serialize_all = "UPPERCASE")]
 pub enum Method {
-    /// Look.
+    /// Reads.
     Get,
-    /// Do.
+    /// Executes an action.
     Post,
-    /// Set.
+    /// Replaces.
     Put,
-    /// Change parts.
+    /// Changes parts.
     Patch,
 }
 
@@ -22,7 +22,7 @@ pub enum Method {
 pub struct Route {
     /// Its method.
     pub method: Method,
-    /// Its path, parameters in braces; their names are names of arguments.
+    /// Its path, with parameters in braces that are named like the arguments.
     pub path: &'static str,
 }
 
@@ -43,20 +43,20 @@ impl Route {
         Self { method: Method::Patch, path }
     }
 
-    /// The names of its parameters, in order.
+    /// Returns the names of its parameters, in order.
     pub fn parameters(&self) -> impl Iterator<Item = &'static str> {
         self.path.split('/').filter_map(|part| part.strip_prefix('{')?.strip_suffix('}'))
     }
 
-    /// Whether arguments that are not in the path go into the query instead of a body.
+    /// Returns whether arguments that are not in the path go into the query instead of a body.
     #[must_use]
     pub fn asks_by_query(&self) -> bool {
         self.method == Method::Get
     }
 
-    /// The path with its parameters filled in and percent-encoded (RFC 3986), and the arguments that are left.
+    /// Returns the path with its parameters filled in and percent-encoded (RFC 3986), and the remaining arguments.
     ///
-    /// None where a parameter is missing or no text.
+    /// Returns `None` if a parameter is missing or not a string.
     #[must_use]
     pub fn fill(&self, mut arguments: Map<String, Value>) -> Option<(String, Map<String, Value>)> {
         let mut path = String::new();
@@ -71,7 +71,7 @@ impl Route {
     }
 }
 
-/// A text as one part of a path or query: everything but unreserved characters as `%XX`.
+/// Percent-encodes everything but unreserved characters, for a part of a path or query.
 pub(super) fn encoded(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for byte in text.bytes() {

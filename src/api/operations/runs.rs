@@ -13,12 +13,12 @@ use crate::{AttachRequest, Attached, Code, Error, LaunchRequest, Launched, NewAr
 use skills_model::{RunState, Verdict};
 use skills_store::{RunFilter, RunRecord};
 
-/// Bytes of a body with the content of an artifact: 8 MiB in Base64, and what stands around it.
+/// Maximum size of a body with the content of an artifact, in bytes: 8 MiB in Base64, plus the other fields.
 const MAX_ARTIFACT_BODY: usize = 12 << 20;
-/// What reaches out through bindings.
+/// Hints of operations with external effects through bindings.
 pub(super) const ACTS: Hints =
     Hints { read_only: false, destructive: true, idempotent: false, open_world: true };
-/// An order that changes a run.
+/// Hints of operations that change a run.
 pub(super) const ORDERS: Hints =
     Hints { read_only: false, destructive: false, idempotent: true, open_world: false };
 
@@ -150,7 +150,7 @@ fn looking() -> Vec<Operation> {
             "Returns a run: steps, checkpoints, events, decisions, and what it waits for.",
             |asked: CallContext, one: OneRun| async move {
                 let mut detail = asked.service.core.run(&one.run_id).await?;
-                // The account of the service decides nothing for a caller with a key.
+                // A caller with a key decides under the key's name, not under the account of the service.
                 if let (Some(sheet), Some(approver)) = (&mut detail.sheet, asked.caller.approver()) {
                     sheet.approver = Some(approver);
                 }
@@ -194,7 +194,7 @@ fn looking() -> Vec<Operation> {
                 let AllEvents { after, limit, wait_ms } = ask;
                 let mut wait_ms = patient(wait_ms)?;
                 if after > asked.service.core.newest_event().await? {
-                    // Of another store: anyone who asks sees so by the log, and waits for nothing that may
+                    // The number is from another store, as the caller can see by the log: do not wait for what may
                     // never come.
                     wait_ms = 0;
                 }
@@ -335,10 +335,10 @@ fn ordering() -> Vec<Operation> {
     ]
 }
 
-/// A wait that is no longer than one may be.
+/// Checks the maximum wait.
 ///
 /// # Errors
-/// `invalid_request` for a longer one: anyone who asks for it would be answered earlier than they think.
+/// Returns `invalid_request` for a longer one, which would otherwise return earlier than expected.
 pub(super) fn patient(wait_ms: u64) -> Result<u64, Error> {
     const MAX_WAIT_MS: u64 = 60_000;
     if wait_ms > MAX_WAIT_MS {
@@ -351,7 +351,7 @@ pub(super) fn patient(wait_ms: u64) -> Result<u64, Error> {
 async fn launch(asked: &CallContext, mut ask: Execution) -> Result<Launched, Error> {
     let How { inputs, options, started_by } = ask.how(&asked.caller)?;
     let request = LaunchRequest { skill: ask.skill_id, inputs, options, started_by };
-    // Where the options wait for the run, anyone who calls can still leave.
+    // If the options wait for the run, the caller can still leave.
     asked.service.core.launch_until(request, asked.caller.leave.clone()).await
 }
 
@@ -359,7 +359,7 @@ fn attachment(asked: &CallContext, mut ask: Attachment) -> Result<AttachRequest,
     let How { inputs, options, started_by } = ask.how(&asked.caller)?;
     let Attachment { skill_id: skill, target_type, target_ref, .. } = ask;
     let sessions = asked.caller.session_access();
-    // Anyone who calls an operation is elsewhere, or a model: no file of this machine is theirs to name.
+    // The caller is remote, or a model, and must not name files of this machine.
     let local_files = None;
     Ok(AttachRequest { skill, target_type, target_ref, inputs, options, started_by, sessions, local_files })
 }
@@ -391,7 +391,7 @@ impl AsRef<RunRecord> for AttachedTraced {
     }
 }
 
-/// An attachment with what happened, where that was asked for.
+/// An attachment with its events, if requested.
 #[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
 struct AttachedTraced {
     #[serde(flatten)]
@@ -409,7 +409,7 @@ async fn order(asked: &CallContext, run: &str, order: RunOrder) -> Result<Ordere
     asked.service.core.order_as(run, order, asked.caller.principal.clone()).await
 }
 
-/// As callers know it who came before `canceled` was a state.
+/// Returns the status for callers of a version without the state `canceled`.
 fn legacy(run: RunRecord) -> LegacyStatus {
     let status = match run.state {
         RunState::Canceled => RunState::Failed,

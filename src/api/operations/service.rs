@@ -1,4 +1,4 @@
-//! Operations on the service itself: whether it lives, what it counted.
+//! Operations on the service itself: health and metrics.
 
 use super::answers::Liveness;
 use super::arguments::Nothing;
@@ -6,7 +6,7 @@ use super::skills::TOOL_PAGE;
 use super::{CallContext, Hints, Operation, Principal, Route, Scope};
 use crate::{CallerView, Error, GovernanceFilter};
 
-/// The error of the store for all callers: its cause without its path.
+/// Returns the error of the store for all callers: its cause without its path.
 fn without_place(error: Error) -> Error {
     let cause = error.reason.as_ref().and_then(|reason| reason.get("cause")?.as_str());
     let message = format!("the run store is unusable: {}", cause.unwrap_or("see the log"));

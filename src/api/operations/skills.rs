@@ -9,9 +9,9 @@ use crate::{
 };
 use skills_discovery::Request;
 
-/// Skills that a tool call is answered with at once, where it does not say how many.
+/// Default number of skills in the result of a tool call.
 pub(super) const TOOL_PAGE: usize = 50;
-/// Skills whose tokens are counted in one call, at most.
+/// Maximum number of skills whose tokens are counted in one call.
 const MAX_COUNTED_SKILLS: usize = 1000;
 
 pub(super) fn operations() -> Vec<Operation> {

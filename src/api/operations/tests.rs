@@ -1,4 +1,4 @@
-//! The table as a whole: names, routes, answers, queries, scopes.
+//! Tests of the complete table: names, routes, results, queries, scopes.
 
 use std::collections::BTreeSet;
 
@@ -77,7 +77,7 @@ fn a_query_that_does_not_fit_names_what_and_where() {
     assert!(refused("limit", "many").message.contains("`limit`: \"many\""));
     let twice = [("limit".to_owned(), "1".to_owned()), ("limit".to_owned(), "2".to_owned())];
     assert!(from_query(list, twice).unwrap_err().message.contains("twice"));
-    // What is in the path is not part of the query.
+    // Path parameters are not part of the query.
     let show = operation("run.show").unwrap();
     assert!(from_query(show, [("run_id".to_owned(), "x".to_owned())]).is_err());
     assert_eq!(from_query(show, []).unwrap(), Map::new());

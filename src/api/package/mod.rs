@@ -1,5 +1,5 @@
-//! A bundle as one file: `tar.gz` with a manifest of digests. The same bundle gives the same bytes; what comes from
-//! elsewhere is looked at within limits, and never unpacked where it could do harm.
+//! Packages: a bundle as a `tar.gz` archive with a manifest of digests. The same bundle yields the same bytes; archives
+//! from elsewhere are validated within limits, and never unpacked where they could do harm.
 
 mod prepare;
 mod secrets;
@@ -13,39 +13,39 @@ use skills_skill::{Digest, SkillId};
 pub use self::prepare::{PackageJob, prepare};
 pub use self::validate::validate;
 
-/// The manifest's name inside the archive, next to the bundle's folder.
+/// Name of the manifest inside the archive, next to the bundle's folder.
 pub const MANIFEST: &str = "skill-package.json";
-/// What the manifest calls this form.
+/// Format identifier in the manifest.
 pub const FORMAT: &str = "skill-package/1";
-/// Most bytes of the archive itself.
+/// Maximum size of the archive in bytes.
 pub const MAX_ARCHIVE: u64 = 64 << 20;
-/// Most bytes of all files together.
+/// Maximum total size of all files in bytes.
 pub const MAX_BYTES: u64 = 128 << 20;
-/// Most bytes of one file.
+/// Maximum size of a file in bytes.
 pub const MAX_FILE: u64 = 32 << 20;
-/// Most files.
+/// Maximum number of files.
 pub const MAX_FILES: usize = 5_000;
-/// Most bytes of one path.
+/// Maximum length of a path in bytes.
 pub const MAX_PATH: usize = 240;
-/// Most folders inside each other.
+/// Maximum nesting depth of folders.
 pub const MAX_DEPTH: usize = 16;
 
 /// A file of a package.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PackedFile {
-    /// Path inside the bundle, `/` between parts.
+    /// Path inside the bundle, with `/` as separator.
     pub path: String,
-    /// Bytes.
+    /// Size in bytes.
     pub bytes: u64,
     /// SHA-256 of its content.
     pub sha256: Digest,
-    /// Whether it may be executed.
+    /// Whether it is executable.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub executable: bool,
 }
 
-/// What a package says about itself.
+/// The manifest of a package.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Manifest {
@@ -53,20 +53,20 @@ pub struct Manifest {
     pub format: String,
     /// The skill's id, which is its folder's name.
     pub id: String,
-    /// Its version, where it states one.
+    /// Its version, if it states one.
     pub version: Option<String>,
-    /// SHA-256 over all files: the digest that `skills trust` shows once it is unpacked.
+    /// SHA-256 over all files: the digest that `skills trust` shows after unpacking.
     pub digest: Digest,
     /// Every file, by path.
     pub files: Vec<PackedFile>,
 }
 
-/// Something wrong with a package.
+/// A problem with a package.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PackageFinding {
     /// Stable kebab-case code: `path-escape`, `link`, `digest-mismatch`, ….
     pub code: String,
-    /// The path it is about, as it is in the archive or bundle.
+    /// The path it concerns, as in the archive or bundle.
     pub path: Option<String>,
     /// What is wrong and what to do.
     pub message: String,
@@ -78,10 +78,10 @@ impl PackageFinding {
     }
 }
 
-/// What preparing or validating a package gave.
+/// The result of preparing or validating a package.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct PackageReport {
-    /// The archive; none where none was written.
+    /// The archive; `None` if none was written.
     pub file: Option<std::path::PathBuf>,
     /// Its size.
     pub bytes: u64,
@@ -96,9 +96,9 @@ pub struct PackageReport {
     pub left_out: Vec<String>,
     /// What users should know before installation: contract, scripts, bindings, services, hooks.
     pub runs: Vec<String>,
-    /// What keeps it from being a package.
+    /// What prevents it from being a package.
     pub findings: Vec<PackageFinding>,
-    /// What lint says of its content.
+    /// Lint findings of its content.
     pub lint: Vec<LintFinding>,
 }
 
@@ -117,7 +117,7 @@ impl PackageReport {
         }
     }
 
-    /// Whether nothing is in the way: no finding, and no error of lint.
+    /// Returns whether there are no findings and no lint errors.
     #[must_use]
     pub fn good(&self) -> bool {
         self.findings.is_empty()
@@ -125,7 +125,7 @@ impl PackageReport {
     }
 }
 
-/// Why a path has no place in a package.
+/// Returns why a path is not allowed in a package.
 fn path_problem(path: &str) -> Option<(&'static str, &'static str)> {
     let escape = path.is_empty()
         || path.starts_with('/')
@@ -147,7 +147,7 @@ fn path_problem(path: &str) -> Option<(&'static str, &'static str)> {
     None
 }
 
-/// What a bundle brings to run, in a line each.
+/// Describes the executable content of a bundle, one line each.
 fn runs(place: &std::path::Path, skill: Option<&skills_skill::Skill>) -> Vec<String> {
     let nobody = skills_registry::Trust::new(None, std::path::PathBuf::new(), Vec::new());
     let subject = super::trusting::survey(&nobody, place, skill);

@@ -1,4 +1,4 @@
-//! From a bundle's folder to an archive: files sorted, times and owners gone, nothing hidden, no links, no secrets.
+//! Creates an archive from a bundle's folder: sorted files, no times and owners, no hidden files, links or secrets.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -21,34 +21,34 @@ use skills_skill::{Digest, RealPaths, Skill, SkillId, contract, is_main_file};
 /// Folders that tools leave behind.
 const CACHES: [&str; 2] = ["__pycache__", "node_modules"];
 
-/// What is asked for.
+/// The parameters of a package.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PackageJob {
-    /// The bundle's folder, absolute and without links.
+    /// The bundle's folder, absolute and with links resolved.
     pub bundle: PathBuf,
-    /// The archive; the skill's id and version in `folder` if absent.
+    /// Path of the archive; default: named after the skill's id and version, in `folder`.
     pub output: Option<PathBuf>,
     /// The default folder of the archive.
     pub folder: PathBuf,
     /// Files that only look like secrets: paths inside the bundle.
     pub allow: Vec<String>,
-    /// Whether an archive that is there may be replaced.
+    /// Whether an existing archive may be replaced.
     pub replace: bool,
-    /// Only say what would be packed.
+    /// Whether to only report what would be packed.
     pub dry_run: bool,
 }
 
-/// A file on its way into an archive.
+/// The content of a file for an archive.
 struct Content {
     bytes: Vec<u8>,
     executable: bool,
 }
 
-/// Packs a bundle; where something is in the way, nothing is written and the report says what.
+/// Packs a bundle; if there are problems, nothing is written and the report lists them.
 ///
 /// # Errors
-/// `not_found` for a folder that is not a bundle, `forbidden` for one that cannot be read, and for an archive
-/// that cannot be written or is there already.
+/// Returns `not_found` for a folder that is not a bundle, `forbidden` for one that cannot be read, and for an archive
+/// that cannot be written or already exists.
 pub fn prepare(job: &PackageJob) -> Result<PackageReport, Error> {
     let bundle = &job.bundle;
     let folder = Folder::open(bundle).map_err(|error| unreadable(bundle, &error))?;
@@ -109,14 +109,14 @@ struct Gathered<'a> {
 }
 
 impl Gathered<'_> {
-    /// What is in a folder beneath; `prefix` is its path with a slash, or nothing for the bundle itself.
+    /// Reads a subfolder recursively; `prefix` is its path with a slash, or empty for the bundle itself.
     fn folder(&mut self, prefix: &str) -> Result<(), Error> {
         let inside = prefix.trim_end_matches('/');
         let mut entries = self.folder.entries(inside).map_err(|error| self.unreadable(inside, error))?;
         entries.sort_by(|a, b| a.name.cmp(&b.name));
         for Entry { name, is_link } in entries {
             let path = format!("{prefix}{name}");
-            // Hidden names cannot be opened, so what they are comes from the folder.
+            // Hidden files cannot be opened, so their kind is taken from the folder entry.
             let kind = if is_link || name.starts_with('.') { None } else { Some(self.kind(&path)?) };
             let is_folder = kind.is_some_and(|kind| kind.is_dir());
             if name.starts_with('.') {
@@ -207,7 +207,7 @@ fn manifest(id: String, version: Option<String>, files: &BTreeMap<String, Conten
     Manifest { format: FORMAT.to_owned(), id, version, digest: digest(&packed), files: packed }
 }
 
-/// The digest over all files, as `skills trust` takes it once they lie unpacked.
+/// Returns the digest over all files, as `skills trust` computes it after unpacking.
 pub(super) fn digest(files: &[PackedFile]) -> Digest {
     let kind = |file: &PackedFile| if file.executable { FileKind::Executable } else { FileKind::File };
     combined_digest(
@@ -218,12 +218,12 @@ pub(super) fn digest(files: &[PackedFile]) -> Digest {
     )
 }
 
-/// Of the main files among some names the one with the instructions.
+/// Returns the name of the main file with the instructions.
 pub(super) fn main_file(names: impl Iterator<Item = String>) -> Option<String> {
     names.filter(|name| is_main_file(name)).min_by_key(|name| (name == "skill.yaml", name != "SKILL.md"))
 }
 
-/// The contract's version, else the frontmatter's.
+/// Returns the contract's version, else the frontmatter's.
 fn version(file: &Path, files: &BTreeMap<String, Content>, skill: Option<&Skill>) -> Option<String> {
     let contract = files.get("skill.yaml").and_then(|content| std::str::from_utf8(&content.bytes).ok());
     let contract = contract.and_then(|text| contract::parse(file, text).0).map(|contract| contract.version);
@@ -236,7 +236,7 @@ fn version(file: &Path, files: &BTreeMap<String, Content>, skill: Option<&Skill>
 }
 
 fn archive(manifest: &Manifest, files: &BTreeMap<String, Content>) -> io::Result<Vec<u8>> {
-    // Neither time nor name nor system in the header: the same content is the same file, byte for byte.
+    // No time, name or system in the header: the same content yields the same file, byte for byte.
     let gzip = GzBuilder::new().mtime(0).operating_system(255).write(Vec::new(), Compression::best());
     let mut tar = tar::Builder::new(gzip);
     let mut text = serde_json::to_vec_pretty(manifest)?;
@@ -278,7 +278,7 @@ fn write(output: &Path, archive: &[u8], replace: bool) -> Result<(), Error> {
     })
 }
 
-/// With the mode of any new file: what the umask leaves of it.
+/// Sets the mode of a regular new file, to which the umask applies.
 #[cfg(unix)]
 fn new_file<'a, 'b>(file: &'a mut tempfile::Builder<'b, 'b>) -> &'a mut tempfile::Builder<'b, 'b> {
     use std::os::unix::fs::PermissionsExt as _;

@@ -1,9 +1,9 @@
-//! Files that look like secrets: by their name, or by a line that has the form of a known kind of key. A person
-//! decides about each; nothing here is clever.
+//! Detects files that look like secrets, by their name or by a line with the format of a known kind of key. The user
+//! decides about each; the detection is deliberately simple.
 
 use std::path::Path;
 
-/// Names that hold nothing but secrets.
+/// Names of files that only contain secrets.
 const NAMES: [&str; 10] = [
     "id_rsa",
     "id_dsa",
@@ -18,7 +18,7 @@ const NAMES: [&str; 10] = [
 ];
 /// Extensions of key stores.
 const EXTENSIONS: [&str; 7] = ["key", "p12", "pfx", "jks", "keystore", "kdbx", "ppk"];
-/// A form of key: what it begins with, which characters follow, how many at least, and its name.
+/// The format of a key: its prefix, the allowed characters, their minimum number, and its name.
 type Form = (&'static str, fn(char) -> bool, usize, &'static str);
 
 const FORMS: [Form; 9] = [
@@ -49,7 +49,7 @@ fn word_or_dash(c: char) -> bool {
     word_or_underscore(c) || c == '-'
 }
 
-/// Why a file looks like a secret, if it does: a phrase, with the line where one shows it.
+/// Returns why a file looks like a secret, if it does: a phrase, with the line number if a line matches.
 pub(super) fn suspicion(path: &str, content: &[u8]) -> Option<String> {
     let place = Path::new(path);
     let name = place.file_name().and_then(|name| name.to_str()).unwrap_or_default().to_ascii_lowercase();
@@ -71,7 +71,7 @@ fn in_line(line: &str) -> Option<&'static str> {
     FORMS.iter().find_map(|(prefix, follows, least, what)| {
         line.match_indices(prefix)
             .any(|(at, _)| {
-                // Inside of a longer word it is not a beginning.
+                // Inside a longer word it is not a prefix.
                 let free = !line[..at].chars().next_back().is_some_and(word_or_underscore);
                 let rest = &line[at + prefix.len()..];
                 let run = rest.chars().take_while(|c| follows(*c)).collect::<Vec<_>>();
@@ -81,7 +81,7 @@ fn in_line(line: &str) -> Option<&'static str> {
     })
 }
 
-/// A row of the same few characters (`xxxxxxxx…`) is a placeholder, not a key.
+/// Counts distinct characters: a repetition of a few (`xxxxxxxx…`) is a placeholder, not a key.
 fn distinct(run: &[char]) -> usize {
     run.iter().collect::<std::collections::BTreeSet<_>>().len()
 }
@@ -92,7 +92,7 @@ mod tests {
 
     #[test]
     fn keys_are_told_from_words_about_keys() {
-        // Put together here, so that no scanner takes this file for a leak.
+        // Concatenated here, so that no scanner reports this file as a leak.
         let github = format!("token = {}{}", "ghp_", "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8");
         let pem = format!("-----BEGIN {} KEY-----", "RSA PRIVATE");
         let aws = format!("{}{}", "AKIA", "IOSFODNN7EXAMPLQ");

@@ -1,4 +1,4 @@
-//! Packages made and unmade: the same bundle is the same file, and what a hostile archive tries is found.
+//! Tests of packing and validation: the same bundle yields the same file, and hostile archives are detected.
 
 #![allow(clippy::unwrap_used, reason = "the tests' scratch folder")]
 
@@ -57,7 +57,7 @@ impl Place {
         codes(&report)
     }
 
-    /// An archive with the good manifest and files, and what `more` puts behind them.
+    /// Validates an archive with a valid manifest and files, followed by what `more` appends.
     fn hostile(&self, more: impl FnOnce(&mut Tar)) -> PackageReport {
         let good = prepare(&PackageJob { replace: true, ..self.job("good.tar.gz") }).unwrap();
         let manifest = good.manifest.unwrap();
@@ -87,7 +87,7 @@ fn file(tar: &mut Tar, path: &str, bytes: &[u8]) {
     raw(tar, path, EntryType::Regular, 0o644, bytes, None);
 }
 
-/// Writes the path as it is: the crate's own functions refuse what these tests are about.
+/// Writes the path unchanged: the crate's own functions reject the paths under test.
 fn raw(tar: &mut Tar, path: &str, kind: EntryType, mode: u32, bytes: &[u8], link: Option<&str>) {
     let mut header = Header::new_gnu();
     header.set_entry_type(kind);
@@ -208,7 +208,7 @@ fn what_differs_from_the_manifest_is_named() {
     });
     assert_eq!(codes(&report), ["twice", "unlisted-file", "unlisted-file"]);
 
-    // The same manifest over other content.
+    // The same manifest with other content.
     let good = prepare(&place.job("a.tar.gz")).unwrap().manifest.unwrap();
     let mut tar = tar::Builder::new(GzEncoder::new(Vec::new(), Compression::fast()));
     file(&mut tar, MANIFEST, &serde_json::to_vec(&good).unwrap());
@@ -217,7 +217,7 @@ fn what_differs_from_the_manifest_is_named() {
     fs::write(place.at("b.tar.gz"), tar.into_inner().unwrap().finish().unwrap()).unwrap();
     assert_eq!(codes(&validate(&place.at("b.tar.gz")).unwrap()), ["digest-mismatch", "mode-mismatch"]);
 
-    // A manifest whose own sum is wrong.
+    // A manifest with an incorrect digest of its own.
     let wrong = Manifest { digest: Digest::of(b"x"), ..good };
     let mut tar = tar::Builder::new(GzEncoder::new(Vec::new(), Compression::fast()));
     file(&mut tar, MANIFEST, &serde_json::to_vec(&wrong).unwrap());

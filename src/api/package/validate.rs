@@ -1,5 +1,5 @@
-//! A package from elsewhere: read as a stream within limits, each entry judged before it touches the disk, its
-//! digests compared with the manifest, and its content linted in a private folder that is gone afterwards.
+//! Validates a package from elsewhere: it is read as a stream within limits, each entry is checked before it is written
+//! to disk, its digests are compared with the manifest, and its content is linted in a private temporary folder.
 
 use std::collections::{BTreeMap, HashSet};
 use std::fs::{self, File};
@@ -17,17 +17,17 @@ use super::{
 use crate::{Code, Error, LintFinding, lint};
 use skills_skill::{Digest, SkillId};
 
-/// Most bytes of a manifest.
+/// Maximum size of a manifest in bytes.
 const MAX_MANIFEST: u64 = 4 << 20;
-/// What headers and padding take beside the files, at most.
+/// Maximum size of headers and padding in bytes.
 const OVERHEAD: u64 = 16 << 20;
-/// After that many the rest is not worth reading.
+/// Maximum number of findings; the rest is not read.
 const MAX_FINDINGS: usize = 50;
 
-/// Checks a package. What is wrong with it is in the report.
+/// Validates a package. Problems are listed in the report.
 ///
 /// # Errors
-/// `not_found` or `forbidden` for unreadable file; `internal_error` when there is no room to unpack.
+/// Returns `not_found` or `forbidden` for an unreadable file; `internal_error` if there is no space to unpack.
 pub fn validate(file: &Path) -> Result<PackageReport, Error> {
     let unreadable = |error: io::Error| {
         let code = if error.kind() == io::ErrorKind::NotFound { Code::NotFound } else { Code::Forbidden };
@@ -79,7 +79,7 @@ pub fn validate(file: &Path) -> Result<PackageReport, Error> {
         let skill = read.ok();
         report.runs = runs(&bundle, skill.as_ref());
         let inside = |found: LintFinding| {
-            // The private folder means nothing to others.
+            // The temporary folder is meaningless to the caller.
             let path = found.location.strip_prefix(room.path()).map(Path::to_path_buf);
             LintFinding { location: path.unwrap_or_else(|_| found.location.clone()), ..found }
         };
@@ -107,7 +107,7 @@ impl Reading<'_> {
     }
 
     fn entries(&mut self, bytes: &[u8]) -> io::Result<()> {
-        // Whatever the archive claims, no more than this ever comes out of it.
+        // Whatever the archive claims, no more than this is unpacked.
         let unpacked = GzDecoder::new(bytes).take(MAX_BYTES + OVERHEAD);
         let mut archive = Archive::new(unpacked);
         let mut seen = HashSet::new();
@@ -142,7 +142,7 @@ impl Reading<'_> {
                 self.note(code, Some(&path), what);
                 continue;
             }
-            // Two names that only some systems tell apart would overwrite each other on the others.
+            // Two names that differ only on some systems would overwrite each other on others.
             if !seen.insert(path.to_lowercase()) {
                 self.note("twice", Some(&path), "it is in the archive twice (ignoring case)");
                 continue;
@@ -168,7 +168,7 @@ impl Reading<'_> {
             }
             self.keep(&path, &content, executable)?;
         }
-        // To the end, where the sum over all bytes stands: an archive that was cut short shows only there.
+        // Read to the end, where the checksum is: a truncated archive is detected only there.
         io::copy(&mut archive.into_inner(), &mut io::sink())?;
         Ok(())
     }
@@ -181,7 +181,7 @@ impl Reading<'_> {
             self.note("bad-path", Some(path), "its parent is a file elsewhere in the archive");
             return Ok(());
         }
-        // Never through something that is there: all that lies here was written by this very loop.
+        // Never overwrites: everything in this folder was written by this loop.
         if let Ok(mut file) = File::options().write(true).create_new(true).open(&place) {
             file.write_all(content)?;
         } else {
@@ -202,7 +202,7 @@ impl Reading<'_> {
     }
 }
 
-/// The manifest in addition to what is there.
+/// Compares the manifest with the files found.
 fn compared(manifest: &Manifest, files: &BTreeMap<String, PackedFile>) -> Vec<PackageFinding> {
     let mut found = Vec::new();
     let mut note = |code: &str, path: Option<&str>, message: String| {

@@ -1,4 +1,4 @@
-//! The address of a service and the key to it, as a person gives them.
+//! The address of a service and its key, as given by the user.
 
 use std::fmt;
 use std::path::Path;
@@ -8,27 +8,27 @@ use reqwest::header::HeaderValue;
 
 use crate::{Code, Error};
 
-/// The variable with a key.
+/// Environment variable with a key.
 pub const KEY_VARIABLE: &str = "SKILLS_API_KEY";
-/// Longest key that is read from a file, bytes.
+/// Maximum size of a key file in bytes.
 const MAX_KEY_BYTES: u64 = 4096;
 
-/// Where a service is.
+/// The address of a service.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Address {
-    /// What paths are put behind, without a `/` at its end.
+    /// Prefix of all paths, without a trailing `/`.
     base: String,
-    /// As a person reads it: `host:port`, with what is out of the ordinary.
+    /// Form for display: `host:port`, with a non-default scheme or prefix.
     shown: String,
     loopback: bool,
     encrypted: bool,
 }
 
 impl Address {
-    /// Reads an address: `http://HOST:PORT`, `https://HOST/PREFIX`, or `HOST:PORT`.
+    /// Parses an address: `http://HOST:PORT`, `https://HOST/PREFIX`, or `HOST:PORT`.
     ///
     /// # Errors
-    /// `invalid_request` for what is none, for one with a name and password in it, or with a query.
+    /// Returns `invalid_request` for an invalid address, and for one with credentials or a query.
     pub fn parse(text: &str) -> Result<Self, Error> {
         let text = text.trim();
         let wrong = |why: &str| {
@@ -66,19 +66,19 @@ impl Address {
         })
     }
 
-    /// The whole address of a path.
+    /// Returns the complete URL of a path.
     #[must_use]
     pub fn at(&self, path: &str) -> String {
         format!("{}{path}", self.base)
     }
 
-    /// Whether it leads back to this machine.
+    /// Returns whether it is on this machine.
     #[must_use]
     pub fn is_loopback(&self) -> bool {
         self.loopback
     }
 
-    /// Whether what is sent there can be read on the way.
+    /// Returns whether traffic to it can be read on the network.
     #[must_use]
     pub fn is_readable_on_the_way(&self) -> bool {
         !self.encrypted && !self.loopback
@@ -96,7 +96,7 @@ fn is_loopback(host: &str) -> bool {
     bare == "localhost" || bare.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
 }
 
-/// What a service knows its caller by. Its text shows nowhere.
+/// The API key for a service. It is never displayed.
 #[derive(Clone)]
 pub struct Key {
     header: HeaderValue,
@@ -110,18 +110,18 @@ impl fmt::Debug for Key {
 }
 
 impl Key {
-    /// The key in a variable of the environment.
+    /// Returns the key in an environment variable.
     ///
     /// # Errors
-    /// `invalid_configuration` for one that no header can carry.
+    /// Returns `invalid_configuration` if it is not valid in a header.
     pub fn of_variable(name: &str, value: &str) -> Result<Self, Error> {
         Self::new(value, name.to_owned())
     }
 
-    /// The key in a file; white space around it does not count.
+    /// Returns the key in a file; surrounding white space is ignored.
     ///
     /// # Errors
-    /// `not_found` and `invalid_configuration`, with the file.
+    /// Returns `not_found` or `invalid_configuration`, naming the file.
     pub fn of_file(file: &Path) -> Result<Self, Error> {
         let shown = file.display();
         let failed = |error: &std::io::Error| {
@@ -160,20 +160,20 @@ impl Key {
         Ok(Self { header, source })
     }
 
-    /// The value of the header `Authorization`, marked as one that is not to be logged.
+    /// Returns the value of the header `Authorization`, marked as sensitive so that it is not logged.
     #[must_use]
     pub fn header(&self) -> &HeaderValue {
         &self.header
     }
 
-    /// Where it came from.
+    /// Returns its source.
     #[must_use]
     pub fn source(&self) -> &str {
         &self.source
     }
 }
 
-/// Says in the log that others of this machine can read the key.
+/// Logs a warning if other users of this machine can read the key.
 #[cfg(unix)]
 fn open_to_others(file: &Path, metadata: &std::fs::Metadata) {
     use std::os::unix::fs::PermissionsExt as _;

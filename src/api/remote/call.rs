@@ -1,4 +1,4 @@
-//! Operations called by name: arguments out, an answer or an error back, and how often a question is repeated.
+//! Calls operations by name: serializes arguments, returns the result or error, and retries where that is safe.
 
 use std::time::Duration;
 
@@ -10,19 +10,19 @@ use super::Inner;
 use super::transport::TransportError;
 use crate::{Code, Error};
 
-/// Pauses before something that may be sent again is.
+/// Pauses before retries.
 const AGAIN: [Duration; 3] = [Duration::from_millis(250), Duration::from_millis(500), Duration::from_secs(1)];
 /// Maximum delay for a busy service before its error is returned.
 const MAX_RETRY_PAUSE: Duration = Duration::from_secs(5);
-/// How long something that was sent with a key waits for a connection to be sent again.
+/// How long a call with an idempotency key waits for the connection before it is sent again.
 const WAITED: Duration = Duration::from_secs(120);
-/// Longer than anything takes that comes to an end.
+/// Timeout of calls that may take arbitrarily long.
 pub const PATIENT: Duration = Duration::from_secs(24 * 3600);
 
 /// Arguments of an operation.
 pub type Arguments = Map<String, Value>;
 
-/// JSON of an object as arguments.
+/// Returns a JSON object as arguments.
 pub fn arguments(value: Value) -> Arguments {
     match value {
         Value::Object(fields) => fields,
@@ -30,10 +30,10 @@ pub fn arguments(value: Value) -> Arguments {
     }
 }
 
-/// A value as arguments.
+/// Serializes a value to arguments.
 ///
 /// # Errors
-/// `internal_error` for one that is not an object.
+/// Returns `internal_error` if it is not an object.
 pub fn written(value: &impl serde::Serialize) -> Result<Arguments, Error> {
     match serde_json::to_value(value) {
         Ok(Value::Object(fields)) => Ok(fields),
@@ -45,8 +45,7 @@ pub fn written(value: &impl serde::Serialize) -> Result<Arguments, Error> {
 }
 
 impl Inner {
-    /// Asks something that changes nothing, or nothing more when it is asked again: once more where the connection
-    /// broke.
+    /// Calls an operation that is read-only or idempotent; retries once if the connection was lost.
     pub async fn ask<R: DeserializeOwned>(
         &self,
         name: &'static str,
@@ -63,7 +62,7 @@ impl Inner {
         }
     }
 
-    /// Sends something that must not happen twice: again only where nothing was sent.
+    /// Calls an operation that must not be executed twice; retries only if nothing was sent.
     pub async fn tell<R: DeserializeOwned>(
         &self,
         name: &'static str,
@@ -75,7 +74,7 @@ impl Inner {
         }
     }
 
-    /// The same, with its outcome.
+    /// Like [`Self::tell`], distinguishing the kinds of errors.
     pub async fn call_with_outcome<R: DeserializeOwned>(
         &self,
         name: &'static str,
@@ -94,9 +93,9 @@ impl Inner {
         self.once(name, arguments, patience).await
     }
 
-    /// Sends something with a key, by which the service knows it again: what is repeated is executed once.
-    /// Where the connection is known to be lost nothing is sent; where an answer is lost it is sent again
-    /// when the connection is back, within [`WAITED`].
+    /// Calls an operation with an idempotency key: repeated calls are executed once. While the connection is known to
+    /// be lost nothing is sent; if a response is lost, the call is sent again when the connection is back, within
+    /// [`WAITED`].
     pub async fn surely<R: DeserializeOwned>(
         &self,
         name: &'static str,
@@ -140,7 +139,7 @@ impl Inner {
         }
     }
 
-    /// One question, and again where the service was busy.
+    /// Calls once, and again if the service was busy.
     pub async fn once<R: DeserializeOwned>(
         &self,
         name: &'static str,
@@ -160,7 +159,7 @@ impl Inner {
     }
 }
 
-/// An error for a request that may or may not have been executed.
+/// Returns the error for a request that may or may not have been executed.
 pub fn unknown(error: &Error, advice: &str) -> Error {
     let message = format!("{}; the outcome is unknown: {advice}", error.message);
     Error { message, ..error.clone() }

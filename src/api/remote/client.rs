@@ -1,4 +1,4 @@
-//! Skills behind an address.
+//! Operations on skills of a remote service.
 
 use std::sync::Arc;
 
@@ -21,9 +21,9 @@ use skills_discovery::{Answer, BodyLine, PairReport, Request};
 use skills_registry::Catalogue;
 use skills_skill::SkillId;
 
-/// Skills whose tokens a service counts in one call.
+/// Number of skills whose tokens a service counts in one call.
 const COUNTED_AT_ONCE: usize = 500;
-/// The same metrics as text; in addition to the table, because its answer is not JSON.
+/// Path of the metrics as text; not in the table, because its result is not JSON.
 const METRICS_TEXT: &str = "/v1/metrics/prometheus";
 
 #[async_trait]
@@ -126,7 +126,7 @@ impl Client for Remote {
             ProposalOrder::Deny => "proposal.deny",
             ProposalOrder::RollBack => "proposal.rollback",
         };
-        // The same command again is answered with its first outcome.
+        // The same command again returns its first outcome.
         self.inner.ask(operation, arguments(asked)).await
     }
 

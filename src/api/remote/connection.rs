@@ -1,5 +1,4 @@
-//! The state of the connection, and how a lost one is found again: one attempt at a time for everybody who
-//! waits.
+//! The state of the connection, and reconnecting with backoff: one attempt at a time, shared by all waiting callers.
 
 use std::hash::{BuildHasher as _, Hasher as _, RandomState};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -10,24 +9,24 @@ use tokio::sync::{Mutex, broadcast, watch};
 use super::transport::{HttpTransport, TransportError};
 use crate::{ConnectionState, Error, Event};
 
-/// Wait before the first attempt, which doubles up to the last one.
+/// Backoff before the first attempt; doubled up to the maximum.
 const FIRST: Duration = Duration::from_millis(250);
 const MAX_BACKOFF: Duration = Duration::from_secs(10);
-/// News kept for a receiver that is late.
+/// Number of events buffered for a slow receiver.
 const EVENT_BUFFER_SIZE: usize = 256;
 
-/// A connection that comes and goes.
+/// A connection that is re-established when it is lost.
 pub struct Link {
     state: watch::Sender<ConnectionState>,
     news: broadcast::Sender<Event>,
-    /// How often it was found again.
+    /// Number of reconnects.
     times: AtomicU64,
-    /// Held by the one who looks for it.
+    /// Held by the task that reconnects.
     looking: Mutex<()>,
 }
 
 impl Link {
-    /// A connection that was just made.
+    /// Creates the state of a new connection.
     pub fn new() -> Self {
         Self {
             state: watch::Sender::new(ConnectionState::Connected),
@@ -54,13 +53,12 @@ impl Link {
         drop(self.news.send(event));
     }
 
-    /// How often the connection was found again: what happened before a certain time is asked with this.
+    /// Returns the number of reconnects, by which callers detect a reconnect since an earlier call.
     pub fn times(&self) -> u64 {
         self.times.load(Ordering::SeqCst)
     }
 
-    /// Why calls do not get through at this moment, where somebody looks for the connection: anyone who wants
-    /// to send something learns it at once.
+    /// Returns why calls fail at this moment, if a reconnect is in progress, so that callers can fail immediately.
     pub fn given_up(&self) -> Option<String> {
         match self.state() {
             ConnectionState::Lost { why, .. } if self.looking.try_lock().is_err() => Some(why),
@@ -68,17 +66,17 @@ impl Link {
         }
     }
 
-    /// Nothing has come for longer than the service is ever silent.
+    /// Records that nothing was received for longer than the service is ever silent.
     pub fn silent(&self, since: Instant) {
         self.change(|state| *state == ConnectionState::Connected, ConnectionState::Silent { since });
     }
 
-    /// It was only late.
+    /// Records that the service responded late.
     pub fn heard(&self) {
         self.change(|state| matches!(state, ConnectionState::Silent { .. }), ConnectionState::Connected);
     }
 
-    /// Changes the state where the one in force is such a one.
+    /// Changes the state if the current one matches.
     fn change(&self, from: impl FnOnce(&ConnectionState) -> bool, to: ConnectionState) {
         let told = to.clone();
         let changed = self.state.send_if_modified(|state| {
@@ -100,10 +98,10 @@ impl Link {
         }
     }
 
-    /// Comes back when the connection stands again. `times` is how often it had been found before it was lost: who
-    /// comes late learns at once that somebody else has found it.
+    /// Returns when the connection is re-established. `times` is the number of reconnects before it was lost, so that a
+    /// late caller notices immediately that another one has reconnected.
     ///
-    /// `failures` makes the first wait longer, for what breaks again as soon as it is made.
+    /// `failures` lengthens the first backoff, for connections that fail again immediately.
     pub async fn find(&self, wire: &HttpTransport, times: u64, why: &Error, failures: u32) {
         let since = Instant::now();
         let _looking = self.looking.lock().await;
@@ -127,10 +125,11 @@ impl Link {
         }
     }
 
-    /// The same for a request without a response; an error response of the service does not concern the connection.
+    /// Like [`Self::find`] for a request without a response; an error response of the service does not concern the
+    /// connection.
     ///
     /// # Errors
-    /// The error response.
+    /// Returns the error response.
     pub async fn find_after(
         &self,
         wire: &HttpTransport,
@@ -155,13 +154,14 @@ fn doubled(attempt: u32) -> Duration {
     FIRST.saturating_mul(1_u32.checked_shl(attempt.min(16)).unwrap_or(u32::MAX)).min(MAX_BACKOFF)
 }
 
-/// Between a half and the whole of a wait, so that many who lost the same service do not come back at once.
+/// Returns a random duration between half and all of the backoff, so that many clients of one service do not reconnect
+/// simultaneously.
 fn spread(wait: Duration, random: u64) -> Duration {
     let half = wait / 2;
     half + half.mul_f64((random >> 11) as f64 / (1_u64 << 53) as f64)
 }
 
-/// The standard library's source of randomness.
+/// Returns a random number from the standard library's hasher.
 fn random() -> u64 {
     RandomState::new().build_hasher().finish()
 }

@@ -1,4 +1,4 @@
-//! Events of runs as the one stream of news brings them, kept for anyone who asks for them by number.
+//! Buffer of run events received by the event stream, read by number.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -7,10 +7,10 @@ use tokio::sync::watch;
 
 use skills_store::RunEvent;
 
-/// Events kept; who is further behind asks the service.
+/// Number of buffered events; readers that are further behind request them from the service.
 const BUFFER_SIZE: usize = 4096;
 
-/// What was heard.
+/// The buffer of received events.
 pub struct EventBuffer {
     state: Mutex<State>,
     changed: watch::Sender<()>,
@@ -18,26 +18,26 @@ pub struct EventBuffer {
 
 #[derive(Default)]
 struct State {
-    /// The log that the numbers count in; none before the first stream has begun.
+    /// The log to which the numbers belong; `None` before the first stream.
     log: Option<String>,
     /// Every event after this number is buffered, up to the last.
     from: u64,
     last: u64,
     events: VecDeque<RunEvent>,
-    /// The last number of the logs before this one.
+    /// The last number of the previous logs.
     over: u64,
 }
 
-/// What there is behind a number.
+/// The events after a number.
 #[derive(Debug, PartialEq)]
 pub enum Backlog {
-    /// These.
+    /// These events.
     Events(Vec<RunEvent>),
-    /// Nothing yet.
+    /// None yet.
     Nothing,
-    /// Perhaps something that is kept no more; from here on all is kept.
+    /// There may have been events that are no longer buffered; from this number on all are.
     Elsewhere(u64),
-    /// The number is of another log.
+    /// The number belongs to another log.
     OfAnotherLog,
 }
 
@@ -50,18 +50,18 @@ impl EventBuffer {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Every change from now on.
+    /// Subscribes to changes from now on.
     pub fn changes(&self) -> watch::Receiver<()> {
         self.changed.subscribe()
     }
 
-    /// Where a stream continues; none for the first one.
+    /// Returns where a stream continues; `None` for the first one.
     pub fn last(&self) -> Option<u64> {
         let state = self.state();
         state.log.as_ref().map(|_| state.last)
     }
 
-    /// A stream begins behind a number; answers whether it counts in another log than the one before it.
+    /// Starts a stream after a number; returns whether it belongs to another log than the previous one.
     pub fn begin(&self, log: &str, after: u64) -> bool {
         let mut state = self.state();
         let other = state.log.as_ref().is_some_and(|known| known != log);
@@ -75,13 +75,13 @@ impl EventBuffer {
         other
     }
 
-    /// The service knows nothing of the number that the stream was to continue behind.
+    /// Handles that the service does not know the number after which the stream was to continue.
     pub fn reset(&self, log: &str, after: u64) {
         self.state().restart(log, after);
         self.changed.send_replace(());
     }
 
-    /// An event; one that was heard before is not kept again.
+    /// Adds an event; one that was received before is ignored.
     pub fn push(&self, event: RunEvent) {
         let mut state = self.state();
         if event.global <= state.last {
@@ -98,7 +98,7 @@ impl EventBuffer {
         self.changed.send_replace(());
     }
 
-    /// What there is behind a number, that many at most.
+    /// Returns at most `limit` events after a number.
     pub fn behind(&self, after: u64, limit: usize) -> Backlog {
         let state = self.state();
         if state.log.is_none() {
@@ -152,7 +152,7 @@ mod tests {
         for number in [6, 7, 9] {
             heard.push(event(number));
         }
-        // Resumed behind what was heard last, with one told again.
+        // Resumed after the last event, with one received again.
         assert!(!heard.begin("one", 7));
         heard.push(event(9));
         heard.push(event(10));
@@ -171,7 +171,7 @@ mod tests {
         assert_eq!(heard.behind(91, 9), Backlog::OfAnotherLog);
         heard.push(event(4));
         assert_eq!(numbers(heard.behind(3, 9)), [4]);
-        // A copy of an earlier day has the same name and less in it.
+        // A restored backup has the same log id and fewer events.
         heard.reset("two", 1);
         assert!(!heard.begin("two", 1));
         assert_eq!(heard.behind(4, 9), Backlog::OfAnotherLog);

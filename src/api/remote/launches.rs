@@ -1,4 +1,4 @@
-//! Launches and attachments: each with a key, so that it may be sent again when its answer is lost.
+//! Launches and attachments: each with an idempotency key, so that it can be sent again if its response is lost.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
@@ -23,10 +23,10 @@ struct Keyed {
 }
 
 impl Remote {
-    /// Options with a key and a trace, by which a launch is known again.
+    /// Adds a key and a trace id to options, by which a launch is recognized.
     ///
     /// # Errors
-    /// `invalid_request` for files, which are paths of this machine.
+    /// Returns `invalid_request` for files, which are paths of this machine.
     fn keyed(&self, mut options: ExecutionOptions) -> Result<Keyed, Error> {
         if let Some(name) = options.files.keys().next() {
             let message = format!(
@@ -80,7 +80,7 @@ impl Remote {
     ) -> Result<AttachPreview, Error> {
         let file = match own_file(&request).await {
             Ok(file) => file,
-            // The first three checks are made there; what is wrong with the file is said as theirs.
+            // The service makes the first three checks; a problem with the local file is reported after theirs.
             Err(error) => {
                 let preview: AttachPreview = self.preview_of(&request).await?;
                 return Ok(without_target(preview, &request, error));
@@ -106,7 +106,7 @@ impl Remote {
         self.inner.ask("artifact.create", fields).await
     }
 
-    /// The arguments of an attachment.
+    /// Returns the arguments of an attachment.
     pub(super) fn attachment(&self, request: &AttachRequest, options: &ExecutionOptions) -> Arguments {
         arguments(json!({
             "skill_id": request.skill,
@@ -119,7 +119,7 @@ impl Remote {
     }
 }
 
-/// The file of this machine that a request names, read; none where it names something stored.
+/// Reads the local file that a request names; `None` if it names stored content.
 async fn own_file(request: &AttachRequest) -> Result<Option<LocalFile>, Error> {
     let reference = request.target_ref.trim().to_owned();
     let is_artifact = request.target_type.trim().parse() == Ok(AttachTarget::Artifact);
@@ -132,7 +132,7 @@ async fn own_file(request: &AttachRequest) -> Result<Option<LocalFile>, Error> {
     read.map(Some)
 }
 
-/// A preview whose last check is that of a file which is uploaded when it is attached.
+/// Returns a preview whose last check is that of a local file which is uploaded when it is attached.
 fn with_own_file(
     mut preview: AttachPreview,
     file: &LocalFile,
@@ -160,7 +160,7 @@ fn with_own_file(
     preview
 }
 
-/// A preview whose last check fails because of a file of this machine.
+/// Returns a preview whose last check fails because of a local file.
 fn without_target(mut preview: AttachPreview, request: &AttachRequest, error: Error) -> AttachPreview {
     let check = preview.checks.iter_mut().find(|check| check.check == AttachCheck::Target);
     if let Some(check) = check.filter(|check| check.holds.is_some()) {

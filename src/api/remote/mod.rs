@@ -1,5 +1,5 @@
-//! The core behind an address: every call one operation of the table, sent over HTTP, and a connection that is found
-//! again when it is lost.
+//! The remote core: every call is an operation of the table, sent over HTTP, over a connection that is re-established
+//! when it is lost.
 
 mod address;
 mod call;
@@ -31,25 +31,25 @@ use skills_registry::Catalogue;
 
 pub use address::{Address, KEY_VARIABLE, Key};
 
-/// The core of a service elsewhere.
+/// The core of a remote service.
 ///
-/// Questions are repeated once where the connection broke. Launches carry a key, decisions what was seen, so
-/// that neither is ever executed twice; where the answer to a decision is lost, the run is looked at before
-/// anything is sent again. Waiting for events or for the end of a run continues through any outage.
+/// Read-only calls are retried once if the connection was lost. Launches carry an idempotency key, decisions the digest
+/// of what was reviewed, so that neither is ever executed twice; if the response to a decision is lost, the run is read
+/// before anything is sent again. Waiting for events or for the end of a run continues through any outage.
 pub struct Remote {
     inner: Arc<Inner>,
-    /// Who runs are started by, where the service requires no key.
+    /// Who runs are started by, if the service has no authentication.
     user: Option<String>,
     following: OnceLock<AbortHandle>,
-    /// Decisions that are on their way.
+    /// Decisions in flight.
     deciding: PendingDecisions,
 }
 
-/// What its tasks share.
+/// State shared by its tasks.
 struct Inner {
     wire: HttpTransport,
     link: Link,
-    /// Events of runs, by the stream of news.
+    /// Events of runs, from the event stream.
     heard: EventBuffer,
     catalogue: Mutex<Option<Arc<Catalogue>>>,
 }
@@ -61,19 +61,19 @@ impl Inner {
 }
 
 impl Remote {
-    /// Connects to a service and makes sure that it is one, of this version, that lets this caller in.
+    /// Connects to a service, and checks that it is one of this version that accepts the caller.
     ///
     /// # Errors
-    /// `upstream_failure` if the service does not respond; `invalid_configuration` for another program or another
-    /// version of this one; `unauthorized` and `forbidden`, with what to set.
+    /// Returns `upstream_failure` if the service does not respond; `invalid_configuration` for another program or
+    /// another version of this one; `unauthorized` and `forbidden`, with what to set.
     pub async fn connect(address: Address, key: Option<Key>, user: Option<String>) -> Result<Self, Error> {
         Self::connect_within(READING, address, key, user).await
     }
 
-    /// The same with another patience: how long an answer may take to begin, and each piece of it to come.
+    /// Like [`Self::connect`] with another timeout for the start of a response, and for each piece of it.
     ///
     /// # Errors
-    /// As [`Self::connect`].
+    /// Same as [`Self::connect`].
     pub async fn connect_within(
         patience: Duration,
         address: Address,
@@ -92,18 +92,18 @@ impl Remote {
         })
     }
 
-    /// Where the service is.
+    /// Returns the address of the service.
     #[must_use]
     pub fn address(&self) -> &Address {
         self.inner.wire.address()
     }
 
-    /// Holds the stream of news from the first time on that anybody wants them: there is one for all.
+    /// Starts the event stream at the first use; all subscribers share it.
     fn follow(&self) {
         self.following.get_or_init(|| tokio::spawn(news::follow(Arc::clone(&self.inner))).abort_handle());
     }
 
-    /// The state of the connection, and every change of that.
+    /// Subscribes to the state of the connection.
     #[must_use]
     pub fn states(&self) -> watch::Receiver<ConnectionState> {
         self.inner.link.states()

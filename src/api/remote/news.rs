@@ -1,5 +1,5 @@
-//! News of the service: its stream of events, held for as long as anybody listens, and what was missed while it was
-//! broken.
+//! Events of the service: its event stream, kept open as long as there are subscribers, and recovery of what was missed
+//! during an outage.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -13,29 +13,29 @@ use super::transport::TransportError;
 use crate::{Code, Diagnostics, Error, Event};
 use skills_registry::{Catalogue, Change};
 
-/// A stream that lasts so long counts as a good one.
+/// Minimum duration of a stream that resets the number of failures.
 const STEADY: Duration = Duration::from_secs(5);
 
-/// What a stream says of a new catalog.
+/// The event of a changed catalog.
 #[derive(Deserialize)]
 struct NewCatalogue {
     generation: u64,
 }
 
-/// Where a stream begins.
+/// The event at the beginning of a stream.
 #[derive(Deserialize)]
 struct Beginning {
     log: String,
     after: u64,
 }
 
-/// What a stream says for people.
+/// A notice for users.
 #[derive(Deserialize)]
 struct Notice {
     message: String,
 }
 
-/// Passes news on until it is dropped.
+/// Forwards events until it is dropped.
 pub async fn follow(inner: Arc<Inner>) {
     let mut failures = 0;
     let mut before = false;
@@ -43,7 +43,7 @@ pub async fn follow(inner: Arc<Inner>) {
         let times = inner.link.times();
         let began = Instant::now();
         let why = inner.listen(before).await.error();
-        // What this one missed is made up for by the next.
+        // What this stream missed is recovered by the next one.
         before = true;
         failures = if began.elapsed() >= STEADY { 0 } else { failures + 1 };
         tracing::info!("event stream of {} failed: {why}", inner.wire.address());
@@ -52,7 +52,7 @@ pub async fn follow(inner: Arc<Inner>) {
 }
 
 impl Inner {
-    /// Listens until the stream ends; answers why it did. After a stream before it, what was missed is fetched.
+    /// Receives events until the stream ends; returns why it did. After a previous stream, missed changes are fetched.
     async fn listen(&self, before: bool) -> TransportError {
         let mut response = match self.wire.stream("event.list", self.heard.last()).await {
             Ok(response) => response,
@@ -83,7 +83,7 @@ impl Inner {
                     }
                 }
             }
-            // Of several catalogs only the last is fetched, and none that is here already.
+            // Of several new catalogs only the last is fetched, unless it is already here.
             if newest.is_some_and(|newest| newest > self.generation())
                 && let Err(error) = self.read_catalogue().await
             {
@@ -92,9 +92,8 @@ impl Inner {
         }
     }
 
-    /// The next piece of the stream. A service says something at least every 15 s: of one that is silent for
-    /// two thirds of the patience with an answer it is notified, and when it is silent for as long again it
-    /// is gone.
+    /// Returns the next piece of the stream. A service sends something at least every 15 s: after two thirds of the
+    /// response timeout without data it is reported as silent, and after as long again as lost.
     async fn awaited(&self, response: &mut reqwest::Response) -> Result<Option<Vec<u8>>, TransportError> {
         let (began, quiet) = (Instant::now(), self.wire.reading() * 2 / 3);
         if let Ok(piece) =
@@ -113,7 +112,7 @@ impl Inner {
         })
     }
 
-    /// Passes one piece of news on; answers the generation of a new catalog.
+    /// Forwards one event; returns the generation of a new catalog.
     fn heard(&self, told: &StreamEvent) -> Result<Option<u64>, serde_json::Error> {
         let data = told.data.as_str();
         let event = match told.kind.as_str() {
@@ -146,7 +145,7 @@ impl Inner {
         Ok(None)
     }
 
-    /// Asks for what there is now in place of what was missed.
+    /// Fetches the current state in place of missed events.
     async fn catch_up(&self) -> Result<(), Error> {
         self.read_catalogue().await?;
         let found: Diagnostics = self.ask("skill.diagnostics", Arguments::new()).await?;
@@ -163,7 +162,7 @@ impl Inner {
         Ok(())
     }
 
-    /// The catalog as it is there, kept to know later what changed.
+    /// Fetches the catalog and caches it, to detect later changes.
     pub async fn catalogue(&self) -> Result<Arc<Catalogue>, Error> {
         let now: Arc<Catalogue> = Arc::new(self.ask("skill.catalogue", Arguments::new()).await?);
         *self.cached_catalog() = Some(Arc::clone(&now));

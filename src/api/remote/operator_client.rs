@@ -1,4 +1,4 @@
-//! What operators ask, behind an address.
+//! Operations for operators of a remote service.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Orders on runs: sent once, and where the answer is lost the run itself is asked their outcome.
+//! Commands on runs: sent once; if the response is lost, the outcome is read from the run.
 
 use std::time::{Duration, Instant};
 
@@ -16,9 +16,9 @@ use crate::{
 use skills_model::{Decision, RunState, Verdict};
 use skills_store::{Decided, RunRecord};
 
-/// How long a service is looked for that took a decision and did not answer.
+/// How long to reconnect to a service that received a decision and did not respond.
 const FINDING: Duration = Duration::from_secs(15);
-/// How often a decision is sent whose answer was lost and which the run does not show.
+/// Maximum number of times a decision is sent if its response was lost and the run does not show it.
 const MAX_ATTEMPTS: usize = 3;
 
 impl Remote {
@@ -51,14 +51,14 @@ impl Remote {
                 let fields = json!({ "run_id": run, "name": name, "payload": payload, "by": by });
                 self.sent(run, "run.signal", fields).await
             }
-            // A run that is canceled stays so: sent again it changes nothing.
+            // Canceling is idempotent: sent again it changes nothing.
             RunOrder::Cancel { by } => {
                 let fields = json!({ "run_id": run, "by": self.named(by) });
                 self.inner.ask("run.cancel", arguments(fields)).await
             }
             RunOrder::Assign { to, note, assignee, by } => {
                 let mut fields = json!({ "run_id": run, "to": to, "note": note, "by": self.named(by) });
-                // Services of earlier versions refuse arguments that they do not know.
+                // Services of earlier versions reject unknown arguments.
                 if let Some(assignee) = assignee {
                     fields["assignee"] = assignee.into();
                 }
@@ -75,19 +75,20 @@ impl Remote {
         }
     }
 
-    /// The user of a command: as named, else the local account. A service with authentication uses the key's owner.
+    /// Returns the user of a command: as named, else the local account. A service with authentication uses the key's
+    /// owner.
     pub(super) fn named(&self, by: Option<String>) -> Option<String> {
         by.or_else(|| self.user.clone())
     }
 
     pub(super) async fn detail(&self, run: &str) -> Result<RunDetail, Error> {
         let mut detail: RunDetail = self.inner.ask("run.show", arguments(json!({ "run_id": run }))).await?;
-        // The service offers the account it runs under; who decides is here, unless their key has a name.
+        // The service returns its own account; the user who decides is here, unless the key has a name.
         let Some(sheet) = &mut detail.sheet else { return Ok(detail) };
         if self.inner.wire.has_key() {
             match self.caller().await {
                 Ok(caller) => signed(sheet, caller),
-                // Whose key it is, is nothing to lose the run's sheet for.
+                // Failing to look up the owner of the key must not hide the sheet of the run.
                 Err(error) => {
                     tracing::warn!("asking whose key it is: {error}");
                     sheet.approver = None;
@@ -99,7 +100,7 @@ impl Remote {
         Ok(detail)
     }
 
-    /// Sends a decision, and says how far it is on its way.
+    /// Sends a decision, and reports its progress.
     async fn decided(
         &self,
         run: &str,
@@ -129,8 +130,8 @@ impl Remote {
         ordered
     }
 
-    /// Sends a decision. Without a connection it waits for one; the service takes the same decision again for what it
-    /// is, and still nothing is sent again that the run shows as decided.
+    /// Sends a decision. Without a connection it waits for one; the service accepts the same decision again, and a
+    /// decision that the run already shows is not sent again.
     async fn send_decision(
         &self,
         run: &str,
@@ -153,7 +154,7 @@ impl Remote {
             tell(Sending::Sent);
             let error = match self.inner.once(name, fields.clone(), self.inner.wire.reading()).await {
                 Err(TransportError::Unsent(error)) => {
-                    // Once it may have arrived it cannot be taken back any longer.
+                    // Once it may have arrived it can no longer be withdrawn.
                     if tries == 1 {
                         way.stayed()?;
                     }
@@ -189,7 +190,7 @@ impl Remote {
         }
     }
 
-    /// Comes back when the connection stands again that a decision waits for.
+    /// Returns when the connection that a decision waits for is re-established.
     async fn connected(
         &self,
         times: u64,
@@ -216,7 +217,7 @@ impl Remote {
         }
     }
 
-    /// Sends an order that the service would execute again.
+    /// Sends a command that is not idempotent.
     async fn sent(&self, run: &str, name: &'static str, fields: Value) -> Result<Ordered, Error> {
         match self.inner.call_with_outcome(name, arguments(fields), self.inner.wire.reading()).await {
             Err(TransportError::Lost(error)) => {
@@ -233,14 +234,14 @@ impl Remote {
     }
 }
 
-/// A decision that the run shows although its response was lost.
+/// Returns the result of a decision that the run shows although its response was lost.
 fn found(run: RunRecord, recorded: &Decided) -> Ordered {
     let word = match recorded.decision.verdict {
         Verdict::Approve => "approved",
         Verdict::Deny => "denied",
     };
     let by = recorded.by.approver.as_deref().map(|name| format!(" by {name}")).unwrap_or_default();
-    // Who took it on shows in the run.
+    // If the run is no longer pending, a worker has claimed it.
     let worker_alive = run.state != RunState::Pending;
     Ordered {
         run,

@@ -1,4 +1,4 @@
-//! Decisions that are on their way to a service: one at most on each step, which can be taken back until it is sent.
+//! Decisions in flight to a service: at most one per step, which can be withdrawn until it is sent.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -15,7 +15,7 @@ pub const UNSENT: Duration = Duration::from_secs(120);
 #[derive(Default)]
 pub struct PendingDecisions(Mutex<Vec<PendingDecision>>);
 
-/// One of them.
+/// A decision in flight.
 struct PendingDecision {
     run: String,
     decision: Decision,
@@ -24,7 +24,7 @@ struct PendingDecision {
     back: CancellationToken,
 }
 
-/// A decision's place, free again when this is dropped; none for a decision that has one already.
+/// A slot of a decision in flight, released on drop; the same decision made twice shares it.
 pub struct InFlightDecision<'d> {
     all: &'d PendingDecisions,
     run: String,
@@ -38,11 +38,11 @@ impl PendingDecisions {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes the place of the one decision on a step that may be on its way: of two, the connection's return would
-    /// choose. Said twice it is the same decision.
+    /// Reserves the single slot for decisions on a step: with two, the order of arrival would decide. The same decision
+    /// made twice counts as one.
     ///
     /// # Errors
-    /// `invalid_transition` where another answer to the same step is on its way.
+    /// Returns `invalid_transition` if a different decision on the same step is in flight.
     pub fn begin(&self, run: &str, decision: &Decision) -> Result<InFlightDecision<'_>, Error> {
         let mut places = self.places();
         let known = places.iter().find(|place| {
@@ -62,10 +62,10 @@ impl PendingDecisions {
         Ok(InFlightDecision { all: self, run: run.to_owned(), decision: decision.clone(), first, back })
     }
 
-    /// Takes back what waits to be sent about a run.
+    /// Withdraws the unsent decision about a run.
     ///
     /// # Errors
-    /// `invalid_transition` where nothing waits, or it was sent already.
+    /// Returns `invalid_transition` if there is none, or if it was already sent.
     pub fn take_back(&self, run: &str) -> Result<(), Error> {
         let places = self.places();
         let mut about = places.iter().filter(|place| place.run == run).peekable();
@@ -83,23 +83,23 @@ impl PendingDecisions {
 }
 
 impl InFlightDecision<'_> {
-    /// Whether it is the first with this decision, which tells of it.
+    /// Returns whether it is the first with this decision, which reports its progress.
     pub fn is_first(&self) -> bool {
         self.first
     }
 
-    /// Notes that it is sent now: from here on it cannot be taken back.
+    /// Marks it as being sent: from now on it cannot be withdrawn.
     ///
     /// # Errors
-    /// That it was taken back before.
+    /// Returns an error if it was withdrawn before.
     pub fn leaves(&self) -> Result<(), Error> {
         self.mark(true)
     }
 
-    /// Notes that it did not leave after all.
+    /// Marks it as not sent.
     ///
     /// # Errors
-    /// As [`Self::leaves`].
+    /// Same as [`Self::leaves`].
     pub fn stayed(&self) -> Result<(), Error> {
         self.mark(false)
     }
@@ -119,7 +119,7 @@ impl InFlightDecision<'_> {
         places.iter_mut().find(|place| place.run == self.run && place.decision == self.decision)
     }
 
-    /// Comes back when it is taken back.
+    /// Returns when it is withdrawn.
     pub async fn taken_back(&self) {
         self.back.cancelled().await;
     }

@@ -1,4 +1,4 @@
-//! Runs behind an address.
+//! Operations on runs of a remote service.
 
 use std::time::Duration;
 
@@ -20,9 +20,9 @@ use skills_model::RunState;
 use skills_skill::AttachTarget;
 use skills_store::{RunEvent, RunFilter, RunPage, RunRecord};
 
-/// Longest that one question for events waits at the service.
+/// Maximum time that a single request for events waits at the service, in milliseconds.
 const MAX_WAIT_MS: u64 = 30_000;
-/// Pause before a run is waited for again that a service which ends gave up on.
+/// Pause before waiting again for a run after the service shut down.
 const PAUSE: Duration = Duration::from_millis(250);
 
 #[async_trait]
@@ -36,7 +36,7 @@ impl RunClient for Remote {
     }
 
     async fn runs(&self, filter: RunFilter) -> Result<RunPage, Error> {
-        // A service refuses a page of no runs, and one of more than its largest.
+        // A service rejects a limit of zero, and one above the maximum.
         let limit = (filter.limit > 0).then(|| filter.limit.min(LARGEST_PAGE));
         let mut asked = written(&filter)?;
         asked.insert("limit".to_owned(), json!(limit));
@@ -64,7 +64,7 @@ impl RunClient for Remote {
             let waiting = async {
                 let asked = arguments(json!({ "run_id": run }));
                 match self.inner.once::<RunRecord>("run.settle", asked, PATIENT).await {
-                    // A service that ends gives runs back; another one continues with them.
+                    // A service that shuts down releases its runs; another one continues them.
                     Ok(settled) if goes_on(&settled) => {
                         tokio::time::sleep(PAUSE).await;
                         Ok(None)
@@ -141,7 +141,7 @@ impl RunClient for Remote {
         let asked = arguments(json!({ "target_type": target_type, "text": text, "limit": limit }));
         let mut choices = self.inner.ask::<TargetList>("target.list", asked).await?.targets;
         if let Some(local) = local_files.filter(|_| target_type == AttachTarget::Artifact).cloned() {
-            // Files of the caller's own machine: attaching uploads them.
+            // Local files of the caller: attaching uploads them.
             let text = text.to_lowercase();
             let own = tokio::task::spawn_blocking(move || local.choices()).await.unwrap_or_default();
             choices.extend(own.into_iter().filter(|file| file.target_ref.to_lowercase().contains(&text)));
@@ -178,7 +178,7 @@ impl RunClient for Remote {
 }
 
 impl Remote {
-    /// Events of all runs as the stream of news brings them, through any outage.
+    /// Returns events of all runs from the event stream, through any outage.
     async fn followed(&self, mut after: u64, limit: usize, wait: Duration) -> Result<Vec<RunEvent>, Error> {
         self.follow();
         let end = Instant::now() + wait;
@@ -197,7 +197,7 @@ impl Remote {
                     let asked = arguments(json!({ "after": after, "limit": limit }));
                     let reading = self.inner.wire.reading();
                     match self.inner.once::<EventList>("event.list", asked, reading).await {
-                        // What was there has been purged.
+                        // Those events have been purged.
                         Ok(list) if list.events.is_empty() => after = from,
                         Ok(list) => return Ok(list.events),
                         Err(trouble) => {
@@ -217,7 +217,7 @@ impl Remote {
     }
 }
 
-/// Whether a worker executes it or could.
+/// Returns whether a worker executes it or could.
 fn goes_on(run: &RunRecord) -> bool {
     match run.state {
         RunState::Running | RunState::Replaying => true,

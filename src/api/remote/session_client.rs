@@ -1,4 +1,4 @@
-//! Sessions behind an address.
+//! Operations on sessions of a remote service.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -1,18 +1,18 @@
-//! Server-sent events out of the pieces in which they arrive (<https://html.spec.whatwg.org/multipage/server-sent-events.html>).
+//! Parser of server-sent events (<https://html.spec.whatwg.org/multipage/server-sent-events.html>) from a byte stream.
 
-/// Bytes of one event, at most; a longer one is dropped with the line that made it too long.
+/// Maximum size of an event in bytes; a longer one is dropped at the line that exceeds the limit.
 const MAX_EVENT_BYTES: usize = 16 << 20;
 
 /// An event.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StreamEvent {
-    /// What kind of news; `message` if nothing is said.
+    /// Event type; `message` if none is given.
     pub kind: String,
     /// Its content.
     pub data: String,
 }
 
-/// The outcome of an event that is not whole yet.
+/// State of an incomplete event.
 #[derive(Debug, Default)]
 pub struct Stream {
     rest: Vec<u8>,
@@ -21,12 +21,12 @@ pub struct Stream {
 }
 
 impl Stream {
-    /// Takes a piece; answers the events that are whole with it.
+    /// Adds a chunk; returns the events that it completes.
     pub fn take(&mut self, piece: &[u8]) -> Vec<StreamEvent> {
         self.rest.extend_from_slice(piece);
         let mut told = Vec::new();
         let mut at = 0;
-        // A carriage return at the end may be the first half of a line's end.
+        // A carriage return at the end may be the first half of a line ending.
         while let Some((line, next)) = line(&self.rest, at) {
             let text = String::from_utf8_lossy(line).into_owned();
             at = next;
@@ -57,14 +57,14 @@ impl Stream {
                 Some(_) => {}
                 None => self.data = Some(value.to_owned()),
             },
-            // A comment keeps the connection alive; `id` and `retry` are not needed: what was missed is asked for.
+            // Comments keep the connection alive; `id` and `retry` are not needed, because missed events are requested.
             _ => {}
         }
         None
     }
 }
 
-/// The line that begins at a place, and where the next one does.
+/// Returns the line that begins at a position, and the position of the next one.
 fn line(bytes: &[u8], from: usize) -> Option<(&[u8], usize)> {
     let rest = bytes.get(from..)?;
     let end = rest.iter().position(|byte| matches!(byte, b'\n' | b'\r'))?;

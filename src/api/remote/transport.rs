@@ -1,4 +1,4 @@
-//! One request and its answer: what was asked, how long it may take, and what an answer that is none means.
+//! HTTP transport: one request and its response, with timeouts, and the mapping of responses to errors.
 
 use std::time::Duration;
 
@@ -12,23 +12,23 @@ use super::address::{Address, KEY_VARIABLE, Key};
 use crate::operations::{Liveness, Method, NewestEvent, Operation, operation, to_query};
 use crate::{Code, Error, ErrorBody};
 
-/// Longest wait for a connection.
+/// Connection timeout.
 const CONNECTING: Duration = Duration::from_secs(5);
-/// Longest wait for an answer to begin, and for its next piece.
+/// Timeout for the start of a response, and for its next chunk.
 pub const READING: Duration = Duration::from_secs(30);
-/// How long an unused connection is kept.
+/// How long an idle connection is kept.
 const IDLE: Duration = Duration::from_secs(20);
-/// Bytes of an answer: the catalog of 15,000 skills has a fifth of it.
+/// Maximum size of a response in bytes: the catalog of 15,000 skills has a fifth of it.
 const MAX_RESPONSE_BYTES: usize = 256 << 20;
-/// Bytes of an answer that an error shows.
+/// Maximum number of bytes of a response in an error.
 const MAX_SHOWN_BYTES: usize = 120;
 
-/// Why there is no answer to a question.
+/// Why a request has no result.
 #[derive(Debug)]
 pub enum TransportError {
-    /// The service answered, with this.
+    /// The service returned this error.
     Answered(Error),
-    /// The service has too much to do and did nothing; how long it wants to be left alone.
+    /// The service is busy and executed nothing; how long to wait before a retry.
     Busy(Error, Duration),
     /// Nothing was sent.
     Unsent(Error),
@@ -37,7 +37,7 @@ pub enum TransportError {
 }
 
 impl TransportError {
-    /// The failure itself.
+    /// Returns the error itself.
     pub fn error(self) -> Error {
         match self {
             Self::Answered(error) | Self::Busy(error, _) | Self::Unsent(error) | Self::Lost(error) => error,
@@ -45,7 +45,7 @@ impl TransportError {
     }
 }
 
-/// The way to one service.
+/// The HTTP transport to one service.
 pub struct HttpTransport {
     client: Client,
     address: Address,
@@ -54,20 +54,20 @@ pub struct HttpTransport {
 }
 
 impl HttpTransport {
-    /// A way to an address; nothing is sent.
+    /// Creates the transport to an address; nothing is sent.
     ///
     /// # Errors
-    /// `invalid_configuration` where this system has no usable TLS.
+    /// Returns `invalid_configuration` if this system has no usable TLS.
     pub fn new(address: Address, key: Option<Key>, reading: Duration) -> Result<Self, Error> {
-        // Another part of the process may have chosen a provider already, which serves as well.
+        // Another part of the process may already have installed a provider, which is fine.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let agent = concat!("skill-workbench/", env!("CARGO_PKG_VERSION"));
-        // A redirect would take the key elsewhere, and turn orders into questions.
+        // A redirect would send the key elsewhere, and turn POST into GET.
         let builder = Client::builder()
             .user_agent(agent)
             .connect_timeout(CONNECTING)
             .tcp_keepalive(READING)
-            // Shorter than services keep theirs, so that no order is sent into a connection that is being closed.
+            // Shorter than the timeout of services, so that no command is sent on a connection that is being closed.
             .pool_idle_timeout(IDLE)
             .redirect(Policy::none());
         let builder = if address.is_loopback() { builder.no_proxy() } else { builder };
@@ -78,22 +78,22 @@ impl HttpTransport {
         Ok(Self { client, address, key, reading })
     }
 
-    /// Longest wait for an answer to begin, and for its next piece.
+    /// Returns the timeout for the start of a response, and for its next chunk.
     pub fn reading(&self) -> Duration {
         self.reading
     }
 
-    /// Whether the service can know who calls.
+    /// Returns whether requests carry a key.
     pub fn has_key(&self) -> bool {
         self.key.is_some()
     }
 
-    /// Where it leads.
+    /// Returns the address.
     pub fn address(&self) -> &Address {
         &self.address
     }
 
-    /// Asks once; the answer has to begin within `patience`.
+    /// Sends one request; the response must start within `patience`.
     pub async fn ask<R: DeserializeOwned>(
         &self,
         name: &'static str,
@@ -113,7 +113,7 @@ impl HttpTransport {
         })
     }
 
-    /// Asks for a text at a path.
+    /// Requests a text at a path.
     pub async fn text(&self, path: &str) -> Result<String, TransportError> {
         let request = self.with_auth(self.client.get(self.address.at(path)));
         let response = self.sent(request, path, self.reading).await?;
@@ -121,7 +121,7 @@ impl HttpTransport {
         Ok(String::from_utf8_lossy(&body).into_owned())
     }
 
-    /// Opens a stream of news that continues behind an event; its pieces are read by [`Self::next_chunk`].
+    /// Opens an event stream that continues after an event; its chunks are read by [`Self::next_chunk`].
     pub async fn stream(&self, name: &'static str, after: Option<u64>) -> Result<Response, TransportError> {
         let request = self.request(known(name)?, Map::new())?.header(ACCEPT, "text/event-stream");
         let request = match after {
@@ -146,7 +146,7 @@ impl HttpTransport {
         }
     }
 
-    /// The next piece of an answer; none at its end.
+    /// Returns the next chunk of a response; `None` at its end.
     pub async fn next_chunk(
         &self,
         response: &mut Response,
@@ -162,10 +162,10 @@ impl HttpTransport {
         }
     }
 
-    /// Whether a service of this version is there and lets this caller in.
+    /// Checks that a service of this version responds and accepts the caller.
     pub async fn handshake(&self) -> Result<(), TransportError> {
         let alive = match self.ask::<Liveness>("runtime.health", Map::new(), self.reading).await {
-            // What a service has recorded can be looked at while it records nothing more.
+            // Recorded data can be read even if the store is not accepting writes.
             Err(TransportError::Answered(error)) if error.code == Code::StoreUnavailable => None,
             alive => Some(alive?),
         };
@@ -241,7 +241,7 @@ impl HttpTransport {
         Error::service_unreachable(Code::UpstreamTimeout, &self.address, message)
     }
 
-    /// A connection that could not be made, or broke.
+    /// The error for a connection that could not be established, or was lost.
     fn unreachable(&self, message: impl Into<String>) -> Error {
         Error::service_unreachable(Code::UpstreamFailure, &self.address, message)
     }
@@ -261,7 +261,8 @@ impl HttpTransport {
         TransportError::Lost(self.unreachable(message))
     }
 
-    /// The body of a success in the form that was wanted (any, for an empty one), or what the answer means instead.
+    /// Reads the body of a successful response of the expected media type (any, for an empty one), or maps the response
+    /// to an error.
     async fn read_response(&self, mut response: Response, wanted: &str) -> Result<Vec<u8>, TransportError> {
         let status = response.status();
         let media = media_type(&response);
@@ -293,7 +294,7 @@ impl HttpTransport {
         };
         let error = Error { code: told.code, message, suggestions: told.suggestions, reason: told.reason };
         Err(match error.code {
-            // Nothing was done: the same request may be sent again after the pause.
+            // Nothing was executed: the same request may be sent again after the pause.
             Code::RateLimited | Code::NotReady => {
                 TransportError::Busy(error, Duration::from_secs(pause.unwrap_or(1)))
             }
@@ -317,7 +318,7 @@ impl HttpTransport {
         Ok(body)
     }
 
-    /// A failure that is not told in this program's form: from something in front of the service, or instead of it.
+    /// Maps an error that is not in this program's format: from a proxy, or from another program.
     fn non_json_error(&self, status: StatusCode, media: &str, body: &[u8]) -> TransportError {
         let said = excerpt(body);
         let address = &self.address;
@@ -331,7 +332,7 @@ impl HttpTransport {
                 let error = Error::new(Code::RateLimited, format!("{address} is overloaded: {said}"));
                 return TransportError::Busy(error, Duration::from_secs(1));
             }
-            // Something is in front and does not reach the service: it may be back soon.
+            // A proxy cannot reach the service: it may be back soon.
             502..=504 => {
                 let message = format!("{address} returned {status}: the upstream service does not respond");
                 return TransportError::Lost(self.unreachable(message));
@@ -367,7 +368,7 @@ fn known(name: &'static str) -> Result<&'static Operation, TransportError> {
     })
 }
 
-/// The part of a version within which both sides understand each other.
+/// Returns the part of a version that both sides must share.
 fn generation(version: &str) -> Option<(&str, &str)> {
     let mut parts = version.split('.');
     let (major, minor) = (parts.next()?, parts.next()?);
@@ -379,7 +380,7 @@ fn media_type(response: &Response) -> String {
     header.unwrap_or_default().to_ascii_lowercase()
 }
 
-/// The beginning of an answer, in one line.
+/// Returns the beginning of a response on one line.
 fn excerpt(body: &[u8]) -> String {
     let text = String::from_utf8_lossy(&body[..body.len().min(4 * MAX_SHOWN_BYTES)]).into_owned();
     let words: Vec<&str> = text.split_whitespace().collect();
@@ -387,7 +388,7 @@ fn excerpt(body: &[u8]) -> String {
     if line.is_empty() { "nothing".to_owned() } else { skills_skill::safe_text::line(&line).into_owned() }
 }
 
-/// The innermost error, which is the most specific.
+/// Returns the innermost error, which is the most specific.
 fn root_cause(error: &(dyn std::error::Error + 'static)) -> String {
     let mut at = error;
     while let Some(source) = at.source() {

@@ -1,4 +1,4 @@
-//! A pause as it is notified while it is to come, while it holds, and when it is over.
+//! Tests of pauses that are pending, in effect, and over.
 
 use serde_json::json;
 

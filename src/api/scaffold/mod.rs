@@ -1,4 +1,5 @@
-//! A new skill: its files made from a few facts, linted before they take their place, never over what is there.
+//! Scaffolds a new skill: generates its files, lints them before they are moved into place, and never overwrites
+//! anything.
 
 mod template;
 
@@ -14,9 +15,9 @@ use skills_discovery::golden_yaml;
 use skills_skill::contract;
 use skills_skill::{AttachTarget, EffectMode, Invocation, Kind, Role, Severity, SkillId, read_regular_text};
 
-/// The file of golden queries, next to the skills of a root.
+/// File name of the golden queries, next to the skills of a root.
 const GOLDEN: &str = "golden.yaml";
-/// More than this is not a list of queries written by hand.
+/// Maximum size of a hand-written list of queries, in bytes.
 const MAX_GOLDEN: u64 = 4 << 20;
 
 /// The language of a script.
@@ -30,66 +31,66 @@ pub enum ScriptLanguage {
     Shell,
 }
 
-/// What is known of a new skill.
+/// The properties of a new skill.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Scaffold {
-    /// Its id: the folder's name.
+    /// Its id, which is the folder's name.
     pub id: String,
     /// What it does, in a sentence.
     pub description: String,
-    /// When to use it, as it continues behind "Use when".
+    /// When to use it, as a continuation of "Use when".
     pub when: Option<String>,
-    /// Facts or tool; by default it depends on the script.
+    /// Knowledge or tool; the default depends on the script.
     pub kind: Option<Kind>,
-    /// Its place in an answer.
+    /// Its role in an answer.
     pub role: Role,
-    /// How it is invoked; by default it depends on the role.
+    /// How it is invoked; the default depends on the role.
     pub invocation: Option<Invocation>,
     /// What it can be attached to.
     pub targets: Vec<AttachTarget>,
-    /// What it does to what it is used on.
+    /// Its effect on its target.
     pub effect: EffectMode,
     /// Its subject area.
     pub domain: Option<String>,
     /// Tags.
     pub tags: Vec<String>,
-    /// With a script.
+    /// The language of a script to generate, if any.
     pub script: Option<ScriptLanguage>,
-    /// With a contract that runs the script.
+    /// Whether to generate a contract that runs the script.
     pub contract: bool,
-    /// With a page of reference material.
+    /// Whether to generate a page of reference material.
     pub references: bool,
     /// Example requests; without any, no golden queries are written.
     pub queries: Option<Vec<String>>,
 }
 
-/// What was made.
+/// The created skill.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Scaffolded {
     /// The skill.
     pub skill_id: SkillId,
     /// Its folder.
     pub folder: PathBuf,
-    /// Its files, by path inside.
+    /// Its files, by relative path.
     pub files: Vec<String>,
-    /// The file of golden queries that were added, and how many.
+    /// The file to which golden queries were added, and their number.
     pub golden: Option<(PathBuf, usize)>,
-    /// Why golden queries were not added, where they should have been.
+    /// Why golden queries were not added although requested.
     pub golden_note: Option<String>,
-    /// What lint remarks; nothing heavier than a remark.
+    /// Lint findings, which are at most infos.
     pub findings: Vec<LintFinding>,
-    /// What to do next, as commands and sentences.
+    /// Next steps, as commands and sentences.
     pub next: Vec<String>,
 }
 
-/// A file on its way.
+/// A file to be written.
 struct NewFile {
     path: String,
     text: String,
     executable: bool,
 }
 
-/// Why a text cannot be the id of a new skill.
+/// Returns why a text cannot be the id of a new skill.
 #[must_use]
 pub fn id_problem(id: &str) -> Option<String> {
     let known = id.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-');
@@ -104,21 +105,21 @@ pub fn id_problem(id: &str) -> Option<String> {
 }
 
 impl Scaffold {
-    /// How it is invoked.
+    /// Returns how it is invoked.
     #[must_use]
     pub fn invocation(&self) -> Invocation {
         let usual = if self.role == Role::Sidecar { Invocation::Attach } else { Invocation::Direct };
         self.invocation.unwrap_or(usual)
     }
 
-    /// Facts or tool.
+    /// Returns whether it is knowledge or a tool.
     #[must_use]
     pub fn kind(&self) -> Kind {
         let usual = if self.script.is_some() || self.contract { Kind::Tool } else { Kind::HostKnowledge };
         self.kind.unwrap_or(usual)
     }
 
-    /// The description as it will be in the frontmatter.
+    /// Returns the description for the frontmatter.
     #[must_use]
     pub fn whole_description(&self) -> String {
         let stop = |text: &str| {
@@ -135,7 +136,7 @@ impl Scaffold {
         }
     }
 
-    /// What contradicts itself, in a sentence.
+    /// Returns a description of contradictory properties, if any.
     fn problem(&self) -> Option<String> {
         let invocation = self.invocation();
         if let Some(problem) = id_problem(&self.id) {
@@ -179,11 +180,12 @@ impl Scaffold {
     }
 }
 
-/// Makes the skill in a folder. Everything is written beside its place, linted there, and moved in whole.
+/// Creates the skill in a folder. Everything is written to a temporary folder next to its destination, linted there,
+/// and then moved.
 ///
 /// # Errors
-/// `invalid_request` for facts that contradict each other or would not pass lint, `forbidden` where something of that
-/// name is there already or the folder cannot be written.
+/// Returns `invalid_request` for contradictory properties or ones that would not pass lint, `forbidden` if the name is
+/// taken or the folder cannot be written.
 pub fn scaffold(spec: &Scaffold, parent: &Path) -> Result<Scaffolded, Error> {
     if let Some(problem) = spec.problem() {
         return Err(Error::new(Code::InvalidRequest, problem));
@@ -214,7 +216,7 @@ pub fn scaffold(spec: &Scaffold, parent: &Path) -> Result<Scaffolded, Error> {
         Ok(golden) => (golden, None),
         Err(why) => (None, Some(why)),
     };
-    // A folder that was created meanwhile and is not empty is not replaced; an empty one is.
+    // A folder that was created meanwhile is replaced only if it is empty.
     fs::rename(&draft, &folder).map_err(refused)?;
     let golden = match golden {
         Some((file, text, count)) => {
@@ -241,7 +243,7 @@ pub fn scaffold(spec: &Scaffold, parent: &Path) -> Result<Scaffolded, Error> {
     })
 }
 
-/// The skill's own findings, and those of every file of the contract form beside it.
+/// Returns the skill's own findings, and those of every file of its contract.
 fn linted(bundle: &Path) -> Vec<LintFinding> {
     let main = bundle.join("SKILL.md");
     let mut findings = lint::files(std::slice::from_ref(&main)).findings;
@@ -265,7 +267,7 @@ fn linted(bundle: &Path) -> Vec<LintFinding> {
     findings
 }
 
-/// The file of golden queries with this skill's added, and how many there are of them.
+/// Returns the golden queries file with the queries of this skill added, and their number.
 fn golden(spec: &Scaffold, parent: &Path) -> Result<Option<(PathBuf, String, usize)>, String> {
     let Some(queries) = &spec.queries else { return Ok(None) };
     let queries = if queries.is_empty() { template::usual_queries(spec) } else { queries.clone() };
@@ -286,7 +288,7 @@ fn golden(spec: &Scaffold, parent: &Path) -> Result<Option<(PathBuf, String, usi
     }
     text += &format!("# {}\n", spec.id);
     for query in &queries {
-        // JSON text is YAML text, whatever is in it.
+        // JSON strings are valid YAML, whatever they contain.
         text += &format!("- query: {}\n  expect: [{}]\n", template::scalar(query), spec.id);
     }
     let known =
@@ -328,7 +330,7 @@ fn write(path: &Path, file: &NewFile) -> std::io::Result<()> {
     if file.executable { make_executable(path) } else { Ok(()) }
 }
 
-/// Puts new content in the place of a file, whole or not at all.
+/// Replaces a file atomically.
 fn replace(path: &Path, text: &str) -> std::io::Result<()> {
     let folder = path.parent().unwrap_or(path);
     let mut file = tempfile::Builder::new().prefix(".golden-").tempfile_in(folder)?;

@@ -1,16 +1,16 @@
-//! The texts of a new skill. What they describe works as it is: the script counts lines and words, the
-//! contract runs it; an author replaces the middle and keeps the ends.
+//! The files of a new skill. They work as generated: the script counts lines and words, and the contract runs it; the
+//! author replaces the core and keeps the rest.
 
 use std::fmt::Write as _;
 
 use super::{NewFile, Scaffold, ScriptLanguage};
 use skills_skill::{EffectMode, Invocation};
 
-/// Every file of the bundle.
+/// Returns every file of the bundle.
 pub(super) fn files(spec: &Scaffold) -> Vec<NewFile> {
     let plain = |path: &str, text: String| NewFile { path: path.to_owned(), text, executable: false };
     let mut files = vec![plain("SKILL.md", skill_md(spec))];
-    // A contract has to have something to run.
+    // A contract needs something to run.
     let language = spec.script.or(spec.contract.then_some(ScriptLanguage::Python));
     if let Some(language) = language {
         files.push(NewFile {
@@ -31,7 +31,7 @@ pub(super) fn files(spec: &Scaffold) -> Vec<NewFile> {
     files
 }
 
-/// Queries where the author gives none: what the description says, as somebody would ask for it.
+/// Returns queries derived from the description, if the author gives none.
 pub(super) fn usual_queries(spec: &Scaffold) -> Vec<String> {
     let first = spec.description.split(['.', '!', '?']).next().unwrap_or_default();
     let ask = |text: &str| text.trim().trim_end_matches(['.', '!', '?']).to_lowercase();
@@ -40,7 +40,7 @@ pub(super) fn usual_queries(spec: &Scaffold) -> Vec<String> {
     queries
 }
 
-/// A text as one YAML value: plain where that is safe, else in quotes as JSON has them.
+/// Formats a text as one YAML scalar: plain if that is safe, else quoted as in JSON.
 pub(super) fn scalar(text: &str) -> String {
     let safe_start = text.starts_with(|c: char| c.is_alphabetic());
     let word =
@@ -54,7 +54,7 @@ pub(super) fn scalar(text: &str) -> String {
     if plain { text.to_owned() } else { serde_json::Value::String(text.to_owned()).to_string() }
 }
 
-/// Ids of the contract form.
+/// Ids used in the contract files.
 struct Names {
     contract: String,
     capability: String,
@@ -203,7 +203,7 @@ fn capability(spec: &Scaffold, names: &Names) -> String {
     if steers(spec) {
         out += "  control: {type: string, required: true}\n  reason: {type: string, required: true}\n";
     }
-    // True of the generated script; an author who makes it write or call something changes this.
+    // True for the generated script; an author whose script writes or calls something changes this.
     out + "properties: {deterministic: true, side_effects: false, idempotent: true}\n"
 }
 

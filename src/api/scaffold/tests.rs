@@ -1,4 +1,4 @@
-//! New skills of every shape: lint has nothing to say, scripts run, and nothing that is there is touched.
+//! Tests of new skills of every kind: they pass lint, their scripts run, and existing files are not changed.
 
 #![allow(clippy::unwrap_used, reason = "the tests' scratch folder")]
 
@@ -25,12 +25,12 @@ fn spec(id: &str) -> Scaffold {
     }
 }
 
-/// What a script answers.
+/// Returns the output of a script.
 fn run(program: &str, script: &Path, input: &str) -> Option<(bool, String)> {
     let mut command = Command::new(program);
     let child =
         command.arg(script).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
-    // Without the interpreter there is nothing to try; the others are everywhere.
+    // Only Node may be missing; the other interpreters are installed everywhere.
     let Ok(mut child) = child else {
         assert_eq!(program, "node");
         return None;

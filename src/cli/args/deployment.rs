@@ -1,4 +1,5 @@
-//! The deployment files in `assets/deploy`: their command lines are those of this version, and they can be read.
+//! Tests of the deployment files in `assets/deploy`: their command lines are valid for this version, and the files can
+//! be parsed.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -15,11 +16,11 @@ fn read(file: &str) -> String {
     std::fs::read_to_string(folder().join(file)).unwrap()
 }
 
-/// Words before a command line in a comment, a unit or a manifest.
+/// Prefixes of a command line in a comment, a unit or a manifest.
 const PREFIXES: [&str; 7] =
     ["#", "$ ", "docker compose exec service-a ", "CMD ", "ExecStart=", "command: ", "RUN "];
 
-/// The arguments of a line that calls `skills`: as words, or as a JSON array.
+/// Returns the arguments of a line that calls `skills`, written as words or as a JSON array.
 fn call(line: &str) -> Option<Vec<String>> {
     let mut rest = line.trim();
     while let Some(shorter) = PREFIXES.iter().find_map(|prefix| rest.strip_prefix(prefix)) {
@@ -30,7 +31,7 @@ fn call(line: &str) -> Option<Vec<String>> {
     }
     let rest = rest.strip_prefix("/usr/local/bin/").unwrap_or(rest);
     let is_call = rest.starts_with("skills ");
-    // What follows is a comment on the command, or another command.
+    // The rest is a comment on the command, or another command.
     let words = rest.split_whitespace().take_while(|word| !matches!(*word, "#" | "&&" | "|" | ">"));
     is_call.then(|| words.map(str::to_owned).collect())
 }

@@ -1,11 +1,11 @@
-//! The commands of `skills --help` in groups, made of the same definition as everything else.
+//! Groups the commands in `skills --help`, based on the same definition as everything else.
 
 use std::fmt::Write as _;
 
 use clap::Command;
 use clap::builder::styling::Style;
 
-/// What belongs together, in the order of the page. What is in no group is under the last title.
+/// Groups of commands, in the order of the page. Commands in no group are listed under the last title.
 const GROUPS: [(&str, &[&str]); 7] = [
     (
         "Find and check skills",
@@ -35,7 +35,7 @@ const GROUPS: [(&str, &[&str]); 7] = [
     ("Setup", &[]),
 ];
 
-/// The command with a help page that lists its commands by group.
+/// Returns the command with a help page that lists its commands by group.
 pub fn grouped(command: Command) -> Command {
     let styles = command.get_styles();
     let (header, literal) = (*styles.get_header(), *styles.get_literal());

@@ -1,4 +1,4 @@
-//! The arguments of `skills`, as clap reads them; help texts and the man page come from here.
+//! The arguments of `skills`, parsed by clap; help texts and the man page are generated from them.
 
 mod authoring;
 mod authority;
@@ -84,7 +84,7 @@ pub struct Cli {
     pub command: Option<Command>,
 }
 
-/// The definition of the command line: `--root` counts before and behind each command.
+/// Returns the definition of the command line; `--root` is accepted before and after each command.
 pub fn command() -> clap::Command {
     let cli = Cli::command();
     let root = cli.get_arguments().find(|arg| arg.get_id() == ROOTS).cloned();
@@ -94,7 +94,7 @@ pub fn command() -> clap::Command {
     })
 }
 
-/// Reads the address of a store.
+/// Parses the address of a store.
 fn store(text: &str) -> Result<String, String> {
     let file = text.strip_prefix("sqlite:").is_some_and(|path| !path.is_empty());
     if file || text == MEMORY_STORE || PostgresAddress::is_one(text) {
@@ -108,10 +108,10 @@ fn with_root(command: clap::Command, root: &clap::Arg) -> clap::Command {
 }
 
 impl Cli {
-    /// What was given, with the roots of all levels in order.
+    /// Returns the parsed arguments, with the roots of all levels in order.
     ///
     /// # Errors
-    /// As clap's.
+    /// Returns clap's errors.
     pub fn of(found: &ArgMatches) -> Result<Self, clap::Error> {
         let mut cli = Self::from_arg_matches(found)?;
         let mut level = found;
@@ -123,7 +123,7 @@ impl Cli {
     }
 }
 
-/// Clap's name of `--root`: the field's.
+/// Clap's id of `--root`, which is the name of the field.
 const ROOTS: &str = "roots";
 
 /// Options that every command takes.
@@ -132,7 +132,7 @@ const ROOTS: &str = "roots";
 #[allow(clippy::struct_excessive_bools, reason = "one switch of the command line each")]
 pub struct Global {
     /// Read skills from this folder (repeatable; the first has precedence).
-    // Not `global`: of a global option given on both sides of a command clap keeps one side alone.
+    // Not `global`: if a global option is given both before and after a command, clap keeps only one of them.
     #[arg(long = "root", value_name = "DIR", action = ArgAction::Append)]
     pub roots: Vec<PathBuf>,
     /// Use only the shipped example skills; your folders are neither read nor written.

@@ -1,4 +1,4 @@
-//! Arguments of the commands that make a service of the core, and of those about it.
+//! Arguments of the commands that run a service, or concern one.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;

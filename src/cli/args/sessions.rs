@@ -85,7 +85,7 @@ pub struct SettingsArgs {
 }
 
 impl SettingsArgs {
-    /// The options that change a setting, as they are written.
+    /// Returns the names of the options that change a setting.
     pub fn options() -> Vec<String> {
         let all = Self::augment_args(clap::Command::new("set"));
         all.get_arguments().filter_map(|arg| Some(format!("--{}", arg.get_long()?))).collect()

@@ -77,7 +77,7 @@ pub struct ListArgs {
 }
 
 impl ListArgs {
-    /// Whether only some of the skills are asked for.
+    /// Returns whether only some of the skills are requested.
     pub fn is_filtered(&self) -> bool {
         let one = self.role.is_some() || self.status.is_some() || self.query.is_some();
         one || !self.domain.is_empty() || self.limit.is_some() || self.cursor.is_some()

@@ -101,7 +101,7 @@ pub struct BeforeArgs {
 }
 
 impl BeforeArgs {
-    /// The moment, milliseconds since 1970-01-01 UTC.
+    /// Returns the time, in milliseconds since 1970-01-01 UTC.
     pub fn before_ms(&self, now_ms: i64) -> i64 {
         let ago = |seconds: u64| {
             now_ms.saturating_sub(i64::try_from(seconds).unwrap_or(i64::MAX).saturating_mul(1_000))

@@ -1,4 +1,4 @@
-//! How single words of the command line are read: closed vocabularies, pairs, spans of time, dates.
+//! Parsers of option values: names, pairs, durations, dates.
 
 use std::path::PathBuf;
 
@@ -7,7 +7,7 @@ use jiff::civil::Date;
 use jiff::tz::TimeZone;
 use jiff::{Timestamp, Zoned};
 
-/// A parser for one of the core's closed vocabularies: the words are those of the wire.
+/// Returns a parser for one of the core's enumerations, with the names used on the wire.
 pub(super) fn parse_name<T>(names: &'static [&'static str]) -> impl TypedValueParser<Value = T>
 where
     T: std::str::FromStr + Clone + Send + Sync + 'static,
@@ -19,13 +19,13 @@ where
 /// `NAME=VALUE`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Pair {
-    /// Before the first `=`.
+    /// The part before the first `=`.
     pub name: String,
-    /// Behind it.
+    /// The part after it.
     pub value: String,
 }
 
-/// Reads `NAME=VALUE`.
+/// Parses `NAME=VALUE`.
 pub(super) fn pair(text: &str) -> Result<Pair, String> {
     match text.split_once('=') {
         Some((name, value)) if !name.trim().is_empty() => {
@@ -35,7 +35,7 @@ pub(super) fn pair(text: &str) -> Result<Pair, String> {
     }
 }
 
-/// Reads the address of a store in a file: `sqlite:FILE`.
+/// Parses the address of a store in a file: `sqlite:FILE`.
 pub(super) fn sqlite_file(text: &str) -> Result<PathBuf, String> {
     match text.strip_prefix("sqlite:") {
         Some(file) if !file.is_empty() => Ok(PathBuf::from(file)),
@@ -46,13 +46,13 @@ pub(super) fn sqlite_file(text: &str) -> Result<PathBuf, String> {
 /// A file for the work directories of scripts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HandedFile {
-    /// What it is called there.
+    /// Its name in the work directory.
     pub name: String,
-    /// Where it is here.
+    /// Its path on this machine.
     pub path: PathBuf,
 }
 
-/// Reads `NAME=PATH`, or a path alone, which keeps its name.
+/// Parses `NAME=PATH`, or only a path, which keeps its name.
 pub(super) fn handed_file(text: &str) -> Result<HandedFile, String> {
     let (name, path) = if let Some((name, path)) = text.split_once('=') {
         (name.trim().to_owned(), PathBuf::from(path))
@@ -66,10 +66,10 @@ pub(super) fn handed_file(text: &str) -> Result<HandedFile, String> {
     Ok(HandedFile { name, path })
 }
 
-/// Units of a span, in seconds.
+/// Units of a duration, in seconds.
 const UNITS: [(&str, u64); 5] = [("s", 1), ("m", 60), ("h", 3600), ("d", 86_400), ("w", 604_800)];
 
-/// Reads a span of time in seconds: `90s`, `10m`, `2h`, `30d`, `1h30m`.
+/// Parses a duration in seconds: `90s`, `10m`, `2h`, `30d`, `1h30m`.
 pub(super) fn span(text: &str) -> Result<u64, String> {
     let wrong = || "expected a duration such as 90s, 10m, 2h, 30d or 1h30m".to_owned();
     let mut rest = text.trim();
@@ -90,8 +90,8 @@ pub(super) fn span(text: &str) -> Result<u64, String> {
     Ok(sum)
 }
 
-/// Reads a moment as milliseconds since 1970-01-01 UTC: a date (its midnight here), a local time, or one
-/// with zone.
+/// Parses a time as milliseconds since 1970-01-01 UTC: a date (midnight in the local time zone), a local time, or a
+/// time with zone.
 pub(super) fn moment(text: &str) -> Result<i64, String> {
     moment_in(text, &TimeZone::system())
 }

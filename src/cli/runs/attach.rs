@@ -28,7 +28,7 @@ struct Outcome<'a> {
 pub async fn run(cx: &mut Context, args: &AttachArgs) -> Result<Done, Failure> {
     let client = cx.reach(Needs::Catalogue).await?;
     let mut voice = cx.reporter();
-    // The checks say what is wrong with a skill, in their order; its contract only types the inputs here.
+    // The checks report problems of the skill, in order; the contract is only used here to type the inputs.
     let contract = client.contract(&args.skill).await.ok();
     let known = contract.as_ref().map_or(Known::Nothing, |view| Known::Declared(&view.contract.inputs));
     let request = AttachRequest {
@@ -81,7 +81,7 @@ pub async fn run(cx: &mut Context, args: &AttachArgs) -> Result<Done, Failure> {
     let settled = completion::work(&*client, &run, 0, &steps, &mut voice).await?;
     attached.execution = settled.run.clone();
     if attached.control.is_none() {
-        // A control signal is applied when the run ends, which was after the answer above.
+        // A control signal is applied when the run ends, which was after the response above.
         let events = client.run_events(Some(&run.id.0), 0, 10_000, 0).await?;
         let wish = events
             .iter()
@@ -103,7 +103,7 @@ pub async fn run(cx: &mut Context, args: &AttachArgs) -> Result<Done, Failure> {
     Ok(done)
 }
 
-/// A check as a question that it answers.
+/// Describes what a check requires.
 fn question(check: AttachCheck) -> &'static str {
     match check {
         AttachCheck::Exists => "the skill can be read",
@@ -113,7 +113,7 @@ fn question(check: AttachCheck) -> &'static str {
     }
 }
 
-/// The checks, and where all is wanted what would happen.
+/// Renders the checks and, with `whole`, what would happen.
 fn render(preview: &AttachPreview, whole: bool, look: TerminalCaps) -> String {
     let mut out = String::new();
     let room = look.text_width(100);

@@ -1,4 +1,4 @@
-//! `skills runs board`: what waits by deadline, what runs, what failed why, and who works, on one page.
+//! `skills runs board`: what waits by deadline, what runs, why runs failed, and the workers, on one page.
 
 use std::fmt::Write as _;
 
@@ -12,10 +12,10 @@ use skills_api::{Board, BoardRun, Needs, WorkerState, WorkerView};
 use skills_model::RunState;
 use skills_skill::safe_text;
 
-/// Runs of a group that are listed.
+/// Maximum number of runs listed per group.
 const MAX_ROWS: usize = 15;
 
-/// How near a deadline has to be to be shown as a warning, and as danger; milliseconds.
+/// Remaining times in milliseconds below which a deadline is shown as a warning, and as critical.
 #[derive(Debug, Clone, Copy)]
 pub struct Thresholds {
     pub warn_ms: i64,
@@ -23,13 +23,13 @@ pub struct Thresholds {
 }
 
 impl Thresholds {
-    /// Those of the settings.
+    /// Returns the thresholds of the settings.
     pub fn of(config: &skills_config::Config) -> Self {
         let ms = |duration: std::time::Duration| i64::try_from(duration.as_millis()).unwrap_or(i64::MAX);
         Self { warn_ms: ms(config.runs.warn_before), danger_ms: ms(config.runs.danger_before) }
     }
 
-    /// `expires in 32 min` in the ink of its urgency; `no deadline` where there is none.
+    /// Returns `expires in 32 min` in the style of its urgency; `no deadline` if there is none.
     pub fn deadline(self, expires_ms: Option<i64>, now_ms: i64, look: TerminalCaps) -> String {
         let Some(at) = expires_ms else { return TextStyle::Muted.paint("no deadline", look.colour) };
         let left = at - now_ms;
@@ -58,7 +58,7 @@ pub async fn run(cx: &mut Context, args: &RunsBoardArgs) -> Result<Done, Failure
     Ok(Done::Fine)
 }
 
-/// A row of counts, one sign per slice: `▁▂▃▄▅▆▇`, or `1` to `7`.
+/// Renders counts, one character per slice: `▁▂▃▄▅▆▇`, or `1` to `7`.
 fn sparkline(slices: &[u32], cells: usize, unicode: bool) -> String {
     let signs = if unicode {
         ['▁', '▂', '▃', '▄', '▅', '▆', '▇']
@@ -176,7 +176,7 @@ fn sign(state: RunState, look: TerminalCaps) -> String {
     status::sign_of(state, look)
 }
 
-/// The workers as text.
+/// Renders the workers.
 pub fn workers(workers: &[WorkerView], now_ms: i64, look: TerminalCaps) -> String {
     if workers.is_empty() {
         let text = "no workers; start one with skills serve or skills runs work";

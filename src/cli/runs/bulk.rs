@@ -1,4 +1,5 @@
-//! `--where` of resume, cancel, signal, approve and deny: one command for every run that matches, listed first, sent one by one.
+//! `--where` of resume, cancel, signal, approve and deny: one command for every run that matches. The runs are listed
+//! first, and the command is sent to each of them.
 
 use std::fmt::Write as _;
 
@@ -15,9 +16,9 @@ use skills_model::{CommandName, RunState, Verdict};
 use skills_skill::{Digest, safe_text};
 use skills_store::{RunFilter, RunRecord};
 
-/// Runs of one question.
+/// Runs read per page.
 const PAGE: usize = 500;
-/// Runs that one command is sent to.
+/// Maximum number of runs for one command.
 const MAX_RUNS: usize = 10_000;
 
 /// The outcome for one run.
@@ -30,13 +31,13 @@ struct Sent {
     note: String,
 }
 
-/// Everything that was sent.
+/// The outcomes of all runs.
 #[derive(Debug, Serialize)]
 struct Report {
     runs: Vec<Sent>,
 }
 
-/// Sends a command, with the other words of its command line, to every run that matches a filter.
+/// Sends a command, with the other arguments of its command line, to every run that matches a filter.
 pub async fn run(
     cx: &mut Context,
     filter: &str,
@@ -62,7 +63,7 @@ pub async fn run(
     send(cx, &*client, takes.into_iter().map(|run| (run, order(run))).collect()).await
 }
 
-/// The runs that match a filter.
+/// Returns the runs that match a filter.
 async fn matching(client: &(impl RunClient + ?Sized), filter: &str) -> Result<Vec<RunRecord>, Failure> {
     let mut asked = RunFilter { r#where: Some(filter.to_owned()), limit: PAGE, ..RunFilter::default() };
     let mut runs: Vec<RunRecord> = Vec::new();
@@ -86,7 +87,7 @@ fn none_accepts(runs: usize, command: &str) -> Error {
     Error::new(Code::InvalidTransition, message)
 }
 
-/// Asks for the command and the number of runs; `means` is the command line that does not ask.
+/// Prompts for the command and the number of runs; `means` is the command line without prompt.
 fn confirm(command: &str, runs: usize, means: &str) -> Result<(), Failure> {
     let word = format!("{command} {runs}");
     let question = format!("Type `{word}` to send it, or press Enter to cancel:");
@@ -96,7 +97,7 @@ fn confirm(command: &str, runs: usize, means: &str) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Sends an order to each run, and reports each outcome.
+/// Sends a command to each run, and reports each outcome.
 async fn send(
     cx: &mut Context,
     client: &(impl RunClient + ?Sized),
@@ -134,7 +135,7 @@ async fn send(
     Ok(if all_done { Done::Fine } else { Done::Findings })
 }
 
-/// Approves or denies what every run that matches a filter waits for: exactly what is listed.
+/// Approves or denies the pending decision of every run that matches a filter, exactly as listed.
 pub async fn decide(cx: &mut Context, args: &DecideArgs, verdict: Verdict) -> Result<Done, Failure> {
     let filter = args.r#where.as_deref().unwrap_or_default();
     let client = cx.reach(Needs::Catalogue).await?;
@@ -193,7 +194,7 @@ pub async fn decide(cx: &mut Context, args: &DecideArgs, verdict: Verdict) -> Re
     send(cx, &*client, takes.into_iter().map(|(run, sheet)| (run, order(sheet))).collect()).await
 }
 
-/// The digest of a set of decisions: of the verdict, and of run, step and inputs of each.
+/// Returns the digest of a set of decisions: of the verdict, and of run, step and inputs of each.
 fn set_digest<'s>(verdict: Verdict, sheets: impl Iterator<Item = (&'s str, &'s DecisionSheet)>) -> String {
     let mut lines: Vec<String> =
         sheets.map(|(run, sheet)| format!("{run} {} {}\n", sheet.step, sheet.inputs_digest)).collect();
@@ -201,7 +202,7 @@ fn set_digest<'s>(verdict: Verdict, sheets: impl Iterator<Item = (&'s str, &'s D
     Digest::of(format!("{verdict}\n{}", lines.concat()).as_bytes()).to_string()
 }
 
-/// What would be decided, with the digest of each, and what would not.
+/// Renders what would be decided, with the digest of each, and what would not.
 fn sheets(
     verdict: Verdict,
     takes: &[(&RunRecord, DecisionSheet)],
@@ -247,7 +248,7 @@ fn row(sent: &Sent, look: TerminalCaps) -> String {
     )
 }
 
-/// What the command would be sent to.
+/// Renders the runs to which the command would be sent.
 fn listed(verb: &str, takes: &[&RunRecord], others: &[&RunRecord], look: TerminalCaps) -> String {
     let mut out = format!("{verb} {}:\n", counted(takes.len(), "run", "runs"));
     for run in takes {

@@ -33,7 +33,7 @@ pub async fn explain(cx: &mut Context, args: &ExplainCapabilityArgs) -> Result<D
     };
     let explanation = client.explain_capability(capability).await?;
     answer(cx, &explanation)?;
-    // A capability that nothing executes is a finding for anyone who asks in a script.
+    // A capability without a binding exits with 1, for scripts.
     Ok(if explanation.explanation.chosen.is_some() { Done::Fine } else { Done::Findings })
 }
 
@@ -55,7 +55,7 @@ fn answer(cx: &mut Context, explanation: &CapabilityExplanation) -> Result<(), F
     Ok(())
 }
 
-/// The decision as text.
+/// Renders the decision.
 fn render(explained: &CapabilityExplanation, look: TerminalCaps) -> String {
     let mut out = String::new();
     let decision = &explained.explanation;
@@ -115,7 +115,7 @@ fn render(explained: &CapabilityExplanation, look: TerminalCaps) -> String {
     out
 }
 
-/// Declared fields as rows.
+/// Renders declared fields as rows.
 fn fields_text(fields: &InputFields, look: TerminalCaps) -> String {
     let mut out = String::new();
     let width = fields.keys().map(|name| cells(&safe_text::line(name))).max().unwrap_or(4).clamp(4, 28);

@@ -1,19 +1,19 @@
-//! Moments and stretches of time, as people read them.
+//! Formats times and durations.
 
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
-/// Milliseconds since 1970-01-01 UTC, now.
+/// Returns the current time, in milliseconds since 1970-01-01 UTC.
 pub fn now_ms() -> i64 {
     Timestamp::now().as_millisecond()
 }
 
-/// The time of day in a zone: `09:30:12`.
+/// Formats the time of day in a zone: `09:30:12`.
 pub fn time_of_day(at_ms: i64, zone: &TimeZone) -> String {
     formatted(at_ms, zone, "%H:%M:%S")
 }
 
-/// Day and time in a zone: `2026-07-14 09:30:12`.
+/// Formats date and time in a zone: `2026-07-14 09:30:12`.
 pub fn moment(at_ms: i64, zone: &TimeZone) -> String {
     formatted(at_ms, zone, "%Y-%m-%d %H:%M:%S")
 }
@@ -23,7 +23,7 @@ fn formatted(at_ms: i64, zone: &TimeZone, form: &str) -> String {
         .map_or_else(|_| "-".to_owned(), |stamp| stamp.to_zoned(zone.clone()).strftime(form).to_string())
 }
 
-/// How long something took: `12 ms`, `1.2 s`, `2 min 5 s`.
+/// Formats a duration: `12 ms`, `1.2 s`, `2 min 5 s`.
 pub fn took(ms: i64) -> String {
     match ms.max(0) {
         ms @ 0..1_000 => format!("{ms} ms"),
@@ -35,7 +35,7 @@ pub fn took(ms: i64) -> String {
     }
 }
 
-/// How long ago in one unit: `12 s`, `2 min`, `4 h`, `3 d`.
+/// Formats an age in one unit: `12 s`, `2 min`, `4 h`, `3 d`.
 pub fn age(ms: i64) -> String {
     let s = ms.max(0) / 1_000;
     match s {

@@ -1,4 +1,4 @@
-//! `skills runs compare`: two runs step by step.
+//! `skills runs compare`: compares two runs step by step.
 
 use std::fmt::Write as _;
 
@@ -24,7 +24,7 @@ pub async fn run(cx: &mut Context, args: &CompareArgs) -> Result<Done, Failure> 
     Ok(if comparison.same { Done::Fine } else { Done::Findings })
 }
 
-/// Changes as rows of place, before and after.
+/// Renders changes as rows of location, before and after.
 pub fn changes_text(changes: &[Change], look: TerminalCaps) -> String {
     let mut out = String::new();
     let paths: Vec<String> =
@@ -49,7 +49,7 @@ pub fn changes_text(changes: &[Change], look: TerminalCaps) -> String {
     out
 }
 
-/// The comparison as text.
+/// Renders the comparison.
 fn render(comparison: &RunComparison, look: TerminalCaps) -> String {
     let mut out = String::new();
     let strong = |text: &str| TextStyle::Strong.paint(text, look.colour);

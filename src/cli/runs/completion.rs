@@ -1,4 +1,4 @@
-//! Executes a run to its end on the screen: progress while it continues, then its state and what comes next.
+//! Executes a run until it ends or waits: shows its progress, then its state and the next steps.
 
 use std::fmt::Write as _;
 
@@ -16,22 +16,22 @@ use skills_api::RunClient;
 use skills_model::{Gate, RunState};
 use skills_store::RunRecord;
 
-/// A command to continue with, in JSON.
+/// A next command, in JSON.
 #[derive(Debug, Serialize)]
 pub struct NextCommand {
     /// What it does: `approve`, `deny`, `signal`, `resume`, `work`, `watch`, `look`, `cancel`.
     does: &'static str,
-    /// The line.
+    /// The command line.
     command: String,
 }
 
-/// The commands that come next for a run.
+/// Returns the next commands for a run.
 pub fn next(cx: &Context, run: &RunRecord) -> Vec<NextCommand> {
     let next = Caller::of(&cx.global).next(run);
     next.into_iter().map(|(does, command)| NextCommand { does, command }).collect()
 }
 
-/// Executes a run and shows its progress, events after a number alone.
+/// Executes a run and shows its progress, with events after a number only.
 pub async fn work(
     client: &dyn RunClient,
     run: &RunRecord,
@@ -65,7 +65,7 @@ pub fn conclude(cx: &mut Context, settled: &Settled, voice: &mut Reporter) -> Re
     Ok(if settled.left { Done::Left } else { status::done(&settled.run) })
 }
 
-/// The state of the run, and the commands that continue from there.
+/// Renders the state of the run, and the commands that continue from there.
 fn ending(settled: &Settled, caller: &Caller, in_memory: bool, look: TerminalCaps) -> String {
     let run = &settled.run;
     let mut out =

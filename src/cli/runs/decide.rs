@@ -1,4 +1,4 @@
-//! `skills runs approve` and `skills runs deny`: shows what would happen, asks, and decides exactly what was shown.
+//! `skills runs approve` and `skills runs deny`: shows what would happen, prompts, and decides exactly what was shown.
 
 use jiff::tz::TimeZone;
 use serde_json::{Value, json};
@@ -20,7 +20,8 @@ pub async fn run(cx: &mut Context, args: &DecideArgs, verdict: Verdict) -> Resul
     let mut voice = cx.reporter();
     let detail = client.run(run).await?;
     let id = detail.run.id.0.clone();
-    // A named run that does not wait is not prompted for: the core returns its outcome, or why it is refused.
+    // For a named run that does not wait there is no prompt: the core returns the outcome, or why the decision is
+    // rejected.
     let waits = detail.sheet.as_ref().filter(|sheet| is_meant(args, sheet));
     let mut result = args.result.as_deref().map(|text| orders::json("--result", text, cx)).transpose()?;
     // Stating a result implies that the step completed.
@@ -66,7 +67,7 @@ pub async fn run(cx: &mut Context, args: &DecideArgs, verdict: Verdict) -> Resul
     orders::go_on(cx, &*client, ordered, seen, &steps, args.onward.detach, &mut voice).await
 }
 
-/// The step that was decided by the digest that is named, where that does not wait any longer.
+/// Returns the step that was decided with the given digest, if it is no longer pending.
 fn recorded(args: &DecideArgs, detail: &RunDetail) -> Option<String> {
     let digest = args.inputs_digest.as_ref()?;
     let mut decisions = detail.decisions.iter().rev().map(|kept| &kept.decision);
@@ -77,18 +78,18 @@ fn recorded(args: &DecideArgs, detail: &RunDetail) -> Option<String> {
         .or_else(waiting)
 }
 
-/// Whether the gate that waits is the one that is named.
+/// Returns whether the pending gate is the one that the options name.
 fn is_meant(args: &DecideArgs, sheet: &DecisionSheet) -> bool {
     args.step.as_ref().is_none_or(|step| *step == sheet.step)
         && args.inputs_digest.as_ref().is_none_or(|digest| *digest == sheet.inputs_digest)
 }
 
-/// A decision that is asked for.
+/// A decision to be made.
 struct Asking<'a> {
     verdict: Verdict,
     id: &'a str,
     args: &'a DecideArgs,
-    /// What the options say of an unknown outcome.
+    /// The choice given by the options for an unknown outcome.
     said: Option<Choice>,
     caller: Caller,
 }
@@ -102,13 +103,13 @@ impl Asking<'_> {
         voice.say(&format!("{}\n\n{text}", TextStyle::Strong.paint(title, voice.look.colour)));
     }
 
-    /// Whether the options name what is decided, so that nothing has to be shown first.
+    /// Returns whether the options name what is decided, so that nothing has to be shown first.
     fn is_named(&self) -> bool {
         let denies = self.verdict == Verdict::Deny;
         self.args.inputs_digest.is_some() || (denies && self.args.step.is_some())
     }
 
-    /// Why `--yes` alone decides nothing, with the command that does.
+    /// Returns why `--yes` alone decides nothing, with the command that does.
     fn unnamed(&self, sheet: &DecisionSheet) -> Error {
         let option = match self.verdict {
             Verdict::Approve => "--inputs-digest",
@@ -120,12 +121,12 @@ impl Asking<'_> {
         Error { reason: Some(reason), ..Error::new(Code::ConfirmationRequired, message) }
     }
 
-    /// The options to pass if there is no terminal to prompt on.
+    /// Returns the options to pass if there is no terminal to prompt on.
     fn instead(&self, sheet: &DecisionSheet) -> String {
         format!("run: {}", self.command(sheet))
     }
 
-    /// The command that decides what is shown without asking, with what the options of this one say.
+    /// Returns the command that decides what is shown without a prompt, with the options of this one.
     fn command(&self, sheet: &DecisionSheet) -> String {
         let verb = self.verdict.to_string();
         let said = self.said.map(|choice| choice.to_string());
@@ -154,7 +155,7 @@ impl Asking<'_> {
         self.caller.line(&words)
     }
 
-    /// The outcome of a step whose end is unknown.
+    /// Prompts for the choice if the outcome of a step is unknown.
     fn choice(&self, sheet: &DecisionSheet) -> Result<Option<Choice>, Failure> {
         let open = sheet.outcome_unknown && self.verdict == Verdict::Approve && self.said.is_none();
         if !open {
@@ -178,7 +179,7 @@ impl Asking<'_> {
         }
     }
 
-    /// What a step gave that happened, from a person.
+    /// Prompts for the outputs of a step that was completed.
     fn result(&self, sheet: &DecisionSheet) -> Result<Value, Failure> {
         let fields: Vec<String> =
             sheet.outputs.iter().map(|(name, field)| format!("{name}: {}", field.kind)).collect();
@@ -195,7 +196,7 @@ impl Asking<'_> {
     }
 
     fn agreed(&self, sheet: &DecisionSheet, choice: Option<Choice>) -> Result<bool, Failure> {
-        // A choice that was typed at the question before is the answer to this one too.
+        // A choice typed at the previous prompt also answers this one.
         if choice.is_some() && self.said.is_none() {
             return Ok(true);
         }

@@ -1,4 +1,4 @@
-//! One event of a run as a line for people.
+//! Formats an event of a run as a line.
 
 use jiff::tz::TimeZone;
 use serde::Deserialize as _;
@@ -11,7 +11,7 @@ use skills_model::Gate;
 use skills_skill::safe_text;
 use skills_store::{EventKind, RunEvent};
 
-/// The line of an event, or a line for each line of output; with the run's id if events of several runs are mixed.
+/// Renders an event, with one line for each line of output; with the run's id if events of several runs are mixed.
 pub fn render(event: &RunEvent, with_run: bool, zone: &TimeZone, look: TerminalCaps) -> String {
     let kind = safe_text::line(event.event.kind.as_str()).into_owned();
     let mut head = TextStyle::Muted.paint(&clock::time_of_day(event.at_ms, zone), look.colour);
@@ -39,13 +39,13 @@ pub fn render(event: &RunEvent, with_run: bool, zone: &TimeZone, look: TerminalC
     }
 }
 
-/// What a step printed, for an event of its output.
+/// Returns what a step printed, for an event of its output.
 fn output<'d>(kind: &EventKind, data: &'d Value) -> Option<&'d str> {
     let text = data.get("detail").or_else(|| data.get("text"))?;
     text.as_str().filter(|_| *kind == EventKind::StepLog)
 }
 
-/// The ink of a kind of event.
+/// Returns the style of a kind of event.
 fn ink(kind: &EventKind) -> TextStyle {
     match kind {
         EventKind::RunCompleted
@@ -68,7 +68,7 @@ fn ink(kind: &EventKind) -> TextStyle {
     }
 }
 
-/// The details of an event, in a few words.
+/// Describes an event briefly.
 pub fn describe_event(kind: &EventKind, data: &Value) -> String {
     if *kind == EventKind::StepLog {
         return data.get("detail").or_else(|| data.get("text")).map(values::brief).unwrap_or_default();
@@ -79,7 +79,7 @@ pub fn describe_event(kind: &EventKind, data: &Value) -> String {
     if let Some(told) = controlled(kind, data) {
         return told;
     }
-    // What a run waits for is reported as on its page.
+    // The gate of a run is described as on its page.
     if let Some(Ok(gate)) = data.get("gate").map(Gate::deserialize) {
         return match gate {
             Gate::Human { why, .. } => status::asked(&why),
@@ -107,7 +107,7 @@ pub fn describe_event(kind: &EventKind, data: &Value) -> String {
     }
     let pairs = fields.iter().filter_map(|(name, value)| match value {
         Value::Null => None,
-        // A digest tells people nothing, and those who compare read the JSON.
+        // A digest is of no use to readers; programs read the JSON.
         Value::String(text) if text.len() == 64 && text.bytes().all(|b| b.is_ascii_hexdigit()) => None,
         Value::Array(items) => Some(format!("{name}=[{}]", items.len())),
         Value::Object(inner) if inner.is_empty() => None,
@@ -120,7 +120,7 @@ pub fn describe_event(kind: &EventKind, data: &Value) -> String {
     safe_text::line(&pairs.collect::<Vec<_>>().join(" ")).into_owned()
 }
 
-/// What people ordered of a run, a line each: when, what and who.
+/// Renders the commands that users gave to a run, one per line: time, command and user.
 pub fn orders(events: &[RunEvent], zone: &TimeZone, look: TerminalCaps) -> String {
     let line = |order: GivenOrder| {
         let moment = TextStyle::Muted.paint(&clock::moment(order.at_ms, zone), look.colour);
@@ -130,7 +130,7 @@ pub fn orders(events: &[RunEvent], zone: &TimeZone, look: TerminalCaps) -> Strin
     orders_given(events.iter()).into_iter().map(line).collect()
 }
 
-/// The command that was given, and by whom.
+/// Describes the command that was given, and by whom.
 fn describe_command(kind: &EventKind, data: &Value) -> Option<String> {
     let by = safe_text::line(data.get("by")?.as_str()?).into_owned();
     let what = match (kind, data.get("reason").and_then(Value::as_str)) {
@@ -143,7 +143,7 @@ fn describe_command(kind: &EventKind, data: &Value) -> Option<String> {
     Some(format!("{what} by {by}{more}"))
 }
 
-/// What a person decided about a step whose end was not observed.
+/// Describes a decision about a step whose outcome was unknown.
 fn agreed(kind: &EventKind, data: &Value) -> Option<String> {
     let text = |name: &str| Some(safe_text::line(data.get(name)?.as_str()?).into_owned());
     let choice = text("choice").filter(|_| *kind == EventKind::GateApproved)?;
@@ -158,7 +158,7 @@ fn agreed(kind: &EventKind, data: &Value) -> Option<String> {
     })
 }
 
-/// What a sidecar asked for and its outcome, on either run.
+/// Describes a control request of a sidecar and its outcome, for either run.
 fn controlled(kind: &EventKind, data: &Value) -> Option<String> {
     let text = |name: &str| Some(safe_text::line(data.get(name)?.as_str()?).into_owned());
     let asked =

@@ -1,4 +1,4 @@
-//! Executes or follows a run and prints its events as they arrive, until it ends, waits, or the user leaves.
+//! Executes or follows a run and reports its events as they arrive, until it ends, waits, or the user leaves.
 
 use std::future::Future;
 use std::pin::{Pin, pin};
@@ -12,20 +12,20 @@ use skills_api::{Code, Error, PENDING_MS, RunClient, StepView};
 use skills_model::RunState;
 use skills_store::{EventKind, RunEvent, RunFilter, RunRecord};
 
-/// How long one question for events waits for the first.
+/// How long a single request for events waits, in milliseconds.
 const POLL_WAIT_MS: u64 = 1_000;
-/// Events of one answer.
+/// Events per page.
 const EVENT_PAGE_SIZE: usize = 500;
-/// How often a line that moves does so.
+/// Update interval of the progress line.
 const SPINNER_INTERVAL: Duration = Duration::from_millis(100);
 
-/// What is reported while a run continues.
+/// An update while a run continues.
 pub enum RunUpdate<'a> {
-    /// Something happened; with the run's steps as they are, where those were looked up.
+    /// An event occurred; with the current steps of the run, if they were read.
     Event(&'a RunEvent, &'a [StepView]),
-    /// Time passes.
+    /// Time for an update of the progress line.
     Tick,
-    /// Nothing happened for a while: the run, and its state.
+    /// Nothing happened for some time: the run in its current state.
     Silence(&'a RunRecord),
 }
 
@@ -33,18 +33,18 @@ pub enum RunUpdate<'a> {
 pub struct Settled {
     /// The run.
     pub run: RunRecord,
-    /// The user left before it settled.
+    /// Whether the user left before that.
     pub left: bool,
 }
 
 type Tell<'a> = &'a mut dyn FnMut(RunUpdate<'_>) -> Result<(), Failure>;
 type Events<'a> = Pin<Box<dyn Future<Output = Result<Vec<RunEvent>, Error>> + Send + 'a>>;
 
-/// Steps of a run up to which their results are looked up as they end: a run with thousands has better to do.
+/// Maximum number of steps up to which results are read as steps end; for runs with thousands that is too slow.
 const LOOKED_UP: usize = 200;
 
-/// Executes a run until it settles and tells its events after a number, those of steps that ended with their
-/// results where `with_steps` wants that. Ctrl-C gives the run back and leaves; a second one leaves at once.
+/// Executes a run until it ends or waits and reports its events after a number; with `with_steps`, events of steps that
+/// ended are reported with their results. Ctrl-C releases the run and leaves; a second one leaves immediately.
 pub async fn wait_for_completion(
     client: &dyn RunClient,
     run: &RunRecord,
@@ -104,7 +104,7 @@ pub async fn wait_for_completion(
     Ok(Settled { left: left && is_active(&settled), run: settled })
 }
 
-/// The steps of a run, where some of them ended and not too many did before.
+/// Returns the steps of a run, if some of them ended and there are not too many.
 async fn steps(
     client: &dyn RunClient,
     id: &str,
@@ -120,8 +120,7 @@ async fn steps(
     Ok(client.run(id).await?.steps)
 }
 
-/// How long nothing happens before it is looked who executes the run; each further look comes after twice the
-/// time.
+/// Time without events after which the lease holder is checked; doubled after each check.
 struct Silence {
     since: Instant,
     patience: Duration,
@@ -135,7 +134,7 @@ impl Silence {
         Self { since: Instant::now(), patience: Self::FIRST }
     }
 
-    /// Whether it is time for a look.
+    /// Returns whether a check is due.
     fn is_due(&mut self) -> bool {
         let due = self.since.elapsed() >= self.patience;
         if due {
@@ -145,14 +144,14 @@ impl Silence {
     }
 }
 
-/// Follows a run that others work until it ends, waits or is held, from its first event.
+/// Follows a run that others execute until it ends, waits or is paused, from its first event.
 pub async fn watch(client: &dyn RunClient, id: &str, tell: Tell<'_>) -> Result<Settled, Failure> {
     let mut seen = 0;
     let mut interrupted = pin!(interrupted());
     let mut run = client.run(id).await?.run;
     let id = run.id.0.clone();
     let mut silence = Silence::begin();
-    // Whether the run's state may have changed by now, and could not be read.
+    // Whether the state of the run may have changed and could not be read.
     let mut stale = false;
     loop {
         let patience = if is_active(&run) || stale { POLL_WAIT_MS } else { 0 };
@@ -184,7 +183,8 @@ pub async fn watch(client: &dyn RunClient, id: &str, tell: Tell<'_>) -> Result<S
     }
 }
 
-/// An answer, or none where the core cannot be reached at this moment: following its news waits until it is back.
+/// Returns the result, or `None` if the core cannot be reached at the moment: following its events waits until it is
+/// back.
 fn reached<T>(answer: Result<T, Error>) -> Result<Option<T>, Error> {
     match answer {
         Ok(answer) => Ok(Some(answer)),
@@ -208,7 +208,7 @@ pub async fn watch_all(client: &dyn RunClient, tell: Tell<'_>) -> Result<(), Fai
             seen = event.global;
             tell(RunUpdate::Event(event, &[]))?;
         }
-        // The death of a worker makes no event.
+        // The death of a worker causes no event.
         if look.is_due() {
             look_over(client, tell).await?;
         }
@@ -220,7 +220,7 @@ async fn look_over(client: &dyn RunClient, tell: Tell<'_>) -> Result<(), Failure
     let states = vec![RunState::Running, RunState::Replaying, RunState::Pending];
     let filter = RunFilter { states, limit: EVENT_PAGE_SIZE, ..RunFilter::default() };
     let Some(page) = reached(client.runs(filter).await)? else { return Ok(()) };
-    // What was launched this moment is about to be taken.
+    // A run that was just launched is about to be claimed.
     let due =
         |run: &&RunRecord| run.state != RunState::Pending || clock::now_ms() - run.since_ms > PENDING_MS;
     page.runs
@@ -230,7 +230,7 @@ async fn look_over(client: &dyn RunClient, tell: Tell<'_>) -> Result<(), Failure
         .try_for_each(|run| tell(RunUpdate::Silence(run)))
 }
 
-/// Whether a worker executes it or could.
+/// Returns whether a worker executes it or could.
 pub fn is_active(run: &RunRecord) -> bool {
     match run.state {
         RunState::Running | RunState::Replaying => true,

@@ -1,4 +1,4 @@
-//! Inputs of the command line, typed as a contract declares them.
+//! Inputs of the command line, typed by the contract.
 
 use std::collections::BTreeMap;
 use std::io::Read as _;
@@ -12,13 +12,13 @@ use skills_api::{Code, Error, near};
 use skills_skill::contract::{Field, FieldType};
 use skills_skill::safe_text;
 
-/// What a skill takes, where that is known.
+/// Input fields of a skill, if known.
 pub type Fields = BTreeMap<String, Field>;
 
-/// What is known of the inputs a skill takes.
+/// What is known about the inputs of a skill.
 #[derive(Debug, Clone, Copy)]
 pub enum Known<'a> {
-    /// Its contract declares these and no others.
+    /// The contract declares exactly these.
     Declared(&'a Fields),
     /// These types are likely; there may be others.
     Likely(&'a Fields),
@@ -34,7 +34,7 @@ impl Known<'_> {
         }
     }
 
-    /// Whether there is an input of this name.
+    /// Checks that there is an input of this name.
     fn has(&self, name: &str) -> Result<(), Failure> {
         let Self::Declared(fields) = self else { return Ok(()) };
         if fields.contains_key(name) {
@@ -48,10 +48,10 @@ impl Known<'_> {
     }
 }
 
-/// The inputs: those of the file, overridden by individual values.
+/// Returns the inputs: those of the file, overridden by individual values.
 ///
 /// # Errors
-/// A file that cannot be read, a name the contract does not know, a value that is not of its type.
+/// Returns an error for an unreadable file, a name unknown to the contract, and a value of the wrong type.
 pub fn gather(given: &InputArgs, known: Known<'_>, cwd: &Path) -> Result<Map<String, Value>, Failure> {
     let mut inputs = match &given.inputs {
         Some(file) => object(&read(&file.to_string_lossy(), cwd)?, file)?,
@@ -82,7 +82,7 @@ pub fn gather(given: &InputArgs, known: Known<'_>, cwd: &Path) -> Result<Map<Str
     Ok(inputs)
 }
 
-/// The text of a file; `-` is standard input.
+/// Reads the text of a file; `-` is standard input.
 pub fn read(file: &str, cwd: &Path) -> Result<String, Failure> {
     if file == "-" {
         let mut text = String::new();
@@ -97,7 +97,7 @@ pub fn read(file: &str, cwd: &Path) -> Result<String, Failure> {
 
 fn object(text: &str, file: &Path) -> Result<Map<String, Value>, Failure> {
     let wrong = |why: String| Failure::usage(format!("{}: {why}", file.display()));
-    // YAML 1.2 reads JSON too, but the errors of a JSON reader say more about JSON.
+    // YAML 1.2 includes JSON, but errors of a JSON parser are more specific for JSON.
     let value: Value = if text.trim_start().starts_with('{') {
         serde_json::from_str(text).map_err(|error| wrong(format!("not JSON: {error}")))?
     } else {
@@ -109,10 +109,10 @@ fn object(text: &str, file: &Path) -> Result<Map<String, Value>, Failure> {
     }
 }
 
-/// The text as a value of the field's type.
+/// Parses text as a value of the field's type.
 ///
 /// # Errors
-/// What the type wants, in a sentence without the field's name.
+/// Returns what the type requires, as a sentence without the field's name.
 pub fn typed(text: &str, field: Option<&Field>) -> Result<Value, String> {
     let trimmed = text.trim();
     let shown = safe_text::line(trimmed).chars().take(60).collect::<String>();
@@ -148,7 +148,7 @@ pub fn typed(text: &str, field: Option<&Field>) -> Result<Value, String> {
     Err(format!("{shown:?} is not one of {}", words.join(", ")))
 }
 
-/// A JSON list, or comma-separated words, each of the element type; without an element type, words that are JSON
+/// Parses a JSON list, or comma-separated words, each of the element type; without an element type, words that are JSON
 /// numbers are numbers.
 fn list(text: &str, items: Option<&Field>) -> Result<Value, String> {
     if text.starts_with('[') {
@@ -168,7 +168,7 @@ fn list(text: &str, items: Option<&Field>) -> Result<Value, String> {
     }
 }
 
-/// What a value is, with its article.
+/// Returns the type of a value, with its article.
 fn kind(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",
@@ -180,7 +180,7 @@ fn kind(value: &Value) -> &'static str {
     }
 }
 
-/// Fields as the present inputs of a run suggest them, where its contract is gone.
+/// Derives fields from the current inputs of a run, if its contract no longer exists.
 pub fn suggested(inputs: &Value) -> Fields {
     let field = |value: &Value| {
         let kind = match value {

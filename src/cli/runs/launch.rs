@@ -1,5 +1,4 @@
-//! `skills run` and `skills trace`: launch a skill and execute the run in this process until it ends or
-//! waits.
+//! `skills run` and `skills trace`: launches a skill and executes the run in this process until it ends or waits.
 
 use std::path::Path;
 
@@ -90,13 +89,13 @@ fn answer(cx: &mut Context, launched: &Launched, contract: &ContractView) -> Res
         let next = completion::next(cx, &launched.run);
         cx.out.value(&Outcome { launched, isolation: &contract.isolation, next })?;
     } else if launched.run.outputs.is_none() {
-        // Without outputs the run itself is the answer: a script keeps its id.
+        // Without outputs the id of the run is printed, for scripts.
         cx.out.line(&launched.run.id.0)?;
     }
     Ok(())
 }
 
-/// What is launched and what it runs in, said before the first step.
+/// Describes what is launched and its isolation, before the first step.
 fn opening(contract: &ContractView, launched: &Launched, voice: &Reporter) -> String {
     let colour = voice.look.colour;
     let id = safe_text::line(contract.skill_id.as_str()).into_owned();
@@ -117,7 +116,7 @@ fn opening(contract: &ContractView, launched: &Launched, voice: &Reporter) -> St
     )
 }
 
-/// What to say of a run that is left to a worker, where there is none.
+/// Returns a warning for a run that is left to a worker, if there is none.
 pub fn unattended(worker_alive: bool) -> Option<&'static str> {
     (!worker_alive).then_some(
         "no worker is connected to this store: open the workbench, or execute the run with \
@@ -125,7 +124,7 @@ pub fn unattended(worker_alive: bool) -> Option<&'static str> {
     )
 }
 
-/// The request of a launch: inputs typed by the contract, options as given.
+/// Builds the request of a launch: inputs typed by the contract, options as given.
 fn request(
     cx: &Context,
     skill: &str,
@@ -146,10 +145,10 @@ fn request(
     })
 }
 
-/// The options of an execution, with files that are there.
+/// Returns the options of an execution, with existing files.
 ///
 /// # Errors
-/// `not_found` for a file that is not there.
+/// Returns `not_found` for a file that does not exist.
 pub fn options(exec: &ExecArgs, cwd: &Path) -> Result<ExecutionOptions, Failure> {
     let mut files = std::collections::BTreeMap::new();
     for file in &exec.files {

@@ -1,4 +1,4 @@
-//! `skills runs list`: a line a run, those that wait first.
+//! `skills runs list`: one line per run, waiting runs first.
 
 use std::fmt::Write as _;
 
@@ -16,7 +16,7 @@ use skills_model::RunState;
 use skills_skill::safe_text;
 use skills_store::{RunFilter, RunPage, RunRecord};
 
-/// Rows of one question to the store when all are wanted.
+/// Rows per page when all runs are requested.
 const PAGE: usize = 500;
 
 /// Runs the command.
@@ -58,7 +58,7 @@ pub async fn run(cx: &mut Context, args: &RunsListArgs) -> Result<Done, Failure>
     Ok(Done::Fine)
 }
 
-/// The text of a column; the sort key is the same text, or its number.
+/// Returns the text of a column; the sort key is the same text, or its number.
 fn cell(run: &RunRecord, column: &str, now_ms: i64, look: TerminalCaps) -> String {
     let text = match column {
         "state" => run.state.to_string(),
@@ -81,7 +81,7 @@ fn cell(run: &RunRecord, column: &str, now_ms: i64, look: TerminalCaps) -> Strin
     safe_text::line(&text).into_owned()
 }
 
-/// Sorts runs by a column; `-` in front reverses.
+/// Sorts runs by a column; a leading `-` reverses the order.
 fn sort(runs: &mut [RunRecord], by: Option<&str>) -> Result<(), Failure> {
     let Some(by) = by else { return Ok(()) };
     let column = by.trim_start_matches('-');
@@ -104,7 +104,7 @@ fn sort(runs: &mut [RunRecord], by: Option<&str>) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Runs in columns of their own.
+/// Renders runs with the given columns.
 fn table(page: &RunPage, columns: &[&str], now_ms: i64, look: TerminalCaps) -> String {
     let rows: Vec<Vec<String>> = page
         .runs
@@ -128,15 +128,15 @@ fn table(page: &RunPage, columns: &[&str], now_ms: i64, look: TerminalCaps) -> S
     out + "\n"
 }
 
-/// The runs as text.
+/// Renders the runs.
 fn render(page: &RunPage, now_ms: i64, zone: &TimeZone, look: TerminalCaps, begin: &str) -> String {
     let mut out = String::new();
-    // A pipe gets full ids; on a terminal their ends, which also name a run.
+    // In a pipe ids are complete; on a terminal they are abbreviated to their ends, which also identify a run.
     let id = |run: &RunRecord| {
         if look.terminal { status::short(&run.id.0).to_owned() } else { run.id.0.clone() }
     };
     let id_width = page.runs.iter().map(|run| cells(&id(run))).max().unwrap_or(8).max(3);
-    // A title tells a run apart; without one its skill is what there is.
+    // A title identifies a run; without one its skill is shown.
     let name = |run: &RunRecord| match run.title() {
         Some(title) if look.terminal || title.starts_with(&run.skill_id) => {
             safe_text::line(title).into_owned()

@@ -1,5 +1,5 @@
-//! Commands that execute skills and act on runs: what is read from the command line goes through the
-//! gateway's door, what comes back is reported.
+//! Commands that execute skills and control runs: they translate the command line to operations of the core, and report
+//! the results.
 
 mod attach;
 mod board;

@@ -1,4 +1,4 @@
-//! The commands that come next, as lines to copy: with the options that lead to the same runs.
+//! Next commands as lines to copy, with the options that select the same runs.
 
 use std::path::Path;
 
@@ -7,22 +7,22 @@ use skills_config::Invocation;
 use skills_model::{ApprovalReason, CommandName, Gate, RunState};
 use skills_store::{PostgresAddress, RunRecord};
 
-/// How this program was called, and what comes next of a run.
+/// How this program was called, to build further command lines.
 #[derive(Debug, Clone)]
 pub struct Caller(Invocation);
 
 impl Caller {
-    /// The caller by its global options.
+    /// Creates it from the global options.
     pub fn of(global: &Global) -> Self {
         Self(invocation(global, None))
     }
 
-    /// A command line of these words.
+    /// Returns a command line with these words.
     pub fn line(&self, words: &[&str]) -> String {
         self.0.line(words)
     }
 
-    /// What a person may do with a run now: verb and command line.
+    /// Returns what a user can do with a run now: verb and command line.
     pub fn next(&self, run: &RunRecord) -> Vec<(&'static str, String)> {
         let id = run.id.0.as_str();
         let takes = |name| run.allowed.contains(&name);
@@ -30,7 +30,8 @@ impl Caller {
         match (&run.state, &run.gate) {
             (RunState::WaitingForHuman, Some(Gate::Human { step, inputs_digest, why, .. })) => {
                 let exact = ["--step", step, "--inputs-digest", inputs_digest];
-                // One of these: a shell asks what the bars mean before anything is decided by mistake.
+                // Alternatives: a shell interprets the bars as pipes, so nothing is decided by copying the line
+                // unchanged.
                 let choice = match why {
                     ApprovalReason::UnknownOutcome => &["--choice", "rerun|happened|skip|fail"][..],
                     _ => &[],
@@ -60,8 +61,8 @@ impl Caller {
     }
 }
 
-/// The options that decide which skills and runs are seen, with files named from the root where a folder to name them
-/// from is given: the line may be used anywhere.
+/// Returns the options that determine which skills and runs are used; with `from`, paths are absolute, so that the line
+/// can be used anywhere.
 pub fn invocation(global: &Global, from: Option<&Path>) -> Invocation {
     let place =
         |path: &Path| from.map_or_else(|| path.to_owned(), |from| from.join(path)).display().to_string();

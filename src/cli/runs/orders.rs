@@ -1,4 +1,4 @@
-//! `skills runs resume|signal|cancel|replay|fork`: an order to a run, and the run worked on from there.
+//! `skills runs resume|signal|cancel|replay|fork`: sends a command to a run, and continues executing it.
 
 use serde::Serialize;
 use serde_json::Value;
@@ -17,7 +17,7 @@ use skills_api::{Code, Needs, Ordered, RunClient, RunDetail, RunOrder};
 use skills_model::CommandName;
 use skills_skill::safe_text;
 
-/// The answer of an order in JSON.
+/// The result of a command in JSON.
 #[derive(Serialize)]
 struct Outcome<'a> {
     #[serde(flatten)]
@@ -38,7 +38,7 @@ pub async fn resume(cx: &mut Context, args: &ResumeArgs) -> Result<Done, Failure
     let detail = client.run(run).await?;
     let given = !args.inputs.pairs.is_empty() || args.inputs.inputs.is_some();
     let inputs = if given {
-        // Of a contract that changed, the run's own inputs say the types: its old contract is what runs.
+        // If the contract changed, types are derived from the run's own inputs, because its old contract is used.
         let unchanged = detail.contract_unchanged == Some(true);
         let contract = client.contract(&detail.run.skill_id).await.ok().filter(|_| unchanged);
         let likely = inputs::suggested(&detail.run.inputs);
@@ -133,12 +133,12 @@ async fn send_command(
     go_on(cx, client, ordered, last_event(detail), &step_names(detail), detach, voice).await
 }
 
-/// The number of the newest event that a person has heard of.
+/// Returns the number of the newest event that the user has seen.
 pub fn last_event(detail: &RunDetail) -> u64 {
     detail.events.last().map_or(0, |event| event.number)
 }
 
-/// The names of a run's own steps.
+/// Returns the names of a run's own steps.
 pub fn step_names(detail: &RunDetail) -> Vec<String> {
     detail.steps.iter().map(|step| step.step.clone()).collect()
 }
@@ -162,7 +162,7 @@ pub async fn go_on(
                 ordered.run = settled.run.clone();
                 completion::conclude(cx, &settled, voice)?
             }
-            // The command was accepted; who continues the run is reported, and it is not a failure of the command.
+            // The command was accepted; who continues the run is reported, and is not an error of the command.
             Err(Failure::Core(error)) if error.code == Code::InvalidConfiguration => {
                 voice.say(&safe_text::line(&error.message));
                 Done::Waiting
@@ -193,7 +193,7 @@ pub async fn go_on(
     Ok(done)
 }
 
-/// An option's value: JSON, or a file with it.
+/// Parses the value of an option: JSON, or a file with it.
 pub fn json(option: &str, text: &str, cx: &Context) -> Result<Value, Failure> {
     let text = match text.strip_prefix('@') {
         Some(file) => inputs::read(file, &cx.cwd)?,

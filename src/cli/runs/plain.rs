@@ -1,5 +1,5 @@
-//! The operator's work as a linear dialog: labeled lines, numbered lists, prompts that name every answer. Made for
-//! screen readers and terminals without cursor movement: ASCII only, nothing moves, a typed word confirms.
+//! Linear dialog for operators: labeled lines, numbered lists, prompts that name every answer. For screen readers and
+//! terminals without cursor movement: ASCII only, no cursor movement, confirmation by a typed word.
 
 use std::io::{BufRead, Write};
 
@@ -13,9 +13,9 @@ use skills_api::{DecisionSheet, Error, Needs, RunClient, RunDetail, RunOrder, St
 use skills_model::{RunState, Verdict};
 use skills_store::{RunFilter, RunPage, RunRecord};
 
-/// Runs of a list.
+/// Maximum number of runs in a list.
 const MAX_LISTED: usize = 50;
-/// Characters of an input's value.
+/// Maximum number of characters of an input's value.
 const MAX_VALUE: usize = 200;
 
 /// Views that `v` cycles through: a name, its text when it is empty, and its filter.
@@ -76,7 +76,7 @@ fn state_words(state: RunState) -> &'static str {
     }
 }
 
-/// One run of a list, without its number.
+/// Renders a run of a list, without its number.
 fn item(run: &RunRecord, now_ms: i64) -> String {
     let (done, all) = run.progress;
     let step = run.step.as_deref().filter(|_| !run.state.is_terminal());
@@ -167,7 +167,7 @@ impl<R: BufRead, W: Write> Dialog<R, W> {
         ))?;
         self.say(format!("View: {view}."))?;
         let mut runs = page.runs.clone();
-        // The list has waiting runs in the order in which they began to wait.
+        // The list has waiting runs in the order in which they started to wait.
         runs.sort_by_key(|run| match run.state {
             RunState::WaitingForHuman => (0, run.expires_ms.unwrap_or(i64::MAX)),
             _ => (1, 0),

@@ -1,5 +1,4 @@
-//! Live progress of a run: a line for each step that ended, and on a terminal a line that moves for those in
-//! progress.
+//! Live progress of a run: a line for each step that ended, and on a terminal a progress line for those in progress.
 
 use std::collections::BTreeMap;
 
@@ -10,24 +9,24 @@ use skills_api::StepView;
 use skills_skill::safe_text;
 use skills_store::{EventKind, LeaseHolder, RunEvent, RunLease, RunRecord, WorkerId};
 
-/// Pictures of the sign that moves.
+/// Frames of the spinner.
 const TURNS: [&str; 10] = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"];
 const ASCII_TURNS: [&str; 4] = ["|", "/", "-", "\\"];
 
-/// Cells of a step's name at most.
+/// Maximum width of a step's name in cells.
 const WIDEST: usize = 28;
 
-/// The steps of one run, from its events.
+/// The progress of one run, from its events.
 pub struct Progress {
     width: usize,
     begun: BTreeMap<String, i64>,
     turn: usize,
-    /// The worker of another process that a person was notified of.
+    /// The worker of another process that was reported to the user.
     other: Option<WorkerId>,
 }
 
 impl Progress {
-    /// Progress over steps with these names, known beforehand.
+    /// Creates the progress of a run with these step names.
     pub fn new<'a>(steps: impl Iterator<Item = &'a str>) -> Self {
         let width = steps.map(|step| cells(&safe_text::line(step))).max().unwrap_or(0).clamp(8, WIDEST);
         Self { width, begun: BTreeMap::new(), turn: 0, other: None }
@@ -70,7 +69,7 @@ impl Progress {
         let measured = event.event.data.get("took_ms").and_then(serde_json::Value::as_i64);
         let took = measured.or_else(|| Some(event.at_ms - began?)).map_or_else(String::new, clock::took);
         let name = safe_text::line(step);
-        // Iterations and nested steps are known when they come.
+        // Iterations and nested steps are only known when they start.
         self.width = self.width.max(cells(&name)).min(WIDEST);
         let name = fit(&name, self.width, look.unicode);
         let gist = steps.iter().find(|view| view.step == step).and_then(|view| view.gist.as_deref());
@@ -102,7 +101,7 @@ impl Progress {
         }
     }
 
-    /// Moves the line of the steps in progress.
+    /// Updates the progress line of the steps in progress.
     pub fn turn(&mut self, now_ms: i64, voice: &mut Reporter) {
         if !voice.moves() {
             return;

@@ -7,21 +7,21 @@ use crate::output::{TerminalCaps, TextStyle};
 use skills_api::{Code, Error};
 use skills_skill::safe_text;
 
-/// Standard error of a command that executes a run. Silent with `--json`: there, errors alone are on it.
+/// Standard error of a command that executes a run. Silent with `--json`, where only errors are written to it.
 pub struct Reporter {
-    /// What it can show.
+    /// Its capabilities.
     pub look: TerminalCaps,
     quiet: bool,
     moving: bool,
 }
 
 impl Reporter {
-    /// A voice on standard error.
+    /// Creates a reporter on standard error.
     pub fn new(look: TerminalCaps, quiet: bool) -> Self {
         Self { look, quiet, moving: false }
     }
 
-    /// Whether a line may move.
+    /// Returns whether a progress line may be shown.
     pub fn moves(&self) -> bool {
         self.look.terminal && self.look.colour && !self.quiet
     }
@@ -33,7 +33,7 @@ impl Reporter {
         }
         let text = text.trim_end_matches('\n');
         self.clear();
-        // Nothing is left to tell when standard error is gone.
+        // If standard error is closed, nothing can be reported.
         drop(writeln!(io::stderr().lock(), "{text}"));
     }
 
@@ -44,7 +44,7 @@ impl Reporter {
         drop(writeln!(io::stderr().lock(), "{head} {text}"));
     }
 
-    /// Puts a text into the line that moves.
+    /// Shows a text in the progress line.
     pub fn show(&mut self, text: &str) {
         if self.moves() {
             let mut err = io::stderr().lock();
@@ -53,7 +53,7 @@ impl Reporter {
         }
     }
 
-    /// Takes the line that moves away.
+    /// Removes the progress line.
     pub fn clear(&mut self) {
         if std::mem::take(&mut self.moving) {
             let mut err = io::stderr().lock();
@@ -71,12 +71,12 @@ impl Drop for Reporter {
 /// Prompts on the terminal and returns the line entered; `means` names the options to pass without a terminal.
 ///
 /// # Errors
-/// `confirmation_required` if there is no terminal to prompt on.
+/// Returns `confirmation_required` if there is no terminal to prompt on.
 pub fn ask(question: &str, means: &str) -> Result<String, Failure> {
     Ok(ask_text(question, means)?.to_lowercase())
 }
 
-/// As [`ask`], with the answer as it was typed.
+/// Like [`ask`], without converting the answer to lowercase.
 pub fn ask_text(question: &str, means: &str) -> Result<String, Failure> {
     if !(io::stdin().is_terminal() && io::stderr().is_terminal()) {
         let message = format!("confirmation required, but there is no terminal; no decision made; {means}");

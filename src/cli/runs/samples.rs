@@ -1,4 +1,4 @@
-//! Runs for the tests of this module: one for every state.
+//! Sample runs for the tests of this module: one for every state.
 
 use serde_json::json;
 
@@ -6,13 +6,13 @@ use skills_api::{DecisionSheet, RunDetail, StepState, StepView};
 use skills_model::{ApprovalReason, CommandName, Gate, RunState};
 use skills_store::{Checkpoint, NewEvent, RunEvent, RunId, RunOptions, RunRecord, StepStatus};
 
-/// The present of these runs, 2026-07-14 09:30 UTC.
+/// The current time of these runs, 2026-07-14 09:30 UTC.
 pub const NOW_MS: i64 = 1_784_021_400_000;
 
-/// An id as stores make them.
+/// An id in the format of stores.
 pub const ID: &str = "0198a1b2-0000-7000-8000-00000000abcd";
 
-/// A run in this state, at its fourth step where it has not ended.
+/// Returns a run in this state, at its fourth step unless it has ended.
 pub fn record(state: RunState) -> RunRecord {
     let gate = match state {
         RunState::WaitingForHuman => Some(Gate::human("book", "9f".repeat(32), ApprovalReason::Confirmation)),
@@ -55,7 +55,7 @@ pub fn record(state: RunState) -> RunRecord {
     }
 }
 
-/// The complete run.
+/// Returns the details of the run.
 pub fn detail(state: RunState) -> RunDetail {
     let run = record(state);
     let step = |step: &str, state: StepState, result: Option<serde_json::Value>| StepView {
@@ -142,7 +142,7 @@ pub fn detail(state: RunState) -> RunDetail {
     }
 }
 
-/// An event of the run.
+/// Returns an event of the run.
 pub fn event(number: u64, kind: &str, step: Option<&str>, data: serde_json::Value) -> RunEvent {
     RunEvent {
         run: RunId(ID.to_owned()),

@@ -1,4 +1,4 @@
-//! What a person reads before they decide a gate.
+//! The decision sheet of a gate as text.
 
 use std::fmt::Write as _;
 
@@ -9,7 +9,7 @@ use crate::output::{TerminalCaps, TextStyle, fit, wrap};
 use skills_api::DecisionSheet;
 use skills_skill::safe_text;
 
-/// The sheet as text.
+/// Renders the sheet.
 pub fn render(sheet: &DecisionSheet, now_ms: i64, zone: &TimeZone, look: TerminalCaps) -> String {
     let mut out = String::new();
     let room = look.text_width(100);
@@ -91,7 +91,7 @@ pub fn render(sheet: &DecisionSheet, now_ms: i64, zone: &TimeZone, look: Termina
     out
 }
 
-/// A digest by its beginning and its end.
+/// Abbreviates a digest to its beginning and its end.
 fn brief_digest(digest: &str) -> String {
     let digest = safe_text::line(digest);
     match (digest.get(..8), digest.get(digest.len().saturating_sub(4)..)) {

@@ -1,4 +1,4 @@
-//! `skills runs show`: one run in full.
+//! `skills runs show`: the details of a run.
 
 use std::fmt::Write as _;
 
@@ -52,7 +52,7 @@ pub async fn run(cx: &mut Context, args: &RunsShowArgs) -> Result<Done, Failure>
     Ok(Done::Fine)
 }
 
-/// A checkpoint and what its step changed.
+/// Returns a checkpoint and what its step changed.
 fn at(detail: &RunDetail, number: u64) -> Result<(&Checkpoint, Vec<Change>), Failure> {
     let Some(place) = detail.checkpoints.iter().position(|checkpoint| checkpoint.number == number) else {
         let numbers: Vec<String> =
@@ -92,7 +92,7 @@ fn checkpoint_text(
     out
 }
 
-/// How a run is shown.
+/// Rendering of a run.
 struct Page {
     now_ms: i64,
     zone: TimeZone,
@@ -113,7 +113,7 @@ impl Page {
         let _ = writeln!(out, "  {}{value}", self.muted(&fit(name, 12, self.look.unicode)));
     }
 
-    /// The run as text.
+    /// Renders the run.
     fn render(&self, detail: &RunDetail) -> String {
         let run = &detail.run;
         let look = self.look;
@@ -184,7 +184,7 @@ impl Page {
         let mut next = self.caller.next(run);
         next.retain(|(verb, _)| match *verb {
             "approve" => !blocked,
-            // Only who reads the skills that it was launched from can.
+            // Only a process that reads the skills it was launched from can execute it.
             "work" => detail.elsewhere.is_none(),
             _ => true,
         });
@@ -243,7 +243,7 @@ impl Page {
         }
     }
 
-    /// The worker that executes it, and the one it was taken over from.
+    /// Renders the worker that executes it, and the one it was taken over from.
     fn worker(&self, out: &mut String, detail: &RunDetail) {
         let run = &detail.run;
         if let Some(why) = &detail.elsewhere {
@@ -263,7 +263,7 @@ impl Page {
         }
     }
 
-    /// What failed before the run was resumed, and what was changed for it.
+    /// Renders what failed before the run was resumed, and what was changed for it.
     fn earlier(&self, out: &mut String, detail: &RunDetail) {
         if detail.earlier.is_empty() {
             return;
@@ -335,7 +335,7 @@ impl Page {
         }
     }
 
-    /// What sidecars asked for on this run, or this one as a sidecar, and its outcome.
+    /// Renders control requests of sidecars for this run, or of this run as a sidecar, and their outcomes.
     fn controls(&self, out: &mut String, detail: &RunDetail) {
         let wishes = sidecar_wishes(&detail.run, detail.events.iter());
         if wishes.is_empty() {
@@ -377,7 +377,7 @@ impl Page {
         }
     }
 
-    /// Its events as text.
+    /// Renders its events.
     fn events(&self, detail: &RunDetail) -> String {
         let mut out = String::new();
         self.title(&mut out, "events");

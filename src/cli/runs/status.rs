@@ -1,4 +1,4 @@
-//! Status of a run and a step as a symbol, a style and a few words; and the exit code that follows from it.
+//! Status of a run and a step as a symbol, a style and a short text; and the resulting exit code.
 
 use jiff::tz::TimeZone;
 use serde_json::Value;
@@ -11,12 +11,12 @@ use skills_model::{ApprovalReason, Expiry, Gate, RunState};
 use skills_skill::safe_text;
 use skills_store::{EventKind, RunRecord, WorkerId};
 
-/// The sign of a run's state, painted.
+/// Returns the styled sign of a run's state.
 pub fn sign(run: &RunRecord, look: TerminalCaps) -> String {
     sign_of(run.state, look)
 }
 
-/// The sign of a state, painted.
+/// Returns the styled sign of a state.
 pub fn sign_of(state: RunState, look: TerminalCaps) -> String {
     let (unicode, ascii, ink) = match state {
         RunState::WaitingForHuman => ("◆", "!", TextStyle::Warn),
@@ -30,7 +30,7 @@ pub fn sign_of(state: RunState, look: TerminalCaps) -> String {
     ink.paint(if look.unicode { unicode } else { ascii }, look.colour)
 }
 
-/// The sign of a step's state, painted.
+/// Returns the styled sign of a step's state.
 pub fn step_sign(state: StepState, look: TerminalCaps) -> String {
     let (unicode, ascii, ink) = match state {
         StepState::Pending => ("○", "o", TextStyle::Muted),
@@ -45,7 +45,7 @@ pub fn step_sign(state: StepState, look: TerminalCaps) -> String {
     ink.paint(if look.unicode { unicode } else { ascii }, look.colour)
 }
 
-/// Its state, in a few words: `book waits for a person`, `failed at sum: http 502`.
+/// Describes its state briefly: `book waits for a person`, `failed at sum: http 502`.
 pub fn words(run: &RunRecord, zone: &TimeZone) -> String {
     let step = run.step.as_deref().map(|step| safe_text::line(step).into_owned());
     match run.state {
@@ -87,7 +87,7 @@ pub fn words(run: &RunRecord, zone: &TimeZone) -> String {
     }
 }
 
-/// The text of a claim or the loss of a worker; none for other events.
+/// Describes a claim or the loss of a worker; `None` for other events.
 pub fn claim(kind: &EventKind, data: &Value) -> Option<String> {
     let worker = |name: &str| {
         let id = data.get(name)?.as_str()?;
@@ -108,13 +108,12 @@ pub fn claim(kind: &EventKind, data: &Value) -> Option<String> {
     }
 }
 
-/// Why a person is asked, in a sentence.
+/// Returns why approval is required, as a sentence.
 pub fn asked(why: &ApprovalReason) -> String {
     safe_text::line(&why.in_words()).into_owned()
 }
 
-/// When a wait ends by itself, and what happens then: `in 2 h, at 2026-07-14 11:30:00: then denied and
-/// canceled`.
+/// Describes when a wait expires, and what happens then: `in 2 h, at 2026-07-14 11:30:00: then denied and canceled`.
 pub fn expiry(at_ms: i64, then: Expiry, now_ms: i64, zone: &TimeZone) -> String {
     let at = clock::moment(at_ms, zone);
     let when = if at_ms > now_ms {
@@ -125,7 +124,7 @@ pub fn expiry(at_ms: i64, then: Expiry, now_ms: i64, zone: &TimeZone) -> String 
     format!("{when}: {}", on_expiry(then))
 }
 
-/// The outcome of a run whose wait is over.
+/// Describes the outcome of a run whose wait expires.
 fn on_expiry(then: Expiry) -> &'static str {
     match then {
         Expiry::Deny => "then denied and canceled",
@@ -133,7 +132,7 @@ fn on_expiry(then: Expiry) -> &'static str {
     }
 }
 
-/// As [`words`], with the time that a wait has left: `book waits for a person, expires in 2 h (denied then, …)`.
+/// Like [`words`], with the remaining time of a wait: `book waits for a person, expires in 2 h (denied then, …)`.
 pub fn words_now(run: &RunRecord, now_ms: i64, zone: &TimeZone) -> String {
     let waits = matches!(run.state, RunState::WaitingForHuman | RunState::WaitingForSignal);
     match run.expires_ms.filter(|_| waits) {
@@ -146,25 +145,25 @@ pub fn words_now(run: &RunRecord, now_ms: i64, zone: &TimeZone) -> String {
     }
 }
 
-/// What went wrong, in one line.
+/// Returns what went wrong, on one line.
 pub fn failure(run: &RunRecord) -> Option<String> {
     run.error.as_ref().map(message)
 }
 
-/// The message of an error, in one line.
+/// Returns the message of an error, on one line.
 pub fn message(error: &Value) -> String {
     let text = |name: &str| error.get(name).and_then(Value::as_str);
     let message = error.as_str().or_else(|| text("detail")).or_else(|| text("message"));
     safe_text::line(&message.map_or_else(|| error.to_string(), str::to_owned)).into_owned()
 }
 
-/// The step that failed.
+/// Returns the step that failed.
 pub fn failed_step(run: &RunRecord) -> Option<String> {
     let named = run.error.as_ref().and_then(|error| error.get("step")).and_then(Value::as_str);
     named.or(run.step.as_deref()).map(|step| safe_text::line(step).into_owned())
 }
 
-/// How a command that executes a run ends, by the state of the run then.
+/// Returns how a command that executed a run ends, by the state of the run.
 pub fn done(run: &RunRecord) -> Done {
     match run.state {
         RunState::Pending if run.held => Done::Waiting,
@@ -174,7 +173,7 @@ pub fn done(run: &RunRecord) -> Done {
     }
 }
 
-/// The end of a run's id, which distinguishes it: ids begin with their creation time.
+/// Returns the end of a run's id, which distinguishes it: ids begin with their creation time.
 pub fn short(id: &str) -> &str {
     let at = id.char_indices().rev().nth(7).map_or(0, |(at, _)| at);
     &id[at..]

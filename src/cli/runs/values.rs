@@ -5,7 +5,7 @@ use serde_json::Value;
 use crate::output::{TerminalCaps, TextStyle, cells, cut, wrap};
 use skills_skill::safe_text;
 
-/// A value in one line: texts as they are, the rest as JSON.
+/// Renders a value on one line: strings unchanged, anything else as JSON.
 pub fn brief(value: &Value) -> String {
     match value {
         Value::String(text) => safe_text::line(text).into_owned(),
@@ -13,7 +13,7 @@ pub fn brief(value: &Value) -> String {
     }
 }
 
-/// An object as rows of name and value, each indented by `indent` cells; other values in full.
+/// Renders an object as rows of name and value, each indented by `indent` cells; other values completely.
 pub fn rows(value: &Value, indent: usize, look: TerminalCaps) -> String {
     let pad = " ".repeat(indent);
     let Value::Object(fields) = value else {
@@ -35,7 +35,7 @@ pub fn rows(value: &Value, indent: usize, look: TerminalCaps) -> String {
     out
 }
 
-/// A value in lines: texts folded, small values in one line of JSON, large ones indented.
+/// Renders a value in lines: texts wrapped, small values as one line of JSON, large ones indented.
 fn lines(value: &Value, room: usize) -> Vec<String> {
     match value {
         Value::String(text) if text.is_empty() => vec!["\"\"".to_owned()],

@@ -98,7 +98,7 @@ fn unworked(
     if warned.get(&run.id) != Some(&why) {
         let name = safe_text::line(&run.skill_id);
         let go_on = match elsewhere {
-            // This process would be refused.
+            // This process would be rejected.
             Some(why) => safe_text::line(why).into_owned(),
             None => format!("to execute it: {work}"),
         };

@@ -1,4 +1,4 @@
-//! `skills runs work`: executes runs that no worker has, one after the other.
+//! `skills runs work`: executes unclaimed runs, sequentially.
 
 use super::completion;
 use crate::Context;
@@ -50,7 +50,7 @@ pub async fn run(cx: &mut Context, args: &WorkArgs) -> Result<Done, Failure> {
     Ok(worst)
 }
 
-/// All runs that a worker could execute, the pending ones first.
+/// Returns all runs that a worker could execute, the pending ones first.
 async fn open(client: &dyn skills_api::RunClient) -> Result<Vec<String>, Failure> {
     let mut ids = Vec::new();
     for states in [vec![RunState::Pending], vec![RunState::Running, RunState::Replaying]] {
@@ -65,7 +65,7 @@ async fn open(client: &dyn skills_api::RunClient) -> Result<Vec<String>, Failure
     Ok(ids)
 }
 
-/// The most severe end of several: left, failed, waiting, success.
+/// Returns the most severe end of two: left, failed, waiting, success.
 fn worse(one: Done, other: Done) -> Done {
     let rank = |done| match done {
         Done::Left => 3,

@@ -1,4 +1,4 @@
-//! `skills runs workers`, `views` and `logs`: who executes runs, saved filters, what a step printed.
+//! `skills runs workers`, `views` and `logs`: the workers, saved filters, and output of steps.
 
 use std::fmt::Write as _;
 
@@ -12,9 +12,9 @@ use crate::output::{TerminalCaps, TextStyle, fit};
 use skills_api::{LogLine, LogRequest, Needs};
 use skills_skill::safe_text;
 
-/// Lines of one question.
+/// Lines per page.
 const PAGE: usize = 1_000;
-/// How long one question for the next lines waits, milliseconds.
+/// How long a single request for further lines waits, in milliseconds.
 const FOLLOW_MS: u64 = 10_000;
 
 /// Runs `skills runs workers`.
@@ -96,7 +96,7 @@ pub async fn logs(cx: &mut Context, args: &RunsLogsArgs) -> Result<Done, Failure
     }
 }
 
-/// A line of output. What reads a pipe gets the text alone, complete.
+/// Renders a line of output. In a pipe only the complete text is printed.
 fn render(line: &LogLine, with_step: bool, zone: &TimeZone, look: TerminalCaps) -> String {
     let text = safe_text::line(&line.text);
     if !look.terminal {

@@ -1,4 +1,4 @@
-//! `skills session`: sessions as a host or a presenter drives them.
+//! `skills session`: sessions as used by a host or in a presentation.
 
 mod script;
 mod show;
@@ -33,7 +33,7 @@ impl From<&SettingsArgs> for SettingsChange {
     }
 }
 
-/// A setting with an option for either way; neither leaves it as it is.
+/// Returns the value of a setting with an option for either value; `None` if neither is given.
 fn chosen(yes: bool, no: bool) -> Option<bool> {
     (yes || no).then_some(yes)
 }
@@ -60,7 +60,7 @@ pub async fn run(cx: &mut Context, args: &SessionArgs) -> Result<Done, Failure> 
             }
         }
         SessionAction::Show { session } => {
-            // Composed first: what that counts is not an estimate in the list of skills.
+            // Composed first: token counts of this call replace estimates in the list of skills.
             let call = core.compose(session, false).await?;
             let view = core.session(session).await?;
             if cx.out.json {
@@ -162,13 +162,13 @@ async fn compose(
         } else {
             cx.out.raw(view.composed.text.as_bytes())?;
         }
-        // Beside the bytes, which stay as they are.
+        // Printed to standard error, so that the bytes of the instructions are unchanged.
         super::failure::print(&show::places(&view, cx.out.look.unicode), false);
     }
     Ok(Done::Fine)
 }
 
-/// Writes a new file; one that is there goes only where that is meant.
+/// Writes a new file; an existing one is only overwritten with `force`.
 fn written(file: &Path, text: &str, force: bool) -> Result<(), Failure> {
     if file.is_dir() {
         let message = format!("{} is a directory; specify a file", file.display());
@@ -185,7 +185,7 @@ fn written(file: &Path, text: &str, force: bool) -> Result<(), Failure> {
     std::fs::write(file, text).map_err(|error| Failure::file(file, &error))
 }
 
-/// The five tools, called as a model would call them.
+/// Calls the five tools like a model would.
 async fn call(cx: &mut Context, core: &dyn SessionClient, action: &SessionAction) -> Result<Done, Failure> {
     let (session, tool, arguments) = match action {
         SessionAction::Load { session, skills, add } => {
@@ -214,7 +214,7 @@ fn shown(cx: &mut Context, session: &str, answer: &ToolAnswer) -> Result<Done, F
             return Err(Error::new(code, in_commands(&error.message, session)).into());
         }
     };
-    // A script that failed is a finding, however it is notified.
+    // A failed script exits with 1, in either output format.
     let failed = value.get("exit_code").is_some_and(|code| *code != 0);
     if cx.out.json {
         cx.out.value(value)?;
@@ -261,7 +261,7 @@ fn shown(cx: &mut Context, session: &str, answer: &ToolAnswer) -> Result<Done, F
     Ok(if failed { Done::Findings } else { Done::Fine })
 }
 
-/// A tool's words for a person who types commands.
+/// Rewrites a tool's message in terms of commands.
 fn in_commands(message: &str, session: &str) -> String {
     let commands = [
         ("skills.run_script", "run-script"),

@@ -14,7 +14,7 @@ fn plain(text: &str) -> String {
     safe_text::line(text).into_owned()
 }
 
-/// A day and the time of it in UTC, to the minute.
+/// Formats date and time in UTC, to the minute.
 fn moment(millis: i64) -> String {
     let time = jiff::Timestamp::from_millisecond(millis).ok().filter(|_| millis > 0);
     time.map(|time| time.strftime("%Y-%m-%d %H:%M").to_string()).unwrap_or_default()
@@ -61,7 +61,7 @@ pub fn session_view(view: &SessionView, call: &ComposedView, look: TerminalCaps)
         let given = call.given_in(&skill.name);
         let given = match given {
             Some(entry) => format!("  in the result of entry {entry}"),
-            // Loaded before bodies went into answers: it is where the others are not.
+            // Loaded before bodies were placed in results: it is only in the instructions.
             None if call.instructions == Instructions::ToolResult => "  in the instructions".to_owned(),
             None => String::new(),
         };
@@ -102,7 +102,7 @@ pub fn session_view(view: &SessionView, call: &ComposedView, look: TerminalCaps)
     out
 }
 
-/// Where the bodies of skills go, and what else of a session is not as in a new one, each in a few words.
+/// Describes where the bodies of skills are placed, and which other settings differ from those of a new session.
 pub fn settings(settings: &Settings) -> Vec<String> {
     let usual = Settings::default();
     let mut out = vec![settings.instructions.label().to_owned()];
@@ -119,7 +119,7 @@ pub fn settings(settings: &Settings) -> Vec<String> {
     out
 }
 
-/// Where the bodies of a call are, for readers of the text output.
+/// Describes where the bodies of a call are, for readers of the text output.
 pub fn places(call: &ComposedView, unicode: bool) -> String {
     let mut out = format!("{}\n", call.instructions.label());
     for given in &call.given {
@@ -143,7 +143,7 @@ fn turn(entry: &Entry) -> String {
     })
 }
 
-/// Sizes by level of disclosure, with the share of the window.
+/// Renders sizes by disclosure level, with the share of the window.
 pub fn composed_sizes(call: &ComposedView, look: TerminalCaps) -> String {
     let mut out = String::new();
     let size = call.size;
@@ -199,7 +199,7 @@ fn line(name: &str, level: LevelSize, window: u32, unicode: bool) -> String {
     )
 }
 
-/// A diff, marked with characters that need no color.
+/// Renders a diff, marked with characters, so that it needs no color.
 pub fn difference(lines: &[DiffLine], look: TerminalCaps) -> String {
     let mut out = String::new();
     for line in lines {
@@ -213,7 +213,7 @@ pub fn difference(lines: &[DiffLine], look: TerminalCaps) -> String {
     out
 }
 
-/// A receipt of loading or unloading.
+/// Renders a receipt of loading or unloading.
 pub fn receipt(value: &Value, look: TerminalCaps) -> String {
     let mut out = String::new();
     let names = |key: &str| -> Vec<String> {

@@ -1,4 +1,4 @@
-//! Whether HTTP and MCP of a service return the same results, errors included.
+//! Checks that HTTP and MCP of a service return the same results, errors included.
 
 use super::cases::cases;
 use super::check::{Check, LIMITED, missing_scope};
@@ -26,7 +26,7 @@ pub async fn checks(probe: &Probe) -> Result<Vec<Check>, Failure> {
     Ok(checks)
 }
 
-/// Two answers to one call, compared with each other.
+/// Compares two responses to one call.
 pub fn compared(
     name: String,
     (one, told): (&str, &ProbeResponse),
@@ -39,7 +39,7 @@ pub fn compared(
     Check::against(name, parted(one, told, other, as_told))
 }
 
-/// How two answers differ, if they do.
+/// Returns how two responses differ, if they do.
 fn parted(one: &str, told: &ProbeResponse, other: &str, as_told: &ProbeResponse) -> Option<String> {
     match (told, as_told) {
         (Ok(a), Ok(b)) | (Err(a), Err(b)) => {

@@ -1,4 +1,4 @@
-//! Read-only calls, made from the service's data: its first skill, its first capability, and invalid requests.
+//! Read-only calls, generated from the service's data: its first skill, its first capability, and invalid requests.
 
 use serde_json::{Map, Value, json};
 
@@ -13,13 +13,13 @@ pub struct Case {
 }
 
 impl Case {
-    /// As a person reads it.
+    /// Returns its description.
     pub fn name(&self) -> String {
         format!("{} {}", self.operation.name, Value::Object(self.arguments.clone()))
     }
 }
 
-/// The calls.
+/// Returns the calls.
 pub async fn cases(probe: &Probe) -> Result<Vec<Case>, Failure> {
     let first = |name: &'static str, list: &'static str, key: &'static str| async move {
         let Some(asked) = operation(name) else { return Ok::<_, Failure>(None) };

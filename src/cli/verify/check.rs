@@ -1,4 +1,4 @@
-//! One promise of a service, and what became of looking at it.
+//! A conformance check of a service, and its outcome.
 
 use serde::Serialize;
 use serde_json::Value;
@@ -9,27 +9,27 @@ use super::probe::Answered;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
-    /// It holds.
+    /// The check passed.
     Holds,
-    /// It does not.
+    /// The check failed.
     Fails,
     /// It could not be checked, or there is nothing to check.
     NotTried,
 }
 
-/// One promise.
+/// A conformance check.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Check {
-    /// What was looked at.
+    /// What was checked.
     pub check: String,
     /// Its outcome.
     pub outcome: Outcome,
-    /// What was found, where it does not hold or is worth a word.
+    /// What was found, if the check failed or the result is notable.
     pub note: String,
-    /// The scope that a key needs for it to be tried.
+    /// The scope that a key needs for the check.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub scope: Option<String>,
-    /// What to do where it does not hold.
+    /// What to do if it failed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub advice: Option<&'static str>,
 }
@@ -40,7 +40,7 @@ impl Check {
         Self { check: check.into(), outcome, note: note.into(), scope: None, advice: None }
     }
 
-    /// Holds where there is nothing to say against it.
+    /// Creates a check that passes unless there is an objection.
     pub fn against(check: impl Into<String>, against: Option<String>) -> Self {
         Self::new(check, against.is_none(), against.unwrap_or_default())
     }
@@ -49,13 +49,13 @@ impl Check {
         Self { outcome: Outcome::NotTried, ..Self::new(check, false, why) }
     }
 
-    /// Something that the key given here may not do.
+    /// Creates a check that the given key is not allowed to make.
     pub fn forbidden(check: impl Into<String>, scope: &str) -> Self {
         let why = format!("the API key lacks the scope `{scope}`");
         Self { scope: Some(scope.to_owned()), ..Self::not_tried(check, why) }
     }
 
-    /// The result of a response; none if it was rate-limited.
+    /// Creates a check from a response; it is not tried if the response was rate-limited.
     pub fn of(check: impl Into<String>, answer: &Answered, holds: bool, note: impl Into<String>) -> Self {
         if answer.is_limited() {
             return Self::not_tried(check, LIMITED);
@@ -63,7 +63,7 @@ impl Check {
         Self::new(check, holds, note)
     }
 
-    /// The same with what to do where it fails.
+    /// Adds advice for a failure.
     pub fn or(mut self, advice: &'static str) -> Self {
         if self.outcome == Outcome::Fails {
             self.advice = Some(advice);
@@ -72,12 +72,12 @@ impl Check {
     }
 }
 
-/// The missing scope named by a rejection.
+/// Returns the missing scope named by a rejection.
 pub fn missing_scope(error: &Value) -> Option<&str> {
     let message = error["message"].as_str().filter(|_| error["code"] == "forbidden")?;
     message.split_once("needs the scope `")?.1.split('`').next()
 }
 
-/// Why something is not tried that the limit of requests keeps back.
+/// Why something was not checked because of the rate limit.
 pub const LIMITED: &str = "the rate limit is exhausted, and waiting for it timed out: try again later, \
     or use a key with a higher limit";

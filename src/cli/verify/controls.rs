@@ -1,4 +1,4 @@
-//! Whether a service requires API keys, limits callers, and returns its error envelope for every rejected request.
+//! Checks that a service requires API keys, limits callers, and returns its error envelope for every rejected request.
 
 use reqwest::header::{AUTHORIZATION, CONTENT_TYPE};
 use serde_json::{Map, Value, json};
@@ -8,12 +8,12 @@ use super::probe::{Answered, Probe};
 use crate::failure::Failure;
 use skills_api::operations::{Method, operation, operations};
 
-/// Requests that are sent to see a limit, at most.
+/// Maximum number of requests sent to reach the rate limit.
 const MAX_ATTEMPTS: u64 = 2_000;
 /// What to do if an invalid request does not return the expected error.
 const FORM: &str =
     "a proxy may respond instead of the service, or the version differs: connect to the service directly";
-/// More than a service accepts in one body, in bytes.
+/// A body larger than a service accepts, in bytes.
 const TOO_LARGE: usize = (2 << 20) + 1;
 
 pub async fn checks(probe: &Probe) -> Result<Vec<Check>, Failure> {
@@ -25,7 +25,7 @@ pub async fn checks(probe: &Probe) -> Result<Vec<Check>, Failure> {
     Ok(checks)
 }
 
-/// What all callers may see.
+/// Checks the open routes.
 async fn open(probe: &Probe) -> Result<Vec<Check>, Failure> {
     let mut checks = Vec::new();
     for path in ["/v1/health", "/openapi.json", "/livez"] {
@@ -41,7 +41,7 @@ async fn open(probe: &Probe) -> Result<Vec<Check>, Failure> {
     Ok(checks)
 }
 
-/// Every other route, without a key and with a wrong one.
+/// Checks every other route, without a key and with a wrong one.
 async fn keys(probe: &Probe) -> Result<Vec<Check>, Failure> {
     if !probe.has_key() {
         let answer = probe.send(probe.unauthenticated_request("GET", "/v1/skills/list?limit=1")).await?;
@@ -115,7 +115,7 @@ async fn keys(probe: &Probe) -> Result<Vec<Check>, Failure> {
     Ok(checks)
 }
 
-/// Requests that are wrong in form.
+/// Checks malformed requests.
 async fn refusals(probe: &Probe) -> Result<Vec<Check>, Failure> {
     let json = |body: String| {
         probe.request("POST", "/v1/skills/discover").header(CONTENT_TYPE, "application/json").body(body)
@@ -132,7 +132,7 @@ async fn refusals(probe: &Probe) -> Result<Vec<Check>, Failure> {
     for (what, request, status, code) in wrong {
         let answer = match probe.send(request).await {
             Ok(answer) => answer,
-            // A service may close on a body that it does not take; what is found besides is not lost over it.
+            // A service may close the connection on a body that it rejects; other results are kept.
             Err(Failure::Core(error)) => {
                 let check = Check::new(format!("{what} answers {status} {code}"), false, error.message);
                 checks.push(check.or(FORM));
@@ -156,7 +156,7 @@ async fn refusals(probe: &Probe) -> Result<Vec<Check>, Failure> {
     Ok(checks)
 }
 
-/// Files that a service on Linux could read, by the spellings that a caller might try.
+/// Files that a service on Linux could read, in spellings that a caller might try.
 const SERVER_FILES: [&str; 8] = [
     "/proc/self/environ",
     "proc/self/environ",
@@ -168,8 +168,7 @@ const SERVER_FILES: [&str; 8] = [
     "artifact:../../../../../../etc/passwd",
 ];
 
-/// Whether a caller who may only look can name files of the service's machine as targets, or is reported
-/// their names.
+/// Checks that a caller with read-only access can neither read nor list files of the service's machine as targets.
 async fn server_files(probe: &Probe) -> Result<Vec<Check>, Failure> {
     const READ: &str = "files of the service's machine cannot be read as targets";
     const NOT_LISTED: &str = "files of the service's machine are not listed as targets";
@@ -221,7 +220,7 @@ async fn server_files(probe: &Probe) -> Result<Vec<Check>, Failure> {
     Ok(vec![read, listed.or(ADVICE)])
 }
 
-/// The limit of requests, by meeting it; it may be used up already.
+/// Checks the rate limit by exceeding it; it may already be exhausted.
 async fn limit(probe: &Probe) -> Result<Check, Failure> {
     let name = "the rate limit is enforced";
     let ask = || probe.send_once(probe.request("GET", "/v1/skills/list?limit=1"));
@@ -234,7 +233,7 @@ async fn limit(probe: &Probe) -> Result<Check, Failure> {
         return Ok(Check::not_tried(name, format!("{policy}: more requests than this check sends")));
     };
     let mut answer = first;
-    // A window may end in between: two of them hold the limit for certain.
+    // A window may end meanwhile: within two of them the limit is certainly reached.
     for _ in 0..=2 * quota {
         if answer.is_limited() {
             let wait = answer.header("retry-after").and_then(|seconds| seconds.parse::<u64>().ok());
@@ -251,7 +250,7 @@ async fn limit(probe: &Probe) -> Result<Check, Failure> {
     Ok(check.or("instances that share a limit need one store: give each the same --store"))
 }
 
-/// What a status is instead of the one wanted; nothing where it is that.
+/// Describes a status other than the expected one; empty if it is as expected.
 fn unlike(answer: &Answered, wanted: u16) -> String {
     if answer.status == wanted {
         String::new()

@@ -1,4 +1,4 @@
-//! Whether a service returns the same results as this program, over the same skills.
+//! Checks that a service returns the same results as this program, over the same skills.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use crate::failure::Failure;
 use skills_api::operations::{Caller, Principal, Scope, Service, operation};
 use skills_api::{ErrorBody, Needs};
 
-/// What to do where the service answers otherwise.
+/// What to do if the service returns different results.
 const ADVICE: &str = "the service may use other roots, another config.yaml or newer skills: use the same \
     --root and configuration here, and compare `skills doctor` on both sides";
 
@@ -23,7 +23,7 @@ pub async fn checks(cx: &mut Context, probe: &Probe) -> Result<Vec<Check>, Failu
     let local = Arc::new(cx.open(Needs::Index).await?);
     let service = Service { core: Arc::clone(&local) as _, sessions: local };
     let caller = Caller::anyone();
-    // A service keeps back from some keys what it would tell others: the same is compared with the same.
+    // A service withholds data from some keys: compare with the results for a caller with the same permissions.
     let scopes = BTreeSet::from([Scope::Read, Scope::Run, Scope::Decide]);
     let outsider =
         Caller { principal: Some(Principal { name: "verify".to_owned(), scopes }), ..Caller::anyone() };
@@ -55,7 +55,7 @@ pub async fn checks(cx: &mut Context, probe: &Probe) -> Result<Vec<Check>, Failu
     Ok(checks)
 }
 
-/// Whether protocols and addresses of bindings were withheld: every binding has a protocol.
+/// Returns whether protocols and addresses of bindings were withheld: every binding has a protocol.
 fn is_without_places(told: &Value) -> bool {
     let bindings = told["explanation"]["bindings"].as_array();
     bindings.is_some_and(|all| !all.is_empty() && all.iter().all(|binding| binding["protocol"] == ""))
@@ -74,8 +74,7 @@ async fn version(probe: &Probe) -> Result<Check, Failure> {
     Ok(check.or("run this check with the version of the service"))
 }
 
-/// States count the runs of each side's own store, and what its person trusts: what is the same is which skills there
-/// are.
+/// Reduces a list to skill ids: states count the runs of each side's own store, and the trust of its user.
 fn skills_alone(mut list: Value) -> Value {
     for skill in list["skills"].as_array_mut().into_iter().flatten() {
         *skill = skill["skill_id"].take();

@@ -15,17 +15,17 @@ use skills_api::operations::{Operation, to_query};
 use skills_api::remote::{Address, KEY_VARIABLE, Key};
 use skills_api::{Code, Error};
 
-/// Longest wait for an answer.
+/// Timeout of a request.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
-/// Longest time in all that the limit of requests is waited for.
+/// Maximum total time spent waiting for the rate limit.
 const MAX_RATE_LIMIT_WAIT: Duration = Duration::from_secs(180);
-/// The newest revision of the protocol that this verifier speaks.
+/// The MCP revision that this client requests.
 const REVISION: &str = "2025-06-18";
 
 /// The response: the result, or the content of the error envelope.
 pub type ProbeResponse = Result<Value, Value>;
 
-/// An answer as it came.
+/// An unmodified response.
 pub struct Answered {
     pub status: u16,
     pub headers: HeaderMap,
@@ -33,47 +33,47 @@ pub struct Answered {
 }
 
 impl Answered {
-    /// The body as JSON; null where it is none.
+    /// Returns the body as JSON; null if it is not JSON.
     pub fn json(&self) -> Value {
         serde_json::from_str(&self.body).unwrap_or(Value::Null)
     }
 
-    /// The code of the error that it is.
+    /// Returns the error code, if it is an error.
     pub fn code(&self) -> Option<String> {
         self.json()["error"]["code"].as_str().map(str::to_owned)
     }
 
-    /// Whether it was rate-limited, with too long a delay to retry.
+    /// Returns whether it was rate-limited, with too long a delay to retry.
     pub fn is_limited(&self) -> bool {
         self.status == 429
     }
 
-    /// How long the service wants to be left alone.
+    /// Returns the retry delay that the service requests.
     fn pause(&self) -> Duration {
         Duration::from_secs(self.header("retry-after").and_then(|text| text.parse().ok()).unwrap_or(1))
     }
 
-    /// A header's text.
+    /// Returns the text of a header.
     pub fn header(&self, name: &str) -> Option<&str> {
         self.headers.get(name)?.to_str().ok()
     }
 }
 
-/// The way to a service.
+/// A client of the service.
 pub struct Probe {
     client: Client,
     address: Address,
     key: Option<Key>,
     session: OnceCell<Option<String>>,
     asked: AtomicU64,
-    /// How long the limit of requests has been waited for.
+    /// Total time spent waiting for the rate limit.
     waited: Mutex<Duration>,
     voice: Mutex<Reporter>,
 }
 
 impl Probe {
     pub fn new(address: Address, key: Option<Key>, voice: Reporter) -> Result<Self, Failure> {
-        // Another part of the process may have chosen a provider already, which serves as well.
+        // Another part of the process may already have installed a provider, which is fine.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let builder = Client::builder().timeout(REQUEST_TIMEOUT).redirect(reqwest::redirect::Policy::none());
         let builder = if address.is_loopback() { builder.no_proxy() } else { builder };
@@ -91,18 +91,18 @@ impl Probe {
         })
     }
 
-    /// Whether an API key is set.
+    /// Returns whether an API key is set.
     pub fn has_key(&self) -> bool {
         self.key.is_some()
     }
 
-    /// A request without a key.
+    /// Creates a request without a key.
     pub fn unauthenticated_request(&self, method: &str, path: &str) -> RequestBuilder {
         let method = Method::from_bytes(method.as_bytes()).unwrap_or(Method::GET);
         self.client.request(method, self.address.at(path))
     }
 
-    /// A request with the key, if there is one.
+    /// Creates a request with the key, if there is one.
     pub fn request(&self, method: &str, path: &str) -> RequestBuilder {
         let request = self.unauthenticated_request(method, path);
         match &self.key {
@@ -111,10 +111,10 @@ impl Probe {
         }
     }
 
-    /// Makes sure that this caller is let in at all, before everything fails for that alone.
+    /// Checks that this caller has access at all, before every check fails for that reason.
     ///
     /// # Errors
-    /// `unauthorized` and `forbidden`, with what to give.
+    /// Returns `unauthorized` or `forbidden`, with what to pass.
     pub async fn admitted(&self) -> Result<(), Failure> {
         let answer = self.send(self.request("GET", "/v1/skills/list?limit=1")).await?;
         let code = match answer.status {
@@ -135,10 +135,10 @@ impl Probe {
         Err(Error::new(code, message).into())
     }
 
-    /// Sends a request; if it is rate-limited, retries after the time the service names.
+    /// Sends a request; if it is rate-limited, retries after the time that the service names.
     ///
     /// # Errors
-    /// `upstream_failure` if the service does not respond.
+    /// Returns `upstream_failure` if the service does not respond.
     pub async fn send(&self, request: RequestBuilder) -> Result<Answered, Failure> {
         let mut request = request;
         loop {
@@ -155,7 +155,7 @@ impl Probe {
         }
     }
 
-    /// Whether to wait for this long once more; if so, it is reported.
+    /// Returns whether to wait for this long once more; if so, it is reported.
     fn may_wait(&self, pause: Duration) -> bool {
         let mut waited = self.waited.lock().unwrap_or_else(PoisonError::into_inner);
         let all = *waited + pause;
@@ -172,7 +172,7 @@ impl Probe {
     /// example after an unread body, says nothing about this request: it is sent once more, over a new connection.
     ///
     /// # Errors
-    /// `upstream_failure` if the service does not respond.
+    /// Returns `upstream_failure` if the service does not respond.
     pub async fn send_once(&self, request: RequestBuilder) -> Result<Answered, Failure> {
         let again = request.try_clone();
         match self.sent(request).await {
@@ -184,7 +184,7 @@ impl Probe {
         }
     }
 
-    /// The answer, or why there is none and whether the connection broke.
+    /// Returns the response, or why there is none and whether the connection was lost.
     async fn sent(&self, request: RequestBuilder) -> Result<Answered, (Failure, bool)> {
         let failed = |error: reqwest::Error| {
             let broke = !error.is_connect() && !error.is_timeout();
@@ -199,7 +199,7 @@ impl Probe {
         Ok(Answered { status, headers, body: answer.text().await.map_err(failed)? })
     }
 
-    /// An operation by its route.
+    /// Calls an operation by its route.
     pub async fn http(
         &self,
         operation: &Operation,
@@ -227,12 +227,12 @@ impl Probe {
         if body["error"].is_object() {
             return Ok(Err(body["error"].clone()));
         }
-        // Something in front, or instead of the service.
+        // The response is from a proxy, or from another program.
         let message = format!("status {} and no error in this program's form", answer.status);
         Ok(Err(json!({ "code": Value::Null, "message": message })))
     }
 
-    /// An operation by its tool.
+    /// Calls an operation by its tool.
     pub async fn tool(
         &self,
         operation: &Operation,
@@ -247,7 +247,7 @@ impl Probe {
         }
         let result = &answer["result"];
         if result["isError"] == json!(true) {
-            // An error is text: the output schema of a tool speaks of its answers alone.
+            // An error is text: the output schema of a tool only describes its results.
             let text = result["content"][0]["text"].as_str().unwrap_or_default();
             let body: Value = serde_json::from_str(text).unwrap_or(Value::Null);
             return Ok(Err(body["error"].clone()));
@@ -255,7 +255,7 @@ impl Probe {
         Ok(Ok(result["structuredContent"].clone()))
     }
 
-    /// A request of the Model Context Protocol over streamable HTTP.
+    /// Sends a request of the Model Context Protocol over streamable HTTP.
     pub async fn rpc(&self, method: &str, params: Value) -> Result<Value, Failure> {
         let session = self.session.get_or_try_init(|| self.initialize()).await?.clone();
         let (answer, _) = self.post(session.as_deref(), Some(self.next()), method, params).await?;
@@ -315,7 +315,7 @@ impl Probe {
     }
 }
 
-/// The answer to a request, out of a body that is JSON or server-sent events.
+/// Returns the response to a request, from a body that is JSON or server-sent events.
 fn answered(body: &str, id: u64) -> Option<Value> {
     let lines = body.lines().filter_map(|line| line.strip_prefix("data:"));
     std::iter::once(body)

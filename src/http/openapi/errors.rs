@@ -1,4 +1,4 @@
-//! Answers without a result in the document: errors, one a status with the codes that go with it, and "not modified".
+//! Responses of the document without a result: errors, grouped by status with their codes, and "not modified".
 
 use std::collections::BTreeMap;
 
@@ -9,14 +9,14 @@ use super::problem_content;
 use skills_api::Code;
 use skills_api::operations::Operation;
 
-/// What every operation may come to.
+/// Statuses that every operation may return.
 const EVERY: [u16; 9] = [400, 401, 403, 404, 405, 409, 429, 500, 503];
-/// The outcome of a body.
+/// Statuses of operations with a request body.
 const OF_BODIES: [u16; 3] = [408, 413, 415];
-/// What comes of work.
+/// Statuses of operations that are not read-only.
 const OF_WORK: [u16; 5] = [412, 428, 501, 502, 504];
 
-/// The codes of each status, in the order of the table of codes.
+/// Returns the codes of each status, in the order of the code table.
 pub(crate) fn by_status() -> BTreeMap<u16, Vec<Code>> {
     let mut all: BTreeMap<u16, Vec<Code>> = BTreeMap::new();
     for code in Code::iter() {
@@ -25,7 +25,7 @@ pub(crate) fn by_status() -> BTreeMap<u16, Vec<Code>> {
     all
 }
 
-/// The statuses of errors that an operation may answer.
+/// Returns the error statuses of an operation.
 pub(super) fn of(operation: &Operation) -> Vec<u16> {
     let mut all = EVERY.to_vec();
     if !operation.route.asks_by_query() {
@@ -38,7 +38,7 @@ pub(super) fn of(operation: &Operation) -> Vec<u16> {
     all
 }
 
-/// One answer for each status.
+/// Returns one response for each status.
 pub(super) fn responses() -> Value {
     let known = json!({
         "description": "The response that `If-None-Match` names is still current.",

@@ -1,5 +1,5 @@
-//! The `OpenAPI` 3.1 document of the service (<https://spec.openapis.org/oas/v3.1.1>), made of the table of operations
-//! and of the types that are read and written.
+//! The `OpenAPI` 3.1 document of the service (<https://spec.openapis.org/oas/v3.1.1>), generated from the operation
+//! table and the types of requests and responses.
 
 mod errors;
 mod schemas;
@@ -16,14 +16,14 @@ use super::problem::{PROBLEM, Problem};
 use skills_api::METRICS_CONTENT_TYPE;
 use skills_api::operations::{Operation, Route, Scope, operations, simplify};
 
-/// The document, made once.
+/// Returns the document, which is generated once.
 #[must_use]
 pub fn document() -> &'static Value {
     static MADE: LazyLock<Value> = LazyLock::new(made);
     &MADE
 }
 
-/// The document as it is checked in: indented, with a final line feed.
+/// Returns the document as it is checked in: indented, with a final line feed.
 #[must_use]
 pub fn document_text() -> &'static str {
     static TEXT: LazyLock<String> = LazyLock::new(|| {
@@ -37,7 +37,8 @@ fn made() -> Value {
     let mut schemas = Schemas::new();
     let mut paths = Map::new();
     let mut parts: Vec<(Direction, Value)> = Vec::new();
-    // Schemas stand aside until all are known, because only then their names are settled; `$part` marks the places.
+    // Schemas are collected separately, because their names are final only when all are known; `$part` marks where they
+    // belong.
     for operation in operations() {
         let given = schemas.request_schema(|generator| operation.arguments(generator));
         let answered = schemas.answered(|generator| operation.answer(generator));
@@ -109,7 +110,7 @@ fn part(count: usize) -> Value {
     json!({ PART: count - 1 })
 }
 
-/// Puts the schemas into their places.
+/// Replaces the placeholders with the schemas.
 fn fill(value: &mut Value, parts: &[(Direction, Value)]) {
     let at = value.get(PART).and_then(Value::as_u64);
     if let Some((_, schema)) = at.and_then(|at| parts.get(at as usize)) {
@@ -125,7 +126,8 @@ fn fill(value: &mut Value, parts: &[(Direction, Value)]) {
 
 type Body = Option<(Value, bool)>;
 
-/// The arguments of an operation by where they travel on this route: the body with whether it is needed, path, query.
+/// Splits the arguments of an operation by their location on this route: the body and whether it is required, path,
+/// query.
 fn split(route: &Route, given: Value) -> (Body, Vec<Value>, Vec<Value>) {
     let Value::Object(mut whole) = given else { return (None, Vec::new(), Vec::new()) };
     let properties = whole.get_mut("properties").and_then(Value::as_object_mut);
@@ -166,7 +168,7 @@ fn parameter(place: &str, name: &str, mut schema: Value, required: bool) -> Valu
     let members = schema.as_object_mut();
     let description = members.and_then(|members| members.shift_remove("description"));
     if place == "path" {
-        // An empty one is another path.
+        // An empty segment would be another path.
         if let Some(members) = schema.as_object_mut() {
             members.insert("minLength".to_owned(), json!(1));
         }
@@ -179,7 +181,7 @@ fn parameter(place: &str, name: &str, mut schema: Value, required: bool) -> Valu
     parameter
 }
 
-/// A query leaves out what is absent; it has no word for null.
+/// Removes null from a schema: a query omits absent parameters and cannot express null.
 fn present(mut schema: Value) -> Value {
     let Some(members) = schema.as_object_mut() else { return schema };
     members.shift_remove("default");
@@ -281,7 +283,7 @@ fn described(
         } else {
             members.insert("security".to_owned(), json!([]));
         }
-        // One that takes other parameters in its path is another form, not an older one.
+        // A route with other path parameters is an alternative, not a deprecated form.
         if alias && route.parameters().eq(operation.route.parameters()) {
             members.insert("deprecated".to_owned(), json!(true));
         }
@@ -289,7 +291,7 @@ fn described(
     entry
 }
 
-/// Who may call as text.
+/// Describes which callers may use an operation.
 fn needs(scope: Option<Scope>) -> String {
     scope.map_or_else(
         || OPEN.to_owned(),
@@ -299,12 +301,12 @@ fn needs(scope: Option<Scope>) -> String {
 
 const OPEN: &str = "No authentication required.";
 
-/// What an operation is about: the first word of its name.
+/// Returns the subject of an operation: the first word of its name.
 pub(super) fn subject(operation: &Operation) -> &'static str {
     operation.name.split('.').next().unwrap_or(operation.name)
 }
 
-/// The subjects in the order of the table.
+/// Returns the subjects in the order of the table.
 pub(super) fn subjects() -> Vec<&'static str> {
     let mut subjects = Vec::new();
     for operation in operations() {
@@ -365,7 +367,7 @@ fn headers() -> Value {
     })
 }
 
-/// The routes that are not operations.
+/// Adds the routes that are not operations.
 fn own_routes(paths: &mut Map<String, Value>) {
     let told = |description: &str, kind: &str, schema: Value| json!({ "description": description, "content": { kind: { "schema": schema } } });
     let text = json!({ "type": "string" });
@@ -440,7 +442,7 @@ fn own_routes(paths: &mut Map<String, Value>) {
     );
 }
 
-/// The media type of errors, with their schema.
+/// Returns the media type of errors with their schema.
 fn problem_content(schema: Value) -> Value {
     json!({ PROBLEM: { "schema": schema } })
 }

@@ -1,5 +1,5 @@
-//! The schemas of arguments and answers as one set of components. A type that is read more generously than it is
-//! written has two: what may be left out of a request is always there in an answer.
+//! The schemas of arguments and results as one set of components. A type with fields that are optional in requests but
+//! always present in responses has two schemas.
 
 use std::collections::BTreeSet;
 
@@ -7,9 +7,9 @@ use schemars::generate::{Contract, SchemaSettings};
 use schemars::{Schema, SchemaGenerator};
 use serde_json::{Map, Value};
 
-/// Where components are in the document.
+/// Location of components in the document.
 const PLACE: &str = "#/components/schemas/";
-/// What the name of the generous one of two ends with.
+/// Suffix of the name of a request schema that differs from the response schema.
 const GIVEN: &str = "Given";
 
 /// Collects schemas of both directions.
@@ -30,19 +30,19 @@ impl Schemas {
         Self { given: generator(Contract::Deserialize), answered: generator(Contract::Serialize) }
     }
 
-    /// The request body: the complete object, not a reference to it.
+    /// Adds the schema of a request body: the object itself, not a reference to it.
     pub fn request_schema(&mut self, schema: impl FnOnce(&mut SchemaGenerator) -> Schema) -> Value {
         let schema = schema(&mut self.given).to_value();
         let name = schema.get("$ref").and_then(Value::as_str).and_then(|place| place.strip_prefix(PLACE));
         name.and_then(|name| self.given.definitions().get(name).cloned()).unwrap_or(schema)
     }
 
-    /// What a caller gets.
+    /// Adds the schema of a response.
     pub fn answered(&mut self, schema: impl FnOnce(&mut SchemaGenerator) -> Schema) -> Value {
         schema(&mut self.answered).to_value()
     }
 
-    /// The schemas that `paths` refers to, with the references in `paths` set right.
+    /// Returns the schemas that `paths` refers to, and updates the references in `paths`.
     pub fn components(mut self, paths: &mut [(Direction, &mut Value)]) -> Map<String, Value> {
         let mut given = self.given.take_definitions(true);
         let mut all = self.answered.take_definitions(true);
@@ -74,7 +74,7 @@ impl Schemas {
     }
 }
 
-/// Which way a schema's values go.
+/// Direction in which the values of a schema are sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Direction {
     /// From the caller.
@@ -83,7 +83,7 @@ pub enum Direction {
     Answered,
 }
 
-/// The names that stand for different schemas in both, themselves or through what they refer to.
+/// Returns the names whose schemas differ between the directions, directly or through their references.
 fn differing(given: &Map<String, Value>, answered: &Map<String, Value>) -> BTreeSet<String> {
     let both = || given.iter().filter_map(|(name, schema)| Some((name, schema, answered.get(name)?)));
     let mut differing: BTreeSet<String> =
@@ -101,7 +101,7 @@ fn differing(given: &Map<String, Value>, answered: &Map<String, Value>) -> BTree
     }
 }
 
-/// The names of components that a schema refers to.
+/// Returns the names of the components that a schema refers to.
 pub fn references(schema: &Value) -> Vec<String> {
     match schema {
         Value::Object(members) => members
@@ -116,8 +116,8 @@ pub fn references(schema: &Value) -> Vec<String> {
     }
 }
 
-/// Makes a component of every variant that is an object, named by the component it belongs to and by what tells it from
-/// the others: generators of clients make types of components, and of what stands inside them only some of them do.
+/// Turns every object variant into a component, named by its parent component and its distinguishing property: all
+/// client generators create types for components, but only some of them for inline schemas.
 pub fn name_variants(components: &mut Map<String, Value>) {
     let taken: BTreeSet<String> = components.keys().cloned().collect();
     let mut named = Map::new();
@@ -139,7 +139,7 @@ pub fn name_variants(components: &mut Map<String, Value>) {
     components.extend(named);
 }
 
-/// What tells a variant from the others: the value of its tag, else the member that it has to have.
+/// Returns what distinguishes a variant: the value of its tag, else its required property.
 fn label_of(variant: &Value) -> Option<&str> {
     let properties = variant.get("properties")?.as_object()?;
     let tag = properties.values().find_map(|property| match property.get("enum")?.as_array()?.as_slice() {

@@ -1,4 +1,4 @@
-//! The document as a whole.
+//! Tests of the complete document.
 
 use std::collections::BTreeSet;
 

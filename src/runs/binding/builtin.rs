@@ -1,6 +1,6 @@
-//! Functions of this program that bindings can name: pure, total, without a script and without a service.
+//! Functions of this program that bindings can name: pure and total, without scripts or services.
 //!
-//! | operation | takes | gives |
+//! | operation | inputs | outputs |
 //! |---|---|---|
 //! | `text.template` | `template` with `{{name}}`, `variables` | `text`, `unresolved` (names without a value), `status` `ok` or `partial` |
 //! | `text.split` | `text`, `separator` (default line feed) | `parts`, `count` |
@@ -11,7 +11,7 @@
 //! | `json.rename` | `record`, `mapping` (old to new), `drop_unmapped` | `record`, `mapped_count` |
 //! | `list.length` | `items`: a list, an object or a string | `count` |
 //! | `list.unique` | `records`, `key_fields` (none: the whole record) | `records` (first of each), `duplicates` |
-//! | `value.compare` | `left`, `operator` (`== != < <= > >= in`), `right` | `holds`, and the same as `allowed`, so that it serves as a gate |
+//! | `value.compare` | `left`, `operator` (`== != < <= > >= in`), `right` | `holds`, and the same as `allowed`, so that it can serve as a gate |
 
 use serde_json::{Map, Value, json};
 
@@ -35,7 +35,7 @@ const FUNCTIONS: [(&str, Function); 10] = [
     ("value.compare", compare),
 ];
 
-/// Whether there is such a function.
+/// Checks that the function exists.
 pub fn known(operation: &str) -> Result<(), CallObstruction> {
     if FUNCTIONS.iter().any(|(name, _)| *name == operation) {
         return Ok(());
@@ -83,7 +83,7 @@ fn wanted<'v, T>(
     read(value).ok_or_else(|| format!("`{name}` is {}, expected {what}", kind(value)))
 }
 
-/// A text as it is, anything else as JSON.
+/// Returns a string unchanged and any other value as JSON.
 fn value_text(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }

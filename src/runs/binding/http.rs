@@ -1,4 +1,5 @@
-//! HTTP as all bindings use it: no proxy, no cookies, redirects inside the same origin only, answers of bounded size.
+//! The HTTP client of all bindings: no proxy, no cookies, redirects within the same origin only, responses of limited
+//! size.
 
 use std::sync::OnceLock;
 use std::time::Duration;
@@ -11,20 +12,20 @@ use super::super::call::{Call, CallFailure};
 use super::{BindingContext, Effect, Failed, Job, excerpt};
 use skills_skill::contract::{Endpoint, Reach};
 
-/// Bytes of an answer.
+/// Maximum size of a response in bytes.
 const MAX_ANSWER: usize = 8 << 20;
-/// Redirects followed for one request.
+/// Maximum number of redirects per request.
 const MAX_REDIRECTS: usize = 5;
-/// Longest wait for a connection.
+/// Connection timeout.
 const CONNECTING: Duration = Duration::from_secs(10);
 
-/// One HTTP client for all services, made at its first use: reading the system's certificates takes a while.
+/// The HTTP client for all services, created on first use: loading the system's certificates is slow.
 #[derive(Default)]
 pub struct Http {
     client: OnceLock<Result<Client, String>>,
 }
 
-/// A whole answer.
+/// A complete response.
 pub struct Answered {
     pub status: StatusCode,
     pub media_type: String,
@@ -34,7 +35,7 @@ pub struct Answered {
 impl Http {
     pub fn client(&self) -> Result<&Client, Failed> {
         let made = self.client.get_or_init(|| {
-            // Another part of the process may have chosen a provider already, which serves as well.
+            // Another part of the process may already have installed a provider, which is fine.
             let _ = rustls::crypto::ring::default_provider().install_default();
             let agent = concat!("skill-workbench/", env!("CARGO_PKG_VERSION"));
             let client = Client::builder().user_agent(agent).no_proxy().connect_timeout(CONNECTING);
@@ -45,7 +46,7 @@ impl Http {
         })
     }
 
-    /// Sends a request and reads the complete response, within the time of a job.
+    /// Sends a request and reads the complete response, within the job's timeout.
     pub async fn exchange(
         &self,
         request: RequestBuilder,
@@ -90,7 +91,7 @@ impl Http {
 }
 
 impl BindingContext {
-    /// The address of a job's service, and a request to it with the headers of service and run.
+    /// Returns the endpoint and address of a job's service.
     pub(super) fn http_service<'m>(&'m self, job: &Job<'_>) -> Result<(&'m Endpoint, &'m str), Failed> {
         let service = &job.offered.binding.service;
         match self.services.get(service) {
@@ -108,7 +109,7 @@ impl BindingContext {
         }
     }
 
-    /// Adds what every request carries.
+    /// Adds the headers that every request carries.
     pub(super) fn with_auth(
         &self,
         mut request: RequestBuilder,
@@ -142,12 +143,12 @@ impl BindingContext {
     }
 }
 
-/// A text as a header may carry it: what is not a visible ASCII becomes `_`.
+/// Converts a text to a header value: characters other than visible ASCII become `_`.
 fn header_text(text: &str) -> String {
     text.chars().map(|c| if c.is_ascii_graphic() { c } else { '_' }).collect()
 }
 
-/// Follows a redirect when it stays where the person sent the request: headers with secrets go along.
+/// Follows a redirect only within the origin of the original request, because headers with secrets are sent along.
 fn inside_the_origin(attempt: Attempt<'_>) -> reqwest::redirect::Action {
     if attempt.previous().len() > MAX_REDIRECTS {
         return attempt.error("too many redirects");
@@ -175,7 +176,7 @@ fn unreachable(target: &str, error: &reqwest::Error) -> Failed {
     Failed::upstream(format!("{target} failed: {}", root_cause(error)), Effect::Possible)
 }
 
-/// The innermost error, which is the most specific.
+/// Returns the innermost error, which is the most specific.
 pub fn root_cause(error: &(dyn std::error::Error + 'static)) -> String {
     let mut at = error;
     while let Some(source) = at.source() {
@@ -184,7 +185,7 @@ pub fn root_cause(error: &(dyn std::error::Error + 'static)) -> String {
     at.to_string()
 }
 
-/// An answer's status as success or failure.
+/// Maps the status of a response to success or failure.
 pub fn accepted(answered: &Answered, target: &str) -> Result<(), Failed> {
     let status = answered.status;
     if status.is_success() {
@@ -204,7 +205,7 @@ pub fn accepted(answered: &Answered, target: &str) -> Result<(), Failed> {
     Err(failed.answered(status.as_u16()))
 }
 
-/// An answer's body as JSON; an empty one is null.
+/// Parses the body of a response as JSON; an empty one is null.
 pub fn json(answered: &Answered, target: &str) -> Result<Value, Failed> {
     if answered.body.iter().all(u8::is_ascii_whitespace) {
         return Ok(Value::Null);
@@ -218,7 +219,7 @@ pub fn json(answered: &Answered, target: &str) -> Result<Value, Failed> {
     })
 }
 
-/// How far a call to an address reaches.
+/// Describes the network distance of an address: this machine or a host.
 pub fn distance(url: &str) -> String {
     let host =
         reqwest::Url::parse(url).ok().and_then(|url| url.host_str().map(str::to_owned)).unwrap_or_default();

@@ -1,7 +1,8 @@
-//! Tools of MCP servers (<https://modelcontextprotocol.io/specification/2025-11-25>), over stdio and streamable HTTP.
+//! Calls tools of MCP servers (<https://modelcontextprotocol.io/specification/2025-11-25>), over stdio and streamable
+//! HTTP.
 //!
-//! A connection is used by one call at a time and kept for the next, so that stopping a call can end its server
-//! without ending another call.
+//! A connection serves one call at a time and is then reused, so that stopping a call can terminate its server without
+//! affecting another call.
 
 use std::collections::{BTreeMap, HashMap};
 use std::process::Stdio;
@@ -30,14 +31,14 @@ use skills_skill::contract::{Endpoint, Reach};
 
 /// Maximum number of idle connections per service.
 const MAX_IDLE: usize = 4;
-/// Bytes of a server's last words that a failure shows.
+/// Bytes from the end of a server's stderr that an error message shows.
 const LAST_WORDS: usize = 2 << 10;
-/// Bytes of one message over HTTP; over stdio the library has a bound of its own.
+/// Maximum size of one message over HTTP, in bytes; for stdio the library has its own limit.
 const MAX_EVENT: usize = 8 << 20;
-/// Variables of the program's own environment that a server gets.
+/// Environment variables of this program that a server inherits.
 const INHERITED: [&str; 7] = ["PATH", "HOME", "TMPDIR", "LANG", "LC_ALL", "TZ", "USER"];
 
-/// Connections to servers, by service.
+/// Idle connections by service.
 #[derive(Default)]
 pub struct Sessions {
     idle: Mutex<HashMap<String, Vec<Session>>>,
@@ -48,7 +49,7 @@ struct Session {
     server: Option<Server>,
 }
 
-/// A server that we started; it ends with this value, and all it started with it.
+/// A server process started by this program; dropping this value kills its process group.
 struct Server {
     child: Child,
     group: Option<Pid>,
@@ -57,7 +58,7 @@ struct Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // Once it is reaped its pid may be reused.
+        // After it is reaped its PID may be reused.
         if let (Some(group), Ok(None)) = (self.group, self.child.try_wait()) {
             let _ = killpg(group, Signal::SIGKILL);
         }
@@ -97,7 +98,7 @@ pub async fn execute(
         Failed::before(CallFailure::InvalidConfiguration, format!("service {service} is not configured"))
     })?;
     let patience = job.patience(Some(endpoint));
-    // When this is dropped half way, by time or cancellation, the session in it is, and its server with it.
+    // Dropping this future (on timeout or cancellation) drops the session, and its server with it.
     let work = async {
         let arguments = match job.request() {
             Value::Object(map) => map,
@@ -124,7 +125,7 @@ pub async fn execute(
             }
         }
     };
-    // The library's futures are large, so this one lives on the heap.
+    // Boxed because the library's futures are large.
     let timed = async {
         tokio::time::timeout(patience.wait, Box::pin(work))
             .await
@@ -145,7 +146,7 @@ fn params(job: &Job<'_>, arguments: Map<String, Value>) -> CallToolRequestParams
 
 fn ourselves() -> ClientConfig {
     let name = Implementation::new("skill-workbench", env!("CARGO_PKG_VERSION"));
-    // The newest version with a greeting; a server answers with the one it speaks.
+    // The newest version with a handshake; a server responds with the version it speaks.
     ClientConfig::new(ClientCapabilities::default(), name)
         .with_protocol_version(ProtocolVersion::LATEST_WITH_INITIALIZE)
 }
@@ -234,7 +235,7 @@ fn no_greeting(error: &ClientInitializeError, job: &Job<'_>, server: Option<&Ser
     Failed::upstream(message, Effect::None)
 }
 
-/// Keeps the end of what a server prints to stderr; its log is its own business until it fails.
+/// Keeps the end of what a server prints to stderr, to be shown if it fails.
 async fn listen(mut stderr: ChildStderr, words: Arc<Mutex<Vec<u8>>>) {
     let mut buffer = [0; 4096];
     while let Ok(read @ 1..) = stderr.read(&mut buffer).await {
@@ -253,7 +254,7 @@ fn last_words(server: Option<&Server>) -> String {
     last.map(|line| format!("; it said: {}", excerpt(line.as_bytes()))).unwrap_or_default()
 }
 
-/// A call that gave no result.
+/// Maps a failed call to a failure.
 async fn refused(error: &ServiceError, session: &Session, job: &Job<'_>) -> Failed {
     let said =
         || format!("{} failed: {}{}", job.target, root_cause(error), last_words(session.server.as_ref()));
@@ -266,7 +267,7 @@ async fn refused(error: &ServiceError, session: &Session, job: &Job<'_>) -> Fail
                 excerpt(error.message.as_bytes())
             );
             if [ErrorCode::INVALID_PARAMS, ErrorCode::METHOD_NOT_FOUND].contains(&error.code) {
-                // Both are answered for a tool that does not exist.
+                // Servers use both codes for a tool that does not exist.
                 return match missing(session, &job.offered.binding.operation).await {
                     Some(tools) => Failed::before(
                         CallFailure::InvalidConfiguration,
@@ -282,14 +283,14 @@ async fn refused(error: &ServiceError, session: &Session, job: &Job<'_>) -> Fail
     }
 }
 
-/// The tools of a server, where the wanted one is not among them.
+/// Returns the server's tools if the requested one is not among them.
 async fn missing(session: &Session, tool: &str) -> Option<String> {
     let tools = session.running.peer().list_all_tools().await.ok()?;
     let names: Vec<&str> = tools.iter().map(|tool| tool.name.as_ref()).take(20).collect();
     (!tools.iter().any(|known| known.name == tool)).then(|| excerpt(names.join(", ").as_bytes()))
 }
 
-/// A tool's result: its structured content, else its text as JSON, else `{"text": …}`.
+/// Returns a tool's result: its structured content, else its text parsed as JSON, else `{"text": …}`.
 fn read(result: CallToolResult, target: &str) -> Result<Value, Failed> {
     let texts: Vec<&str> =
         result.content.iter().filter_map(ContentBlock::as_text).map(|text| text.text.as_str()).collect();

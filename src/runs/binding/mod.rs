@@ -1,5 +1,4 @@
-//! How a binding executes a call: through a script, over HTTP, JSON-RPC or MCP, or by a function of this
-//! program.
+//! How a binding executes a call: through a script, over HTTP, JSON-RPC or MCP, or by a built-in function.
 
 mod builtin;
 mod http;
@@ -27,7 +26,7 @@ use skills_skill::safe_text;
 use http::Http;
 use mcp::Sessions;
 
-/// Characters of an answer or of output that a message shows.
+/// Maximum number of characters of a response or of output in an error message.
 const MAX_SHOWN_CHARS: usize = 300;
 
 /// One call through one binding.
@@ -35,19 +34,19 @@ pub(super) struct Job<'a> {
     pub offered: &'a Offered,
     pub call: &'a Call,
     pub given: &'a request::TemplateValues,
-    /// What is left of the step's own time.
+    /// Remaining time of the step.
     pub remaining: Duration,
-    /// What is called, as a person reads it.
+    /// The call target for display.
     pub target: String,
 }
 
 impl Job<'_> {
-    /// The request as the binding states it.
+    /// Renders the binding's request template.
     fn request(&self) -> Value {
         request::render(&self.offered.binding.request, self.given)
     }
 
-    /// The longest wait for an answer: what is left, or what binding or service say when that is shorter.
+    /// Returns the timeout for a response: the remaining time, or the timeout of binding or service if that is shorter.
     fn patience(&self, endpoint: Option<&Endpoint>) -> CallTimeout {
         let stated = self.offered.binding.metadata.get("timeout_seconds").and_then(Value::as_f64);
         let stated = stated.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
@@ -58,7 +57,7 @@ impl Job<'_> {
         }
     }
 
-    /// The time of the step is over, with what is known of the attempt.
+    /// Converts a failed attempt to a step timeout, keeping its stderr.
     pub fn out_of_time(&self, attempt: Failed) -> Failed {
         let timeout = Failed::step_timeout(self.call.timeout);
         Failed { effect: Effect::Possible, counts: true, stderr: attempt.stderr, ..timeout }
@@ -73,14 +72,14 @@ impl Job<'_> {
     }
 }
 
-/// How long an answer is waited for, and whose time that is.
+/// The timeout for a response, and whether it is the step's own.
 #[derive(Clone, Copy)]
 struct CallTimeout {
     wait: Duration,
     is_the_steps: bool,
 }
 
-/// What came back, before it is mapped to outputs.
+/// A response before it is mapped to outputs.
 pub(super) struct Answer {
     pub response: Value,
     pub isolation: Option<Value>,
@@ -93,12 +92,12 @@ impl Answer {
     }
 }
 
-/// Whether a failed call may have changed something.
+/// Whether a failed call may have had an effect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Effect {
-    /// It never reached what would execute it, or was turned away.
+    /// It never reached the executing side, or was rejected there.
     None,
-    /// It may have been executed, in part or wholly.
+    /// It may have been executed, in part or completely.
     Possible,
 }
 
@@ -108,19 +107,19 @@ pub(super) struct Failed {
     pub code: CallFailure,
     pub message: String,
     pub stderr: Option<String>,
-    /// Details for programs.
+    /// Machine-readable details.
     pub reason: Option<Value>,
     pub effect: Effect,
-    /// It speaks against the binding, and counts for its breaker.
+    /// Whether the failure counts against the binding's circuit breaker.
     pub counts: bool,
-    /// What went wrong, where the code does not say it.
+    /// What went wrong, if the code does not determine it.
     pub kind: Option<FailureKind>,
-    /// HTTP status or JSON-RPC error code of an answer.
+    /// HTTP status or JSON-RPC error code of the response.
     pub status: Option<i64>,
 }
 
 impl Failed {
-    /// Before anything was called.
+    /// A failure before anything was called.
     pub fn before(code: CallFailure, message: impl Into<String>) -> Self {
         Self {
             code,
@@ -134,22 +133,22 @@ impl Failed {
         }
     }
 
-    /// What came back is not an answer.
+    /// An invalid response.
     pub fn answer(message: impl Into<String>) -> Self {
         Self { effect: Effect::Possible, counts: true, ..Self::before(CallFailure::RuntimeError, message) }
     }
 
-    /// The service cannot be reached, or broke off.
+    /// An unreachable service, or an interrupted connection.
     fn upstream(message: impl Into<String>, effect: Effect) -> Self {
         Self { effect, counts: true, ..Self::before(CallFailure::UpstreamFailure, message) }
     }
 
-    /// The service answered with an error of this number.
+    /// Marks this as an error response of the service with the given code.
     fn answered(self, status: impl Into<i64>) -> Self {
         Self { kind: Some(FailureKind::ErrorAnswer), status: Some(status.into()), ..self }
     }
 
-    /// The error message, for all users.
+    /// Returns the kind of failure: the explicit one, else the one that the code implies.
     pub fn kind(&self) -> FailureKind {
         self.kind.unwrap_or(match self.code {
             CallFailure::InvalidRequest => FailureKind::InvalidInputs,
@@ -165,7 +164,7 @@ impl Failed {
         })
     }
 
-    /// The step's own time is over.
+    /// A timeout of the step itself.
     pub fn step_timeout(time: Duration) -> Self {
         Self::before(
             CallFailure::StepTimeout,
@@ -204,7 +203,7 @@ impl BindingContext {
         Self { services, limits, environment, sandbox, artifacts, http, sessions }
     }
 
-    /// What is in the way of a binding now; `bare` when a script may run without isolation.
+    /// Returns why a binding cannot be called now; `bare` allows scripts without isolation.
     pub fn obstacle(
         &self,
         offered: &Offered,
@@ -234,7 +233,8 @@ impl BindingContext {
         }
     }
 
-    /// Calls, and waits for the answer; when `cancel` fires, everything started for it is dead when this returns.
+    /// Executes a call and waits for its response. If `cancel` fires, everything started for it has been terminated
+    /// when this returns.
     pub async fn execute(&self, job: &Job<'_>, cancel: &CancellationToken) -> Result<Answer, Failed> {
         match job.offered.binding.protocol {
             Protocol::Script => script::execute(self, job, cancel).await,
@@ -247,7 +247,7 @@ impl BindingContext {
         }
     }
 
-    /// What a binding calls, as a person reads it.
+    /// Returns what a binding calls, for display.
     pub fn target(&self, offered: &Offered) -> String {
         let binding = &offered.binding;
         let reach = self.services.get(&binding.service).map(|endpoint| &endpoint.reach);
@@ -272,7 +272,7 @@ impl BindingContext {
         }
     }
 
-    /// What a binding runs in, or how far it reaches.
+    /// Describes the sandbox of a script, or the network distance of a call.
     pub fn isolation(&self, offered: &Offered) -> String {
         match (
             offered.binding.protocol,
@@ -288,7 +288,7 @@ impl BindingContext {
         }
     }
 
-    /// Values with their `${NAME}` replaced from the program's environment.
+    /// Replaces `${NAME}` in values from the program's environment.
     fn expanded(
         &self,
         service: &str,
@@ -317,7 +317,7 @@ impl BindingContext {
     }
 }
 
-/// A service that the configuration does not name, with what its registry says about it.
+/// The obstruction for a service that is not configured, with a hint from its registry description.
 fn unconfigured(offered: &Offered, catalogue: &Capabilities) -> CallObstruction {
     let (service, protocol) = (&offered.binding.service, offered.binding.protocol);
     let described = catalogue.service(service);
@@ -336,7 +336,7 @@ fn unconfigured(offered: &Offered, catalogue: &Capabilities) -> CallObstruction 
     ))
 }
 
-/// Ends with a cancellation as soon as that comes; what was waited for is dropped, and its connection with it.
+/// Runs `work` until `cancel` fires; the work is then dropped together with its connection.
 async fn stopped_by(
     cancel: &CancellationToken,
     work: impl Future<Output = Result<Answer, Failed>>,
@@ -348,7 +348,7 @@ async fn stopped_by(
     }
 }
 
-/// The beginning of a stranger's text, safe to show and on one line.
+/// Returns the beginning of untrusted text, escaped and on one line.
 fn excerpt(bytes: &[u8]) -> String {
     let text = String::from_utf8_lossy(&bytes[..bytes.len().min(MAX_SHOWN_CHARS * 4)]);
     let text = text.trim();

@@ -1,9 +1,9 @@
-//! HTTP: a method, a path with placeholders, a query or a JSON body.
+//! HTTP calls: a method, a path with placeholders, and a query or a JSON body.
 //!
-//! `operation` is the path below the service's address (`chat/completions`, `/cases/{id}`), with the method in front
-//! (`GET /cases`) or under `metadata.method`, POST where neither says. Fields of the request fill the placeholders;
-//! of the rest, those listed under `metadata.query` go into the query, as all do with GET, HEAD and DELETE, and the
-//! others are the JSON body.
+//! `operation` is the path relative to the service's address (`chat/completions`, `/cases/{id}`), with the method in
+//! front (`GET /cases`) or in `metadata.method`; the default is POST. Request fields fill the placeholders. Of the
+//! remaining fields, those listed in `metadata.query` (with GET, HEAD and DELETE: all) go into the query, and the
+//! others form the JSON body.
 
 use reqwest::{Method, Url};
 use serde_json::{Map, Value};
@@ -14,7 +14,7 @@ use super::request::kind;
 use super::{Answer, BindingContext, Failed, Job};
 use skills_skill::contract::{Binding, Reach};
 
-/// What is called, as a person reads it.
+/// Returns the call target for display.
 pub fn target(binding: &Binding, reach: Option<&Reach>) -> String {
     let (method, path) = operation(binding);
     match reach {
@@ -25,7 +25,7 @@ pub fn target(binding: &Binding, reach: Option<&Reach>) -> String {
     }
 }
 
-/// Method and path.
+/// Returns method and path.
 fn operation(binding: &Binding) -> (String, &str) {
     let stated = binding.metadata.get("method").and_then(Value::as_str);
     match binding.operation.split_once(' ') {
@@ -79,8 +79,8 @@ pub async fn execute(means: &BindingContext, job: &Job<'_>) -> Result<Answer, Fa
     json(&answered, &job.target).map(Answer::of)
 }
 
-/// Appends a path, its placeholders filled from the fields, which are used up. A value is one segment, whatever it
-/// holds.
+/// Appends a path, filling its placeholders from the fields, which are consumed. A value always becomes one segment,
+/// whatever characters it contains.
 fn append(url: &mut Url, path: &str, fields: &mut Map<String, Value>) -> Result<(), String> {
     if path.contains(['?', '#', '\\']) || path.contains("//") {
         return Err(format!("`{path}` is not a path below the service's address"));

@@ -1,4 +1,4 @@
-//! JSON-RPC 2.0 over HTTP (<https://www.jsonrpc.org/specification>): one request, one answer.
+//! JSON-RPC 2.0 over HTTP (<https://www.jsonrpc.org/specification>): one request, one response.
 
 use serde_json::{Value, json};
 
@@ -15,7 +15,7 @@ pub async fn execute(means: &BindingContext, job: &Job<'_>) -> Result<Answer, Fa
         means.http.client()?.post(url).header("content-type", "application/json").body(body.to_string());
     let request = means.with_auth(request, &binding.service, endpoint, job.call)?;
     let answered = means.http.exchange(request, job, endpoint).await?;
-    // Some servers give an error object a status of its own; the object says more.
+    // Some servers send error objects with an HTTP error status; the object is more specific.
     let error_object =
         serde_json::from_slice::<Value>(&answered.body).ok().filter(|body| body.get("error").is_some());
     if error_object.is_none() {
@@ -24,7 +24,7 @@ pub async fn execute(means: &BindingContext, job: &Job<'_>) -> Result<Answer, Fa
     result(&parsed(&answered, &job.target)?, id, &job.target).map(Answer::of)
 }
 
-/// The result of an answer.
+/// Extracts the result from a response.
 fn result(answer: &Value, id: &str, target: &str) -> Result<Value, Failed> {
     let no_answer = |why: &str| {
         Failed::answer(format!(
@@ -44,7 +44,7 @@ fn result(answer: &Value, id: &str, target: &str) -> Result<Value, Failed> {
     answer.get("result").cloned().ok_or_else(|| no_answer("it has neither `result` nor `error`"))
 }
 
-/// An error object as a failure; codes by section 5.1 of the specification.
+/// Maps an error object to a failure; codes as in section 5.1 of the specification.
 fn failure(error: &Value, target: &str) -> Failed {
     let code = error.get("code").and_then(Value::as_i64).unwrap_or_default();
     let message = error.get("message").and_then(Value::as_str).unwrap_or("no message");

@@ -1,18 +1,18 @@
-//! Request templates and response references: from a call's inputs to what a service is sent, and from its answer to
-//! the outputs of a capability.
+//! Request templates and response references: map a call's inputs to the request of a service, and its response to the
+//! outputs of a capability.
 //!
-//! A leaf of a template that is exactly a reference (`input.text`, `target.content`, `run.trace_id`) becomes the value
-//! there; `${input.text}` inside a longer text is replaced by it; everything else is a constant. What is absent leaves
-//! no trace in an object, is `null` in a list, and nothing in a string.
+//! A template string that is exactly a reference (`input.text`, `target.content`, `run.trace_id`) is replaced by the
+//! value; `${input.text}` inside a longer string is replaced by its text; everything else is constant. Missing values
+//! are omitted from objects, are `null` in lists, and empty in strings.
 
 use serde_json::{Map, Value};
 
 use crate::call::Call;
 
-/// First words of a reference in a template.
+/// Namespaces with which a template reference can begin.
 const NAMESPACES: [&str; 4] = ["input", "inputs", "target", "run"];
 
-/// What references in a template are looked up in.
+/// Values that template references resolve to.
 pub struct TemplateValues {
     input: Value,
     target: Value,
@@ -20,7 +20,7 @@ pub struct TemplateValues {
 }
 
 impl TemplateValues {
-    /// What a call gives.
+    /// Collects the values of a call.
     pub fn of(call: &Call) -> Self {
         Self {
             input: Value::Object(call.inputs.clone()),
@@ -48,8 +48,8 @@ impl TemplateValues {
     }
 }
 
-/// What receivers are reported about the run: the trace, the step, and the key by which they can drop a
-/// repetition.
+/// Returns what receivers learn about the run: the trace id, the step, and the idempotency key by which they can drop
+/// duplicates.
 pub fn run(call: &Call) -> Value {
     serde_json::json!({
         "trace_id": call.trace_id,
@@ -58,12 +58,12 @@ pub fn run(call: &Call) -> Value {
     })
 }
 
-/// Whether a binding states what is sent; if not, the inputs go as they are.
+/// Returns whether a binding has a request template; if not, the inputs are sent unchanged.
 pub fn is_stated(template: &Value) -> bool {
     template.as_object().is_none_or(|map| !map.is_empty())
 }
 
-/// The template with its references replaced; the inputs themselves where there is none.
+/// Renders a template; returns the inputs themselves if it is empty.
 pub fn render(template: &Value, given: &TemplateValues) -> Value {
     if is_stated(template) { fill(template, given).unwrap_or(Value::Null) } else { given.input.clone() }
 }
@@ -84,7 +84,7 @@ fn fill(template: &Value, given: &TemplateValues) -> Option<Value> {
     })
 }
 
-/// A text that is a reference and nothing else.
+/// Parses a text that consists of exactly one reference.
 fn reference(text: &str) -> Option<Vec<&str>> {
     let path: Vec<&str> = text.split('.').collect();
     let plain =
@@ -92,7 +92,7 @@ fn reference(text: &str) -> Option<Vec<&str>> {
     (path.len() > 1 && NAMESPACES.contains(&path[0]) && path.iter().all(plain)).then_some(path)
 }
 
-/// Each `${reference}` in a string, with the bytes around it: (before, path), and what is left at the end.
+/// Finds each `${reference}` in a string: pairs of preceding text and path, and the remaining text.
 fn holes(text: &str) -> (Vec<(&str, Vec<&str>)>, &str) {
     let (mut found, mut rest) = (Vec::new(), text);
     let mut from = 0;
@@ -104,7 +104,7 @@ fn holes(text: &str) -> (Vec<(&str, Vec<&str>)>, &str) {
                 rest = &inside[end + 1..];
                 from = 0;
             }
-            // Not ours: a template of the service itself, perhaps.
+            // Not a reference of ours; it may be a template of the service itself.
             None => from = start + 2,
         }
     }
@@ -126,7 +126,7 @@ fn interpolate(text: &str, given: &TemplateValues) -> String {
     out
 }
 
-/// The names of the inputs that a template reads.
+/// Returns the names of the inputs that a template reads.
 pub fn inputs_of(template: &Value) -> Vec<String> {
     match template {
         Value::String(text) => {
@@ -151,13 +151,13 @@ fn step<'v>(value: &'v Value, part: &str) -> Option<&'v Value> {
     }
 }
 
-/// The outputs of a capability out of an answer. Without a mapping the answer's own fields are the outputs.
+/// Maps a response to the outputs of a capability. Without a mapping the response's own fields are the outputs.
 ///
-/// `texts_are_json` is upstream's `response_mode: json`: a part `content_json` of a reference reads the text `content`
-/// as JSON.
+/// `texts_are_json` is upstream's `response_mode: json`: the part `content_json` of a reference parses the text
+/// `content` as JSON.
 ///
 /// # Errors
-/// What is wrong with the answer as text.
+/// Returns a message if the response does not match the mapping.
 pub fn outputs(
     mapping: &std::collections::BTreeMap<String, String>,
     answer: Value,
@@ -179,7 +179,7 @@ pub fn outputs(
     Ok(out)
 }
 
-/// The value at a reference (`response.items.0.name`); none where the path ends early.
+/// Resolves a reference (`response.items.0.name`); `None` if the path does not exist.
 fn read(answer: &Value, reference: &str, texts_are_json: bool) -> Result<Option<Value>, String> {
     let mut parts = reference.split('.');
     if parts.next() != Some("response") {
@@ -206,7 +206,7 @@ fn read(answer: &Value, reference: &str, texts_are_json: bool) -> Result<Option<
     Ok(Some(at))
 }
 
-/// JSON without the Markdown fence that language models like to put around it.
+/// Removes the Markdown code fence that language models often put around JSON.
 fn unfenced(text: &str) -> &str {
     let text = text.trim();
     let Some(inside) = text.strip_prefix("```").and_then(|rest| rest.strip_suffix("```")) else {
@@ -215,7 +215,7 @@ fn unfenced(text: &str) -> &str {
     inside.strip_prefix("json").unwrap_or(inside).trim()
 }
 
-/// What a value is, as a person would say.
+/// Returns the name of a value's type for messages.
 pub fn kind(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",
@@ -264,7 +264,7 @@ mod tests {
         );
         assert_eq!(fill("${input.nobody}|${other} ${ ${input.text}"), "|${other} ${ hi");
         assert_eq!(fill("${input.text"), "${input.text");
-        // A value that looks like a template is a value.
+        // A value that looks like a template is not expanded.
         let sly = TemplateValues { input: json!({"x": "${run.idempotency_key}"}), ..template_values() };
         assert_eq!(render(&json!(["<${input.x}>"]), &sly)[0], "<${run.idempotency_key}>");
     }

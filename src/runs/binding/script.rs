@@ -1,8 +1,8 @@
-//! A script: JSON on stdin and stdout, in the sandbox.
+//! Scripts: JSON on stdin and stdout, in the sandbox.
 //!
-//! It reads the request the binding states, or, where it states none, `{"inputs", "target", "run"}`. It answers one
-//! JSON object: all of stdout, or its last line when it printed others before, which count as its log. What it writes
-//! into its work directory becomes artifacts.
+//! A script reads the rendered request template of its binding or, without one, `{"inputs", "target", "run"}`. It
+//! prints one JSON object: all of stdout, or its last line; earlier lines then count as its log. Files that it writes
+//! to its work directory become artifacts.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -24,17 +24,17 @@ use skills_sandbox::{
 use skills_skill::contract::Reach;
 use skills_skill::safe_text;
 
-/// Bytes of stderr that a failure carries.
+/// Bytes from the end of stderr that a failure includes.
 const TAIL: usize = 4 << 10;
 
-/// A script and the bundle it is in.
+/// A script and its bundle.
 #[derive(Clone)]
 pub struct Located {
     pub bundle: PathBuf,
     pub script: PathBuf,
 }
 
-/// The script that executes a binding: what the configuration names, else the file of the bundle.
+/// Locates the script of a binding: the one from the configuration, else the file of the bundle.
 pub fn located(
     offered: &Offered,
     reach: Option<&Reach>,
@@ -87,7 +87,7 @@ pub fn located(
     }
 }
 
-/// Whether scripts can be sandboxed here, or may run without that.
+/// Checks that scripts can be sandboxed, or may run without a sandbox.
 pub fn isolated(sandbox: &Sandbox, bare: bool) -> Result<(), CallObstruction> {
     let report = sandbox.report();
     if bare || report.level >= Level::Partial {
@@ -162,8 +162,8 @@ pub async fn execute(
     Ok(Answer { response: Value::Object(answer), isolation, artifacts })
 }
 
-/// Lets a script start only where its binding, with everything it can read, is what was launched or approved. What
-/// changed earlier was asked about; this is for what changes between that look and the start.
+/// Returns a check that lets a script start only if its binding, with everything it can read, matches what was launched
+/// or approved. Earlier changes have already required approval; this covers changes between that check and the start.
 fn unchanged(job: &Job<'_>, found: &Located, pin: &str) -> Verify {
     let (offered, found, pin) = (job.offered.clone(), found.clone(), pin.to_owned());
     Verify::new(move |supplied| {
@@ -178,7 +178,7 @@ fn unchanged(job: &Job<'_>, found: &Located, pin: &str) -> Verify {
     })
 }
 
-/// What an isolation report says, as it is recorded with a step.
+/// Converts an isolation report to the form that is recorded with a step.
 fn summary(report: &Report) -> Value {
     json!({
         "level": report.level.to_string(),
@@ -202,7 +202,7 @@ fn not_run(error: &SandboxError, target: &str) -> Failed {
     Failed { effect, counts: code == CallFailure::RuntimeError, ..Failed::before(code, message) }
 }
 
-/// The answer of a script that ended, or how it failed.
+/// Returns the output of a finished script, or its failure.
 fn check_output(outcome: &Outcome, job: &Job<'_>) -> Result<Map<String, Value>, Failed> {
     if outcome.cancelled {
         return Err(Failed::canceled());
@@ -247,7 +247,7 @@ fn check_output(outcome: &Outcome, job: &Job<'_>) -> Result<Map<String, Value>, 
     answer(&outcome.stdout.text()).map_err(|why| Failed::answer(format!("{} {why}", job.target)))
 }
 
-/// The object a script answers with.
+/// Parses the JSON object that a script printed.
 fn answer(stdout: &str) -> Result<Map<String, Value>, String> {
     let whole = stdout.trim();
     let last = whole.lines().last().unwrap_or_default();
@@ -271,7 +271,7 @@ fn tail(stderr: &[u8]) -> Option<String> {
     (!text.is_empty()).then(|| text.to_owned())
 }
 
-/// Keeps the files a script left behind.
+/// Stores the files that a script produced.
 async fn store_artifacts(
     artifacts: Arc<Artifacts>,
     outcome: Outcome,
@@ -299,8 +299,7 @@ async fn store_artifacts(
     done.map_err(Failed::answer)
 }
 
-/// Lines on their way to the log. Of stdout the end is held back, which may be the answer and is not a log
-/// then.
+/// Forwards output lines to the log. The end of stdout is held back: it may be the result, which is not logged.
 struct Log {
     sink: LogSink,
     held: Mutex<Held>,
@@ -309,7 +308,7 @@ struct Log {
 #[derive(Default)]
 struct Held {
     lines: Vec<String>,
-    /// The first line opens an object that it does not close: all of stdout may be the answer.
+    /// The first line opens an object without closing it: all of stdout may be the result.
     block: bool,
     begun: bool,
 }
@@ -344,7 +343,7 @@ impl Log {
         }
     }
 
-    /// Hands over what was held back: it was not an answer.
+    /// Forwards the lines held back, which were not the result.
     fn release(&self) {
         let lines = std::mem::take(&mut self.held.lock().unwrap_or_else(PoisonError::into_inner).lines);
         for line in lines {

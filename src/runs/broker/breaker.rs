@@ -1,18 +1,18 @@
-//! A breaker per binding: what fails again and again is left alone for a while, then tried once.
+//! Circuit breakers, one per binding: after repeated failures a binding is not called for some time, then tried once.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Failures in a row that open a breaker.
+/// Number of consecutive failures that opens a breaker.
 pub const THRESHOLD: u32 = 5;
-/// How long it stays open before a trial call.
+/// How long a breaker stays open before a trial call.
 pub const OPEN: Duration = Duration::from_secs(30);
 
-/// Tells the time; real by default, given by tests.
+/// Returns the current time; the system clock by default, replaced in tests.
 pub type Clock = Arc<dyn Fn() -> Instant + Send + Sync>;
 
-/// The breakers of all bindings that have failed lately.
+/// The breakers of all bindings with recent failures.
 pub struct Breakers {
     clock: Clock,
     states: Mutex<HashMap<String, State>>,
@@ -20,9 +20,9 @@ pub struct Breakers {
 
 #[derive(Clone, Copy)]
 enum State {
-    /// Failures in a row, fewer than the threshold.
+    /// Number of consecutive failures, below the threshold.
     Closed(u32),
-    /// Nothing passes before this moment; then one trial.
+    /// No calls before this time; then one trial call.
     Open(Instant),
     /// A trial call is in progress.
     Trial,
@@ -33,10 +33,10 @@ impl Breakers {
         Self { clock, states: Mutex::default() }
     }
 
-    /// Asks to call a binding.
+    /// Requests permission to call a binding.
     ///
     /// # Errors
-    /// Why it is left alone as text.
+    /// Returns a message if the breaker is open.
     pub fn enter(&self, binding: &str) -> Result<Permit<'_>, String> {
         let mut states = self.lock();
         let trial = match states.get(binding) {
@@ -50,7 +50,7 @@ impl Breakers {
         Ok(Permit { breakers: self, binding: binding.to_owned(), trial, settled: false })
     }
 
-    /// The state of a breaker as text: `closed`, `open for 12 s more`, `half open`.
+    /// Returns the state of a breaker as text: `closed`, `open for 12 s more`, `half open`.
     pub fn state(&self, binding: &str) -> String {
         self.lock().get(binding).map_or_else(|| "closed".to_owned(), |state| self.words(*state))
     }
@@ -78,8 +78,8 @@ impl Breakers {
     }
 }
 
-/// Permission to call a binding once. Dropped without a word, as when the call is canceled, it says nothing about the
-/// binding.
+/// Permission for one call of a binding. Dropping it without a result, as when the call is canceled, does not count for
+/// or against the binding.
 pub struct Permit<'b> {
     breakers: &'b Breakers,
     binding: String,
@@ -88,19 +88,19 @@ pub struct Permit<'b> {
 }
 
 impl Permit<'_> {
-    /// The binding answered.
+    /// Records a success.
     pub fn succeeded(mut self) {
         self.settled = true;
         self.breakers.lock().remove(&self.binding);
     }
 
-    /// The binding failed.
+    /// Records a failure.
     pub fn failed(mut self) {
         self.settled = true;
         let mut states = self.breakers.lock();
         let failures = match states.get(&self.binding) {
             Some(State::Closed(failures)) => failures + 1,
-            // Others that were in progress when it opened change nothing.
+            // Failures of calls that were already in progress when it opened change nothing.
             Some(State::Open(_)) => return,
             Some(State::Trial) => THRESHOLD,
             None => 1,
@@ -117,7 +117,7 @@ impl Permit<'_> {
 impl Drop for Permit<'_> {
     fn drop(&mut self) {
         if self.trial && !self.settled {
-            // The trial was inconclusive; the next call is another.
+            // The trial was inconclusive; the next call is another trial.
             let now = (self.breakers.clock)();
             self.breakers.lock().insert(self.binding.clone(), State::Open(now));
         }

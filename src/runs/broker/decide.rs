@@ -1,4 +1,5 @@
-//! Which binding executes a capability, in which order the others follow, and what is in the way of each.
+//! Selects the binding that executes a capability, the order of its fallbacks, and what prevents each from being
+//! called.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -21,13 +22,13 @@ impl CallObstruction {
         Self { code, message: message.into() }
     }
 
-    /// What no configuration says yet.
+    /// Configuration that is missing.
     pub fn unconfigured(message: impl Into<String>) -> Self {
         Self::new(CallFailure::InvalidConfiguration, message)
     }
 }
 
-/// A binding and its place in the order.
+/// A binding and its position in the order.
 #[derive(Debug, Clone)]
 pub struct Choice {
     pub offered: Arc<Offered>,
@@ -36,18 +37,18 @@ pub struct Choice {
     pub obstacle: Option<CallObstruction>,
 }
 
-/// The order in which bindings are tried, and those that are not.
+/// The order in which bindings are tried, and the bindings that are not tried.
 #[derive(Debug, Clone)]
 pub struct Decision {
-    /// The first and its fallbacks, as far as they go.
+    /// The first binding and its fallbacks.
     pub chain: Vec<Choice>,
-    /// The rest, by id.
+    /// The other bindings, by id.
     pub others: Vec<Choice>,
     /// Why nothing can be tried at all.
     pub refused: Option<CallObstruction>,
 }
 
-/// Decides for a capability. `obstacle` says what is in the way of a binding beside its conformance.
+/// Decides for a capability. `obstacle` returns what else prevents a binding, apart from its conformance level.
 pub fn decide(
     capability: &str,
     demanded: Conformance,
@@ -113,15 +114,15 @@ pub fn decide(
     Decision { chain, others: all, refused: None }
 }
 
-/// The smallest is the default: one that can be called, one that its registry marks so, the most conforming, the most
-/// settled, the first by id.
+/// The sort key of a default: callable first, then marked as default by its registry, then by conformance, stability
+/// and id.
 fn rank(choice: &Choice) -> (bool, bool, Reverse<Conformance>, u8, &str) {
     let binding = &choice.offered.binding;
     let marked = binding.metadata.get("default").and_then(serde_json::Value::as_bool) == Some(true);
     (choice.obstacle.is_some(), !marked, Reverse(binding.conformance), unsettled(binding), &binding.id)
 }
 
-/// How far a binding is from stable, by what it says itself.
+/// Returns the rank of a binding's declared `status`, stable first.
 fn unsettled(binding: &Binding) -> u8 {
     match binding.metadata.get("status").and_then(serde_json::Value::as_str) {
         Some("stable") => 0,

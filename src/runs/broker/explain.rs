@@ -1,4 +1,4 @@
-//! The whole decision for a capability, for a person.
+//! Explains the complete decision for a capability.
 
 use super::super::binding::BindingContext;
 use super::super::call::{BindingChoice, Explanation};
@@ -7,7 +7,7 @@ use super::decide::{Choice, Decision};
 use skills_skill::contract::{Conformance, Protocol};
 use skills_skill::safe_text;
 
-/// Puts a decision into words; nothing is called.
+/// Describes a decision as text; nothing is called.
 pub fn explain(
     capability: &str,
     conformance: Conformance,

@@ -1,5 +1,5 @@
-//! What executes a capability, as digests: a binding with everything its script may load. Taken when a run is
-//! launched and compared with what is there when a step begins, so that what was launched is what runs.
+//! Digests of what executes a capability: a binding with everything its script may load. They are taken when a run is
+//! launched and compared when a step begins, so that what was launched is what runs.
 
 use std::collections::BTreeMap;
 
@@ -11,49 +11,49 @@ use super::super::capabilities::{Capabilities, Offered};
 use skills_sandbox::{Contents, ContentsCache};
 use skills_skill::contract::{Endpoint, Protocol};
 
-/// Files of a bundle that are named one by one when they change.
+/// Maximum number of bundle files whose changes are reported individually.
 const MAX_NAMED_FILES: usize = 64;
-/// Hexadecimal digits that tell one content of a named file from another; the digest of the whole is what guards.
+/// Hexadecimal digits of a file's digest that are stored to identify it; the digest of the whole is the actual check.
 const SHORT: usize = 12;
 
-/// Before digests that cover every file of the bundle; those of earlier versions cover the folder of the script.
+/// Prefix of digests that cover every file of the bundle; those of earlier versions cover the folder of the script.
 const FORMAT: &str = "2:";
 
-/// What a binding's own words are kept under, before its id.
+/// Prefix of the key of a binding's own definition, followed by its id.
 const DEFINITION: &str = "binding ";
 
-/// A binding with everything its script may load, and what it consists of.
+/// Digest of a binding with everything its script may load, and of its parts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Pin {
-    /// Digest of all of it: another one is a change.
+    /// Digest of everything.
     pub whole: String,
-    /// Digests of its parts, to name the one that changed: the binding's own words, and the files of the bundle below
-    /// its name (`slow-pay/scripts/pay.py`); of a bundle with many files those of the script's folder.
+    /// Digests of its parts, to name the one that changed: the binding's definition, and the files of the bundle by
+    /// path (`slow-pay/scripts/pay.py`); for a bundle with many files only those of the script's folder.
     pub parts: BTreeMap<String, String>,
-    /// Before the names of all its files.
+    /// Key prefix of all its files.
     folder: String,
-    /// Before the names of the files of the script's folder.
+    /// Key prefix of the files of the script's folder.
     scripts: String,
 }
 
-/// The outcome of a part since the launch.
+/// A part that changed since the launch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Edit {
-    /// In words.
+    /// Description of the change.
     pub what: String,
-    /// What it is kept under.
+    /// Key of the part.
     pub part: String,
-    /// What it is now; empty where it is gone.
+    /// Its current digest; empty if it no longer exists.
     pub now: String,
 }
 
-/// Whether a digest was taken over every file that the script can read.
+/// Returns whether a digest covers every file that the script can read.
 pub fn is_complete(digest: &str) -> bool {
     digest.starts_with(FORMAT)
 }
 
 impl Pin {
-    /// A binding whose script would find this in its bundle.
+    /// Computes the pin of a binding from the contents of its bundle.
     pub fn of_contents(offered: &Offered, found: &Located, contents: &Contents) -> Self {
         Self::new(offered, Some((found, contents)))
     }
@@ -89,15 +89,15 @@ impl Pin {
         Self { whole: format!("{FORMAT}{}", digest_of(&all)), parts, folder, scripts }
     }
 
-    /// The parts that are others than at the launch; none if nothing is known about them.
+    /// Returns the parts that changed since the launch; empty if nothing was recorded then.
     pub fn edits(&self, launched: &BTreeMap<String, String>) -> Vec<Edit> {
         let known = |part: &str| launched.get(part).filter(|digest| !digest.is_empty());
         let own = |part: &str| part.starts_with(DEFINITION);
         if !self.parts.keys().any(|part| own(part) && known(part).is_some()) {
-            // Launched by a version that kept the whole alone.
+            // Launched by a version that recorded only the digest of the whole.
             return Vec::new();
         }
-        // At the launch there may have been too many files to keep the digest of each.
+        // At the launch there may have been too many files to record the digest of each.
         let all_known =
             launched.keys().any(|part| part.starts_with(&self.folder) && !part.starts_with(&self.scripts));
         let is_comparable = |part: &str| own(part) || all_known || part.starts_with(&self.scripts);
@@ -120,14 +120,14 @@ impl Pin {
     }
 }
 
-/// Digests of what bindings can load, read again only where something changed.
+/// Digests of what bindings can load; files are read again only after a change.
 #[derive(Default)]
 pub struct Pins {
     contents: ContentsCache,
 }
 
 impl Pins {
-    /// A binding as it is now; what cannot be read counts as a content of its own.
+    /// Computes the current pin of a binding; unreadable content has its own digest.
     pub fn of(
         &self,
         offered: &Offered,

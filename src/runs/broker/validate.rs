@@ -1,4 +1,4 @@
-//! What goes in and what comes out, compared with what the capability declares.
+//! Validates inputs and outputs against the declarations of a capability.
 
 use std::collections::BTreeMap;
 
@@ -7,10 +7,11 @@ use serde_json::{Map, Value};
 use crate::fields::{FieldProblem, check_inputs, check_outputs};
 use skills_skill::contract::{Capability, Conformance, Field};
 
-/// The inputs with defaults filled in. What is not declared is handed on: public contracts give hints beside.
+/// Returns the inputs with defaults filled in. Undeclared inputs are passed on, since public contracts use them for
+/// hints.
 ///
 /// # Errors
-/// Every input that is missing or of another kind, in one sentence.
+/// Returns one message that lists every missing input and every input of the wrong type.
 pub fn inputs(capability: &Capability, given: &Map<String, Value>) -> Result<Map<String, Value>, String> {
     let (declared, others): (Map<_, _>, Map<_, _>) =
         given.clone().into_iter().partition(|(name, _)| capability.inputs.contains_key(name));
@@ -19,10 +20,11 @@ pub fn inputs(capability: &Capability, given: &Map<String, Value>) -> Result<Map
     Ok(checked)
 }
 
-/// Whether outputs are what a binding of this conformance promises: all declared ones, those required, or nothing.
+/// Checks outputs against what the conformance level of a binding guarantees: all declared outputs, the required ones,
+/// or none.
 ///
 /// # Errors
-/// Every output that is missing or of another kind, in one sentence.
+/// Returns one message that lists every missing output and every output of the wrong type.
 pub fn outputs(
     capability: &Capability,
     conformance: Conformance,

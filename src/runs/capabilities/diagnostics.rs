@@ -1,5 +1,4 @@
-//! What is wrong between the files of a catalog: ids defined twice, references that lead nowhere,
-//! capabilities that nothing executes.
+//! Problems between the files of a catalog: duplicate ids, dangling references, and capabilities without a binding.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -8,7 +7,7 @@ use super::Capabilities;
 use crate::binding::request;
 use skills_skill::{Finding, Severity};
 
-/// A finding about a whole file.
+/// Builds a finding about a whole file.
 pub(super) fn remark(
     code: &str,
     severity: Severity,
@@ -28,7 +27,7 @@ pub(super) fn remark(
     }
 }
 
-/// The same id in two files.
+/// Builds the finding for an id that two files define.
 pub(super) fn twice(what: &str, id: &str, first: &Path, second: &Path) -> Finding {
     remark(
         &format!("{what}-duplicate"),
@@ -39,7 +38,7 @@ pub(super) fn twice(what: &str, id: &str, first: &Path, second: &Path) -> Findin
     )
 }
 
-/// Looks every reference up.
+/// Checks all references.
 pub(super) fn references(catalogue: &mut Capabilities) {
     let mut found = Vec::new();
     for offered in catalogue.bindings.values() {

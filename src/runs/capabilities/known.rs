@@ -1,4 +1,4 @@
-//! What a check of contracts may know of the capabilities here.
+//! What contract checks can query about the available capabilities.
 
 use std::collections::BTreeSet;
 

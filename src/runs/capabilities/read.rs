@@ -1,5 +1,5 @@
-//! Reads the files of one registry folder. They come from strangers: no link is followed, and depth, number and size
-//! have bounds.
+//! Reads the files of one registry folder. They are untrusted: links are not followed, and depth, number and size of
+//! files are limited.
 
 use std::path::Path;
 
@@ -10,14 +10,14 @@ use skills_base::files::{Entry, Folder};
 use skills_skill::contract::{Binding, Capability, Service, parse_binding, parse_capability, parse_service};
 use skills_skill::{Finding, Severity};
 
-/// Bytes of one file; the largest public ones have some ten thousand.
+/// Maximum size of a file in bytes; the largest public ones have some ten thousand.
 const MAX_FILE: u64 = 1 << 20;
-/// Folders below `bindings/` or `services/`.
+/// Maximum depth of folders below `bindings/` or `services/`.
 const MAX_DEPTH: usize = 8;
-/// Files of one kind in one place.
+/// Maximum number of files of one kind per folder.
 const MAX_FILES: usize = 20_000;
 
-/// What a file gave.
+/// The result of reading a file.
 pub(super) enum Part {
     Capability(Capability),
     Binding(Binding),
@@ -32,7 +32,7 @@ enum Kind {
     Service,
 }
 
-/// Everything in a place, in the order of its paths.
+/// Reads everything in a folder, in path order.
 pub(super) fn read(place: &CapabilityFolder) -> Vec<Part> {
     let kinds =
         [(Kind::Capability, "capabilities"), (Kind::Binding, "bindings"), (Kind::Service, "services")];
@@ -61,8 +61,8 @@ pub(super) fn read(place: &CapabilityFolder) -> Vec<Part> {
     parts
 }
 
-/// The YAML files below a folder, sorted; true when there were too many. Names with `_` or `.` in front are indexes
-/// and private matters of a registry, and `specs` holds descriptions of interfaces in another form.
+/// Lists the YAML files below a folder, sorted; returns true if there were too many. Names that begin with `_` or `.`
+/// are indexes and private files of a registry, and `specs` contains interface descriptions in another format.
 fn list(top: &Folder, folder: &str, depth: usize, into: &mut Vec<String>) -> bool {
     let Ok(mut entries) = top.entries(folder) else { return false };
     entries.sort_by(|a, b| a.name.cmp(&b.name));
@@ -88,7 +88,7 @@ fn list(top: &Folder, folder: &str, depth: usize, into: &mut Vec<String>) -> boo
     false
 }
 
-/// What a file gave; `file` is its location, for findings.
+/// Reads one file; `file` is its location for findings.
 fn one(kind: Kind, top: &Folder, path: &str, file: &Path) -> Vec<Part> {
     let source = match top.read_text(path, MAX_FILE) {
         Ok(source) => source,

@@ -1,4 +1,4 @@
-//! What a catalog says about good and bad registries.
+//! Tests of valid and invalid registries.
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! The address of a store on a server: `postgres://user@host:port/database?pool_size=8`. The password is better kept
+//! The address of a store on a server: `postgres://user@host:port/database?pool_size=8`. The password should be given
 //! elsewhere: in `PGPASSWORD`, in the password file of `PostgreSQL`, or not at all with a socket and `peer`.
 
 use std::path::{Path, PathBuf};
@@ -15,14 +15,14 @@ use tokio_postgres_rustls::MakeRustlsConnect;
 
 use crate::{StoreError, Unavailability};
 
-/// Prefixes of addresses of servers.
+/// Prefixes of server addresses.
 const SCHEMES: [&str; 2] = ["postgres://", "postgresql://"];
 const POOL_SIZE: usize = 16;
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 const STATEMENT_TIMEOUT: Duration = Duration::from_secs(15);
 const DEFAULT_PORT: u16 = 5432;
 
-/// Where a store is on a server, and how it is connected to. Its text form never has the password.
+/// The address of a store on a server, with its connection settings. Its text form never contains the password.
 #[derive(Clone)]
 pub struct PostgresAddress {
     pub(super) config: Config,
@@ -39,7 +39,7 @@ impl std::fmt::Debug for PostgresAddress {
     }
 }
 
-/// What the environment says about connections, as the other clients of `PostgreSQL` read it.
+/// Connection settings from the environment, as other `PostgreSQL` clients read them.
 struct Environment {
     user: Option<String>,
     password: Option<String>,
@@ -69,16 +69,16 @@ fn account() -> Option<String> {
 }
 
 impl PostgresAddress {
-    /// Whether a store's address is one of a server.
+    /// Returns whether a store's address is that of a server.
     #[must_use]
     pub fn is_one(address: &str) -> bool {
         SCHEMES.iter().any(|scheme| address.starts_with(scheme))
     }
 
-    /// Reads an address. Where it has no password, that is taken from the environment or the password file.
+    /// Parses an address. If it contains no password, that is taken from the environment or the password file.
     ///
     /// # Errors
-    /// [`StoreError::Unasked`] for an address that is not one.
+    /// Returns [`StoreError::Unasked`] for an invalid address.
     pub fn parse(address: &str) -> Result<Self, StoreError> {
         Self::with(address, &Environment::read())
     }
@@ -143,7 +143,7 @@ impl PostgresAddress {
             }
         }
         let is_local = host.starts_with('/') || matches!(host.as_str(), "localhost" | "127.0.0.1" | "::1");
-        // What leaves the machine is encrypted and the server is verified, unless the address says otherwise.
+        // Connections to other machines are encrypted and the server is verified, unless the address states otherwise.
         config.ssl_mode(ssl.unwrap_or(if is_local { SslMode::Disable } else { SslMode::Require }));
         config.application_name("skill-workbench");
         config.connect_timeout(CONNECT_TIMEOUT);
@@ -162,13 +162,13 @@ impl PostgresAddress {
         Ok(Self { config, place, pool_size, pool_timeout, root_certificates })
     }
 
-    /// The address without the password.
+    /// Returns the address without the password.
     #[must_use]
     pub fn place(&self) -> &str {
         &self.place
     }
 
-    /// How connections are encrypted: by the certificates that the system trusts, and those of `sslrootcert`.
+    /// Returns the TLS settings, with the certificates that the system trusts, and those of `sslrootcert`.
     pub(super) fn tls(&self) -> Result<MakeRustlsConnect, StoreError> {
         let failed = |why: &dyn std::fmt::Display| StoreError::Unavailable {
             cause: Unavailability::Unopenable,
@@ -195,8 +195,8 @@ impl PostgresAddress {
     }
 }
 
-/// The password in a password file (<https://www.postgresql.org/docs/current/libpq-pgpass.html>) for a host, port,
-/// database and user. A file that others can read is ignored, as by the other clients.
+/// Returns the password in a password file (<https://www.postgresql.org/docs/current/libpq-pgpass.html>) for a host,
+/// port, database and user. A file that others can read is ignored, as by other clients.
 fn password_in(file: &Path, wanted: [&str; 4]) -> Option<String> {
     let text = std::fs::read_to_string(file).ok()?;
     if let Ok(Some(excess)) = skills_base::private_files::excess(file, 0o600) {
@@ -212,7 +212,7 @@ fn password_in(file: &Path, wanted: [&str; 4]) -> Option<String> {
     })
 }
 
-/// The fields of a line, which may have escaped colons and backslashes.
+/// Splits a line into fields, which may contain escaped colons and backslashes.
 fn fields(line: &str) -> Vec<String> {
     let mut fields = vec![String::new()];
     let mut characters = line.chars();

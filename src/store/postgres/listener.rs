@@ -1,8 +1,8 @@
-//! Commits of other processes, by `LISTEN` and `NOTIFY` on a connection of its own.
+//! Notifications of commits of other processes, by `LISTEN` and `NOTIFY` on a separate connection.
 //!
-//! A notification is sent after the commit that it tells of, not within it: transactions that notify commit one after
-//! the other. Of one that is lost with its process or its connection, the next look at the store finds the events:
-//! after each new connection, and once a second while somebody waits.
+//! A notification is sent after its commit, not within it, because transactions that notify are committed sequentially.
+//! If one is lost with its process or connection, its events are found by polling: after each new connection, and once
+//! a second while a caller waits.
 
 use std::future::poll_fn;
 use std::sync::Arc;
@@ -13,17 +13,17 @@ use tokio::task::JoinHandle;
 use tokio_postgres::{AsyncMessage, Config};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
-/// Pauses between attempts to connect.
+/// Pauses between connection attempts.
 const PAUSES: [Duration; 4] =
     [Duration::from_millis(100), Duration::from_millis(300), Duration::from_secs(1), Duration::from_secs(3)];
 
-/// Listens for as long as it lives.
+/// Listens until it is dropped.
 pub(super) struct CommitListener {
     task: JoinHandle<()>,
     announce: Arc<Notify>,
 }
 
-/// Where notifications come from and go to.
+/// Connection, name and receiver of the notifications.
 pub(super) struct Channel {
     pub config: Config,
     pub tls: MakeRustlsConnect,
@@ -39,7 +39,7 @@ impl CommitListener {
         Self { task, announce }
     }
 
-    /// Tells other processes of a commit. Announcements that are made while one is sent become one.
+    /// Notifies other processes of a commit. Announcements made while one is being sent are merged.
     pub fn announce(&self) {
         self.announce.notify_one();
     }
@@ -58,7 +58,7 @@ async fn follow(channel: Channel, announce: Arc<Notify>) {
             Ok(()) => failures = 0,
             Err(error) => tracing::debug!("listening for commits: {error}"),
         }
-        // Waiting callers look for what was committed meanwhile.
+        // Waiting callers check what was committed meanwhile.
         channel.commits.send_modify(|n| *n = n.wrapping_add(1));
         tokio::time::sleep(PAUSES[failures.min(PAUSES.len() - 1)]).await;
         failures += 1;
@@ -76,7 +76,7 @@ async fn connected(channel: &Channel, announce: &Notify) -> Result<(), tokio_pos
             if let AsyncMessage::Notification(notification) = message
                 && notification.payload() != mine
             {
-                // One that waits to be read stands for all.
+                // A single unread notification is enough.
                 let _ = sender.try_send(());
             }
         }
@@ -104,7 +104,7 @@ async fn connected(channel: &Channel, announce: &Notify) -> Result<(), tokio_pos
     Ok(())
 }
 
-/// Tells one listener from another.
+/// Returns a unique name for this listener.
 fn listener() -> String {
     use std::sync::atomic::{AtomicU64, Ordering};
     static NEXT: AtomicU64 = AtomicU64::new(0);

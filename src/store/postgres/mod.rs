@@ -1,8 +1,8 @@
-//! The store on a server: `PostgreSQL` (<https://www.postgresql.org>), for several machines. Each method is one
-//! transaction on a connection of a pool; the logic and the statements are those of the embedded store.
+//! The server store: `PostgreSQL` (<https://www.postgresql.org>), for several machines. Each method is one transaction
+//! on a connection of a pool; the logic and the statements are shared with the embedded store.
 //!
-//! A run is locked while a transaction changes it. Leases end by the database's clock. The server joins the commits of
-//! concurrent transactions (group commit).
+//! A run is locked while a transaction changes it. Leases expire by the database's clock. The server groups the commits
+//! of concurrent transactions (group commit).
 
 mod address;
 mod listener;
@@ -29,10 +29,11 @@ use tx::{Ended, Mode, Steady, Transaction, follow_tx, read_tx, write_tx};
 /// How often the store is polled while a caller waits, in addition to notifications of commits.
 const POLL: Duration = Duration::from_secs(1);
 
-/// Anchors of the audit log that are being written at a time; those beyond are left to the next one.
+/// Maximum number of audit log anchors written concurrently; further ones are skipped, because later anchors replace
+/// them.
 const ANCHORS: usize = 4;
 
-/// The store on a server.
+/// The server store.
 pub struct Postgres {
     place: String,
     pool: Pool,
@@ -57,28 +58,29 @@ impl std::fmt::Debug for Postgres {
     }
 }
 
-/// How a store on a server is opened.
+/// Options for opening a store on a server.
 #[derive(Debug, Clone, Default)]
 pub struct PostgresOptions {
-    /// Where it is recorded which store was opened at which address.
+    /// Record of which store was opened at which address.
     pub known: Option<KnownStores>,
-    /// Refuse to create the tables.
+    /// Whether to refuse to create the tables.
     pub must_exist: bool,
 }
 
 impl Postgres {
-    /// Opens a store, creating its tables where no store is known to have been.
+    /// Opens a store, creating its tables if no store is known to have existed there.
     ///
     /// # Errors
-    /// [`StoreError::Unavailable`], [`StoreError::Newer`], or [`StoreError::Failed`] with what the server said.
+    /// Returns [`StoreError::Unavailable`], [`StoreError::Newer`], or [`StoreError::Failed`] with the error of the
+    /// server.
     pub async fn open(address: &PostgresAddress, options: &PostgresOptions) -> Result<Self, StoreError> {
         Self::open_with(address, options, None).await
     }
 
-    /// As [`Self::open`], by another clock than the database's.
+    /// Like [`Self::open`], with another clock than the database's.
     ///
     /// # Errors
-    /// As [`Self::open`].
+    /// Same as [`Self::open`].
     pub async fn open_with(
         address: &PostgresAddress,
         options: &PostgresOptions,
@@ -127,10 +129,10 @@ impl Postgres {
         })
     }
 
-    /// Accepts the store that is at an address now in place of the one that is recorded there; returns its id.
+    /// Records the store that is at an address now in place of the recorded one; returns its id.
     ///
     /// # Errors
-    /// As [`Self::open`].
+    /// Same as [`Self::open`].
     pub async fn adopt(address: &PostgresAddress, known: &KnownStores) -> Result<String, StoreError> {
         let store = Self::open(address, &PostgresOptions::default()).await?;
         known.forget_place(&store.place)?;
@@ -142,13 +144,13 @@ impl Postgres {
         drop(self.observer.set(observer));
     }
 
-    /// Confines the claims of this handle to runs that were launched from these roots, and to those that name none;
-    /// only the first answer given is asked.
+    /// Restricts claims through this handle to runs that were launched from these roots, and to runs without a root;
+    /// only the first registered function is used.
     pub fn work_only(&self, places: Places) {
         drop(self.places.set(places));
     }
 
-    /// The roots as a JSON array, for SQL; none where every run may be claimed. May read disks.
+    /// Returns the roots as a JSON array for SQL; `None` if every run may be claimed. May read from disk.
     async fn claimable_places(&self) -> Result<Option<String>, StoreError> {
         crate::sql::claimable(&self.places).await
     }
@@ -181,7 +183,7 @@ impl Postgres {
         ended
     }
 
-    /// Notes how a write went.
+    /// Records the result of a write.
     fn noted<T>(&self, result: Result<T, StoreError>) -> Result<T, StoreError> {
         match &result {
             Ok(_) => self.health.succeeded(),
@@ -211,7 +213,7 @@ impl Postgres {
         })
     }
 
-    /// The server verifies the pages that it reads; what it found is all there is to find in a short time.
+    /// The server verifies the pages that it reads; its report is all that can be checked in a short time.
     async fn glance_storage(&self, patience: Duration) -> Result<Glance, StoreError> {
         let looked = async { read_tx!(self, tx => checksum_failures(tx).await) };
         match tokio::time::timeout(patience, looked).await {
@@ -225,7 +227,7 @@ impl Postgres {
         Err(StoreError::Unasked(advice.to_owned()))
     }
 
-    /// Makes the space of deleted rows usable again, and refreshes the statistics of the planner.
+    /// Reclaims the space of deleted rows, and refreshes the planner's statistics.
     async fn compact_storage(&self) -> Result<(), StoreError> {
         let client = connection(&self.pool, &self.place).await?;
         for table in ["runs", "steps", "checkpoints", "newest", "intents", "events", "signals", "decisions"] {
@@ -235,7 +237,7 @@ impl Postgres {
         Ok(())
     }
 
-    /// Writes, and looks whether the store is the one that was opened.
+    /// Writes to the store, and checks that it is the one that was opened.
     async fn probe_storage(&self) -> Result<(), StoreError> {
         let identity = write_tx!(self, tx => {
             maintenance::probe(tx).await?;
@@ -286,7 +288,7 @@ impl Postgres {
 
 implement_store!(Postgres, write_tx, read_tx, follow_tx);
 
-/// Size of the tables with their indexes, without those that need not survive a crash.
+/// Size of the tables with their indexes, except tables that need not survive a crash.
 const BYTES: &str = "SELECT CAST(coalesce(sum(pg_total_relation_size(c.oid)), 0) AS bigint) FROM pg_class c
     WHERE c.relnamespace = CAST(current_schema() AS regnamespace) AND c.relkind = 'r' AND c.relpersistence = 'p'";
 
@@ -294,7 +296,7 @@ async fn number(tx: &Transaction, sql: &str) -> Result<u64, StoreError> {
     tx.find("checking the store", sql, values![]).await?.map_or(Ok(0), |mut row| row.take(0))
 }
 
-/// Corrupt pages that the server reports, if checksums are enabled.
+/// Returns corrupt pages that the server reports, if checksums are enabled.
 async fn checksum_failures(tx: &Transaction) -> Result<Vec<String>, StoreError> {
     let sql =
         "SELECT coalesce(checksum_failures, 0) FROM pg_stat_database WHERE datname = current_database()";
@@ -320,15 +322,15 @@ async fn connection(pool: &Pool, place: &str) -> Result<Object, StoreError> {
     pool.get().await.map_err(|error| no_connection(place, &error))
 }
 
-/// Attempts at one operation.
+/// Number of attempts at one operation.
 #[derive(Default)]
 pub(crate) struct Attempts(u32);
 
 impl Attempts {
-    /// More than a moment's unavailability, and than two transactions that meet.
+    /// Enough for a short outage, and for conflicts between two transactions.
     const MOST: u32 = 6;
 
-    /// Waits before another attempt (backoff); the error where there have been enough.
+    /// Waits before another attempt (backoff); returns the error after the last one.
     async fn again(&mut self, error: StoreError) -> Option<StoreError> {
         let is_lost = error.unavailability() == Some(Unavailability::Io);
         if self.0 >= Self::MOST || (error.unavailability().is_some() && !is_lost) {
@@ -336,7 +338,7 @@ impl Attempts {
         }
         let pause = if is_lost { 50 << self.0 } else { 2 << self.0 };
         self.0 += 1;
-        // Two that met must not meet again.
+        // Randomized, so that two conflicting transactions do not conflict again.
         let spread = u64::from(jiff::Timestamp::now().subsec_nanosecond().unsigned_abs()) % pause;
         tokio::time::sleep(Duration::from_millis(pause / 2 + spread)).await;
         None

@@ -1,5 +1,5 @@
-//! Messages of errors of a server, with what to do. None contains the password: neither the library nor the server
-//! repeats it.
+//! Messages of server errors, with what to do. None contains the password: neither the library nor the server repeats
+//! it.
 
 use std::error::Error as _;
 
@@ -8,12 +8,12 @@ use tokio_postgres::error::SqlState;
 use super::tx::is_of_connection;
 use crate::{StoreError, Unavailability};
 
-/// What can be done about an error.
+/// How to handle an error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
-    /// The transaction met another one; it may be run again.
+    /// The transaction conflicted with another one and can be retried.
     Again,
-    /// The connection or the server is gone.
+    /// The connection or the server was lost.
     Lost,
     /// The store cannot be used, for this reason.
     Unusable(Unavailability),
@@ -26,7 +26,7 @@ pub(super) fn kind(error: &tokio_postgres::Error) -> Kind {
         return if is_of_connection(error) { Kind::Lost } else { Kind::Failed };
     };
     match *state {
-        // A contract that was purged between the look at it and the launch is kept again by the next attempt.
+        // A contract that was purged between its lookup and the launch is stored again by the next attempt.
         SqlState::T_R_SERIALIZATION_FAILURE
         | SqlState::T_R_DEADLOCK_DETECTED
         | SqlState::FOREIGN_KEY_VIOLATION => Kind::Again,
@@ -52,7 +52,7 @@ pub(super) fn kind(error: &tokio_postgres::Error) -> Kind {
     }
 }
 
-/// The server's message, or the library's with its cause.
+/// Returns the server's message, or the library's with its cause.
 fn in_words(error: &tokio_postgres::Error) -> String {
     if let Some(answer) = error.as_db_error() {
         return format!("{} (SQLSTATE {})", answer.message(), answer.code().code());
@@ -91,7 +91,7 @@ pub(super) fn failed(doing: &str, error: &tokio_postgres::Error) -> StoreError {
     StoreError::Unavailable { cause, doing, reason: format!("{advice} ({words})") }
 }
 
-/// A connection that the pool did not provide.
+/// Converts the error of a pool that did not provide a connection.
 pub(super) fn no_connection(place: &str, error: &deadpool_postgres::PoolError) -> StoreError {
     use deadpool_postgres::PoolError;
     let doing = format!("connecting to {place}");

@@ -5,8 +5,8 @@ use deadpool_postgres::Object;
 use super::reason::failed;
 use crate::{StoreError, Unavailability};
 
-/// Each entry brings a database from its index to the next version; never edited once released. Numbers are `BIGINT`
-/// and texts compare by their bytes, as in the embedded store.
+/// Each entry migrates a database from its index to the next version; never edited once released. Numbers are `BIGINT`
+/// and texts are compared bytewise, as in the embedded store.
 const MIGRATIONS: &[&str] = &[
     "
     CREATE TABLE contracts (digest TEXT PRIMARY KEY, json TEXT NOT NULL);
@@ -138,10 +138,10 @@ const MIGRATIONS: &[&str] = &[
 ",
 ];
 
-/// The oldest server that the statements work with: 14.
+/// Minimum server version that the statements require: 14.
 const OLDEST_SERVER: i32 = 140_000;
 
-/// What has to hold of a store before it is used.
+/// Conditions for using a store.
 pub(super) struct Expected<'a> {
     pub place: &'a str,
     pub id: Option<&'a str>,
@@ -152,8 +152,8 @@ fn refused(place: &str, cause: Unavailability, reason: String) -> StoreError {
     StoreError::Unavailable { cause, doing: format!("opening {place}"), reason }
 }
 
-/// Makes sure that the database is a store of this version, the expected one where one is expected; returns its id.
-/// Migrations run under a lock, so that of several processes one migrates.
+/// Ensures that the database is a store of this version, with the expected id if one is given; returns its id.
+/// Migrations run under a lock, so that only one of several processes migrates.
 pub(super) async fn prepare(client: &mut Object, expected: &Expected<'_>) -> Result<String, StoreError> {
     let Expected { place, id, must_exist } = *expected;
     let doing = format!("opening {place}");

@@ -1,4 +1,4 @@
-//! A transaction on a server. What does not need an answer is sent without waiting for the one before it, so that a
+//! A transaction on a server. Statements without a result are sent without waiting for the previous one, so that a
 //! transaction takes few round trips: one to read the run, one to write everything and commit.
 
 use std::collections::VecDeque;
@@ -25,7 +25,7 @@ type Sent<T> = Pin<Box<dyn Future<Output = Result<T, tokio_postgres::Error>> + S
 pub(super) enum Mode {
     /// Writes; each statement sees what is committed by then.
     Write,
-    /// Reads the store as it is at one moment.
+    /// Reads a consistent snapshot.
     Read,
     /// Reads; each statement sees what is committed by then.
     Follow,
@@ -41,14 +41,14 @@ impl Mode {
     }
 }
 
-/// Turns a reading of the database's clock into the present moment of the store.
+/// Converts a reading of the database's clock to the current time of the store.
 pub(super) type Steady = Arc<dyn Fn(i64) -> i64 + Send + Sync>;
 
 /// The result of a transaction.
 pub(super) enum Ended<T> {
-    /// It is over, with this result.
+    /// It is complete, with this result.
     Done(Result<T, StoreError>),
-    /// Nothing of it happened, and it may succeed when it is run again.
+    /// It had no effect, and may succeed when retried.
     Again(StoreError),
 }
 
@@ -57,12 +57,12 @@ pub(super) struct Transaction {
     mode: Mode,
     now: Arc<OnceLock<i64>>,
     unanswered: Mutex<VecDeque<(&'static str, Sent<u64>)>>,
-    /// The statements failed in a way that another attempt may not.
+    /// Whether the statements failed in a way that a retry may resolve.
     is_repeatable: AtomicBool,
     records_events: AtomicBool,
 }
 
-/// Sends a request: it goes out when the future is polled for the first time.
+/// Sends a request, which is written when the future is first polled.
 async fn send<T>(sent: &mut Sent<T>) -> Option<Result<T, tokio_postgres::Error>> {
     match poll_fn(|context| Poll::Ready(sent.as_mut().poll(context))).await {
         Poll::Ready(answer) => Some(answer),
@@ -72,12 +72,13 @@ async fn send<T>(sent: &mut Sent<T>) -> Option<Result<T, tokio_postgres::Error>>
 
 const CLOCK: &str = "SELECT CAST(extract(epoch FROM clock_timestamp()) * 1000 AS bigint)";
 
-/// Until the transaction ends no reader goes past the newest number that is assigned now.
+/// Until the transaction ends, readers do not advance past the newest number at this point.
 const RESERVE: &str = "SELECT pg_advisory_xact_lock_shared(
     (SELECT events_lock FROM identity), CAST(CAST(last_value AS bit(32)) AS int)) FROM events_global";
 
 impl Transaction {
-    /// Begins on a connection of the pool, without waiting. A clock argument replaces the database's clock.
+    /// Begins a transaction on a connection of the pool, without waiting. A clock argument replaces the database's
+    /// clock.
     pub async fn begin(
         client: Object,
         mode: Mode,
@@ -109,7 +110,7 @@ impl Transaction {
         Ok(transaction)
     }
 
-    /// Whether events were recorded in it.
+    /// Returns whether events were recorded in it.
     pub fn records_events(&self) -> bool {
         self.records_events.load(Ordering::Relaxed)
     }
@@ -124,7 +125,7 @@ impl Transaction {
         failed(doing, error)
     }
 
-    /// Sends a request whose answer is waited for later.
+    /// Sends a request whose response is awaited later.
     async fn start(&self, doing: &'static str, mut sent: Sent<u64>) -> Result<(), StoreError> {
         match send(&mut sent).await {
             Some(Ok(_)) => {}
@@ -141,12 +142,12 @@ impl Transaction {
         self.unanswered.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits for the answers to all that was sent.
+    /// Waits for the responses to all pending requests.
     async fn answers(&self) -> Result<(), StoreError> {
         loop {
             let Some((doing, sent)) = self.unanswered().pop_front() else { return Ok(()) };
             if let Err(error) = sent.await {
-                // What was sent after it failed for that reason alone.
+                // Requests sent after it failed for the same reason.
                 self.unanswered().clear();
                 return Err(self.failed(doing, &error));
             }
@@ -160,7 +161,7 @@ impl Transaction {
     }
 
     async fn prepare(&self, doing: &'static str, sql: &str, keep: bool) -> Result<Statement, StoreError> {
-        // The shared statements have the parameters of SQLite, `?1`, where the server has `$1`.
+        // The shared statements use the parameter syntax of SQLite, `?1`; the server requires `$1`.
         let text = sql.replace('?', "$");
         let client = self.client()?;
         let prepared = if keep { client.prepare_cached(&text).await } else { client.prepare(&text).await };
@@ -203,7 +204,7 @@ impl Transaction {
         Ok(Box::pin(async move { client.execute(&statement, &parameters(&values)).await }))
     }
 
-    /// Commits what succeeded, rolls back what did not.
+    /// Commits on success, and rolls back otherwise.
     pub async fn finish<T>(mut self, outcome: Result<T, StoreError>) -> Ended<T> {
         let value = match outcome {
             Ok(value) => value,
@@ -218,7 +219,7 @@ impl Transaction {
         };
         let sent = self.send_text("committing", "COMMIT").await;
         if self.mode != Mode::Write && sent.is_ok() {
-            // What was read is read; the answer is of no interest.
+            // A read-only transaction: the pending response can be ignored.
             self.unanswered().clear();
             self.client = None;
             return Ended::Done(Ok(value));
@@ -247,7 +248,7 @@ impl Transaction {
     }
 }
 
-/// A transaction that was left open takes its connection with it: closed, the server rolls it back.
+/// Dropping an open transaction closes its connection, so that the server rolls it back.
 impl Drop for Transaction {
     fn drop(&mut self) {
         self.unanswered().clear();
@@ -362,12 +363,12 @@ impl ToSql for Value<'_> {
     to_sql_checked!();
 }
 
-/// Whether an error, or what caused it, is one of the connection.
+/// Returns whether an error, or its cause, is one of the connection.
 pub(super) fn is_of_connection(error: &tokio_postgres::Error) -> bool {
     error.is_closed() || error.source().is_some_and(<dyn std::error::Error>::is::<std::io::Error>)
 }
 
-/// Runs `$body` in a transaction of this mode, again while the database asks for that.
+/// Runs `$body` in a transaction of this mode, and retries it if the database requests that.
 macro_rules! in_transaction {
     ($store:expr, $mode:expr, $tx:ident => $body:expr) => {{
         let mut attempts = $crate::postgres::Attempts::default();

@@ -1,8 +1,8 @@
-//! Checkpoints in the database: small ones whole, larger ones as what changed since the one before, so that a run of
-//! thousands of iterations does not keep all of them thousands of times.
+//! Checkpoints in the database: small ones in full, larger ones as differences from the previous one, so that a run of
+//! thousands of iterations does not store all of them thousands of times.
 //!
-//! A row with a `base` holds differences, and the chain of rows from the base to it gives the checkpoint. The newest
-//! checkpoint of each active run is stored in full in the table `newest`, which is transactional and need not
+//! A row with a `base` contains differences, and the chain of rows from the base to it yields the checkpoint. The
+//! newest checkpoint of each active run is stored in full in the table `newest`, which is transactional and need not
 //! survive a crash: temporary in `SQLite`, unlogged in `PostgreSQL`.
 
 use serde_json::Value;
@@ -13,21 +13,21 @@ use super::{Row, Tx, failed, values};
 use crate::delta::{applied, difference};
 use crate::{Checkpoint, RunId, StoreError};
 
-/// Bytes up to which a checkpoint is kept whole: a chain costs more than it saves.
+/// Size in bytes up to which a checkpoint is stored in full, because a chain would cost more than it saves.
 const SMALL: usize = 1024;
-/// Rows of a chain: bounds what reading its end costs.
+/// Maximum number of rows in a chain: bounds the cost of reading its end.
 const CHAIN: i64 = 1000;
 
-/// Where a chain ends so far.
+/// The current end of a chain.
 struct End {
     base: i64,
-    /// Bytes of differences in it.
+    /// Bytes of its differences.
     spent: i64,
     done: Value,
     state: Value,
 }
 
-/// Keeps a checkpoint behind the last one of its run; answers its number.
+/// Stores a checkpoint after the last one of its run; returns its number.
 pub(super) async fn keep<T: Tx>(
     tx: &T,
     run: &RunId,
@@ -53,7 +53,7 @@ pub(super) async fn keep<T: Tx>(
         let list = checkpoint.done.iter().cloned().map(Value::String).collect();
         let parts = (part(&end.done, &list)?, part(&end.state, &checkpoint.state)?);
         let spent = end.spent + length(parts.0.len() + parts.1.len());
-        // Once the differences are longer than what they stand for, the whole is kept again.
+        // Once the differences are larger than the full checkpoint, that is stored again.
         if spent <= length(whole) && number - end.base < CHAIN {
             insert(tx, run, number, (&parts.0, &parts.1), Some(end.base), now_ms).await?;
             remember(tx, run, (number, end.base, spent), &done, &state).await?;
@@ -103,12 +103,12 @@ async fn remember<T: Tx>(
     .await
 }
 
-/// Drops what is cached of a run that no worker executes for now.
+/// Deletes the cached checkpoint of a run that no worker executes now.
 pub(super) async fn forget<T: Tx>(tx: &T, run: &RunId) -> Result<(), StoreError> {
     tx.post("forgetting the newest checkpoint", "DELETE FROM newest WHERE run = ?1", values![run]).await
 }
 
-/// The last checkpoint as the end of its chain: remembered, or read where another process wrote it.
+/// Returns the last checkpoint as the end of its chain: cached, or read if another process wrote it.
 async fn end<T: Tx>(tx: &T, run: &RunId, last: i64) -> Result<Option<End>, StoreError> {
     let sql = "SELECT base, spent, done, state FROM newest WHERE run = ?1 AND number = ?2";
     let remembered = tx.find("looking up the newest checkpoint", sql, values![run, last]).await?;
@@ -127,7 +127,7 @@ async fn end<T: Tx>(tx: &T, run: &RunId, last: i64) -> Result<Option<End>, Store
     Ok((number == last).then_some(End { base, spent, done, state }))
 }
 
-/// A row as it is kept.
+/// A stored row.
 struct Kept {
     number: i64,
     base: Option<i64>,
@@ -137,7 +137,7 @@ struct Kept {
     bytes: i64,
 }
 
-/// All rows of a run, or those that lead to one checkpoint.
+/// Returns all rows of a run, or those that lead to one checkpoint.
 async fn rows<T: Tx>(tx: &T, run: &RunId, to: Option<i64>) -> Result<Vec<Kept>, StoreError> {
     let doing = "reading checkpoints";
     let columns = "SELECT number, done, state, at_ms, base, octet_length(done) + octet_length(state)
@@ -166,7 +166,7 @@ async fn rows<T: Tx>(tx: &T, run: &RunId, to: Option<i64>) -> Result<Vec<Kept>, 
     rows.into_iter().map(read).collect()
 }
 
-/// A chain as far as it was read.
+/// The state of a chain while it is read.
 struct Chain {
     number: i64,
     done: Value,
@@ -219,7 +219,7 @@ impl Chain {
     }
 }
 
-/// One checkpoint of a run.
+/// Returns a checkpoint of a run.
 pub(crate) async fn one<T: Tx>(tx: &T, run: &RunId, number: u64) -> Result<Checkpoint, StoreError> {
     let mut chain = Chain::default();
     let mut at_ms = 0;
@@ -233,7 +233,7 @@ pub(crate) async fn one<T: Tx>(tx: &T, run: &RunId, number: u64) -> Result<Check
     Ok(chain.checkpoint(at_ms))
 }
 
-/// All checkpoints of a run, oldest first.
+/// Returns all checkpoints of a run, oldest first.
 pub(crate) async fn all<T: Tx>(tx: &T, run: &RunId) -> Result<Vec<Checkpoint>, StoreError> {
     let mut chain = Chain::default();
     rows(tx, run, None)

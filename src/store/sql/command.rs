@@ -1,4 +1,4 @@
-//! What people and other programs do to a run: decide, signal, cancel, resume.
+//! Commands of people and other programs on a run: decide, signal, cancel, resume.
 
 use serde_json::{Map, Value, json};
 
@@ -95,7 +95,7 @@ pub(crate) async fn command<T: Tx>(tx: &T, run: &RunId, order: &Order) -> Result
             ) = (decision.verdict, is_endorsed, &before.gate)
             {
                 call.clone_from(of);
-                // What was approved is what runs: further edits are asked about again.
+                // What was approved is what runs: further edits require approval again.
                 let mut options = before.options.clone();
                 options.pins.extend(now.clone());
                 let sql = "UPDATE runs SET options = ?2 WHERE id = ?1";
@@ -137,7 +137,7 @@ pub(crate) async fn command<T: Tx>(tx: &T, run: &RunId, order: &Order) -> Result
             let mut data = json!({"checkpoint": head, "mode": "checkpoint_resume"});
             if let Some(corrected) = &order.payload {
                 data["corrected_inputs"] = corrected.clone();
-                // Only the corrected ones: what they were is kept nowhere else.
+                // Only the corrected fields: their previous values are stored nowhere else.
                 data["inputs_before"] = corrected
                     .as_object()
                     .map(|fields| {
@@ -206,14 +206,14 @@ pub(crate) async fn annotate<T: Tx>(
     Ok(as_of(after, replays, now_ms))
 }
 
-/// Records that the time of a wait is over.
+/// Records that a wait has expired.
 async fn expire<T: Tx>(tx: &T, run: &RunId) -> Result<RunRecord, StoreError> {
     let expiry = get(tx, run).await?.0.options.on_expiry;
     let order = Order { command: Command::Expire(expiry), record: None, head: None, payload: None };
     Ok(Box::pin(command(tx, run, &order)).await?.run)
 }
 
-/// A refusal, with the decision that was recorded first if the question is no longer open.
+/// Returns a refusal, with the decision that was recorded first if the question is no longer open.
 fn already_decided(
     command: &Command,
     gate: Option<&Gate>,
@@ -232,7 +232,7 @@ fn already_decided(
     }
 }
 
-/// Moves the head, and lets the steps that are not behind it run again: their records stay, superseded.
+/// Moves the head, and lets the steps that come after it run again: their records are kept and marked as superseded.
 async fn resume<T: Tx>(tx: &T, run: &RunId, head: u64, to: Option<u64>) -> Result<u64, StoreError> {
     let number = to.unwrap_or(head);
     let checkpoint = checkpoints::one(tx, run, number).await?;
@@ -241,7 +241,7 @@ async fn resume<T: Tx>(tx: &T, run: &RunId, head: u64, to: Option<u64>) -> Resul
         dialect::texts(T::POSTGRES, "?2")
     );
     tx.post("superseding steps", &sql, values![run, encode(&checkpoint.done)?]).await?;
-    // Intents stay: one without a result may have acted outside, and the worker has to ask about it.
+    // Intents are kept: one without a result may have had an external effect, and the worker has to ask about it.
     tx.post(
         "moving the head",
         "UPDATE runs SET head = ?2, steps_done = ?3, error = NULL, lost_leases = 0, step = NULL
@@ -252,7 +252,7 @@ async fn resume<T: Tx>(tx: &T, run: &RunId, head: u64, to: Option<u64>) -> Resul
     Ok(number)
 }
 
-/// Joins corrected inputs over the run's own: a named field is replaced, the others stay.
+/// Merges corrected inputs into the run's own: a named field is replaced, the others are kept.
 async fn correct<T: Tx>(tx: &T, run: &RunId, inputs: Value, corrected: &Value) -> Result<(), StoreError> {
     let doing = "correcting the inputs of a run";
     let Some(corrected) = corrected.as_object() else {
@@ -263,7 +263,7 @@ async fn correct<T: Tx>(tx: &T, run: &RunId, inputs: Value, corrected: &Value) -
         _ => serde_json::Map::new(),
     };
     if damage(tx, run).await?.is_some() {
-        // The fields that stay would count as sound from here on.
+        // The unchanged fields would count as sound from here on.
         return Err(failed(doing, &"its stored data was modified; see `skills db check`"));
     }
     joined.extend(corrected.clone());

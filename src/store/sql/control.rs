@@ -1,4 +1,4 @@
-//! What a finished sidecar asked for on the run it watches: carried out once, and written down on both.
+//! Applies what a finished sidecar requested for the run it watches: once, and recorded on both runs.
 
 use serde_json::json;
 
@@ -15,10 +15,10 @@ pub(crate) async fn control<T: Tx>(
     control: &Control,
 ) -> Result<ControlOutcome, StoreError> {
     let (first, second) = if sidecar <= watched { (sidecar, watched) } else { (watched, sidecar) };
-    // Always in one order: two sidecars that watch each other must not wait for each other.
+    // Always in the same order: two sidecars that watch each other must not deadlock.
     find(tx, first).await?;
     find(tx, second).await?;
-    // The sidecar's own event, whichever way it went.
+    // The sidecar's own event, whatever the outcome.
     let sql = format!(
         "SELECT data FROM events WHERE run = ?1 AND kind IN ('control.applied', 'control.refused')
             AND {} IS NOT NULL ORDER BY number LIMIT 1",
@@ -76,7 +76,7 @@ pub(crate) async fn control<T: Tx>(
     Ok(outcome)
 }
 
-/// The effect of an applied command on the run, as text.
+/// Describes the effect of an applied command on the run.
 fn did(command: &Command, before: &RunRecord, after: &RunRecord) -> String {
     let words = match (command, before.state) {
         (Command::Pause, _) if before.held => "it was already paused",

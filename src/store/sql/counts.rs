@@ -1,4 +1,4 @@
-//! Counts: tallies, allowances of the rate limiter, runs by skill.
+//! Counters: tallies, allowances of the rate limiter, runs by skill.
 
 use super::read::ended_state;
 use super::rows::state;
@@ -13,7 +13,7 @@ pub(crate) async fn add<T: Tx>(tx: &T, tallies: &[Tally]) -> Result<(), StoreErr
         values![now_ms],
     )
     .await?;
-    // In one order, so that two processes that add at once do not wait for each other's rows.
+    // In a fixed order, so that two processes that add concurrently do not deadlock.
     let mut sorted: Vec<&Tally> = tallies.iter().collect();
     sorted.sort_by(|a, b| (a.kind, &a.name).cmp(&(b.kind, &b.name)));
     for tally in sorted {
@@ -60,7 +60,7 @@ pub(crate) async fn tallies<T: Tx>(tx: &T) -> Result<Tallies, StoreError> {
     let sql = "SELECT kind, name, calls, errors, total_us, max_us FROM tallies ORDER BY kind, name";
     let rows = tx.query(doing, sql, &[]).await?;
     let tally = |mut row: Row| {
-        // A kind of a later version is none of ours to show.
+        // A kind of a later version cannot be shown.
         let kind: TallyKind = row.text(0)?.parse().ok()?;
         let mut read = || {
             Ok(Tally {
@@ -88,7 +88,7 @@ pub(crate) async fn allowance<T: Tx>(
     let doing = "granting an allowance";
     let window = values![principal, began_ms];
     if T::POSTGRES {
-        // The row has to be there to be locked.
+        // The row must exist to be locked.
         let sql =
             "INSERT INTO allowances (principal, began_ms, taken) VALUES (?1, ?2, 0) ON CONFLICT DO NOTHING";
         tx.post(doing, sql, window).await?;
@@ -112,7 +112,7 @@ pub(crate) async fn allowance<T: Tx>(
 }
 
 pub(crate) async fn runs_by_skill<T: Tx>(tx: &T) -> Result<Vec<SkillRuns>, StoreError> {
-    // Of the few runs whose wait is over the state is computed; all others are counted in an index.
+    // The state is computed for the few runs whose wait has expired; all others are counted in an index.
     let sql = format!(
         "SELECT skill_id, contract_digest, present, CAST(sum(n) AS BIGINT), max(last) FROM (
             SELECT skill_id, contract_digest, state AS present, count(*) AS n, max(since_ms) AS last FROM runs

@@ -1,4 +1,4 @@
-//! A filter of runs as SQL over `runs r`.
+//! Translates a filter of runs to SQL over `runs r`.
 
 use super::{Value, dialect};
 use crate::query::{Comparison, Ordering, Pattern, Test, in_json, millis};
@@ -7,22 +7,22 @@ use crate::{RunFilter, RunQuery};
 /// Conditions on `runs r`, and the values of their parameters.
 pub(super) struct Conditions<'a> {
     pub postgres: bool,
-    /// The expression for the state of a run at this moment.
+    /// SQL expression for the current state of a run.
     pub state: &'a str,
     pub now_ms: i64,
-    /// Each condition led by ` AND `.
+    /// Conditions, each with a leading ` AND `.
     pub sql: String,
     pub values: Vec<Value<'static>>,
 }
 
 impl Conditions<'_> {
-    /// A parameter with this value.
+    /// Adds a parameter with this value and returns its placeholder.
     fn bind(&mut self, value: impl Into<Value<'static>>) -> String {
         self.values.push(value.into());
         format!("?{}", self.values.len())
     }
 
-    /// Adds the conditions of a filter in addition to its query.
+    /// Adds the conditions of a filter other than its query.
     pub fn add_fields(&mut self, filter: &RunFilter) {
         if !filter.states.is_empty() {
             let condition = self.states(&filter.states);
@@ -50,7 +50,7 @@ impl Conditions<'_> {
     pub fn add_terms(&mut self, query: &RunQuery) {
         for term in query.terms() {
             let condition = self.condition(&term.test);
-            // Of a missing value neither a term nor its negation would be true in SQL.
+            // In SQL neither a comparison with a missing value nor its negation would be true.
             let not = if term.negated { "NOT " } else { "" };
             self.sql += &format!(" AND {not}coalesce({condition}, false)");
         }
@@ -118,17 +118,17 @@ impl Conditions<'_> {
         format!("({} IN ({}))", self.state, names.join(", "))
     }
 
-    /// What every caller is shown of the error.
+    /// Returns the expression for the part of the error that every caller may see.
     fn public_error(&self) -> String {
         self.collated(dialect::public_error(self.postgres, "r.error"))
     }
 
-    /// The text of a field of a column of JSON text.
+    /// Returns the expression for the text of a field in a column of JSON text.
     fn field(&self, column: &str, name: &str) -> String {
         self.collated(dialect::field(self.postgres, column, name))
     }
 
-    /// The text of the label with this name.
+    /// Returns the expression for the text of the label with this name.
     fn label(&mut self, name: &str) -> String {
         if self.postgres {
             let name = self.bind(name.to_owned());
@@ -140,15 +140,15 @@ impl Conditions<'_> {
         }
     }
 
-    /// A text that comes of JSON, to be compared as those of the columns are.
+    /// Gives text extracted from JSON the collation of the columns.
     fn collated(&self, text: String) -> String {
         if self.postgres { format!("({text} COLLATE \"C\")") } else { text }
     }
 
-    /// Letters are compared without their case (ASCII).
+    /// Returns a `LIKE` condition that ignores ASCII case.
     fn like(&mut self, text: &str, pattern: &str) -> String {
         if self.postgres {
-            // The columns have the collation "C", in which `lower` concerns ASCII alone.
+            // The columns have the collation "C", in which `lower` affects only ASCII.
             let pattern = self.bind(pattern.to_ascii_lowercase());
             format!("(lower({text}) LIKE {pattern} ESCAPE '\\')")
         } else {
@@ -157,13 +157,13 @@ impl Conditions<'_> {
         }
     }
 
-    /// By the index of trace ids.
+    /// Returns a condition that uses the index of trace ids.
     fn trace(&mut self, from: &str, to: String) -> String {
         let (from, to) = (self.bind(from.to_owned()), self.bind(to));
         format!("(r.seq IN (SELECT seq FROM runs WHERE trace_id BETWEEN {from} AND {to}))")
     }
 
-    /// What happened before a moment is older than the age that the moment stands for.
+    /// Returns a condition on an age: what happened before a moment is older than the corresponding age.
     fn older(&mut self, column: &str, ordering: Ordering, moment_ms: i64) -> String {
         let moment = self.bind(moment_ms);
         match ordering {
@@ -172,7 +172,7 @@ impl Conditions<'_> {
         }
     }
 
-    /// Texts are compared without their quotes, everything else as JSON: `true`, `5`, `null`.
+    /// Strings are compared without their quotes, everything else as JSON: `true`, `5`, `null`.
     fn input(&mut self, path: &[String], comparison: &Comparison) -> String {
         let (kind, text, numbers) = if self.postgres {
             let inputs = dialect::json(true, "r.inputs");
@@ -184,7 +184,7 @@ impl Conditions<'_> {
                 Some((last, rest)) => format!("({inputs} -> {} ->> {last})", rest.join(" -> ")),
                 None => "NULL".to_owned(),
             };
-            // `->>` has null for the JSON value null.
+            // `->>` yields null for the JSON value null.
             let text = format!("((CASE WHEN {kind} = 'null' THEN 'null' ELSE {text} END) COLLATE \"C\")");
             (kind, text, "('number')")
         } else {
@@ -203,7 +203,7 @@ impl Conditions<'_> {
             Comparison::Number(ordering, limit) => {
                 let sign = if *ordering == Ordering::Less { '<' } else { '>' };
                 let limit = self.bind(*limit);
-                // Only what is a number is converted to one.
+                // Only numbers are converted.
                 format!(
                     "(CASE WHEN {kind} IN {numbers} THEN CAST({text} AS DOUBLE PRECISION) {sign} {limit} END)"
                 )
@@ -216,7 +216,7 @@ fn pattern_of(pattern: &Pattern) -> String {
     pattern.0.split('*').map(escaped).collect::<Vec<_>>().join("%")
 }
 
-/// A pattern for texts that have this one somewhere in them, whatever the case of its letters.
+/// Returns a pattern for texts that contain this one, ignoring case.
 fn containing(text: &str) -> String {
     format!("%{}%", escaped(text))
 }

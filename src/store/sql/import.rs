@@ -1,4 +1,4 @@
-//! Copying a store of a file into another one, in one transaction of the latter.
+//! Copies the store of a file into another one, in one transaction of the latter.
 
 use tokio::sync::mpsc::Receiver;
 
@@ -6,14 +6,14 @@ use super::{Tx, failed};
 use crate::sqlite::{Batch, Source};
 use crate::{StoreError, TableRows};
 
-/// Tables whose content makes a store one that others must not be copied into.
+/// Tables that must be empty in a store that another one is copied into.
 const RECORDS: [(&str, &str); 3] =
     [("runs", "runs"), ("sessions", "sessions"), ("documents", "saved documents")];
 
-/// The table that keeps what the store has: how far audit logs reach is known of several machines.
+/// The table whose existing rows are kept: a server store has audit anchors of several machines.
 const MERGED: &str = "audit_anchors";
 
-/// Columns that number rows by themselves, with their tables.
+/// Columns that number rows automatically, with their tables.
 const NUMBERED: [(&str, &str); 3] = [("runs", "seq"), ("signals", "n"), ("decisions", "rowid")];
 
 /// Copies all rows; `place` is the store that they are copied to.
@@ -24,7 +24,7 @@ pub(crate) async fn import<T: Tx>(
     mut batches: Receiver<Batch>,
 ) -> Result<Vec<TableRows>, StoreError> {
     let doing = "copying a store";
-    // Followers of this store see none of the events before all of them are there.
+    // Followers of this store see none of the events until all of them are there.
     tx.reserve_events().await?;
     if T::POSTGRES {
         // The store stays empty until the copy is complete; counting may take long.
@@ -52,7 +52,7 @@ pub(crate) async fn import<T: Tx>(
             parameters.join(", ")
         ));
     }
-    // The futures of the embedded store are complete when they are created: its thread waits for the batch itself.
+    // Futures of the embedded store are complete when they are created, so its thread blocks until the next batch.
     while let Some(batch) = if T::POSTGRES { batches.recv().await } else { batches.blocking_recv() } {
         let (table, mut rows) = batch?;
         let Some(sql) = statements.get(table) else { continue };
@@ -60,7 +60,7 @@ pub(crate) async fn import<T: Tx>(
         for row in &rows {
             tx.post(doing, sql, &row.0).await?;
         }
-        // Waits for the answers to all of the batch.
+        // Waits for the responses to the whole batch.
         if let Some(row) = last {
             tx.execute(doing, sql, &row.0).await?;
         }
@@ -68,7 +68,7 @@ pub(crate) async fn import<T: Tx>(
     if T::POSTGRES {
         continue_numbers(tx).await?;
         for table in source.tables() {
-            // Without statistics the planner takes the tables for small ones.
+            // Without statistics the planner assumes that the tables are small.
             tx.execute(doing, &format!("ANALYZE \"{}\"", table.name), &[]).await?;
         }
     }
@@ -92,7 +92,7 @@ async fn ensure_empty<T: Tx>(tx: &T, place: &str) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// Numbers of new rows follow those of the copied ones.
+/// Lets the numbers of new rows follow those of the copied ones.
 async fn continue_numbers<T: Tx>(tx: &T) -> Result<(), StoreError> {
     let doing = "continuing the numbers of rows";
     for (table, column) in NUMBERED {

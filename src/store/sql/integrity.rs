@@ -1,12 +1,12 @@
-//! Whether what a run would run on is what was written: digests beside its inputs and checkpoints. The database has no
-//! sums over its pages, so a byte that changed on the disk shows nowhere else.
+//! Detects whether the data that a run continues from was modified: digests are stored with its inputs and checkpoints.
+//! The database has no checksums of its pages, so a byte that changed on disk would not be noticed otherwise.
 
 use sha2::{Digest as _, Sha256};
 
 use super::{Tx, values};
 use crate::{RunId, StoreError};
 
-/// Digest of texts as they are stored.
+/// Returns the digest of texts as they are stored.
 pub(crate) fn digest(texts: &[&str]) -> String {
     let mut hash = Sha256::new();
     for text in texts {
@@ -16,8 +16,8 @@ pub(crate) fn digest(texts: &[&str]) -> String {
     skills_base::hex::encode(&hash.finalize())
 }
 
-/// Which part of what a run continues from differs from what was written, if any; `None` also if an earlier version
-/// stored no digest.
+/// Returns which part of what a run continues from differs from what was written, if any; `None` also if an earlier
+/// version stored no digest.
 pub(crate) async fn damage<T: Tx>(tx: &T, run: &RunId) -> Result<Option<&'static str>, StoreError> {
     let doing = "verifying a run";
     let sql = "SELECT inputs, inputs_digest, head FROM runs WHERE id = ?1";
@@ -34,7 +34,7 @@ pub(crate) async fn damage<T: Tx>(tx: &T, run: &RunId) -> Result<Option<&'static
     Ok(rows.iter().any(|row| !is_sound(row.text(0), row.text(1), row.text(2))).then_some("checkpoint"))
 }
 
-/// Whether texts have the digest that was kept of them; the second may be missing.
+/// Returns whether texts match their stored digest; the second text may be missing.
 pub(crate) fn is_sound(first: Option<&str>, second: Option<&str>, kept: Option<&str>) -> bool {
     let texts: Vec<&str> = first.into_iter().chain(second).collect();
     kept == Some(digest(&texts).as_str())

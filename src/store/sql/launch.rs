@@ -9,7 +9,7 @@ use super::{Tx, dialect, failed, values};
 use crate::{Begun, EventKind, Idempotency, IdempotencyOutcome, Launch, RunId, RunRecord, StoreError};
 use skills_model::{Command, Next, RunState, allowed, transition};
 
-/// Idempotency look-up and creation in one transaction.
+/// Looks up the idempotency key and creates the run in one transaction.
 pub(crate) async fn launch<T: Tx>(tx: &T, launch: &Launch) -> Result<Begun, StoreError> {
     let mut outcome = IdempotencyOutcome::None;
     let mut now_ms = None;
@@ -69,7 +69,7 @@ pub(crate) async fn launch<T: Tx>(tx: &T, launch: &Launch) -> Result<Begun, Stor
             launch.steps,
             now_ms,
             encode(&launch.options)?,
-            // A wait of more milliseconds than there are numbers for is a wait for ever.
+            // A wait whose milliseconds do not fit the number type never expires.
             expires_in.and_then(Result::ok),
             digest(&[&inputs])
         ],
@@ -87,7 +87,7 @@ pub(crate) async fn launch<T: Tx>(tx: &T, launch: &Launch) -> Result<Begun, Stor
     Ok(Begun { run: created_run(launch, now_ms), idempotency: outcome })
 }
 
-/// Many runs share a contract: its text is made for the first of them alone.
+/// Stores the contract unless it exists. Many runs share a contract, so it is serialized only for the first of them.
 async fn keep_contract<T: Tx>(tx: &T, launch: &Launch) -> Result<(), StoreError> {
     let sql = "SELECT 1 FROM contracts WHERE digest = ?1";
     if tx.find("looking a contract up", sql, values![&launch.contract_digest]).await?.is_none() {
@@ -101,7 +101,7 @@ async fn keep_contract<T: Tx>(tx: &T, launch: &Launch) -> Result<(), StoreError>
     Ok(())
 }
 
-/// A run that was just created, as reading it would give it.
+/// Returns a run that was just created, as reading it would return it.
 fn created_run(launch: &Launch, now_ms: i64) -> RunRecord {
     let mut run = RunRecord {
         id: launch.id.clone(),
@@ -141,7 +141,7 @@ async fn found<T: Tx>(
     let doing = "looking an idempotency key up";
     let named = values![&key.principal, skill, &key.key];
     if T::POSTGRES {
-        // Launches with one key go one after the other: the second finds what the first made.
+        // Launches with the same key are serialized: the second finds the run of the first.
         let lock = "SELECT pg_advisory_xact_lock(hashtextextended(
             CAST(json_build_array('launch', (SELECT id FROM identity), CAST(?1 AS TEXT), CAST(?2 AS TEXT), CAST(?3 AS TEXT)) AS TEXT), 0))";
         tx.post(doing, lock, named).await?;
@@ -152,7 +152,7 @@ async fn found<T: Tx>(
     row.map(|mut row| Ok((row.take(0)?, row.take(1)?, row.take(2)?))).transpose()
 }
 
-/// A run to be made out of another one.
+/// A run to be created from another one.
 #[derive(Debug)]
 pub(crate) struct Branch {
     pub new: RunId,
@@ -161,7 +161,7 @@ pub(crate) struct Branch {
     pub by: Option<String>,
 }
 
-/// Makes a replay (starts at once) or a fork (held) of a run at one of its checkpoints.
+/// Creates a replay (starts immediately) or a fork (paused) of a run at one of its checkpoints.
 pub(crate) async fn branch<T: Tx>(
     tx: &T,
     source: &RunId,

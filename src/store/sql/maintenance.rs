@@ -1,14 +1,14 @@
-//! What keeps a store in order: who is alive, and what may be forgotten.
+//! Maintenance of a store: heartbeats of workers, and deletion of old data.
 
 use super::integrity::is_sound;
 use super::{Row, Tx, dialect, values};
 use crate::{StoreError, WorkerId};
 use skills_model::RunState;
 
-/// How long a worker that said nothing is remembered.
+/// How long a worker is kept after its last heartbeat.
 const FORGET_WORKERS_MS: i64 = 86_400_000;
 
-/// Tables that hold what belongs to a run, by their column `run`.
+/// Tables with rows that belong to a run, by their column `run`.
 pub(crate) const OF_RUN: [&str; 7] =
     ["steps", "checkpoints", "intents", "events", "signals", "decisions", "idempotency"];
 
@@ -47,7 +47,8 @@ pub(crate) async fn probe<T: Tx>(tx: &T) -> Result<(), StoreError> {
     tx.post("probing the store", sql, values![now_ms]).await
 }
 
-/// Deletes at most `limit` of the runs that ended in one of these states before a moment, with everything of theirs.
+/// Deletes at most `limit` of the runs that ended in one of these states before a moment, with everything that belongs
+/// to them.
 pub(crate) async fn purge<T: Tx>(
     tx: &T,
     states: &[RunState],
@@ -61,7 +62,7 @@ pub(crate) async fn purge<T: Tx>(
     if states.is_empty() {
         return Ok(0);
     }
-    // What another transaction works on at this moment is not over.
+    // Runs that another transaction has locked are in use and skipped.
     let lock = if T::POSTGRES { "FOR UPDATE SKIP LOCKED" } else { "" };
     let sql = format!(
         "SELECT id FROM runs WHERE state IN ({}) AND since_ms < ?1 LIMIT ?2 {lock}",
@@ -81,14 +82,14 @@ pub(crate) async fn purge<T: Tx>(
     Ok(runs.len() as u64)
 }
 
-/// Deletes contracts that no run has.
+/// Deletes contracts that no run refers to.
 pub(crate) async fn purge_contracts<T: Tx>(tx: &T) -> Result<(), StoreError> {
     let sql = "DELETE FROM contracts
         WHERE NOT EXISTS (SELECT 1 FROM runs WHERE runs.contract_digest = contracts.digest)";
     tx.post("purging contracts", sql, &[]).await
 }
 
-/// Takes away what ended runs wrote down beyond what a replay of them needs: inputs of steps and output lines.
+/// Deletes audit data of ended runs: inputs of steps and output lines, which a replay does not need.
 pub(crate) async fn forget<T: Tx>(tx: &T, before_ms: i64) -> Result<u64, StoreError> {
     let doing = "purging data of ended runs";
     let mut has_inputs = format!("{} IS NOT NULL", dialect::field(T::POSTGRES, "s.json", "inputs"));
@@ -117,7 +118,7 @@ pub(crate) async fn forget<T: Tx>(tx: &T, before_ms: i64) -> Result<u64, StoreEr
             tx.post(doing, sql, values![&run, n, record.to_string()]).await?;
             changed = true;
         }
-        // The event stays, so that numbers have no gaps; what was printed goes.
+        // The event is kept, so that numbers have no gaps; only its output is deleted.
         let sql = "UPDATE events SET data = '{}' WHERE run = ?1 AND kind = 'step.log' AND data <> '{}'";
         changed |= tx.execute(doing, sql, values![&run]).await? > 0;
         count += u64::from(changed);
@@ -125,7 +126,7 @@ pub(crate) async fn forget<T: Tx>(tx: &T, before_ms: i64) -> Result<u64, StoreEr
     Ok(count)
 }
 
-/// Rules that hold in every sound store, each with a query that counts what breaks it.
+/// Rules that hold in every sound store, each with a query that counts the violations.
 pub(crate) const RULES: [(&str, &str); 7] = [
     (
         "runs without the contract they were launched with",
@@ -156,10 +157,10 @@ pub(crate) const RULES: [(&str, &str); 7] = [
     ),
 ];
 
-/// Rows that are verified at a time.
+/// Number of rows that are verified at a time.
 const VERIFIED: usize = 1000;
 
-/// How many runs and checkpoints are not what was written.
+/// Returns how many runs and checkpoints were modified after they were written.
 pub(crate) async fn modified<T: Tx>(tx: &T) -> Result<(u64, u64), StoreError> {
     let doing = "verifying inputs and checkpoints";
     let count = |rows: &[Row]| {
@@ -187,7 +188,7 @@ pub(crate) async fn modified<T: Tx>(tx: &T) -> Result<(u64, u64), StoreError> {
     Ok((runs, checkpoints))
 }
 
-/// As [`modified`], as text.
+/// Like [`modified`], as text.
 pub(crate) async fn modified_in_words<T: Tx>(tx: &T) -> Result<Vec<String>, StoreError> {
     let (runs, checkpoints) = modified(tx).await?;
     let found = [(runs, "run", "inputs differ"), (checkpoints, "checkpoint", "state differs")];

@@ -1,8 +1,8 @@
-//! The methods of both stores. Each is one transaction: a function of this module, run by the engine's `write` or `read`
-//! macro. What only an engine can do is a method of the store itself.
+//! The methods of both stores. Each is one transaction: a function of this module, run by the engine's `write` or
+//! `read` macro. What is specific to an engine is a method of the store itself.
 
-/// Implements the traits of a store. `$write` runs its second argument in a transaction that writes, again where the
-/// database asks for that; `$read` in one that reads what there is at one moment; `$follow` in one in which each
+/// Implements the traits of a store. `$write` runs its second argument in a transaction that writes, and retries it if
+/// the database requests that; `$read` in one that reads a consistent snapshot; `$follow` in one in which each
 /// statement reads what is committed by then.
 macro_rules! implement_store {
     ($store:ty, $write:ident, $read:ident, $follow:ident) => {
@@ -178,7 +178,8 @@ macro_rules! implement_store {
                     if newest > after || tokio::time::Instant::now() >= deadline {
                         return Ok(());
                     }
-                    // Our own commits wake us, and those of other processes where the engine learns of them.
+                    // Commits of this process wake the caller, and those of other processes if the engine learns of
+                    // them.
                     let turn = deadline.min(tokio::time::Instant::now() + self.poll());
                     let _ = tokio::time::timeout_at(turn, committed.changed()).await;
                 }
@@ -441,7 +442,7 @@ macro_rules! implement_store {
 }
 pub(crate) use implement_store;
 
-/// What the macro names.
+/// Names used in the macro.
 pub(crate) mod prelude {
     pub(crate) use std::path::Path;
     pub(crate) use std::time::Duration;
@@ -462,6 +463,6 @@ pub(crate) mod prelude {
     };
     pub(crate) use skills_model::{Command, RunSnapshot, RunState, WorkerReport};
 
-    /// Runs that are purged in one transaction.
+    /// Maximum number of runs purged in one transaction.
     pub const PURGED: usize = 1000;
 }

@@ -1,5 +1,5 @@
-//! What both databases have in common: the statements, and the logic between them. A statement is written once, in the
-//! SQL that both understand; where they differ, [`Tx`] supplies the expression.
+//! What both databases share: the statements, and the logic around them. A statement is written once, in the SQL that
+//! both support; where they differ, [`Tx`] supplies the expression.
 
 pub(crate) mod audit_anchors;
 pub(crate) mod checkpoints;
@@ -28,7 +28,7 @@ use std::sync::{Arc, OnceLock};
 
 use crate::{Moment, Places, StoreError};
 
-/// The roots as a JSON array, for SQL; none where every run may be claimed. May read disks.
+/// Returns the roots as a JSON array for SQL; `None` if every run may be claimed. May read from disk.
 pub(crate) async fn claimable(places: &Arc<OnceLock<Places>>) -> Result<Option<String>, StoreError> {
     if places.get().is_none() {
         return Ok(None);
@@ -39,7 +39,7 @@ pub(crate) async fn claimable(places: &Arc<OnceLock<Places>>) -> Result<Option<S
         .map_err(|e| failed("looking for the roots of skills", &e))
 }
 
-/// A failure of an operation that does not concern the store as a whole.
+/// Returns the failure of an operation that does not concern the store as a whole.
 pub(crate) fn failed(doing: &str, reason: &dyn Display) -> StoreError {
     StoreError::Failed { doing: doing.to_owned(), reason: reason.to_string() }
 }
@@ -51,10 +51,10 @@ pub(crate) trait Tx {
     /// Whether this is `PostgreSQL`, for the few statements that have two forms.
     const POSTGRES: bool;
 
-    /// The present moment by the store's clock. Later calls in one transaction return the same moment.
+    /// Returns the current time of the store's clock. Later calls in one transaction return the same moment.
     fn now(&self) -> impl Future<Output = Result<Moment, StoreError>> + Send;
 
-    /// Runs a query. The statement stays prepared, so its text must be one of a bounded number.
+    /// Runs a query. The statement stays prepared, so the number of different texts must be bounded.
     fn query(
         &self,
         doing: &'static str,
@@ -62,7 +62,7 @@ pub(crate) trait Tx {
         values: &[Value<'_>],
     ) -> impl Future<Output = Result<Vec<Row>, StoreError>> + Send;
 
-    /// As [`Self::query`], for a statement that depends on what a user typed.
+    /// Like [`Self::query`], for a statement that depends on user input.
     fn query_once(
         &self,
         doing: &'static str,
@@ -86,7 +86,7 @@ pub(crate) trait Tx {
         values: &[Value<'_>],
     ) -> impl Future<Output = Result<(), StoreError>> + Send;
 
-    /// At most one row.
+    /// Returns at most one row.
     fn find(
         &self,
         doing: &'static str,
@@ -100,19 +100,20 @@ pub(crate) trait Tx {
     /// Reserves the global numbers of events that this transaction records.
     fn reserve_events(&self) -> impl Future<Output = Result<(), StoreError>> + Send;
 
-    /// Locks the selected rows of `runs` until the transaction ends; empty where transactions do not overlap.
+    /// Returns the clause that locks the selected rows of `runs` until the transaction ends; empty if transactions do
+    /// not overlap.
     fn locking(&self) -> &'static str;
 }
 
-/// Expressions that the two databases write differently.
+/// Expressions that differ between the two databases.
 pub(crate) mod dialect {
     /// Names the index to read by; `PostgreSQL` chooses by itself.
     pub fn indexed_by(postgres: bool, index: &str) -> String {
         if postgres { String::new() } else { format!("INDEXED BY {index}") }
     }
 
-    /// A column of JSON text as a value that JSON operators take. `PostgreSQL` cannot represent `\u0000`: a text that
-    /// has it is null here.
+    /// Returns a column of JSON text as a value for JSON operators. `PostgreSQL` cannot represent `\u0000`: a text that
+    /// contains it is null here.
     pub fn json(postgres: bool, column: &str) -> String {
         if postgres {
             format!("(CASE WHEN strpos({column}, '\\u0000') = 0 THEN CAST({column} AS json) END)")
@@ -121,12 +122,12 @@ pub(crate) mod dialect {
         }
     }
 
-    /// The text of a field of a column of JSON text.
+    /// Returns the text of a field in a column of JSON text.
     pub fn field(postgres: bool, column: &str, name: &str) -> String {
         format!("({} ->> '{name}')", json(postgres, column))
     }
 
-    /// The text of an error without what is for callers with the scope `admin` alone, as
+    /// Returns the text of an error without the fields for callers with the scope `admin`, as
     /// [`RunQuery::matches`](crate::RunQuery::matches) compares it.
     pub fn public_error(postgres: bool, column: &str) -> String {
         let (names, with_message) =
@@ -148,7 +149,7 @@ pub(crate) mod dialect {
         )
     }
 
-    /// Selects the texts in a JSON array that is a parameter.
+    /// Selects the texts of a JSON array that is a parameter.
     pub fn texts(postgres: bool, parameter: &str) -> String {
         if postgres {
             format!("(SELECT json_array_elements_text(CAST({parameter} AS json)))")

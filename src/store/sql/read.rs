@@ -1,4 +1,4 @@
-//! What is read without writing: runs by page, steps, events.
+//! Read-only queries: pages of runs, steps, events.
 
 use std::collections::BTreeMap;
 
@@ -16,7 +16,7 @@ use crate::{
 };
 use skills_model::RunState;
 
-/// Rows of a page when the filter names none.
+/// Number of rows in a page if the filter states none.
 const PAGE: usize = 100;
 
 async fn of_run<T: Tx, R: DeserializeOwned>(
@@ -33,7 +33,7 @@ pub(crate) async fn steps<T: Tx>(tx: &T, run: &RunId) -> Result<Vec<StepRecord>,
     of_run(tx, "reading steps", sql, run).await
 }
 
-/// Events of one run, or of all runs up to the global number that readers may go to.
+/// Returns events of one run, or of all runs up to the global number that readers may see.
 pub(crate) async fn events<T: Tx>(
     tx: &T,
     run: Option<&RunId>,
@@ -95,7 +95,7 @@ pub(crate) async fn descendants<T: Tx>(tx: &T, run: &RunId) -> Result<Vec<RunId>
     rows.into_iter().map(|mut row| row.take(0)).collect()
 }
 
-/// Waiting runs whose time is over.
+/// Returns the waiting runs that have expired.
 pub(crate) async fn expired<T: Tx>(tx: &T) -> Result<Vec<RunRecord>, StoreError> {
     let sql = format!("SELECT {RUN_COLUMNS} FROM runs r WHERE r.expires_ms <= ?1 ORDER BY r.expires_ms");
     let now = tx.now().await?;
@@ -103,13 +103,13 @@ pub(crate) async fn expired<T: Tx>(tx: &T) -> Result<Vec<RunRecord>, StoreError>
     rows.into_iter().map(|row| Ok(record(row)?.0)).collect()
 }
 
-/// The parameters of [`LAPSED`], which are the first three.
+/// Returns the parameters of [`LAPSED`], which are the first three.
 pub(super) fn lapsed_values(now: &Moment) -> Vec<Value<'static>> {
     let boot = now.boot.as_ref().map(|boot| boot.boot.to_string());
     vec![now.wall_ms.into(), boot.into(), now.boot.as_ref().map(|boot| boot.ms).into()]
 }
 
-/// Whether there is something to do.
+/// Returns whether there is pending work.
 pub(crate) async fn due<T: Tx>(tx: &T, places: Option<&str>) -> Result<Due, StoreError> {
     let here = here(T::POSTGRES, "?4");
     let sql = format!(
@@ -125,7 +125,7 @@ pub(crate) async fn due<T: Tx>(tx: &T, places: Option<&str>) -> Result<Due, Stor
     Ok(Due { claimable: row.take(0)?, expired: row.take(1)? })
 }
 
-/// The root that a run was launched from.
+/// Returns the expression for the root that a run was launched from.
 pub(super) fn place(postgres: bool) -> String {
     if postgres { "place".to_owned() } else { dialect::field(false, "options", "place") }
 }
@@ -135,14 +135,15 @@ async fn workers_by<T: Tx>(tx: &T, sql: &str, values: &[Value<'_>]) -> Result<Ve
     rows.into_iter().map(|mut row| Ok(WorkerId(row.take(0)?))).collect()
 }
 
-/// Workers that have a run now.
+/// Returns the workers that have a lease now.
 pub(crate) async fn leaseholders<T: Tx>(tx: &T) -> Result<Vec<WorkerId>, StoreError> {
     let sql =
         "SELECT DISTINCT worker FROM runs WHERE lease_until_ms IS NOT NULL AND worker IS NOT NULL ORDER BY 1";
     workers_by(tx, sql, &[]).await
 }
 
-/// Workers that were seen at most this long ago: by the boot clock where it is the same, else by the wall clock.
+/// Returns the workers with a heartbeat of at most this age: by the boot clock if the boot is the same, else by the
+/// wall clock.
 pub(crate) async fn workers<T: Tx>(tx: &T, max_age_ms: u64) -> Result<Vec<WorkerId>, StoreError> {
     let now = tx.now().await?;
     let since_ms = now.wall_ms.saturating_sub_unsigned(max_age_ms);
@@ -153,11 +154,11 @@ pub(crate) async fn workers<T: Tx>(tx: &T, max_age_ms: u64) -> Result<Vec<Worker
     workers_by(tx, sql, values![since_ms, boot, since_boot_ms]).await
 }
 
-/// The newest event that readers may go to. What was counted, not what is left: events that were purged have been.
+/// Returns the number of the newest event that readers may see, counting events that have been purged since.
 ///
-/// In `PostgreSQL` transactions commit in another order than they take their numbers. Each locks the newest number
-/// there is before it takes its own ones, so what an open transaction will show is beyond the lowest locked number.
-/// The newest number is read before the locks: who locks afterwards takes later ones.
+/// In `PostgreSQL` transactions may commit in a different order than they take their numbers. Each locks the newest
+/// existing number before it takes its own, so what an open transaction will write is beyond the lowest locked number.
+/// The newest number is read before the locks: a transaction that locks afterwards takes later numbers.
 pub(crate) async fn newest<T: Tx>(tx: &T) -> Result<u64, StoreError> {
     let doing = "looking for new events";
     if !T::POSTGRES {
@@ -173,7 +174,7 @@ pub(crate) async fn newest<T: Tx>(tx: &T) -> Result<u64, StoreError> {
     let mut newest = last;
     for mut row in tx.query(doing, locks, &[]).await? {
         let low: i64 = row.take(0)?;
-        // The lock has the lower 32 bits; what is locked is not beyond what was the newest, or just a little.
+        // The lock has the lower 32 bits; the locked number is at most slightly above the newest one.
         let behind = last.wrapping_sub(low).rem_euclid(1 << 32);
         if behind < 1 << 31 {
             newest = newest.min(last - behind);
@@ -182,7 +183,7 @@ pub(crate) async fn newest<T: Tx>(tx: &T) -> Result<u64, StoreError> {
     Ok(newest.unsigned_abs())
 }
 
-/// Where a page begins: those that wait for a person come first, oldest first; then all others, newest first.
+/// Where a page begins: runs that wait for approval come first, oldest first; then all others, newest first.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Cursor {
     Waiting { since: i64, seq: i64 },
@@ -201,11 +202,11 @@ impl Cursor {
     }
 }
 
-/// Runs whose wait is over at a moment, recorded or not, for SQL. Most of the time there are none.
+/// Runs whose wait has expired at a moment, recorded or not, for SQL. Usually there are none.
 struct DueWaits {
-    /// Selects their `seq`.
+    /// SQL that selects their `seq`.
     of: String,
-    /// Runs of a recorded state that have this one by now.
+    /// Number of runs by recorded and current state.
     moved: Vec<(RunState, RunState, u64)>,
 }
 
@@ -223,13 +224,13 @@ impl DueWaits {
     }
 }
 
-/// What the state machine makes of a wait whose time is over.
+/// Returns the expression for the state that the state machine assigns after an expired wait.
 pub(super) fn ended_state(postgres: bool) -> String {
     let on_expiry = dialect::field(postgres, "r.options", "on_expiry");
     format!("CASE {on_expiry} WHEN 'fail' THEN 'failed' ELSE 'canceled' END")
 }
 
-/// Refuses a text that not every store can search for.
+/// Rejects a text that not every store can search for.
 fn check_text(text: &str) -> Result<(), StoreError> {
     if text.contains('\0') {
         return Err(StoreError::Unasked("`text`: a NUL character is not allowed".to_owned()));
@@ -265,7 +266,7 @@ pub(crate) async fn runs<T: Tx>(tx: &T, filter: &RunFilter) -> Result<RunPage, S
     let select = Select { filter, query: &query, state: &present, now_ms };
     let mut rows = Vec::new();
     if let Cursor::Waiting { since, seq } = cursor {
-        // The first parameter is the present moment, whether or not a condition needs it.
+        // The first parameter is the current time, whether or not a condition needs it.
         let here = format!("{waiting} AND (r.since_ms, r.seq) > (?2, ?3) AND CAST(?1 AS BIGINT) IS NOT NULL");
         let place = (here.as_str(), "runs_asking", "r.since_ms, r.seq");
         rows = page(tx, &select, place, vec![now_ms.into(), since.into(), seq.into()], limit + 1).await?;
@@ -289,7 +290,7 @@ pub(crate) async fn runs<T: Tx>(tx: &T, filter: &RunFilter) -> Result<RunPage, S
     let mut counts: BTreeMap<RunState, u64> = BTreeMap::new();
     let sql = "SELECT state, count(*) FROM runs GROUP BY state";
     for mut row in tx.query("counting runs", sql, &[]).await? {
-        // A state of a later version is none of ours to count.
+        // A state of a later version cannot be counted.
         if let Ok(state) = state(&row, 0) {
             counts.insert(state, row.take(1)?);
         }
@@ -303,16 +304,16 @@ pub(crate) async fn runs<T: Tx>(tx: &T, filter: &RunFilter) -> Result<RunPage, S
     Ok(RunPage { runs: rows.into_iter().map(|(run, _)| run).collect(), next, counts })
 }
 
-/// What a page is read by.
+/// The parameters of a page query.
 struct Select<'a> {
     filter: &'a RunFilter,
     query: &'a RunQuery,
-    /// The state of a run, in SQL.
+    /// SQL expression for the state of a run.
     state: &'a str,
     now_ms: i64,
 }
 
-/// One part of a page. In `SQLite` an index covers the filters, so that only the runs of the page are read in
+/// Reads one part of a page. In `SQLite` an index covers the filters, so that only the runs of the page are read in
 /// full.
 async fn page<T: Tx>(
     tx: &T,

@@ -1,4 +1,4 @@
-//! A worker's report, in one transaction: what ended, the checkpoint, the state of the run, and what begins.
+//! Applies a worker's report in one transaction: what ended, the checkpoint, the state of the run, and what starts.
 
 use serde_json::json;
 
@@ -59,7 +59,7 @@ pub(crate) async fn report<T: Tx>(tx: &T, run: &RunId, report: &Report) -> Resul
                     })
                     .unwrap_or_else(|| json!({"code": "runtime_error"}));
                 shown.error = Some(encode(&error)?);
-                // Of several side by side, the one to blame and not the one that began last.
+                // Of several concurrent steps, show the one that failed and not the one that started last.
                 if let Some(step) = error["step"].as_str() {
                     shown.step = Moved::To(Some(step.to_owned()));
                 }
@@ -86,7 +86,7 @@ pub(crate) async fn report<T: Tx>(tx: &T, run: &RunId, report: &Report) -> Resul
         )
         .await?;
     }
-    // A paused run begins nothing more; another attempt at what has begun is none.
+    // A paused run starts nothing more; another attempt of a started step is not a new start.
     let held = matches!(next, Next::Move { held: true, state, .. } if state.is_active());
     for intent in &report.intents {
         if held && !has_begun(tx, run, &intent.step).await? {
@@ -101,13 +101,13 @@ pub(crate) async fn report<T: Tx>(tx: &T, run: &RunId, report: &Report) -> Resul
     if kept_signal(tx, run, name).await?.is_none() {
         return Ok(after);
     }
-    // It arrived between the worker's check and its report, and would not be sent again.
+    // The signal arrived between the worker's check and its report, and would not be sent again.
     let next = transition(&run_snapshot(&after, replays), &Command::Signal { name: name.clone() })?;
     apply(tx, run, &next, None, now_ms).await?;
     Ok(get(tx, run).await?.0)
 }
 
-/// Keeps the steps that ended; answers the events that tell of them.
+/// Stores the steps that ended; returns their events.
 async fn finish<T: Tx>(tx: &T, run: &RunId, finished: &[StepRecord]) -> Result<Vec<NewEvent>, StoreError> {
     let mut events = Vec::new();
     let close = format!(
@@ -143,7 +143,7 @@ async fn finish<T: Tx>(tx: &T, run: &RunId, finished: &[StepRecord]) -> Result<V
     Ok(events)
 }
 
-/// Whether the state machine's answer leaves a run as it is: most reports end one step and begin the next.
+/// Returns whether the transition leaves a run unchanged: most reports end one step and start the next.
 fn stays(before: &RunRecord, next: &Next) -> bool {
     let Next::Move { state, fence, lease, held, gate } = next else { return true };
     (*state, *fence, *held) == (before.state, before.fence, before.held)
@@ -161,18 +161,18 @@ enum Moved {
     To(Option<String>),
 }
 
-/// What a report changes of a run besides its state.
+/// What a report changes of a run in addition to its state.
 #[derive(Default)]
 struct Shown {
-    /// Its newest checkpoint, and how many of its own steps are done.
+    /// Its newest checkpoint, and the number of its own steps that are complete.
     head: Option<(i64, i64)>,
-    /// The current step, if it changes: to another one or to none.
+    /// The current step, if it changes: another one or none.
     step: Moved,
     outputs: Option<String>,
     error: Option<String>,
 }
 
-/// Writes it together with the events: every update of a run rewrites its row and its index entries.
+/// Updates the run together with the events: every update of a run rewrites its row and its index entries.
 async fn show<T: Tx>(
     tx: &T,
     run: &RunId,
@@ -205,7 +205,7 @@ async fn show<T: Tx>(
     write_events(tx, run, first, events, now_ms).await
 }
 
-/// The oldest kept signal of a name.
+/// Returns the oldest buffered signal of a name.
 pub(crate) async fn kept_signal<T: Tx>(
     tx: &T,
     run: &RunId,

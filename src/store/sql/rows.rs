@@ -1,4 +1,4 @@
-//! Between rows and records.
+//! Conversions between rows and records.
 
 use serde::Serialize;
 use serde_json::Value as Json;
@@ -10,16 +10,16 @@ use crate::{
 };
 use skills_model::{Command, Decision, Gate, Lease, Next, RunSnapshot, RunState, allowed, transition};
 
-/// The columns that [`record`] reads, in its order.
+/// The columns that [`record`] reads, in order.
 pub(super) const RUN_COLUMNS: &str = "r.id, r.skill_id, r.state, r.held, r.gate, r.decided, r.contract_digest, \
     r.inputs, r.target, r.options, r.outputs, r.error, r.trace_id, r.started_by, r.source_run, r.source_checkpoint, \
     r.step, r.steps_done, r.steps_total, r.head, r.fence, r.created_ms, r.since_ms, r.expires_ms, r.replays, r.seq, \
     r.worker, r.lease_until_ms, r.lease_boot, r.lease_until_boot_ms";
 
-/// Bytes of JSON of one value that a row of a list carries.
+/// Maximum size of one value in a row of a list, in bytes of JSON.
 const LISTED_BYTES: usize = 4096;
 
-/// [`RUN_COLUMNS`] without values that are too long for a list.
+/// Returns [`RUN_COLUMNS`] without values that are too long for a list.
 pub(super) fn listed_columns(postgres: bool) -> String {
     let short = |column: &str, instead: &str| {
         format!("CASE WHEN octet_length(r.{column}) > {LISTED_BYTES} THEN {instead} ELSE r.{column} END")
@@ -36,12 +36,12 @@ pub(super) fn listed_columns(postgres: bool) -> String {
     format!("{columns}, r.inputs_digest")
 }
 
-/// Where [`RUN_COLUMNS`] has whether the run replays, and its place in the order of launches.
+/// Index in [`RUN_COLUMNS`] of the flag that marks a replay.
 pub(super) const REPLAYS: usize = 24;
-/// See [`REPLAYS`].
+/// Index in [`RUN_COLUMNS`] of the position in launch order.
 pub(super) const SEQ: usize = 25;
 
-/// Where [`listed_columns`] has the digest of the inputs.
+/// Index in [`listed_columns`] of the digest of the inputs.
 const LISTED_DIGEST: usize = 30;
 
 pub(super) fn json<T: Serialize>(value: &T) -> Result<String, StoreError> {
@@ -53,7 +53,7 @@ pub(super) fn state(row: &Row, index: usize) -> Result<RunState, StoreError> {
     name.parse().map_err(|_| failed("reading a row", &format!("the state {name:?} is unknown")))
 }
 
-/// A worker's hold, from a run's columns.
+/// Reads a worker's lease from a run's columns.
 fn hold(row: &mut Row) -> Result<Option<RunLease>, StoreError> {
     let worker: Option<String> = row.take(26)?;
     let Some(until_ms) = row.take::<Option<i64>>(27)? else { return Ok(None) };
@@ -67,7 +67,7 @@ fn hold(row: &mut Row) -> Result<Option<RunLease>, StoreError> {
     Ok(Some(RunLease { worker: worker.map(WorkerId), until_ms, until_boot, holder }))
 }
 
-/// A run from a row of [`RUN_COLUMNS`], and whether it replays.
+/// Reads a run from a row of [`RUN_COLUMNS`], and whether it is a replay.
 pub(super) fn record(mut row: Row) -> Result<(RunRecord, bool), StoreError> {
     let source_run: Option<String> = row.take(14)?;
     let source_checkpoint: Option<u64> = row.take(15)?;
@@ -102,8 +102,7 @@ pub(super) fn record(mut row: Row) -> Result<(RunRecord, bool), StoreError> {
     Ok((run, replays))
 }
 
-/// A run from a row of [`listed_columns`], with its place in the order of launches; inputs that are not what was
-/// written are left out.
+/// Reads a run from a row of [`listed_columns`], with its position in launch order; modified inputs are omitted.
 pub(super) fn listed(row: Row, now_ms: i64) -> Result<(RunRecord, i64), StoreError> {
     let sound = match (row.text(7), row.text(LISTED_DIGEST)) {
         (Some(inputs), Some(kept)) => inputs == "null" || kept == digest(&[inputs]),
@@ -118,7 +117,7 @@ pub(super) fn listed(row: Row, now_ms: i64) -> Result<(RunRecord, i64), StoreErr
     Ok((as_of(run, replays, now_ms), seq))
 }
 
-/// What the state machine reads of a run.
+/// Returns the input of the state machine for a run.
 pub(crate) fn run_snapshot(run: &RunRecord, replays: bool) -> RunSnapshot {
     RunSnapshot {
         state: run.state,
@@ -131,8 +130,7 @@ pub(crate) fn run_snapshot(run: &RunRecord, replays: bool) -> RunSnapshot {
     }
 }
 
-/// The state of the run at a moment: if the time of its wait is over, the wait has ended, even if that is not
-/// recorded yet.
+/// Returns the state of the run at a moment: an expired wait has ended, even if that is not recorded yet.
 pub(super) fn as_of(mut run: RunRecord, replays: bool, now_ms: i64) -> RunRecord {
     let Some(at) = run.expires_ms.filter(|at| *at <= now_ms) else { return run };
     let expiry = run.options.on_expiry;
@@ -148,26 +146,26 @@ pub(super) fn as_of(mut run: RunRecord, replays: bool, now_ms: i64) -> RunRecord
     run
 }
 
-/// One run and whether it replays; in a transaction that writes it is locked.
+/// Returns a run and whether it is a replay; in a transaction that writes it is locked.
 pub(super) async fn find<T: Tx>(tx: &T, run: &RunId) -> Result<Option<(RunRecord, bool)>, StoreError> {
     let sql = format!("SELECT {RUN_COLUMNS} FROM runs r WHERE r.id = ?1{}", tx.locking());
     let row = tx.find("reading a run", &sql, values![run]).await?;
     row.map(record).transpose()
 }
 
-/// As [`find`], with the state at a moment.
+/// Like [`find`], with the state at the current moment.
 pub(crate) async fn find_as_of<T: Tx>(tx: &T, run: &RunId) -> Result<Option<(RunRecord, bool)>, StoreError> {
     let Some((run, replays)) = find(tx, run).await? else { return Ok(None) };
     let now_ms = tx.now().await?.wall_ms;
     Ok(Some((as_of(run, replays, now_ms), replays)))
 }
 
-/// As [`find`], where the run has to be there.
+/// Like [`find`], but fails if the run does not exist.
 pub(super) async fn get<T: Tx>(tx: &T, run: &RunId) -> Result<(RunRecord, bool), StoreError> {
     find(tx, run).await?.ok_or_else(|| StoreError::NoRun(run.clone()))
 }
 
-/// Appends events under the run's own numbering, without gaps.
+/// Appends events with the run's own numbering, without gaps.
 pub(super) async fn append<T: Tx>(
     tx: &T,
     run: &RunId,
@@ -183,7 +181,7 @@ pub(super) async fn append<T: Tx>(
     write_events(tx, run, first, events, now_ms).await
 }
 
-/// Writes events whose numbers are taken already, from the first one on.
+/// Writes events whose numbers are already reserved, from the first one on.
 pub(super) async fn write_events<T: Tx>(
     tx: &T,
     run: &RunId,
@@ -205,19 +203,19 @@ pub(super) async fn write_events<T: Tx>(
     Ok(())
 }
 
-/// How many of a contract's own steps are done: nested steps (`a/b`), iterations (`a[1]`) and calls of gates
-/// (`a~gate:x`) are checkpointed too, and belong to one of its own.
+/// Returns how many of a contract's own steps are complete: nested steps (`a/b`), iterations (`a[1]`) and calls of
+/// gates (`a~gate:x`) are checkpointed too, and belong to one of them.
 pub(super) fn own_steps(done: &[String]) -> i64 {
     let own = done.iter().filter(|step| !step.contains(['/', '[', '~'])).count();
     i64::try_from(own).unwrap_or(i64::MAX)
 }
 
-/// An event about a run's state.
+/// Returns an event about a run's state.
 pub(super) fn moved(kind: EventKind, data: Json) -> NewEvent {
     NewEvent { kind, step: None, data }
 }
 
-/// What an event says, with who ordered it where that is known.
+/// Adds to the data of an event who ordered it, if known.
 pub(super) fn signed(mut data: Json, by: Option<&str>) -> Json {
     if let Some(by) = by {
         data["by"] = by.into();
@@ -225,7 +223,7 @@ pub(super) fn signed(mut data: Json, by: Option<&str>) -> Json {
     data
 }
 
-/// Writes what the state machine answered. Answers whether the run moved.
+/// Applies a transition of the state machine. Returns whether the run changed.
 pub(super) async fn apply<T: Tx>(
     tx: &T,
     run: &RunId,

@@ -1,4 +1,4 @@
-//! Parameters of statements and rows of results, whichever database they go to and come from.
+//! Parameters of statements and rows of results, independent of the database.
 
 use std::borrow::Cow;
 
@@ -106,7 +106,7 @@ pub(crate) use values;
 #[derive(Debug)]
 pub(crate) struct Row(pub Vec<Value<'static>>);
 
-/// What a column can be read as.
+/// Types that a column can be read as.
 pub(crate) trait Column: Sized {
     fn read(value: &mut Value<'static>) -> Option<Self>;
 }
@@ -167,13 +167,13 @@ impl<T: Column> Column for Option<T> {
 }
 
 impl Row {
-    /// Takes a column out of the row: a text is there once.
+    /// Takes a column out of the row, without copying its text.
     pub fn take<T: Column>(&mut self, index: usize) -> Result<T, StoreError> {
         let value = self.0.get_mut(index).and_then(T::read);
         value.ok_or_else(|| failed("reading a row", &format!("column {index} has another type")))
     }
 
-    /// The text of a column; none for null.
+    /// Returns the text of a column; `None` for null.
     pub fn text(&self, index: usize) -> Option<&str> {
         match self.0.get(index) {
             Some(Value::Text(text)) => Some(text),
@@ -190,7 +190,7 @@ impl Row {
             .map_err(|error| failed("reading a row", &format!("column {index}: {error}")))
     }
 
-    /// As [`Self::json`], where the column may be null.
+    /// Like [`Self::json`], for a column that may be null.
     pub fn optional_json<T: DeserializeOwned>(&self, index: usize) -> Result<Option<T>, StoreError> {
         self.text(index).is_some().then(|| self.json(index)).transpose()
     }

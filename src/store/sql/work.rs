@@ -1,4 +1,5 @@
-//! What workers do before they report: claim, renew, intend, give back. Every write is fenced.
+//! What workers do before they report: claim and renew leases, record intents, release leases. Every write is checked
+//! against the fencing token.
 
 use serde_json::{Value as Json, json};
 
@@ -10,7 +11,7 @@ use crate::{
 };
 use skills_model::{Command, Next, TransitionError, WorkerReport, transition};
 
-/// Claims after a lost lease before a run is given up: a run that kills its worker must not kill them all.
+/// Number of lost leases before a run is given up: a run that kills its worker must not kill them all.
 const LOST_LEASES: u32 = 5;
 
 pub(crate) async fn claim<T: Tx>(
@@ -41,7 +42,7 @@ pub(crate) async fn claim<T: Tx>(
             continue;
         }
         if used_up && lease_expired {
-            // The present holder is lost, too.
+            // The current holder is lost, too.
             let lost = lost + 1;
             let message =
                 format!("its workers died {lost} times during execution; see the log, then resume it");
@@ -63,7 +64,7 @@ pub(crate) async fn claim<T: Tx>(
         let mut data = json!({"worker": worker.0, "fence": run.fence, "takeover": takeover});
         if let Some(WorkerId(before)) = taken_over_from {
             data["taken_over_from"] = before.into();
-            // Since the last checkpoint: one more loss than there may be, and the run is given up.
+            // Counted since the last checkpoint; after one more loss the run is given up.
             data["attempt"] = (lost + 1).into();
             data["attempts"] = (LOST_LEASES + 1).into();
         }
@@ -85,25 +86,26 @@ async fn give_up<T: Tx>(tx: &T, run: &RunId, why: Json, now_ms: i64) -> Result<(
     append(tx, run, &[moved(EventKind::RunFailed, why)], now_ms).await
 }
 
-/// Holds for a lease that is over. On the boot that granted it, its boot clock decides alone. On another one (the
-/// machine was started again since, or an earlier version wrote it) the wall clock does, and an end that lies too far
-/// ahead to have been granted was set by a clock that has been put back since. `?1` is the wall clock, `?2` the boot,
-/// `?3` its clock. On `PostgreSQL` no lease has a boot, and the wall clock is the database's.
+/// Condition for an expired lease. On the boot that granted it, only its boot clock counts. On another boot (the
+/// machine was restarted, or an earlier version wrote it) the wall clock counts, and an expiry too far ahead to have
+/// been granted was set by a clock that has been set back since. `?1` is the wall clock, `?2` the boot, `?3` its clock.
+/// On `PostgreSQL` no lease has a boot, and the wall clock is the database's.
 pub(super) const LAPSED: &str = "(lease_until_ms IS NOT NULL AND (lease_until_ms = 0 OR
     CASE WHEN lease_boot = ?2 THEN lease_until_boot_ms < ?3
          ELSE lease_until_ms NOT BETWEEN ?1 AND ?1 + 600000 END))";
 
-/// Holds for runs of the places in the JSON array `?PLACES`, for those of no place, and for all where it is null.
+/// Condition for runs of the roots in the JSON array `?PLACES` and for those without a root; true for all if it is
+/// null.
 pub(super) const HERE: &str = "(CAST(?PLACES AS TEXT) IS NULL OR ?PLACE IS NULL OR ?PLACE IN ?IN)";
 
-/// [`HERE`], with the number of its parameter.
+/// Returns [`HERE`] with the number of its parameter.
 pub(super) fn here(postgres: bool, parameter: &str) -> String {
     HERE.replace("?PLACES", parameter)
         .replace("?PLACE", &place(postgres))
         .replace("?IN", &dialect::texts(postgres, parameter))
 }
 
-/// A run that may be claimed.
+/// A claimable run.
 struct Candidate {
     id: RunId,
     lease_expired: bool,
@@ -112,7 +114,8 @@ struct Candidate {
     before: Option<WorkerId>,
 }
 
-/// The oldest run that may be claimed: a free one, or one whose lease is over; this one only, and of these places only.
+/// Returns the oldest claimable run: a pending one, or one whose lease has expired; only this run and these roots if
+/// given.
 async fn candidate<T: Tx>(
     tx: &T,
     only: Option<&RunId>,
@@ -140,8 +143,8 @@ async fn candidate<T: Tx>(
         values.push(run.into());
         return tx.find(doing, &sql, &values).await?.map(read).transpose();
     }
-    // In the order of that index the first one is the answer; left to itself SQLite takes the index of states, and
-    // reads and sorts everything that is pending for each claim. What another transaction is claiming is passed over.
+    // With this index the first row is the result; by itself SQLite uses the index of states, and reads and sorts
+    // everything pending for each claim. Rows that another transaction is claiming are skipped.
     let free = format!(
         "{columns} {} WHERE state = 'pending' AND held = 0 AND {here} ORDER BY seq LIMIT 1",
         dialect::indexed_by(T::POSTGRES, "runs_free")
@@ -157,7 +160,7 @@ async fn candidate<T: Tx>(
     tx.find(doing, &sql, &values).await?.map(read).transpose()
 }
 
-/// Ends a lease without a report; the next claim counts no loss.
+/// Releases a lease without a report; the next claim counts no loss.
 pub(crate) async fn release_lease<T: Tx>(tx: &T, run: &RunId, fence: u64) -> Result<(), StoreError> {
     fenced(tx, run, fence).await?;
     let now_ms = tx.now().await?.wall_ms;
@@ -166,7 +169,7 @@ pub(crate) async fn release_lease<T: Tx>(tx: &T, run: &RunId, fence: u64) -> Res
     append(tx, run, &[moved(EventKind::RunGivenBack, json!({}))], now_ms).await
 }
 
-/// Ends the leases of a worker that is known to be dead; the next claim of each counts a loss.
+/// Expires the leases of a worker that is known to be dead; the next claim of each counts a loss.
 pub(crate) async fn expire_leases<T: Tx>(tx: &T, worker: &WorkerId) -> Result<u64, StoreError> {
     let sql =
         "UPDATE runs SET lease_until_ms = 0 WHERE worker = ?1 AND lease_until_ms IS NOT NULL RETURNING id";
@@ -181,7 +184,7 @@ pub(crate) async fn expire_leases<T: Tx>(tx: &T, worker: &WorkerId) -> Result<u6
     Ok(count)
 }
 
-/// Events of a worker between its reports.
+/// Appends events of a worker between its reports.
 pub(crate) async fn note<T: Tx>(
     tx: &T,
     run: &RunId,
@@ -193,7 +196,7 @@ pub(crate) async fn note<T: Tx>(
     append(tx, run, events, now_ms).await
 }
 
-/// The run, if this fence may still write to it.
+/// Returns the run if this fencing token may still write to it.
 async fn fenced<T: Tx>(tx: &T, run: &RunId, fence: u64) -> Result<RunRecord, StoreError> {
     let (record, _) = get(tx, run).await?;
     if record.fence == fence && record.state.is_active() {
@@ -209,7 +212,7 @@ pub(crate) async fn renew<T: Tx>(tx: &T, run: &RunId, fence: u64, lease_ms: u64)
     lease(tx, run, lease_ms, &now).await
 }
 
-/// Lets the lease of a run end this much after now, on both clocks.
+/// Sets the expiry of a run's lease to this much after now, on both clocks.
 async fn lease<T: Tx>(tx: &T, run: &RunId, lease_ms: u64, now: &Moment) -> Result<(), StoreError> {
     let until = now.boot.as_ref().map(|boot| boot.plus(lease_ms));
     tx.post(
@@ -242,7 +245,7 @@ pub(crate) async fn record_intent<T: Tx>(
     append(tx, run, &[begun], now_ms).await
 }
 
-/// Whether a step has an intent already.
+/// Returns whether a step already has an intent.
 pub(super) async fn has_begun<T: Tx>(tx: &T, run: &RunId, step: &str) -> Result<bool, StoreError> {
     let sql = "SELECT 1 FROM intents WHERE run = ?1 AND step = ?2";
     Ok(tx.find("looking for an intent", sql, values![run, step]).await?.is_some())

@@ -1,5 +1,5 @@
-//! Commits of other processes, noticed at once: each of them appends to the database's write-ahead log, and the
-//! system tells who watches that file. Nothing is looked at while nothing happens.
+//! Detects commits of other processes immediately: each of them appends to the database's write-ahead log, and the
+//! system notifies watchers of that file. Idle stores cost nothing.
 
 use std::path::Path;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
@@ -7,15 +7,15 @@ use std::time::Duration;
 
 use notify::{EventKind, RecommendedWatcher, RecursiveMode, Watcher as _};
 
-/// Pauses between looks after the log was written to. A commit writes it in many pieces, which one look answers; and
-/// what it wrote can be read only once it is durable, of which the system tells nothing: a fast disk takes less than a
-/// millisecond for that, a busy one many.
+/// Pauses in milliseconds between checks after the log was written. A commit writes it in many pieces, which one check
+/// covers. The data can be read only once it is durable, about which the system sends no notification: that takes a
+/// fast disk less than a millisecond, and a busy one many.
 const PAUSES: [u64; 6] = [2, 4, 10, 30, 90, 270];
 
 /// How long writes are batched after the first one, which is reported at once.
 const GATHERED: Duration = Duration::from_millis(4);
 
-/// Watches the log of a database for as long as it lives.
+/// Watches the log of a database until it is dropped.
 #[derive(Debug)]
 pub(super) struct Foreign {
     _watcher: RecommendedWatcher,
@@ -30,10 +30,10 @@ impl Foreign {
         let (tell, told) = channel();
         let written = move |event: notify::Result<notify::Event>| match event {
             Ok(event) if matches!(event.kind, EventKind::Modify(_) | EventKind::Create(_)) => {
-                // It ends after this watcher alone.
+                // Fails only after the watcher was dropped.
                 let _ = tell.send(());
-                // Until they are read, the system merges identical events: a process that writes thousands of
-                // times a second is woken hundreds of times.
+                // Until they are read, the system merges identical events; otherwise a process that writes thousands of
+                // times a second would cause hundreds of wake-ups.
                 std::thread::sleep(GATHERED);
             }
             Ok(_) => {}
@@ -57,7 +57,7 @@ impl Foreign {
     }
 }
 
-/// Checks at once when the log was written to, and again until it must be durable; ends when the channel closes.
+/// Checks immediately when the log was written, and again until the data must be durable; ends when the channel closes.
 fn look(told: &Receiver<()>, changed: &impl Fn()) {
     while told.recv().is_ok() {
         let mut pauses = PAUSES.iter();
@@ -67,7 +67,7 @@ fn look(told: &Receiver<()>, changed: &impl Fn()) {
             let pause = Duration::from_millis(*pause);
             match told.recv_timeout(pause) {
                 Ok(()) => {
-                    // Another commit, or the rest of this one: its pieces share the next look.
+                    // Another commit, or the rest of this one: its pieces share the next check.
                     std::thread::sleep(Duration::from_millis(PAUSES[0]));
                     while told.try_recv().is_ok() {}
                     pauses = PAUSES.iter();

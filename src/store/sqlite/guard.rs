@@ -1,4 +1,4 @@
-//! Whether the files that are open are still those at their paths, and which process has a database open.
+//! Detects whether the open files are still those at their paths, and which process has a database open.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -6,7 +6,7 @@ use std::sync::{Mutex, PoisonError};
 
 use crate::{StoreError, Unavailability};
 
-/// Tells one file from another that took its name: device and inode.
+/// Identifies a file, even if another takes its name: device and inode.
 type FileId = (u64, u64);
 
 #[cfg(unix)]
@@ -20,8 +20,8 @@ fn id(_: &std::fs::Metadata) -> FileId {
     (0, 0)
 }
 
-/// The open files of a database. Looked at by their names alone: closing a descriptor of theirs would end the locks that
-/// this process holds on them (`fcntl_locking(2)`).
+/// The open files of a database. They are only inspected by path: closing a descriptor of theirs would release the
+/// locks that this process holds on them (`fcntl_locking(2)`).
 #[derive(Debug)]
 pub(super) struct FileGuard {
     place: String,
@@ -29,14 +29,14 @@ pub(super) struct FileGuard {
 }
 
 impl FileGuard {
-    /// Of files that were opened a moment ago; none where the database itself is gone already.
+    /// Records files that were just opened; `None` if the database itself no longer exists.
     pub fn of([path, side_files @ ..]: &[PathBuf; 3], place: &str) -> Option<Self> {
         let found = |path: &PathBuf| Some((path.clone(), id(&std::fs::metadata(path).ok()?)));
         let files = std::iter::once(found(path)?).chain(side_files.iter().filter_map(found)).collect();
         Some(Self { place: place.to_owned(), files })
     }
 
-    /// Whether they are where they were.
+    /// Checks that the files are still at their paths.
     pub fn check(&self) -> Result<(), StoreError> {
         let lost = |cause, reason: String| StoreError::Unavailable {
             cause,
@@ -61,7 +61,7 @@ impl FileGuard {
                         format!("{} no longer exists", path.display()),
                     ));
                 }
-                // Whether it may be written is for the write itself to find out.
+                // Whether the file can be written is determined by the write itself.
                 Err(error) => tracing::debug!("looking at {}: {error}", path.display()),
             }
         }
@@ -69,8 +69,8 @@ impl FileGuard {
     }
 }
 
-/// How often this process has databases open. Its own locks are invisible to it, and they end when it closes any
-/// descriptor of the file (`fcntl_locking(2)`): a database in here is not opened except by `SQLite`.
+/// How often this process has each database open. A process does not see its own locks, and they are released when it
+/// closes any descriptor of the file (`fcntl_locking(2)`): a database listed here is opened only by `SQLite`.
 static OPEN_HERE: Mutex<BTreeMap<FileId, usize>> = Mutex::new(BTreeMap::new());
 
 /// Counts a database as open in this process until it is dropped.
@@ -78,12 +78,12 @@ static OPEN_HERE: Mutex<BTreeMap<FileId, usize>> = Mutex::new(BTreeMap::new());
 pub(super) struct OpenHere(FileId);
 
 impl OpenHere {
-    /// Counts a file that exists. `first` is run before, where this process does not have it open yet.
+    /// Counts a file if it exists. `first` is called before, if this process does not have it open yet.
     pub fn count(
         path: &Path,
         first: impl FnOnce() -> Result<(), StoreError>,
     ) -> Result<Option<Self>, StoreError> {
-        // What is gone again is reported when it is opened.
+        // If it has disappeared, opening it reports that.
         let Ok(found) = std::fs::metadata(path) else { return Ok(None) };
         let mut open = OPEN_HERE.lock().unwrap_or_else(PoisonError::into_inner);
         let count = open.get(&id(&found)).copied().unwrap_or(0);
@@ -105,7 +105,7 @@ impl Drop for OpenHere {
     }
 }
 
-/// The process that has a database open, if any.
+/// Returns the process that has a database open, if any.
 pub(super) fn process_using(path: &Path) -> Option<i32> {
     let open = OPEN_HERE.lock().unwrap_or_else(PoisonError::into_inner);
     if std::fs::metadata(path).is_ok_and(|found| open.contains_key(&id(&found))) {
@@ -114,9 +114,9 @@ pub(super) fn process_using(path: &Path) -> Option<i32> {
     locked_by(path)
 }
 
-/// The other process that has a database open, if any: it holds a lock on the bytes that `SQLite` keeps for readers
-/// (<https://sqlite.org/lockingv3.html>; in WAL mode for as long as it is open). Not for a database that this process
-/// has open.
+/// Returns the other process that has a database open, if any: it holds a lock on the bytes that `SQLite` reserves for
+/// readers (<https://sqlite.org/lockingv3.html>; in WAL mode for as long as it is open). Must not be called for a
+/// database that this process has open.
 #[cfg(unix)]
 pub(super) fn locked_by(path: &Path) -> Option<i32> {
     use nix::fcntl::{FcntlArg, fcntl};
@@ -134,7 +134,7 @@ pub(super) fn locked_by(path: &Path) -> Option<i32> {
     (i32::from(lock.l_type) != nix::libc::F_UNLCK).then_some(lock.l_pid)
 }
 
-/// Locks of other systems are not looked at: there a file that is open cannot be renamed.
+/// Locks of other systems are not checked: there an open file cannot be renamed.
 #[cfg(not(unix))]
 pub(super) fn locked_by(_: &Path) -> Option<i32> {
     None

@@ -1,5 +1,5 @@
-//! A write-ahead log that a killed process left. Opening the database merges it permanently: whether the two belong together
-//! is found out before, without a lock and without a write.
+//! Checks a write-ahead log left behind by a killed process. Opening the database would merge it permanently, so
+//! whether the two belong together is checked first, without locks and without writes.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -12,29 +12,29 @@ use super::reason::Reason as _;
 use super::{guard, identity_of, reading, schema, storage};
 use crate::{StoreError, Unavailability};
 
-/// How often files are read that other processes change meanwhile.
+/// Number of attempts to read files that other processes change meanwhile.
 const TRIES: usize = 3;
 
-/// Damage that the message names.
+/// Maximum number of problems that the message names.
 const MAX_NAMED: u32 = 1;
 
-/// Makes sure that a log which no process has open belongs to its database and leads to a sound store, the expected one
-/// where one is expected. Reads the whole database, only where there is such a log. The caller makes sure that this
-/// process does not have the database open.
+/// Checks that a log which no process has open belongs to its database and yields a sound store, with the expected id
+/// if one is given. Reads the whole database, but only if there is such a log. The caller ensures that this process
+/// does not have the database open.
 ///
 /// # Errors
-/// [`StoreError::Unavailable`], [`StoreError::Newer`].
+/// Returns [`StoreError::Unavailable`] or [`StoreError::Newer`] otherwise.
 pub(super) fn check_leftover_log(path: &Path, place: &str, expected: Option<&str>) -> Result<(), StoreError> {
-    // The log is next to the file that a link leads to.
+    // The log is next to the target of a link.
     let path = &path.canonicalize().unwrap_or_else(|_| path.to_owned());
     for _ in 0..TRIES {
-        // A process that has it open has made sure of this.
+        // A process that has it open has already checked this.
         if !cfg!(unix) || !has_log(path) || guard::locked_by(path).is_some() {
             return Ok(());
         }
         let state = file_state(path);
         let checked = check(path, place, expected);
-        // Otherwise a process that writes was read halfway.
+        // Otherwise the read may have overlapped a write of another process.
         if guard::locked_by(path).is_none() && file_state(path) == state {
             return checked;
         }
@@ -46,13 +46,13 @@ pub(super) fn check_leftover_log(path: &Path, place: &str, expected: Option<&str
     })
 }
 
-/// Makes sure that the file of shared memory (`-shm`) is there if another process has the database open. With a second such
+/// Ensures that the shared-memory file (`-shm`) exists if another process has the database open. With a second such
 /// file the processes would not see each other's locks, and their writes would damage the database.
 ///
 /// # Errors
-/// [`StoreError::Unavailable`].
+/// Returns [`StoreError::Unavailable`] if it is missing.
 pub(super) fn ensure_shared_memory(path: &Path, place: &str) -> Result<(), StoreError> {
-    /// A process that opens or closes a database holds its lock without the file for a moment.
+    /// A process that opens or closes a database briefly holds its lock without the file.
     const TIMEOUT: Duration = Duration::from_secs(1);
     let path = &path.canonicalize().unwrap_or_else(|_| path.to_owned());
     let [_, log, memory] = files_of(path);
@@ -76,7 +76,7 @@ pub(super) fn ensure_shared_memory(path: &Path, place: &str) -> Result<(), Store
     Ok(())
 }
 
-/// Whether a database has a log with content.
+/// Returns whether a database has a non-empty log.
 pub(super) fn has_log(path: &Path) -> bool {
     let [_, log, _] = files_of(path);
     std::fs::metadata(log).is_ok_and(|found| found.len() > 0)
@@ -88,7 +88,7 @@ fn check(path: &Path, place: &str, expected: Option<&str>) -> Result<(), StoreEr
         Err(error) if schema::is_damage(&error) => return Err(mismatch(path, place, &error.to_string())),
         Err(error) => {
             return match error.unavailability() {
-                // Opening it for writing or reading fails too, and that says what to do.
+                // Opening it for writing or reading fails too, with a message that states what to do.
                 Some(Unavailability::Unopenable | Unavailability::ReadOnly) => Ok(()),
                 _ => Err(super::failed(format!("opening {place}"), &error)),
             };
@@ -103,7 +103,7 @@ fn check(path: &Path, place: &str, expected: Option<&str>) -> Result<(), StoreEr
         });
     }
     if let Ok((alone, alone_version)) = without_log(path, place) {
-        // A copy that `db backup` or VACUUM made has a later version than the log that was written before it.
+        // A copy made by `db backup` or VACUUM has a later version than a log that was written before it.
         if alone_version > version {
             return Err(mismatch(path, place, "the log is older than the file"));
         }
@@ -112,7 +112,7 @@ fn check(path: &Path, place: &str, expected: Option<&str>) -> Result<(), StoreEr
             return Err(mismatch(path, place, "they have different store ids"));
         }
     }
-    // Not `quick_check`: pages of another file pass it, because it does not compare indexes with their tables.
+    // Not `quick_check`: it does not compare indexes with their tables, so pages of another file pass it.
     let (damage, interrupted) = storage::damage(&connection, &format!("PRAGMA integrity_check({MAX_NAMED})"));
     match (damage.into_iter().next(), interrupted) {
         (Some(found), _) => Err(mismatch(path, place, &found)),
@@ -122,9 +122,9 @@ fn check(path: &Path, place: &str, expected: Option<&str>) -> Result<(), StoreEr
     }
 }
 
-/// Makes sure that a file is not a database of another program. A file that cannot be read as a database is none.
+/// Checks that a file is not a database of another program. A file that cannot be read as a database passes.
 pub(super) fn ensure_own(path: &Path, place: &str) -> Result<(), StoreError> {
-    // SQLite deletes the log of an empty file, without being asked to write.
+    // SQLite deletes the log of an empty file even without writing.
     if std::fs::metadata(path).map_or(0, |found| found.len()) == 0 {
         return Ok(());
     }
@@ -136,8 +136,8 @@ pub(super) fn ensure_own(path: &Path, place: &str) -> Result<(), StoreError> {
     }
 }
 
-/// A connection that reads the file through its log, with the version of its schema. It takes no locks, keeps the index
-/// of the log in its memory, and neither merges nor deletes the log.
+/// Opens a connection that reads the file through its log, and returns it with the version of the schema. It takes no
+/// locks, keeps the index of the log in memory, and neither merges nor deletes the log.
 fn open(path: &Path) -> rusqlite::Result<(Connection, i64)> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     // https://sqlite.org/vfs.html#standard_unix_vfses; without locks, a log can only be read in exclusive mode.
@@ -148,7 +148,7 @@ fn open(path: &Path) -> rusqlite::Result<(Connection, i64)> {
     Ok((connection, version))
 }
 
-/// The store id, where there is one, and the version of the schema of the file as it is without its log.
+/// Returns the store id, if there is one, and the schema version of the file without its log.
 fn without_log(path: &Path, place: &str) -> Result<(Option<String>, i64), StoreError> {
     let connection = reading(path, place, true)?;
     let version =
@@ -157,12 +157,12 @@ fn without_log(path: &Path, place: &str) -> Result<(Option<String>, i64), StoreE
     Ok((identity_of(&connection, place).ok(), version))
 }
 
-/// Grows with each change of the schema.
+/// Returns a number that increases with each change of the schema.
 fn schema_version(connection: &Connection) -> rusqlite::Result<i64> {
     connection.pragma_query_value(None, "schema_version", |row| row.get(0))
 }
 
-/// The file and the log do not make a store.
+/// The error for a file and a log that do not belong together.
 fn mismatch(path: &Path, place: &str, found: &str) -> StoreError {
     let [_, log, index] = files_of(path);
     StoreError::Unavailable {

@@ -1,5 +1,5 @@
-//! The embedded store: `SQLite` (<https://sqlite.org>) in WAL mode, each commit synced to disk, one writer
-//! with group commit and readers beside it. The same code on a private in-memory database serves trials.
+//! The embedded store: `SQLite` (<https://sqlite.org>) in WAL mode, each commit synced to disk, one writer with group
+//! commit and concurrent readers. With a private in-memory database, the same code is used for tests.
 
 mod change_watch;
 mod guard;
@@ -31,21 +31,21 @@ pub use storage::damage_of;
 use tx::{Transaction, complete, read_tx, write_tx};
 use writer::{Target, Writer};
 
-/// How often events of other processes are polled while a caller waits, in addition to file notifications: network
-/// file systems do not always send them.
+/// Polling interval for events of other processes while a caller waits, in addition to file notifications, which
+/// network file systems do not always send.
 const POLL: Duration = Duration::from_secs(1);
 
-/// As [`POLL`], without file notifications.
+/// Like [`POLL`], without file notifications.
 const POLL_BLIND: Duration = Duration::from_millis(100);
 
 /// The embedded store.
 pub struct Sqlite {
     place: String,
-    /// A connection beside the writer's; none in memory, where the writer's reads too: two that share a cache see
-    /// each other's unfinished work. Closed before the writer's: only a connection that writes folds the log in when
-    /// it is the last.
+    /// A read connection; `None` in memory, where reads use the writer's: two connections that share a cache see each
+    /// other's uncommitted changes. Closed before the writer's, because only a connection that writes checkpoints the
+    /// log when it is the last to close.
     reader: Option<Arc<Mutex<Connection>>>,
-    /// None where the file can only be read.
+    /// `None` if the file is read-only.
     writer: Option<Writer>,
     health: Arc<WriteHealth>,
     committed: watch::Receiver<u64>,
@@ -53,14 +53,14 @@ pub struct Sqlite {
     clocks: Clocks,
     observer: Arc<OnceLock<CommitObserver>>,
     places: Arc<OnceLock<Places>>,
-    /// Which numbering of events this is.
+    /// Unique id of the store, to which event numbers belong.
     identity: String,
-    /// The file, for connections of their own; none in memory.
+    /// The file, to open further connections; `None` in memory.
     path: Option<PathBuf>,
-    /// The file is opened as immutable.
+    /// Whether the file is opened as immutable.
     immutable: bool,
     _foreign: Option<Foreign>,
-    /// The folder of a copy that is read instead of the file.
+    /// Folder of a copy that is read instead of the file.
     copy: Option<tempfile::TempDir>,
     /// Outlives the connections.
     _open_here: Option<guard::OpenHere>,
@@ -80,7 +80,7 @@ pub(super) fn failed(doing: String, reason: &dyn Reason) -> StoreError {
     }
 }
 
-/// A clock that never runs backwards, whatever the machine's does: expiries and orders hold through a step back.
+/// Returns a clock that never runs backwards, even if the system clock does, so that expiries and orders stay valid.
 fn steady(now: Clock, from: i64) -> Clock {
     let latest = AtomicI64::new(from);
     Arc::new(move || {
@@ -90,10 +90,10 @@ fn steady(now: Clock, from: i64) -> Clock {
 }
 
 impl Sqlite {
-    /// A store in memory, gone with the process.
+    /// Creates a store in memory, which is lost when it is dropped.
     ///
     /// # Errors
-    /// [`StoreError::Failed`] when the database cannot be made.
+    /// Returns [`StoreError::Failed`] if the database cannot be created.
     pub fn in_memory(clocks: impl Into<Clocks>) -> Result<Self, StoreError> {
         let connection =
             Connection::open_in_memory().map_err(|e| failed("making a store in memory".into(), &e))?;
@@ -151,7 +151,7 @@ impl Sqlite {
         })
     }
 
-    /// A store of which there is a reading connection alone.
+    /// Creates a read-only store with only a read connection.
     fn of_reader(
         connection: Connection,
         place: &str,
@@ -179,7 +179,7 @@ impl Sqlite {
         })
     }
 
-    /// The half that writes.
+    /// Returns the writer, or why there is none.
     fn writer(&self) -> Result<&Writer, StoreError> {
         self.writer.as_ref().ok_or_else(|| {
             self.health
@@ -193,13 +193,13 @@ impl Sqlite {
         drop(self.observer.set(observer));
     }
 
-    /// Confines the claims of this handle to runs that were launched from these roots, and to those that name none;
-    /// only the first answer given is asked.
+    /// Restricts claims through this handle to runs that were launched from these roots, and to runs without a root;
+    /// only the first registered function is used.
     pub fn work_only(&self, places: Places) {
         drop(self.places.set(places));
     }
 
-    /// The roots as a JSON array, for SQL; none where every run may be claimed. May read disks.
+    /// Returns the roots as a JSON array for SQL; `None` if every run may be claimed. May read from disk.
     async fn claimable_places(&self) -> Result<Option<String>, StoreError> {
         crate::sql::claimable(&self.places).await
     }
@@ -220,7 +220,7 @@ impl Sqlite {
         self.writer()?.run(move |connection| work(Transaction::new(connection, clocks.now()))).await
     }
 
-    /// Reads the store as it is at one moment: several queries give consistent results during concurrent writes.
+    /// Reads a consistent snapshot: several queries give consistent results during concurrent writes.
     async fn read<T: Send + 'static>(
         &self,
         work: impl FnOnce(Transaction<'_>) -> Result<T, StoreError> + Send + 'static,
@@ -244,8 +244,8 @@ impl Sqlite {
 implement_store!(Sqlite, write_tx, read_tx, read_tx);
 
 impl Sqlite {
-    /// Looks at the file as another process would, then writes to it. Where the file is not what it was, nothing more
-    /// is written until it is again.
+    /// Checks the file as another process would see it, then writes to it. If the file was damaged or replaced, writes
+    /// are refused until a later check succeeds.
     async fn probe_storage(&self) -> Result<(), StoreError> {
         self.writer()?;
         let mut looked = Ok(());
@@ -262,7 +262,7 @@ impl Sqlite {
                 Ok(()) => self.health.allow_writes(),
                 Err(error) => {
                     let lost = [Unavailability::Damaged, Unavailability::Replaced].map(Some);
-                    // Of anything else the write finds out more.
+                    // For other errors the write itself is more specific.
                     if lost.contains(&error.unavailability()) {
                         self.health.refuse_writes(error.clone());
                     }
@@ -272,7 +272,7 @@ impl Sqlite {
         write_tx!(self, tx => crate::sql::maintenance::probe(tx).await).and(looked)
     }
 
-    /// As a read, on a connection of its own, so that a long one does not block others.
+    /// Reads on a connection of its own, so that a long read does not block others.
     async fn read_apart<T: Send + 'static>(
         &self,
         work: impl FnOnce(&Connection) -> Result<T, StoreError> + Send + 'static,
@@ -310,7 +310,7 @@ impl Sqlite {
             .await
     }
 
-    /// Whether this is the store of a file.
+    /// Returns whether this is the store of a file.
     fn is_at(&self, file: &Path) -> bool {
         let own = self.path.as_ref().and_then(|path| path.canonicalize().ok());
         own.is_some() && own == file.canonicalize().ok()
@@ -329,7 +329,7 @@ impl Sqlite {
     }
 }
 
-/// A read-only connection to a file; `immutable` for one that does not change and has no log.
+/// Opens a read-only connection to a file; `immutable` for one that does not change and has no log.
 fn reading(path: &Path, place: &str, immutable: bool) -> Result<Connection, StoreError> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let opened = if immutable {

@@ -1,5 +1,5 @@
-//! Opening a database file: what has to hold before anything is written, the read-only ways around a file that cannot
-//! be written, and what a person may decide about a file that is refused.
+//! Opens a database file: the conditions before anything is written, the read-only fallbacks for a file that cannot be
+//! written, and what a user may decide about a file that is refused.
 
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
@@ -15,19 +15,19 @@ use skills_base::private_files;
 /// Suffixes of the files next to a database.
 pub(super) const SIDE_FILES: [&str; 2] = ["-wal", "-shm"];
 
-/// Size and time of the last change of the database and its log.
+/// Size and modification time of the database and its log.
 pub(super) type FileState = [Option<(u64, Option<SystemTime>)>; 2];
 
-/// How a database file is opened.
+/// Options for opening a database file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OpenOptions {
     /// Permissions of the database and the files next to it.
     pub mode: u32,
-    /// Where it is recorded which store was opened at which path; nowhere, where there is none.
+    /// Record of which store was opened at which path, if there is one.
     pub known: Option<KnownStores>,
-    /// Refuse to create the file.
+    /// Whether to refuse to create the file.
     pub must_exist: bool,
-    /// The file is in a folder of this program: permissions beyond `mode` are removed.
+    /// Whether the file is in a folder of this program: permissions beyond `mode` are then removed.
     pub own_folder: bool,
 }
 
@@ -37,38 +37,39 @@ impl Default for OpenOptions {
     }
 }
 
-/// An opened store, and what a person should know about how it was opened.
+/// An opened store, and notices for the user about how it was opened.
 pub struct Opened {
     /// The store.
     pub store: Sqlite,
-    /// That it can only be read, that others may read it, that it is not recorded.
+    /// Notices, for example that it is read-only, readable by others, or not recorded.
     pub notices: Vec<String>,
 }
 
-/// A new or restored store, and the files of the former one.
+/// A new or restored store, and the files of the previous one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reset {
     /// Id of the store.
     pub id: String,
-    /// Where the former files are now.
+    /// New paths of the previous files.
     pub kept: Vec<PathBuf>,
 }
 
 impl Sqlite {
-    /// Opens a database file without a record of earlier ones, creating it and its folder where needed.
+    /// Opens a database file without a record of earlier ones, creating it and its folder if needed.
     ///
     /// # Errors
-    /// As [`Self::open_with`].
+    /// Same as [`Self::open_with`].
     pub fn open(path: &Path, clocks: impl Into<Clocks>) -> Result<Opened, StoreError> {
         Self::open_with(path, &OpenOptions::default(), clocks)
     }
 
-    /// Opens a database file. It is created only where no store is known to have been; a damaged file, another store
-    /// than the one that is known, or a file next to the log of another one, is refused and left untouched. A file that
-    /// cannot be written is opened for reading.
+    /// Opens a database file. It is created only if no store is known to have existed there. A damaged file, a store
+    /// other than the known one, or a file next to the log of another one, is refused and left untouched. A file that
+    /// cannot be written is opened read-only.
     ///
     /// # Errors
-    /// [`StoreError::Unavailable`], [`StoreError::Newer`], or [`StoreError::Failed`] with what the system said.
+    /// Returns [`StoreError::Unavailable`], [`StoreError::Newer`], or [`StoreError::Failed`] with the error of the
+    /// system.
     pub fn open_with(
         path: &Path,
         options: &OpenOptions,
@@ -113,7 +114,7 @@ impl Sqlite {
         if let Some(known) = options.known.as_ref().filter(|_| expected.is_none()) {
             match known.adopt(path, &store.identity, store.clocks.now().wall_ms) {
                 Ok(id) if id == store.identity => {}
-                // Two processes that began with different files at this path: only one of them is right.
+                // Two processes started with different files at this path: only one of them is right.
                 Ok(id) => return Err(replaced(&place, &id, Some(&store.identity))),
                 Err(error) => notices.push(format!(
                     "cannot record {place}, so a later loss of its file would not be detected ({error}); \
@@ -125,11 +126,11 @@ impl Sqlite {
     }
 }
 
-/// Gives a path a new, empty store. The files that were there keep their content under a new name.
+/// Creates a new, empty store at a path. The previous files are renamed and keep their content.
 ///
 /// # Errors
-/// [`StoreError::Unavailable`] while a process has the store open, for a database of another program, and when a file
-/// cannot be renamed; [`StoreError`] of opening the new one.
+/// Returns [`StoreError::Unavailable`] if a process has the store open, for a database of another program, and if a
+/// file cannot be renamed; or the [`StoreError`] of opening the new one.
 pub fn reset(path: &Path, options: &OpenOptions, clocks: impl Into<Clocks>) -> Result<Reset, StoreError> {
     ensure_closed(path, &format!("resetting {}", place_of(path)))?;
     ensure_own(path, &place_of(path))?;
@@ -142,11 +143,11 @@ pub fn reset(path: &Path, options: &OpenOptions, clocks: impl Into<Clocks>) -> R
     Ok(Reset { id: store.identity.clone(), kept })
 }
 
-/// Puts a copy of a backup at a path. The files that were there keep their content under a new name.
+/// Copies a backup to a path. The previous files are renamed and keep their content.
 ///
 /// # Errors
-/// [`StoreError::Unavailable`] while a process has the store open, for a backup that is damaged or of another store than
-/// the one that is known, and when a file cannot be written; [`StoreError::Newer`].
+/// Returns [`StoreError::Unavailable`] if a process has the store open, for a backup that is damaged or of a store
+/// other than the known one, and if a file cannot be written; [`StoreError::Newer`].
 pub fn restore(
     path: &Path,
     backup: &Path,
@@ -179,7 +180,7 @@ pub fn restore(
     Ok(Reset { id: store.identity.clone(), kept })
 }
 
-/// Makes sure that a file is a sound store, whole without a log, and the expected one where one is expected.
+/// Checks that a file is a sound store, complete without a log, with the expected id if one is given.
 fn ensure_backup(file: &Path, expected: Option<&str>) -> Result<(), StoreError> {
     let place = place_of(file);
     let refused = |cause, reason: String| {
@@ -234,7 +235,7 @@ fn ensure_backup(file: &Path, expected: Option<&str>) -> Result<(), StoreError> 
     }
 }
 
-/// Makes sure that no process has a database open.
+/// Checks that no process has a database open.
 pub(super) fn ensure_closed(path: &Path, doing: &str) -> Result<(), StoreError> {
     match super::guard::process_using(path) {
         None => Ok(()),
@@ -251,10 +252,10 @@ fn stamp(clocks: &Clocks) -> String {
     at.strftime("%Y%m%dT%H%M%S%3fZ").to_string()
 }
 
-/// Renames a database and the files next to it; answers their new names.
+/// Renames a database and the files next to it; returns their new names.
 fn set_aside(path: &Path, suffix: &str) -> Result<Vec<PathBuf>, StoreError> {
     let mut kept = Vec::new();
-    // The log first: without it the database alone is at least what it was at some moment.
+    // The log first: the database without its log is at least a consistent earlier state.
     for (from, side) in files_of(path).into_iter().zip(["", SIDE_FILES[0], SIDE_FILES[1]]).rev() {
         let mut to = path.as_os_str().to_owned();
         to.push(format!("{suffix}{side}"));
@@ -269,10 +270,10 @@ fn set_aside(path: &Path, suffix: &str) -> Result<Vec<PathBuf>, StoreError> {
     Ok(kept)
 }
 
-/// Accepts the store that is at a path now in place of the one that is recorded there; answers its id.
+/// Records the store that is at a path now in place of the recorded one; returns its id.
 ///
 /// # Errors
-/// As [`Sqlite::open_with`].
+/// Same as [`Sqlite::open_with`].
 pub fn adopt(path: &Path, options: &OpenOptions, clocks: impl Into<Clocks>) -> Result<String, StoreError> {
     if std::fs::metadata(path).map_or(0, |found| found.len()) == 0 {
         let place = place_of(path);
@@ -284,7 +285,7 @@ pub fn adopt(path: &Path, options: &OpenOptions, clocks: impl Into<Clocks>) -> R
                 .to_owned(),
         });
     }
-    // What is not a store leaves the record as it is.
+    // If it is not a store, the record stays unchanged.
     let unrecorded = OpenOptions { known: None, must_exist: true, ..options.clone() };
     let store = Sqlite::open_with(path, &unrecorded, clocks)?.store;
     if let Some(known) = &options.known {
@@ -313,7 +314,7 @@ pub(super) fn place_of(path: &Path) -> String {
     format!("sqlite:{}", path.display())
 }
 
-/// The database and the files next to it, whether they exist or not.
+/// Returns the database and the files next to it, whether they exist or not.
 pub(super) fn files_of(path: &Path) -> [PathBuf; 3] {
     let beside = |suffix: &str| {
         let mut name = path.as_os_str().to_owned();
@@ -331,7 +332,7 @@ pub(super) fn file_state(path: &Path) -> FileState {
     })
 }
 
-/// Makes sure that a file is there that may be opened, creating it where that is right; whether it had content.
+/// Ensures that there is a file that may be opened, creating it if allowed; returns whether it had content.
 fn prepare_file(path: &Path, options: &OpenOptions, expected: Option<&str>) -> Result<bool, StoreError> {
     let place = place_of(path);
     let refused = |cause, reason: String| {
@@ -381,10 +382,10 @@ fn prepare_file(path: &Path, options: &OpenOptions, expected: Option<&str>) -> R
     Ok(false)
 }
 
-/// A connection that writes to a file which holds a store of ours, or nothing yet.
+/// Opens a writing connection to a file that contains a store of this program, or nothing yet.
 fn connect(path: &Path, place: &str, expected: Option<&str>) -> Result<Connection, StoreError> {
     let doing = || format!("opening {place}");
-    // Never creating: a file that vanished since it was looked at must not come back empty.
+    // Never create it: a file that vanished since the check must not come back empty.
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(path, flags).map_err(|e| failed(doing(), &e))?;
     schema::patient(&connection).map_err(|e| failed(doing(), &e))?;
@@ -425,7 +426,7 @@ fn open_for_writing(
     Sqlite::start(connection, reader, place.to_owned(), Some(path), clocks.clone())
 }
 
-/// Why a store cannot be used, without what was tried.
+/// Returns why a store cannot be used, without what was attempted.
 fn reason(error: &StoreError) -> String {
     match error {
         StoreError::Unavailable { reason, .. } => reason.clone(),
@@ -433,7 +434,7 @@ fn reason(error: &StoreError) -> String {
     }
 }
 
-/// Whether a store that cannot be opened for writing may be open to reading.
+/// Returns whether a store that cannot be opened for writing may be readable.
 fn may_still_be_read(error: &StoreError) -> bool {
     matches!(
         error.unavailability(),
@@ -441,7 +442,7 @@ fn may_still_be_read(error: &StoreError) -> bool {
     )
 }
 
-/// A store of which only the content as it is can be had; `error` is why it cannot be written.
+/// Opens a store read-only; `error` is why it cannot be written.
 fn open_for_reading(
     path: &Path,
     place: &str,
@@ -461,7 +462,7 @@ fn open_for_reading(
         if direct.is_none() && (!immutable || log_is_empty) {
             direct = match reading(path, place, immutable).and_then(&usable) {
                 Ok(connection) => connection.map(|connection| (connection, immutable)),
-                // Neither way helps against these.
+                // Neither way helps against these errors.
                 Err(error) if !may_still_be_read(&error) => return Err(error),
                 Err(_) => None,
             };
@@ -478,16 +479,16 @@ fn open_for_reading(
     Ok((store, notice))
 }
 
-/// A copy of a database, of this version's schema.
+/// A copy of a database, migrated to the current schema.
 pub(super) struct MigratedCopy {
-    /// Removed with it.
+    /// Temporary folder, removed on drop.
     pub folder: tempfile::TempDir,
     pub file: PathBuf,
     pub connection: Connection,
 }
 
-/// A copy of a database whose log has to be played back, or its schema brought up to date; `error` is why that is not
-/// done to the original.
+/// Creates a copy of a database whose log has to be replayed or whose schema has to be migrated; `error` is why that is
+/// not done to the original.
 pub(super) fn migrated_copy(
     path: &Path,
     place: &str,
@@ -501,7 +502,7 @@ pub(super) fn migrated_copy(
     Ok(MigratedCopy { folder, file, connection })
 }
 
-/// Copies a database and its log to a folder of their own; `error` is why the original cannot be written.
+/// Copies a database and its log to a temporary folder; `error` is why the original cannot be written.
 fn copy(path: &Path, place: &str, error: &StoreError) -> Result<(tempfile::TempDir, PathBuf), StoreError> {
     let failed = |e: std::io::Error| failed(format!("copying {place} to read it"), &e);
     let folder = tempfile::tempdir().map_err(failed)?;
@@ -514,7 +515,7 @@ fn copy(path: &Path, place: &str, error: &StoreError) -> Result<(tempfile::TempD
         match copied {
             Ok(()) => {}
             Err(e) if e.kind() == std::io::ErrorKind::NotFound => {}
-            // What keeps it from being opened says more.
+            // The reason why it cannot be opened is more specific.
             Err(e) if e.kind() == std::io::ErrorKind::PermissionDenied => return Err(error.clone()),
             Err(e) => return Err(failed(e)),
         }
@@ -544,7 +545,7 @@ impl Sqlite {
     }
 }
 
-/// Another store is where one was.
+/// The error for a different store at a known path.
 pub(super) fn replaced(place: &str, expected: &str, found: Option<&str>) -> StoreError {
     let found = found.map_or_else(|| "no store id".to_owned(), |id| format!("the store {id}"));
     StoreError::Unavailable {
@@ -557,7 +558,7 @@ pub(super) fn replaced(place: &str, expected: &str, found: Option<&str>) -> Stor
     }
 }
 
-/// What has to hold of an open file for as long as it is written to.
+/// Records the files that must stay in place for as long as the store is written.
 pub(super) fn guard(path: &Path, place: &str) -> Option<FileGuard> {
     FileGuard::of(&files_of(path), place)
 }

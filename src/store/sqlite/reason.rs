@@ -4,12 +4,12 @@ use rusqlite::ErrorCode;
 
 use crate::Unavailability;
 
-/// Something that can be given as the reason of a failure.
+/// Errors that can be the reason of a failure.
 pub trait Reason {
-    /// What was wrong and, where that is known, what to do.
+    /// Returns what was wrong and, if known, what to do.
     fn in_words(&self) -> String;
 
-    /// Why the store cannot be used, where this says that it cannot.
+    /// Returns why the store cannot be used, if that is what the error means.
     fn unavailability(&self) -> Option<Unavailability> {
         None
     }
@@ -56,7 +56,7 @@ impl Reason for rusqlite::Error {
     }
 }
 
-/// Whether there was no space for the file of shared memory, the first thing that a process writes.
+/// Returns whether there was no space for the shared-memory file, the first thing that a process writes.
 fn is_shared_memory_full(error: &rusqlite::Error) -> bool {
     error.sqlite_error().is_some_and(|error| error.extended_code == rusqlite::ffi::SQLITE_IOERR_SHMSIZE)
 }

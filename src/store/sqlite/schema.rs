@@ -1,4 +1,4 @@
-//! Tables, migrations and the state a database file is found in.
+//! Tables, migrations, and detection of the state of a database file.
 
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, ErrorCode};
@@ -6,7 +6,7 @@ use rusqlite::{Connection, ErrorCode};
 use super::{failed, identity_of, open};
 use crate::{StoreError, Unavailability};
 
-/// Each entry brings a database from its index to the next version; never edited once released.
+/// Each entry migrates a database from its index to the next version; never edited once released.
 const MIGRATIONS: &[&str] = &["
     CREATE TABLE contracts (digest TEXT PRIMARY KEY, json TEXT NOT NULL) WITHOUT ROWID;
     CREATE TABLE runs (
@@ -135,7 +135,7 @@ const MIGRATIONS: &[&str] = &["
     CREATE TABLE documents (name TEXT PRIMARY KEY, version INTEGER NOT NULL, json TEXT NOT NULL) WITHOUT ROWID;
 "];
 
-/// The newest checkpoints of runs at work, for a writing connection.
+/// The newest checkpoints of active runs, for a writing connection.
 pub(super) const NEWEST: &str = "
     PRAGMA temp_store = MEMORY;
     CREATE TEMP TABLE newest (
@@ -144,24 +144,24 @@ pub(super) const NEWEST: &str = "
     ) WITHOUT ROWID;
 ";
 
-/// Marks a file as ours in its header (bytes 68 to 71 of the `SQLite` file format): `SkWb`.
+/// Marks a file as a store of this program in its header (bytes 68 to 71 of the `SQLite` file format): `SkWb`.
 const APPLICATION_ID: i64 = 0x536b_5762;
 
-/// Pages of 4 KiB in the write-ahead log before it is written back into the database: 16 MiB.
+/// Pages of 4 KiB in the write-ahead log before it is checkpointed into the database: 16 MiB.
 const WAL_PAGES: i64 = 4096;
 
-/// How long a connection waits for another that writes.
+/// Sets how long a connection waits for another one that writes.
 pub(super) fn patient(connection: &Connection) -> rusqlite::Result<()> {
     connection.busy_timeout(std::time::Duration::from_secs(10))
 }
 
-/// Settings of every writing connection: durable at each commit, readers beside the writer.
+/// Configures a writing connection: durable at each commit, with concurrent readers.
 pub(super) fn configure(connection: &Connection) -> rusqlite::Result<()> {
     patient(connection)?;
     connection.pragma_update_and_check(None, "journal_mode", "WAL", |_| Ok(()))?;
     connection.pragma_update(None, "synchronous", "FULL")?;
     connection.pragma_update(None, "foreign_keys", "ON")?;
-    // A step writes many pages, and writing the log back waits for the disk twice: do it less often than usual.
+    // A step writes many pages, and checkpointing the log waits for the disk twice: do it less often than by default.
     connection.pragma_update_and_check(None, "wal_autocheckpoint", WAL_PAGES, |_| Ok(()))?;
     connection.pragma_update_and_check(None, "journal_size_limit", WAL_PAGES * 4096, |_| Ok(()))?;
     // The cache holds what a burst of launches touches (negative: KiB).
@@ -172,20 +172,19 @@ pub(super) fn configure(connection: &Connection) -> rusqlite::Result<()> {
     Ok(())
 }
 
-/// Keeps every statement in use compiled.
+/// Keeps every statement in use prepared.
 pub(super) fn remembering(connection: &Connection) {
     connection.set_prepared_statement_cache_capacity(128);
 }
 
-/// Whether a database is one of another program.
+/// Returns whether a database belongs to another program.
 pub(super) fn is_foreign(connection: &Connection) -> rusqlite::Result<bool> {
     let number = |sql: &str| connection.query_row(sql, [], |row| row.get::<_, i64>(0));
     Ok(number("SELECT count(*) FROM sqlite_schema")? > 0
         && number("PRAGMA application_id")? != APPLICATION_ID)
 }
 
-/// Makes sure that a database is a store of this program, the expected one where one is expected, or has nothing in it
-/// yet.
+/// Checks that a database is a store of this program, with the expected id if one is given, or is still empty.
 pub(super) fn recognize(
     connection: &Connection,
     place: &str,
@@ -213,10 +212,10 @@ pub(super) fn recognize(
     }
 }
 
-/// Whether a database has this program's version of the schema.
+/// Returns whether a database has this program's version of the schema.
 ///
 /// # Errors
-/// [`StoreError::Newer`] for a later one.
+/// Returns [`StoreError::Newer`] for a later one.
 pub(super) fn is_present(connection: &Connection, place: &str) -> Result<bool, StoreError> {
     let found: i64 = connection
         .pragma_query_value(None, "user_version", |row| row.get(0))
@@ -228,10 +227,10 @@ pub(super) fn is_present(connection: &Connection, place: &str) -> Result<bool, S
     Ok(found == known)
 }
 
-/// Brings a database to this program's version.
+/// Migrates a database to this program's version.
 ///
 /// # Errors
-/// [`StoreError::Newer`] for a database of a later version; it is left untouched.
+/// Returns [`StoreError::Newer`] for a database of a later version; it is left untouched.
 pub(super) fn migrate(connection: &mut Connection, place: &str) -> Result<(), StoreError> {
     let doing = |what: &str| format!("{what} the schema of {place}");
     let transaction = connection
@@ -256,7 +255,7 @@ pub(super) fn migrate(connection: &mut Connection, place: &str) -> Result<(), St
     transaction.commit().map_err(|e| failed(doing("committing"), &e))
 }
 
-/// Whether an error means that the file itself is damaged (and not busy, full or locked).
+/// Returns whether an error means that the file itself is damaged (rather than busy, full or locked).
 pub(super) fn is_damage(error: &rusqlite::Error) -> bool {
     matches!(error.sqlite_error_code(), Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase))
 }

@@ -1,4 +1,4 @@
-//! A database file as the source of a migration to another store: it is read and never changed.
+//! A database file as the source of a migration to another store; it is read and never changed.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -12,29 +12,29 @@ use super::{failed, reading, schema, tx};
 use crate::sql::Row;
 use crate::{StoreError, Unavailability};
 
-/// Rows that are read at a time.
+/// Number of rows read at a time.
 const BATCH_ROWS: usize = 500;
 
-/// Batches that wait to be written.
+/// Maximum number of batches waiting to be written.
 const QUEUED_BATCHES: usize = 4;
 
-/// What each store has for itself: its id, the heartbeats of its workers, the row that probes write.
+/// Tables that are specific to each store: its id, the heartbeats of its workers, the row written by probes.
 const NOT_COPIED: &str = "'identity', 'workers', 'write_probe'";
 
-/// Some rows of the table with this index, or why they cannot be read.
+/// Rows of the table with this index, or why they cannot be read.
 pub(crate) type Batch = Result<(usize, Vec<Row>), StoreError>;
 
-/// A table that is copied.
+/// A table to be copied.
 #[derive(Debug, Clone)]
 pub(crate) struct Table {
     pub name: String,
     pub columns: Vec<String>,
-    /// How many it has.
+    /// Number of its rows.
     pub rows: u64,
 }
 
 impl Table {
-    /// Its columns, quoted.
+    /// Returns its columns, quoted.
     pub fn columns(&self) -> String {
         let quoted: Vec<String> = self.columns.iter().map(|column| format!("\"{column}\"")).collect();
         quoted.join(", ")
@@ -48,15 +48,15 @@ pub(crate) struct Source {
     state: FileState,
     connection: Arc<Mutex<Connection>>,
     tables: Vec<Table>,
-    /// The folder of a copy that is read instead of the file.
+    /// Folder of a copy that is read instead of the file.
     _copy: Option<tempfile::TempDir>,
 }
 
 impl Source {
-    /// Opens a file that must have a store. One of an earlier version is brought up to date in a copy.
+    /// Opens a file that must contain a store. One of an earlier version is migrated in a copy.
     ///
     /// # Errors
-    /// [`StoreError::Unavailable`], [`StoreError::Newer`].
+    /// Returns [`StoreError::Unavailable`] or [`StoreError::Newer`].
     pub fn open(path: &Path) -> Result<Self, StoreError> {
         let place = place_of(path);
         let refused = |cause, reason: &str| {
@@ -87,15 +87,15 @@ impl Source {
         })
     }
 
-    /// Its tables: those that others refer to come first.
+    /// Returns the tables; those that others refer to come first.
     pub fn tables(&self) -> &[Table] {
         &self.tables
     }
 
-    /// All rows, table by table, in the order in which they were written; read in a thread.
+    /// Sends all rows, table by table, in the order in which they were written; they are read in a thread.
     ///
     /// # Errors
-    /// [`StoreError::Failed`] when the thread cannot be started.
+    /// Returns [`StoreError::Failed`] if the thread cannot be started.
     pub fn rows(&self) -> Result<Receiver<Batch>, StoreError> {
         let (batches, receiver) = channel(QUEUED_BATCHES);
         let (connection, tables) = (Arc::clone(&self.connection), self.tables.clone());
@@ -107,7 +107,7 @@ impl Source {
                 for (index, table) in tables.iter().enumerate() {
                     if let Err(error) = read(&connection, index, table, &batches) {
                         let error = failed(format!("reading {} of {place}", table.name), &error);
-                        // If this fails, the receiver is gone.
+                        // Fails only if the receiver was dropped.
                         let _ = batches.blocking_send(Err(error));
                         return;
                     }
@@ -117,10 +117,10 @@ impl Source {
         Ok(receiver)
     }
 
-    /// Makes sure that no process wrote to the file since it was opened.
+    /// Checks that no process wrote to the file since it was opened.
     ///
     /// # Errors
-    /// [`StoreError::Unavailable`].
+    /// Returns [`StoreError::Unavailable`] otherwise.
     pub fn ensure_unchanged(&self) -> Result<(), StoreError> {
         ensure_closed(&self.path, &format!("reading {}", self.place))?;
         if file_state(&self.path) == self.state {
@@ -135,16 +135,16 @@ impl Source {
     }
 }
 
-/// Makes sure that a file can be copied into another store: it has a store, and no process has it open.
+/// Checks that a file can be copied into another store: it contains a store, and no process has it open.
 ///
 /// # Errors
-/// [`StoreError::Unavailable`], [`StoreError::Newer`].
+/// Returns [`StoreError::Unavailable`] or [`StoreError::Newer`] otherwise.
 pub fn check_source(path: &Path) -> Result<(), StoreError> {
     Source::open(path).map(drop)
 }
 
-/// A connection that leaves no trace: to the file where its log is empty and it has the schema of this version, otherwise
-/// to a copy.
+/// Opens a connection that leaves no trace: to the file if its log is empty and it has the current schema, otherwise to
+/// a copy.
 fn connect(path: &Path, place: &str) -> Result<(Connection, Option<tempfile::TempDir>), StoreError> {
     if !has_log(path) {
         let connection = reading(path, place, true)?;
@@ -175,7 +175,7 @@ fn tables(connection: &Connection) -> rusqlite::Result<Vec<Table>> {
     for name in names(&sql, &[])? {
         let mut columns = names("SELECT name FROM pragma_table_info(?1) ORDER BY cid", &[&name])?;
         if name == "decisions" {
-            // Their order.
+            // Preserves the order of decisions.
             columns.insert(0, "rowid".to_owned());
         }
         let rows = connection
@@ -186,7 +186,7 @@ fn tables(connection: &Connection) -> rusqlite::Result<Vec<Table>> {
     Ok(tables)
 }
 
-/// Sends the rows of a table. Ends early when the receiver is gone.
+/// Sends the rows of a table. Ends early when the receiver is dropped.
 fn read(
     connection: &Connection,
     index: usize,

@@ -1,4 +1,4 @@
-//! Checks of a database file, copies of it, and its free space.
+//! Integrity checks of a database file, backups, and compaction.
 
 use std::path::{Path, PathBuf};
 use std::sync::mpsc;
@@ -15,11 +15,10 @@ use crate::sql::maintenance::{RULES, modified_in_words};
 use crate::{Glance, Health, Moment, StoreError};
 use skills_base::private_files;
 
-/// Damage that is listed by a short look.
+/// Maximum number of problems reported by a quick check.
 const LISTED: u32 = 3;
 
-/// Checks the pages until its time is over. Indexes are not compared with their tables: [`check`] does
-/// that.
+/// Checks the pages until the time limit. Indexes are not compared with their tables, unlike in [`check`].
 pub(super) fn quick_check(connection: &Connection, patience: Duration) -> Result<Glance, StoreError> {
     let (done, waiting) = mpsc::channel::<()>();
     let handle = connection.get_interrupt_handle();
@@ -30,7 +29,7 @@ pub(super) fn quick_check(connection: &Connection, patience: Duration) -> Result
     });
     let (mut damage, broken_off) = damage(connection, &format!("PRAGMA quick_check({LISTED})"));
     drop(done);
-    // It ends at once: its channel is closed.
+    // The thread ends immediately, because its channel is closed.
     drop(timer.join());
     match broken_off {
         None => Ok(Glance { damage, whole: true }),
@@ -47,7 +46,7 @@ pub(super) fn quick_check(connection: &Connection, patience: Duration) -> Result
     }
 }
 
-/// The damage that a check of the pages reports, and why it was interrupted: earlier findings are kept.
+/// Returns the damage that a check of the pages reports, and the error that interrupted it: earlier findings are kept.
 pub(super) fn damage(connection: &Connection, pragma: &str) -> (Vec<String>, Option<rusqlite::Error>) {
     let mut found: Vec<String> = Vec::new();
     let mut look = || -> rusqlite::Result<()> {
@@ -55,7 +54,7 @@ pub(super) fn damage(connection: &Connection, pragma: &str) -> (Vec<String>, Opt
         let mut rows = statement.query([])?;
         while let Some(row) = rows.next()? {
             let told: String = row.get(0)?;
-            // One row may hold several lines below a heading with the name of the database.
+            // One row may contain several lines below a heading with the name of the database.
             let lines = told.lines().filter(|line| *line != "ok" && !line.starts_with("*** in database"));
             found.extend(lines.map(str::to_owned));
         }
@@ -65,7 +64,7 @@ pub(super) fn damage(connection: &Connection, pragma: &str) -> (Vec<String>, Opt
     (found, broken_off)
 }
 
-/// What is damaged in a file that cannot be opened as a store; nothing for one whose log may be the reason.
+/// Returns the damage of a file that cannot be opened as a store; empty if its log may be the reason.
 #[must_use]
 pub fn damage_of(path: &Path) -> Vec<String> {
     if has_log(path) {
@@ -93,7 +92,7 @@ pub(super) fn check(connection: &Connection, now: Moment) -> Result<Health, Stor
     let (mut damage, broken_off) = damage(connection, "PRAGMA integrity_check");
     match broken_off {
         None => {}
-        // The damage is in the way of holding indices against their tables; where it is, the pages alone tell.
+        // The damage prevents the comparison of indexes with their tables; the pages alone show where it is.
         Some(error) if is_damage(&error) => {
             let (pages, _) = self::damage(connection, "PRAGMA quick_check");
             damage.extend(pages.into_iter().filter(|line| !damage.contains(line)).collect::<Vec<_>>());
@@ -105,7 +104,7 @@ pub(super) fn check(connection: &Connection, now: Moment) -> Result<Health, Stor
         }
         Some(error) => return Err(failed(doing(), &error)),
     }
-    // The content of a damaged page cannot be counted; the rest is reported nevertheless.
+    // The content of a damaged page cannot be counted; the rest is still reported.
     let mut counted = |sql: &str| match number(sql) {
         Err(error) if damage.is_empty() => Err(error),
         Err(error) => {
@@ -125,7 +124,7 @@ pub(super) fn check(connection: &Connection, now: Moment) -> Result<Health, Stor
             count => contradictions.push(format!("{count} {what}")),
         }
     }
-    // An unreadable page has been reported already.
+    // An unreadable page has already been reported.
     if let Ok(modified) = complete(modified_in_words(&Transaction::new(connection, now))) {
         contradictions.extend(modified);
     }
@@ -141,7 +140,7 @@ pub(super) fn check(connection: &Connection, now: Moment) -> Result<Health, Stor
     })
 }
 
-/// Writes a whole copy; first under another name, so that one that broke off is never taken for a store.
+/// Writes a complete copy, first under a temporary name, so that an interrupted one is never mistaken for a store.
 pub(super) fn backup(connection: &Connection, to: &Path) -> Result<(), StoreError> {
     let doing = || format!("backing up to {}", to.display());
     if to.exists() {
@@ -163,7 +162,7 @@ pub(super) fn backup(connection: &Connection, to: &Path) -> Result<(), StoreErro
     copied
 }
 
-/// Gives the space of deleted rows back to the system.
+/// Returns the space of deleted records to the system.
 pub(super) fn compact(connection: &Connection) -> Result<(), StoreError> {
     connection
         .execute_batch("VACUUM; PRAGMA wal_checkpoint(TRUNCATE)")

@@ -1,4 +1,4 @@
-//! A transaction of the embedded store, as the shared logic takes it: every statement returns its result immediately.
+//! A transaction of the embedded store for the shared logic: every statement returns its result immediately.
 
 use std::future::ready;
 use std::pin::pin;
@@ -11,7 +11,7 @@ use super::failed;
 use crate::sql::{Row, Tx, Value};
 use crate::{Moment, StoreError};
 
-/// A connection with an open transaction, and the moment it began.
+/// A connection with an open transaction, and the time when it began.
 pub(super) struct Transaction<'c> {
     connection: &'c Connection,
     now: Moment,
@@ -116,7 +116,7 @@ impl Tx for Transaction<'_> {
     }
 }
 
-/// The result of shared logic on this store, which is complete when it is first asked.
+/// Returns the result of shared logic on this store, which completes at the first poll.
 pub(super) fn complete<T>(work: impl Future<Output = Result<T, StoreError>>) -> Result<T, StoreError> {
     match pin!(work).poll(&mut Context::from_waker(Waker::noop())) {
         Poll::Ready(result) => result,
@@ -124,7 +124,7 @@ pub(super) fn complete<T>(work: impl Future<Output = Result<T, StoreError>>) -> 
     }
 }
 
-/// Runs `$body` in the next commit. The present moment is read when its turn comes.
+/// Runs `$body` in the next commit. The current time is read when its turn comes.
 macro_rules! write_tx {
     ($store:expr, $tx:ident => $body:expr) => {
         $store
@@ -137,7 +137,7 @@ macro_rules! write_tx {
 }
 pub(super) use write_tx;
 
-/// Runs `$body` on the store as it is at one moment.
+/// Runs `$body` on a consistent snapshot of the store.
 macro_rules! read_tx {
     ($store:expr, $tx:ident => $body:expr) => {
         $store

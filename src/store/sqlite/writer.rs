@@ -1,5 +1,5 @@
-//! One thread writes. Jobs that arrive while a commit is being made durable share the next one
-//! (group commit), each in a savepoint of its own, so that a refused job leaves nothing behind.
+//! The single writer thread. Jobs that arrive while a commit is being made durable share the next one (group commit),
+//! each in a savepoint of its own, so that a refused job leaves nothing behind.
 
 use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
@@ -15,36 +15,36 @@ use super::{Clock, CommitObserver, failed};
 use crate::StoreError;
 use crate::write_health::WriteHealth;
 
-/// Jobs per commit at most: bounds how long the first of them waits.
+/// Maximum number of jobs per commit: bounds how long the first of them waits.
 const BATCH: usize = 256;
 
-/// Maximum number of queued jobs; a caller with one more waits for a slot.
+/// Maximum number of queued jobs; further callers wait for a slot.
 const QUEUE: usize = 4 * BATCH;
 
-/// Answers a job once its commit is through or has failed.
+/// Responds to the caller of a job once its commit succeeded or failed.
 type Answer = Box<dyn FnOnce(Result<(), StoreError>) + Send>;
-/// Works inside an open transaction, or learns why there is none; tells its own error beside the answer.
+/// Runs inside an open transaction, or receives the reason why there is none; returns the responder and its own error.
 type Work = Box<dyn FnOnce(Result<&Connection, StoreError>) -> (Answer, Option<StoreError>) + Send>;
 
-/// What is asked of the writer.
+/// A request to the writer.
 enum Job {
-    /// To be done inside a transaction, with others.
+    /// Runs inside a transaction shared with others.
     Shared(Work),
-    /// To be done outside of one, alone.
+    /// Runs alone, outside of a transaction.
     Alone(Box<dyn FnOnce(&Connection) + Send>),
 }
 
-/// What is written to.
+/// The database to write to.
 pub(super) struct Target {
     pub place: String,
-    /// Its files; none in memory.
+    /// Its files; `None` in memory.
     pub file: Option<FileGuard>,
     pub health: Arc<WriteHealth>,
     pub now: Clock,
 }
 
 impl Target {
-    /// Whether what is committed would be found again.
+    /// Checks that committed data could be found again.
     fn check(&self) -> Result<(), StoreError> {
         if let Some(error) = self.health.refusal() {
             return Err(error);
@@ -53,7 +53,7 @@ impl Target {
     }
 }
 
-/// The writing half of a database.
+/// The writing side of a database.
 #[derive(Debug)]
 pub(super) struct Writer {
     jobs: Option<Sender<Job>>,
@@ -86,7 +86,7 @@ impl Writer {
             let result = connection.and_then(|connection| in_savepoint(connection, work));
             let error = result.as_ref().err().cloned();
             let told: Answer = Box::new(move |commit| {
-                // The asker may have gone away; the work is durable all the same.
+                // The caller may be gone; the work is durable nevertheless.
                 let _ = answer.send(commit.and(result));
             });
             (told, error)
@@ -95,10 +95,10 @@ impl Writer {
         answered.await.map_err(|_| gone())?
     }
 
-    /// As [`Self::run`], without waiting; a failure is logged.
+    /// Like [`Self::run`], without waiting; a failure is logged.
     ///
     /// # Errors
-    /// When the writer has stopped, or too many jobs wait.
+    /// Returns an error if the writer has stopped, or too many jobs are queued.
     pub fn post(
         &self,
         work: impl FnOnce(&Connection) -> Result<(), StoreError> + Send + 'static,
@@ -153,7 +153,7 @@ impl Drop for Writer {
     }
 }
 
-/// Runs a statement that stays compiled.
+/// Runs a statement that stays prepared.
 fn cached(connection: &Connection, sql: &str) -> rusqlite::Result<()> {
     connection.prepare_cached(sql)?.execute([]).map(|_| ())
 }
@@ -170,7 +170,7 @@ fn in_savepoint<T>(
             Ok(value)
         }
         Err(error) => {
-            // A full or failing disk has ended the whole transaction already.
+            // A full or failing disk has already ended the whole transaction.
             if !connection.is_autocommit() {
                 sql("ROLLBACK TO job")?;
                 sql("RELEASE job")?;
@@ -200,7 +200,7 @@ fn write(
     }
 }
 
-/// One commit of what is queued; answers the first job that cannot be part of it.
+/// Runs the queued jobs in one commit; returns the first job that cannot be part of it.
 fn together(
     connection: &Connection,
     first: Work,
@@ -221,7 +221,7 @@ fn together(
         let (answer, error) = work(broken.clone().map_or(Ok(connection), Err));
         answers.push(answer);
         if broken.is_none() && connection.is_autocommit() {
-            // A full or failing disk ends the transaction, with all that was done in it.
+            // A full or failing disk ends the transaction, with everything done in it.
             broken = error.or_else(|| Some(failed(format!("writing to {place}"), &"the transaction failed")));
         }
         if broken.is_none() && answers.len() < BATCH {
@@ -239,7 +239,7 @@ fn together(
         }),
     };
     match &outcome {
-        // A transaction that changed nothing says nothing about the disk.
+        // A transaction that changed nothing does not show that the disk can be written.
         Ok(()) if connection.total_changes() != before => target.health.succeeded(),
         Ok(()) => {}
         Err(error) => target.health.failed(error, (target.now)()),

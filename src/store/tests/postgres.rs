@@ -1,4 +1,4 @@
-//! The store on a server: the kit, and what a server, a network and many workers can do to it.
+//! Tests of the server store: the conformance kit, and failures of server and network with many workers.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by a panic")]
 
 #[path = "../../../tests/postgres/mod.rs"]
@@ -21,7 +21,7 @@ use skills_store::{
 };
 use store_kit::Time;
 
-/// More than the waits of the store together.
+/// Longer than all timeouts of the store together.
 const TIMEOUT: Duration = Duration::from_secs(60);
 
 async fn open_at(address: &str, options: &PostgresOptions) -> Result<Postgres, StoreError> {
@@ -135,7 +135,7 @@ async fn commits_of_another_process_wake_whoever_waits() {
     let Some(server) = Server::start() else { return };
     let (address, _) = server.store();
     let (a, b) = (open(&address).await, Arc::new(open(&address).await));
-    // Until both listen.
+    // Waits until both listen.
     a.launch(store_kit::launch(0)).await.unwrap();
     b.wait(0, 20_000).await.unwrap();
     let mut slowest = Duration::ZERO;
@@ -152,7 +152,7 @@ async fn commits_of_another_process_wake_whoever_waits() {
     }
     eprintln!("slowest wake-up of 20: {slowest:?}");
     assert_eq!(b.events(None, 0, 100).await.unwrap().len(), 21);
-    // The connection that listens is lost: what is committed meanwhile is found all the same.
+    // The listening connection is lost; what is committed meanwhile is found nevertheless.
     let seen = b.newest_event().await.unwrap();
     server.sql("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE query LIKE 'LISTEN%' OR query LIKE 'NOTIFY%'");
     a.launch(store_kit::launch(21)).await.unwrap();
@@ -160,7 +160,7 @@ async fn commits_of_another_process_wake_whoever_waits() {
     assert!(b.newest_event().await.unwrap() > seen);
 }
 
-/// Reads all events as a follower does, and keeps their global numbers.
+/// Reads all events as a follower does, and collects their global numbers.
 async fn follow(store: &Postgres, until: &AtomicBool) -> Vec<(RunId, u64)> {
     let (mut seen, mut after) = (Vec::new(), 0);
     loop {
@@ -279,7 +279,7 @@ async fn an_exhausted_pool_and_a_timeout_are_unavailable() {
     assert!(store.write_failure().is_none(), "it is over with the next write");
 }
 
-/// A worker that runs two steps of each run that it gets; its operations may fail while the server is away.
+/// A worker that runs two steps of each claimed run; its operations may fail while the server is down.
 async fn work(store: Arc<Postgres>, name: String, stop: Arc<AtomicBool>, done: Arc<AtomicUsize>) {
     let worker = WorkerId(name);
     while !stop.load(Ordering::SeqCst) {
@@ -324,7 +324,7 @@ async fn work(store: Arc<Postgres>, name: String, stop: Arc<AtomicBool>, done: A
     }
 }
 
-/// Everything that was launched is completed, each step recorded once.
+/// Asserts that every launched run is completed, with each step recorded once.
 async fn all_completed(store: &Postgres, runs: &[RunId]) {
     for run in runs {
         let record = store.run(run).await.unwrap().expect("what was acknowledged is there");
@@ -359,7 +359,7 @@ async fn a_server_that_crashes_under_load_loses_nothing() {
         for n in 0..60 {
             let launch = store_kit::launch(round * 1000 + n);
             let run = launch.id.clone();
-            // One that is not acknowledged may be there or not; it is not counted on.
+            // An unacknowledged run may exist or not; it is not counted.
             if store.launch(launch).await.is_ok() {
                 launched.push(run);
             }
@@ -432,7 +432,7 @@ async fn connections_lost_at_random_lose_and_repeat_nothing() {
     eprintln!("{lost} connections lost, {} runs completed", launched.len());
 }
 
-/// Plans of what the screens ask for, over many runs as large as real ones.
+/// Query plans of the screens' queries, over many runs of realistic size.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn no_query_of_the_screens_scans_a_table() {
     let Some(server) = Server::start() else { return };

@@ -1,5 +1,5 @@
-//! What a waiting run asks a person, compared with what it would do now: a script that was edited since is
-//! asked about as it is, and what cannot be executed is not agreed to.
+//! The pending approval of a waiting run, compared with what it would do now: a script that was edited since requires
+//! approval of its current content, and what cannot be executed cannot be approved.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -16,8 +16,8 @@ use skills_skill::contract::Capability;
 use skills_store::{RunId, RunRecord, StoreError};
 
 impl Runs {
-    /// A run that waits for a person, with what it would do next. Where that is not what it asked about, the gate that
-    /// is answered is what it would ask now; nothing is recorded.
+    /// Returns a run that waits for approval, with what it would do next. If that differs from the recorded question,
+    /// the returned gate is the current one; nothing is recorded.
     pub(super) async fn at_gate(
         self: &Arc<Self>,
         room: &RunRuntime,
@@ -31,7 +31,7 @@ impl Runs {
         self.present_question(room, run).await
     }
 
-    /// As [`Self::at_gate`], by the skills as they were read last.
+    /// Like [`Self::at_gate`], with the skills as they were last read.
     pub(super) async fn present_question(
         &self,
         room: &RunRuntime,
@@ -43,7 +43,7 @@ impl Runs {
             return Ok((run, Some(at)));
         }
         if self.elsewhere(&run).is_some() {
-            // Anyone who has other scripts cannot tell what this run would do.
+            // A process with other scripts cannot determine what this run would do.
             return Ok((run, None));
         }
         if at.step != *step {
@@ -55,7 +55,7 @@ impl Runs {
         Ok((run, Some(at)))
     }
 
-    /// Records that a waiting run asks this instead of what it asked before, unless it continued meanwhile.
+    /// Replaces the pending question of a waiting run, unless it continued meanwhile.
     pub(super) async fn record_question(
         room: &RunRuntime,
         run: &RunId,
@@ -67,13 +67,13 @@ impl Runs {
         }
     }
 
-    /// Why this process cannot execute a run: it does not read the skills that the run was launched from.
+    /// Returns why this process cannot execute a run: it does not read the skills that the run was launched from.
     pub(super) fn elsewhere(&self, run: &RunRecord) -> Option<String> {
         let place = run.options.place.as_ref()?;
         (!run.state.is_terminal() && !self.places().contains(place)).then(|| {
             let shipped = shipped_versions(&self.config.dirs.cache);
             if place == SHIPPED || Path::new(place).parent() == Some(&shipped) {
-                // Beside the shipped skills alone runs are kept in memory, unless a store is named.
+                // With only the shipped skills, runs are stored in memory unless a store is configured.
                 let store = self.store_place().ok().map(|place| place.describe());
                 let store = store.filter(|store| store != MEMORY_STORE);
                 let store = store.map(|store| format!(" --store {}", quoted(&store))).unwrap_or_default();
@@ -91,8 +91,8 @@ impl Runs {
         })
     }
 
-    /// Why an approval could only lead to a failed step or to a run that no worker here can continue, with
-    /// what to do; `None` if it can be executed. Reads files.
+    /// Returns why an approval could only lead to a failed step or to a run that no worker here can continue, with what
+    /// to do; `None` if it can be executed. Reads files.
     pub(super) fn stands_in_the_way(
         &self,
         room: &RunRuntime,
@@ -106,7 +106,7 @@ impl Runs {
             let message = format!("{why}. The run keeps waiting; you can still deny it");
             return Some(Error::new(Code::InvalidConfiguration, message));
         }
-        // Before the first step: the first one that could begin.
+        // Before the first step: the first step that could start.
         let first = || plan.contract.steps.iter().find_map(|step| plan.capability_of(step)).map(Arc::as_ref);
         let found = room.engine.obstacle(run, capability.or_else(first)?)?;
         let message = format!(
@@ -118,9 +118,9 @@ impl Runs {
         Some(Error { reason: Some(reason), ..Error::new(Code::from(found.code), message) })
     }
 
-    /// Refuses to approve what cannot be executed and what was edited since it was read, and records nothing.
-    /// A denial is always accepted. If the decision is about a question that the run asks now and that is not
-    /// recorded yet, records the question.
+    /// Rejects the approval of what cannot be executed, and of what was edited since it was reviewed, and records
+    /// nothing. A denial is always accepted. If the decision is about a current question that is not recorded yet,
+    /// records the question.
     pub(super) async fn agreeable(
         self: &Arc<Self>,
         room: &Arc<RunRuntime>,
@@ -139,7 +139,7 @@ impl Runs {
         let Some(Gate::Human { step, inputs_digest, why, .. }) = &now.gate else { return Ok(now) };
         let is_recorded = now.gate == run.gate;
         if is_recorded && !asked {
-            // The store says what it asks instead.
+            // The store reports the current question.
             return Ok(now);
         }
         let what = match why {

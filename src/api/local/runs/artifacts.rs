@@ -1,4 +1,4 @@
-//! Content that a caller hands over, stored as an artifact.
+//! Content uploaded by a caller, stored as an artifact.
 
 use std::sync::Arc;
 
@@ -6,14 +6,14 @@ use super::{Runs, audited, identity};
 use crate::content::MAX_FILE_BYTES;
 use crate::{Code, Error, NewArtifact, StoredArtifact};
 
-/// Longest name of an artifact, bytes.
+/// Maximum length of an artifact's name in bytes.
 const MAX_NAME_BYTES: usize = 255;
 
 impl Runs {
     /// Stores content under its digest.
     ///
     /// # Errors
-    /// `payload_too_large`; `invalid_request` for a name that is a path or empty.
+    /// Returns `payload_too_large`, or `invalid_request` for a name that is a path or empty.
     pub(super) async fn store_artifact(
         self: &Arc<Self>,
         artifact: NewArtifact,

@@ -1,5 +1,4 @@
-//! Attaching a skill: four checks in their order, the target's content handed over, and what would happen before it
-//! does.
+//! Attaches a skill: makes the four checks in order, passes the target's content on, and previews the effects.
 
 use std::sync::Arc;
 
@@ -18,10 +17,10 @@ use skills_runs::check_inputs;
 use skills_skill::contract::{Capability, StepAction};
 use skills_skill::{AttachTarget, EffectMode, Invocation, Skill};
 
-/// References that a failed look-up offers.
+/// Maximum number of references suggested by a failed lookup.
 const OFFERED: usize = 3;
 
-/// How the four checks went.
+/// The results of the four checks.
 struct Looked {
     checks: Vec<AttachCheckResult>,
     failed: Option<(AttachReason, Error)>,
@@ -34,7 +33,7 @@ impl Looked {
         self.checks.push(AttachCheckResult { check, holds: Some(true), note });
     }
 
-    /// Ends the checks: the later ones are not made.
+    /// Fails a check; the later ones are not made.
     fn fails(mut self, check: AttachCheck, given: &str, allowed: Vec<String>, error: Error) -> Self {
         self.checks.push(AttachCheckResult { check, holds: Some(false), note: error.message.clone() });
         for later in AttachCheck::iter().filter(|later| *later > check) {
@@ -48,7 +47,7 @@ impl Looked {
 }
 
 impl Runs {
-    /// Attaches a skill to a target; where its run is waited for, no longer than until `leave` fires.
+    /// Attaches a skill to a target; if its run is waited for, at most until `leave` fires.
     pub(super) async fn attach(
         self: &Arc<Self>,
         request: AttachRequest,
@@ -80,7 +79,7 @@ impl Runs {
         let mut control = None;
         if request.options.wait {
             execution = self.wait_for_completion(&execution.id.0, leave).await?;
-            // Settling has steered already; asked again the store answers its outcome.
+            // The control request was already applied when the run ended; the store returns its outcome again.
             control = self.steer(&room, &execution).await?;
         }
         Ok(Attached {
@@ -93,7 +92,7 @@ impl Runs {
         })
     }
 
-    /// The four checks and what attaching would do.
+    /// Returns the four checks and what attaching would do.
     pub(super) async fn attach_preview(
         self: &Arc<Self>,
         request: AttachRequest,
@@ -129,7 +128,7 @@ impl Runs {
         })
     }
 
-    /// The four checks, each only where those before it hold.
+    /// Makes the four checks, each only if those before it hold.
     async fn look(self: &Arc<Self>, room: &RunRuntime, request: &AttachRequest) -> Result<Looked, Error> {
         let mut looked = Looked { checks: Vec::new(), failed: None, read: None, target: None };
         let read = match self.loads(&request.skill).await {
@@ -190,7 +189,7 @@ impl Runs {
         }
     }
 
-    /// A skill whose contract loads without errors.
+    /// Returns a skill whose contract loads without errors.
     async fn loads(self: &Arc<Self>, wanted: &str) -> Result<Contracted, Error> {
         let (runs, wanted) = (Arc::clone(self), wanted.to_owned());
         super::super::run_blocking(move || {
@@ -203,7 +202,7 @@ impl Runs {
         .await
     }
 
-    /// What the skill may do to the target and beyond, in sentences.
+    /// Describes what the skill may do to the target and beyond.
     async fn may_do(
         self: &Arc<Self>,
         read: &Contracted,

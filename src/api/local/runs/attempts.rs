@@ -1,11 +1,11 @@
-//! The failed stretches of a run that was resumed: what failed, and with which other inputs it continued.
+//! Earlier attempts of a resumed run: what failed, and with which changed inputs it continued.
 
 use serde_json::Value;
 
 use crate::{ChangedInput, EarlierAttempt};
 use skills_store::{EventKind, RunEvent};
 
-/// Each resume after a failure, or with other inputs, oldest first.
+/// Returns each resume after a failure, or with changed inputs, oldest first.
 pub(super) fn attempts(events: &[RunEvent]) -> Vec<EarlierAttempt> {
     let mut earlier: Vec<EarlierAttempt> = Vec::new();
     let mut failed: Option<&RunEvent> = None;
@@ -37,7 +37,7 @@ pub(super) fn attempts(events: &[RunEvent]) -> Vec<EarlierAttempt> {
     earlier
 }
 
-/// Inputs that are others than before.
+/// Returns the inputs that were changed.
 fn changed(resumed: &Value) -> Vec<ChangedInput> {
     let corrected = resumed["corrected_inputs"].as_object().into_iter().flatten();
     let before = |name: &String| resumed["inputs_before"].get(name).cloned().filter(|value| !value.is_null());

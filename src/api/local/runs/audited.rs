@@ -9,12 +9,12 @@ use skills_store::{
     AuditMode, CommandEffect, CommandOutcome, Control, ControlOutcome, DecisionRecord, RunId, RunRecord,
 };
 
-/// Adds contents, unless the run itself is to leave none.
+/// Adds details, unless the run's audit mode is off.
 fn with(entry: Entry, run: &RunRecord, detail: serde_json::Value) -> Entry {
     if run.options.audit_mode == AuditMode::Off { entry } else { entry.with_detail(detail) }
 }
 
-/// A run was created.
+/// Returns the entry for a created run.
 pub(super) fn launched(run: &RunRecord) -> Entry {
     let data = json!({
         "run": run.id,
@@ -29,7 +29,7 @@ pub(super) fn launched(run: &RunRecord) -> Entry {
     with(entry, run, json!({ "inputs": run.inputs, "files": run.options.files }))
 }
 
-/// A run came to where no worker has it.
+/// Returns the entry for a run that no worker has any longer.
 pub(super) fn rested(run: &RunRecord) -> Entry {
     let data = json!({
         "run": run.id,
@@ -41,7 +41,7 @@ pub(super) fn rested(run: &RunRecord) -> Entry {
     with(entry, run, json!({ "outputs": run.outputs, "error": run.error }))
 }
 
-/// Somebody's command changed a run, or was kept for it; nothing where it changed nothing.
+/// Returns the entry for a command that changed a run or was stored for it; `None` if it changed nothing.
 pub(super) fn commanded(
     command: &Command,
     by: Option<&DecisionRecord>,
@@ -67,7 +67,7 @@ pub(super) fn commanded(
             entry
         }
         Command::Decide(decision) | Command::Endorse { decision, .. } => {
-            // As it was recorded: a denial that named its step alone was bound to what waited.
+            // As recorded: a denial that named only its step applied to the pending question.
             let decision = after.decided.as_ref().unwrap_or(decision);
             let kind = if decision.verdict == Verdict::Approve { "run.approved" } else { "run.denied" };
             let mut entry = Entry::new(kind, who, about);
@@ -90,7 +90,7 @@ pub(super) fn commanded(
     Some(entry.durably())
 }
 
-/// A run was assigned.
+/// Returns the entry for an assigned run.
 pub(super) fn assigned(after: &RunRecord) -> Entry {
     let assigned = after.options.assigned.as_ref();
     let data =
@@ -99,19 +99,19 @@ pub(super) fn assigned(after: &RunRecord) -> Entry {
     with(entry, after, json!({ "note": assigned.and_then(|assigned| assigned.note.as_ref()) })).durably()
 }
 
-/// The time of a wait was over, and that ended it.
+/// Returns the entry for an expired wait.
 pub(super) fn expired(after: &RunRecord, expiry: Expiry) -> Entry {
     let data = json!({ "run": after.id, "skill": after.skill_id, "action": expiry });
     Entry::new("run.expired", None, data).durably()
 }
 
-/// A caller stored content.
+/// Returns the entry for stored content.
 pub(super) fn artifact_stored(artifact: &Artifact, by: &str) -> Entry {
     let data = json!({ "digest": artifact.digest, "name": artifact.name, "bytes": artifact.bytes });
     Entry::new("artifact.stored", Some(by), data)
 }
 
-/// A run was made out of another one.
+/// Returns the entry for a replayed or forked run.
 pub(super) fn branched(made: &RunRecord, held: bool) -> Entry {
     let source = made.source.as_ref();
     let data = json!({
@@ -123,7 +123,7 @@ pub(super) fn branched(made: &RunRecord, held: bool) -> Entry {
     Entry::new(if held { "run.forked" } else { "run.replayed" }, Some(&made.started_by), data)
 }
 
-/// A sidecar asked for something on the run it watches.
+/// Returns the entry for a sidecar's control request to the run it watches.
 pub(super) fn controlled(
     sidecar: &RunId,
     watched: &RunId,

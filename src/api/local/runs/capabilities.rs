@@ -1,5 +1,4 @@
-//! Capabilities as adapters ask about them: which there are, which binding executes one and why, and which
-//! one is preferred here.
+//! Operations on capabilities: list them, explain which binding executes one, and set the preferred binding.
 
 use std::sync::Arc;
 
@@ -12,13 +11,13 @@ use skills_runs::{Caller as _, Capabilities};
 use skills_skill::contract::{Capability, Step, StepAction};
 
 impl Runs {
-    /// The ids of all capabilities, sorted.
+    /// Returns the ids of all capabilities, sorted.
     pub(super) async fn capability_ids(self: &Arc<Self>) -> Result<Vec<String>, Error> {
         let runs = Arc::clone(self);
         super::super::run_blocking(move || Ok(runs.capabilities()?.ids().map(str::to_owned).collect())).await
     }
 
-    /// Which binding executes a capability, and why.
+    /// Explains which binding executes a capability.
     pub(super) async fn explain(self: &Arc<Self>, wanted: &str) -> Result<CapabilityExplanation, Error> {
         let (runs, wanted) = (Arc::clone(self), wanted.trim().to_owned());
         super::super::run_blocking(move || {
@@ -29,7 +28,7 @@ impl Runs {
         .await
     }
 
-    /// Makes a binding the preferred one of a capability on this host, or takes the preference away.
+    /// Sets the preferred binding of a capability on this host, or removes the preference.
     pub(super) async fn activate(
         self: &Arc<Self>,
         wanted: &str,
@@ -66,7 +65,7 @@ impl Runs {
         })
     }
 
-    /// Steps of the present skills that call a capability.
+    /// Returns the steps of the current skills that call a capability.
     fn used_by(&self, capability: &str) -> Vec<String> {
         let catalogue = self.registry.snapshot();
         let mut steps = Vec::new();
@@ -115,7 +114,7 @@ fn of_capability(capabilities: &Capabilities, capability: &Capability, binding: 
     }
 }
 
-/// Whether a step may call a capability: its own, or one that its router or scatter names.
+/// Returns whether a step may call a capability: its own, or one that its router or scatter names.
 fn calls(step: &Step, capability: &str) -> bool {
     let own = matches!(&step.action, StepAction::Capability(id) if id == capability);
     let routed = step.router.iter().flat_map(|router| router.cases.values().chain(&router.default));

@@ -1,4 +1,4 @@
-//! Runs of one capability alone: a contract of one step, made for it.
+//! Runs of a single capability: a generated contract with one step.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -13,18 +13,18 @@ use skills_runs::{Capabilities, Plan, check_inputs};
 use skills_skill::contract::{Capability, Contract, MergeStrategy, Source, Step, StepAction};
 use skills_skill::{EffectMode, Role, Skill, SkillId};
 
-/// What is before the capability in the name of such a run's skill.
+/// Prefix of the skill name of such a run, before the capability.
 const PREFIX: &str = "capability:";
 /// The only step.
 const STEP: &str = "call";
 
-/// The capability that a run's skill names, where it is none of the catalog.
+/// Returns the capability that a run's skill names, if it is not a skill of the catalog.
 pub(super) fn capability_of(skill: &str) -> Option<&str> {
     skill.strip_prefix(PREFIX)
 }
 
 impl Runs {
-    /// Launches a run of a capability alone.
+    /// Launches a run of a single capability.
     pub(super) async fn execute_capability(
         self: &Arc<Self>,
         request: CapabilityRequest,
@@ -37,7 +37,7 @@ impl Runs {
             let approval = runs.approval_of(&capability)?;
             let id = format!("{PREFIX}{}", capability.id);
             let inputs = if capability.inputs.is_empty() {
-                // One that declares no inputs takes everything.
+                // A capability that declares no inputs accepts everything.
                 asked.inputs
             } else {
                 check_inputs(&capability.inputs, &asked.inputs).map_err(|wrong| inputs_error(&id, &wrong))?
@@ -56,7 +56,7 @@ impl Runs {
         self.begin(prepared, None, &request.options, request.started_by).await
     }
 
-    /// As [`Runs::approval`], of a capability: a policy names it `capability:ID`, by its domain or its effect.
+    /// Like [`Runs::approval`] for a capability: a policy names it `capability:ID`, by its domain or its effect.
     fn approval_of(&self, capability: &Capability) -> Result<Option<String>, Error> {
         let id = format!("{PREFIX}{}", capability.id);
         let effect =
@@ -79,7 +79,7 @@ impl Runs {
         Err(Error::new(Code::Forbidden, format!("the policy forbids {id}: {why}")))
     }
 
-    /// Digest and version of the plan that a run of a capability would be launched with now.
+    /// Returns the digest and version of the plan that a run of a capability would be launched with now.
     pub(super) fn present_capability(
         &self,
         capability: &str,
@@ -93,8 +93,8 @@ impl Runs {
         Ok((digest, Some(capability.version.clone())))
     }
 
-    /// Digests of the plans that a skill would be launched with now: without an approval, and with the one that the
-    /// policy wants.
+    /// Returns the digests of the plans that a skill would be launched with now: without an approval, and with the one
+    /// that the policy requires.
     pub(in crate::local) fn present_digests(&self, skill: &Arc<Skill>) -> Vec<String> {
         let Ok(read) = contracts::read(skill) else { return Vec::new() };
         let wanted = self.verdict(skill).ok().and_then(|verdict| verdict.require_approval);
@@ -105,7 +105,7 @@ impl Runs {
     }
 }
 
-/// The plan of a run that hands these inputs to a capability and answers what it answers.
+/// Returns the plan of a run that passes these inputs to a capability and returns its outputs.
 fn plan(
     known: &Capabilities,
     capability: &Capability,
@@ -127,7 +127,7 @@ fn contract(capability: &Capability, inputs: &Map<String, Value>) -> Contract {
     let step = Step {
         id: STEP.to_owned(),
         action: StepAction::Capability(capability.id.clone()),
-        // Those that are there: what is optional and absent stays absent.
+        // Only given inputs: optional ones stay absent.
         input: inputs.keys().map(|f| (f.clone(), Source::Reference(path("inputs", f)))).collect(),
         output: capability.outputs.keys().map(|f| (f.clone(), path("outputs", f))).collect(),
         depends_on: Vec::new(),

@@ -1,5 +1,5 @@
-//! The catalog of capabilities that belongs to the present skills: of roots that are registries, and of
-//! bundles that bring their own. Read again when the skills or one of its files changed.
+//! The catalog of capabilities of the current skills: of roots that are registries, and of bundles with their own. It
+//! is read again when the skills or one of its files change.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -8,18 +8,18 @@ use std::time::{Duration, Instant, SystemTime};
 use skills_registry::{Catalogue, Root, RootOrigin, RootState, Trust};
 use skills_runs::{Capabilities, CapabilityFolder};
 
-/// Folders that make a place one of capabilities.
+/// Subfolders that make a folder a capability folder.
 const FOLDERS: [&str; 3] = ["capabilities", "bindings", "services"];
-/// How deep files may be below those folders.
+/// Maximum depth of files below those folders.
 const DEPTH: usize = 4;
 
-/// What was read, and from what.
+/// Cache of the catalog and its sources.
 #[derive(Default)]
 pub(super) struct CatalogCache(Mutex<State>);
 
 #[derive(Default)]
 struct State {
-    /// Generation of the skills, counted from 1 so that nothing read is not a generation.
+    /// Generation of the skills, counted from 1, so that an empty cache matches no generation.
     generation: Option<u64>,
     places: Vec<CapabilityFolder>,
     stamp: Vec<(PathBuf, u64, SystemTime)>,
@@ -28,21 +28,21 @@ struct State {
 }
 
 impl CatalogCache {
-    /// Whether the last look at the files is younger than this, and was for these skills: of a look before the roots
-    /// were read nothing can be said, however young it is.
+    /// Returns whether the last check of the files is younger than this, and was made for these skills: an earlier
+    /// check is meaningless for them, however young it is.
     pub(super) fn is_younger_than(&self, age: Duration, skills: &Catalogue) -> bool {
         let state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         state.generation == Some(skills.generation)
             && state.looked.is_some_and(|looked| looked.elapsed() < age)
     }
 
-    /// Lets the next look read everything again, with what is trusted by then.
+    /// Forces the next access to read everything again, with the current trust.
     pub(super) fn doubt(&self) {
         let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         state.generation = None;
     }
 
-    /// The capabilities as they are now, and whether they were read again. Reads disks.
+    /// Returns the current capabilities, and whether they were read again. Reads from disk.
     pub(super) fn present(&self, skills: &Catalogue, trust: &Trust) -> (Arc<Capabilities>, bool) {
         let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if state.generation != Some(skills.generation) {
@@ -60,8 +60,8 @@ impl CatalogCache {
     }
 }
 
-/// Every place that has capabilities, bindings or services: trusted ones first, so that an untrusted bundle never
-/// overrides a definition of a trusted one; then in the order of the roots.
+/// Returns every capability folder: trusted ones first, so that an untrusted bundle never overrides a definition of a
+/// trusted one; then in the order of the roots.
 fn places(skills: &Catalogue, trust: &Trust) -> Vec<CapabilityFolder> {
     let shipped = |root: &Root| root.origin == RootOrigin::Shipped;
     let mut places: Vec<CapabilityFolder> = Vec::new();
@@ -76,7 +76,7 @@ fn places(skills: &Catalogue, trust: &Trust) -> Vec<CapabilityFolder> {
         let own = CapabilityFolder { dir: root.path.clone(), bundle: None, shipped: shipped(root) };
         places.extend(std::iter::once(own).chain(bundles).filter(|place| has_any(&place.dir)));
     }
-    // The sort is stable: among equals the order of the roots stays.
+    // The sort is stable: equal elements keep the order of the roots.
     places.sort_by_cached_key(|place| !trust.state(place.root()).may_run());
     places
 }
@@ -85,7 +85,7 @@ fn has_any(dir: &Path) -> bool {
     FOLDERS.iter().any(|folder| dir.join(folder).is_dir())
 }
 
-/// Size and time of every file that counts: another stamp is another catalog.
+/// Returns size and modification time of every relevant file; the catalog is valid while they are unchanged.
 fn stamp(places: &[CapabilityFolder]) -> Vec<(PathBuf, u64, SystemTime)> {
     let mut files = Vec::new();
     for place in places {

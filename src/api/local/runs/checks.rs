@@ -1,4 +1,4 @@
-//! What `doctor` says about runs: the store, the workers, the isolation, trust, capabilities.
+//! The checks of `doctor` for runs: store, workers, isolation, trust, capabilities.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -12,14 +12,14 @@ use skills_runs::{Caller as _, Capabilities, Workplace};
 use skills_sandbox::{Leftovers, Level, Promise, Report, Sandbox};
 use skills_store::{Glance, RunFilter, Store};
 
-/// How long the pages of the store are looked at.
+/// Time limit for checking the pages of the store.
 const CHECK_TIMEOUT: Duration = Duration::from_secs(2);
 /// What to do about a damaged store.
 const DAMAGE_HELP: &str =
     "`skills db check` shows where; `skills db restore FILE` restores a backup and keeps the damaged files";
 
 impl Runs {
-    /// One line a subject.
+    /// Returns one line per subject.
     pub(in crate::local) async fn checks(self: &Arc<Self>) -> Vec<Check> {
         let mut checks = Vec::new();
         match self.runtime().await {
@@ -71,7 +71,7 @@ impl Runs {
         let size = self.store_place().ok().and_then(|at| at.file().map(size)).unwrap_or_default();
         match counted(&*room.store).await {
             Ok(counts) => looked_over(&*room.store, format!("{place}{size}; {counts}")).await,
-            // A count can fail on a damaged page; what is damaged is still found.
+            // A count can fail on a damaged page; the check still finds the damage.
             Err(error) => match room.store.quick_check(CHECK_TIMEOUT).await {
                 Ok(Glance { damage, .. }) if !damage.is_empty() => {
                     damaged(&format!("{place}{size}"), &damage)
@@ -99,7 +99,7 @@ impl Runs {
         }
     }
 
-    /// How much a script may write, where, and what processes that are gone have left there.
+    /// Returns how much a script may write, where, and what dead processes have left there.
     fn script_check(&self, sandbox: &Sandbox) -> Check {
         let limits = self.script_limits();
         let place = self.config.scripts.work_dir.as_deref();
@@ -178,7 +178,7 @@ impl Runs {
     }
 }
 
-/// What was found of a store that answers, after a short look at its pages.
+/// Checks the pages of a readable store within a time limit.
 async fn looked_over(store: &dyn Store, found: String) -> Check {
     match store.quick_check(CHECK_TIMEOUT).await {
         Ok(Glance { damage, .. }) if !damage.is_empty() => damaged(&found, &damage),
@@ -206,7 +206,7 @@ async fn counted(store: &dyn Store) -> Result<String, Error> {
     Ok(format!("{all} runs: {}", parts.join(", ")))
 }
 
-/// Size of a database with its log, and in which mode it writes (the log is there in WAL mode alone).
+/// Returns the size of a database with its log, and its journal mode (there is a log only in WAL mode).
 fn size(file: &Path) -> String {
     let bytes = |file: &Path| std::fs::metadata(file).map_or(0, |metadata| metadata.len());
     let mut log = file.as_os_str().to_owned();

@@ -1,5 +1,5 @@
-//! References that exist, for completion: runs, outputs of their steps, artifacts and files, open tasks,
-//! transcripts of sessions.
+//! Existing references for completion: runs, outputs of their steps, artifacts and files, open tasks, transcripts of
+//! sessions.
 
 use std::sync::Arc;
 
@@ -8,13 +8,13 @@ use crate::{Error, LocalFiles, SessionAccess, TargetChoice};
 use skills_skill::AttachTarget;
 use skills_store::{RunFilter, RunRecord, StepStatus};
 
-/// Runs looked at for completion.
+/// Maximum number of runs searched for completion.
 const RUNS: usize = 200;
-/// Runs whose steps are offered.
+/// Maximum number of runs whose steps are offered.
 const OUTPUTS_OF: usize = 30;
 
 impl Runs {
-    /// References of a kind, newest first, those that hold `text` only.
+    /// Returns references of a kind that contain `text`, newest first.
     pub(super) async fn target_choices(
         self: &Arc<Self>,
         kind: AttachTarget,
@@ -88,7 +88,7 @@ impl Runs {
     }
 }
 
-/// The newest runs, whatever they wait for.
+/// Returns the newest runs in any state.
 async fn runs(room: &RunRuntime) -> Result<Vec<RunRecord>, Error> {
     let filter = RunFilter { limit: RUNS, ..RunFilter::default() };
     let mut runs = room.store.runs(filter).await?.runs;

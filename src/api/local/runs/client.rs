@@ -17,9 +17,9 @@ use crate::{
 use skills_skill::AttachTarget;
 use skills_store::{RunEvent, RunFilter, RunPage, RunRecord};
 
-/// Events answered at once, at most.
+/// Maximum number of events per response.
 const MAX_EVENTS: usize = 10_000;
-/// Longest wait for an event, in milliseconds.
+/// Maximum time to wait for an event, in milliseconds.
 const MAX_WAIT_MS: u64 = 60_000;
 
 #[async_trait]
@@ -110,7 +110,7 @@ impl RunClient for Local {
             let limit = limit.clamp(1, MAX_EVENTS);
             let deadline = Instant::now() + std::time::Duration::from_millis(wait_ms.min(MAX_WAIT_MS));
             loop {
-                // The store wakes on any news of its own; of one run's events only those after `after` count.
+                // The store wakes up on any new event; of a single run only events after `after` count.
                 let seen = room.store.newest_event().await?;
                 let events = room.store.events(run.as_ref(), after, limit).await?;
                 let left = deadline.saturating_duration_since(Instant::now());

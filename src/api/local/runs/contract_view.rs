@@ -1,5 +1,4 @@
-//! The contract of a skill with what is behind each step: its binding, its gates, and what repeating it
-//! means.
+//! The contract of a skill with details of each step: its binding, its gates, and whether repeating it is safe.
 
 use std::sync::Arc;
 
@@ -11,7 +10,7 @@ use skills_skill::contract::{Capability, Step, StepAction};
 use skills_skill::{Finding, Severity};
 
 impl Runs {
-    /// The contract of a skill.
+    /// Returns the contract of a skill.
     pub(super) async fn contract_view(self: &Arc<Self>, wanted: &str) -> Result<ContractView, Error> {
         let (runs, wanted) = (Arc::clone(self), wanted.to_owned());
         super::super::run_blocking(move || {
@@ -100,7 +99,7 @@ impl Runs {
         }
     }
 
-    /// The plan of a contract anyone who trusts what it runs: for looking, never for running.
+    /// Returns the plan of a contract without trust checks: for display, never for execution.
     pub(super) fn pin_untrusting(&self, read: &Contracted, approval: Option<String>) -> Result<Plan, Error> {
         let catalogue = self.registry.snapshot();
         let capabilities = self.capabilities()?;
@@ -114,12 +113,12 @@ impl Runs {
     }
 }
 
-/// The digest of a contract that no plan can be made of: of what is written.
+/// Returns a digest for a contract without a plan, computed from its text.
 fn unpinned(read: &Contracted) -> String {
     digest_of(&serde_json::to_value(&*read.contract).unwrap_or_default())
 }
 
-/// Control flow in a few words.
+/// Describes the control flow in a few words.
 fn flow(step: &Step) -> Vec<String> {
     let mut words = Vec::new();
     if let Some(condition) = &step.condition {
@@ -147,7 +146,7 @@ fn flow(step: &Step) -> Vec<String> {
     words
 }
 
-/// Whether repeating a step is safe as text.
+/// Describes whether repeating a step is safe.
 fn effect(step: &Step, known: &[&Arc<Capability>], called: usize) -> String {
     match step.action {
         StepAction::WaitForSignal(_) => return "waits, no side effects".to_owned(),
@@ -167,7 +166,7 @@ fn effect(step: &Step, known: &[&Arc<Capability>], called: usize) -> String {
     }
 }
 
-/// Findings of the files that the bundle brings beside its contract, and what its steps miss.
+/// Returns the findings of the capability files in the bundle, and of references of its steps that are missing.
 fn of_bundle(read: &Contracted, capabilities: &Capabilities) -> Vec<Finding> {
     let own = |finding: &&Finding| finding.file.starts_with(&read.skill.root_dir);
     let mut findings: Vec<Finding> = capabilities.findings().iter().filter(own).cloned().collect();

@@ -1,4 +1,4 @@
-//! The contracts of the present skills: read from disk when somebody asks, pinned when a run is launched.
+//! The contracts of the current skills: read from disk on demand, pinned when a run is launched.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -11,7 +11,7 @@ use skills_runs::{Capabilities, Plan};
 use skills_skill::contract::{Contract, parse};
 use skills_skill::{Finding, MAX_BYTES, Severity, Skill, SkillId};
 
-/// Name of the file that a contract is in.
+/// File name of a contract.
 const FILE: &str = "skill.yaml";
 
 /// A skill and its contract as they are on disk now.
@@ -19,14 +19,14 @@ const FILE: &str = "skill.yaml";
 pub(super) struct Contracted {
     /// The skill.
     pub skill: Arc<Skill>,
-    /// Its contract, with findings where it has any.
+    /// Its contract, with its findings.
     pub contract: Arc<Contract>,
 }
 
-/// Reads the contract of a skill. One with errors is answered too, so that it can be shown.
+/// Reads the contract of a skill. One with errors is returned too, so that it can be shown.
 ///
 /// # Errors
-/// `invalid_configuration`: there is none, or nothing of it can be read.
+/// Returns `invalid_configuration` if there is none, or if it is unreadable.
 pub(super) fn read(skill: &Arc<Skill>) -> Result<Contracted, Error> {
     let place = skill.root_dir.join(FILE);
     let refused = |message: String| Error::new(Code::InvalidConfiguration, message);
@@ -48,7 +48,7 @@ pub(super) fn read(skill: &Arc<Skill>) -> Result<Contracted, Error> {
     }
 }
 
-/// Why a contract with errors does not run; none where it has no error.
+/// Returns why a contract with errors does not run; `None` if it has no errors.
 pub(super) fn broken(read: &Contracted) -> Option<Error> {
     let errors: Vec<&Finding> =
         read.contract.findings.iter().filter(|finding| finding.severity == Severity::Error).collect();
@@ -72,12 +72,12 @@ fn located(place: &Path, finding: &Finding) -> String {
     format!("{}{line}: {}", place.display(), finding.message)
 }
 
-/// Finds contracts by the id that they give themselves, which need not be their skill's.
+/// Index of contracts by their own ids, which may differ from the ids of their skills.
 #[derive(Default)]
 pub(super) struct ByContractId(Mutex<(u64, HashMap<String, SkillId>)>);
 
 impl ByContractId {
-    /// The contract that `id` names: of the skill with that id, else the one that calls itself so.
+    /// Returns the contract that `id` names: that of the skill with this id, else the one with this id of its own.
     pub(super) fn find(&self, catalogue: &Catalogue, id: &str) -> Option<Contracted> {
         if let Some(found) = catalogue.by_id(id).and_then(|skill| read(skill).ok()) {
             return Some(found);
@@ -89,7 +89,7 @@ impl ByContractId {
                 skills.filter(|skill| skill.root_dir.join(FILE).is_file()).filter_map(|s| read(s).ok());
             let mut ids = HashMap::new();
             for found in contracts {
-                // The first root wins, as it does with skills.
+                // The first root wins, as it does for skills.
                 ids.entry(found.contract.id.clone()).or_insert_with(|| found.skill.id.clone());
             }
             *known = (catalogue.generation, ids);
@@ -99,7 +99,7 @@ impl ByContractId {
     }
 }
 
-/// What a plan is pinned from.
+/// The sources of a plan.
 pub(super) struct Sources<'a> {
     /// The skills.
     pub catalogue: &'a Catalogue,
@@ -107,15 +107,16 @@ pub(super) struct Sources<'a> {
     pub by_id: &'a ByContractId,
     /// The capabilities.
     pub capabilities: &'a Capabilities,
-    /// What may run; none for a plan that is only looked at.
+    /// The trust store; `None` for a plan that is only displayed.
     pub trust: Option<&'a Trust>,
 }
 
 impl Sources<'_> {
-    /// The plan of a contract, with every contract it runs and every capability they call.
+    /// Pins a contract with every contract it runs and every capability they call.
     ///
     /// # Errors
-    /// `untrusted` naming a skill it runs; `max_depth_exceeded`; `invalid_configuration` naming all that is missing.
+    /// Returns `untrusted` naming a skill it runs, `max_depth_exceeded`, or `invalid_configuration` naming everything
+    /// missing.
     pub(super) fn pin(&self, read: &Contracted, approval: Option<String>) -> Result<Plan, Error> {
         let untrusted: RefCell<Option<Error>> = RefCell::default();
         let skills = |id: &str| {
@@ -138,12 +139,12 @@ impl Sources<'_> {
     }
 }
 
-/// Whether a skill's bundle may run.
+/// Checks that a skill's bundle may run.
 ///
 /// # Errors
-/// `untrusted`, with what to do.
+/// Returns `untrusted`, with what to do.
 pub(super) fn trusted(trust: &Trust, skill: &Skill) -> Result<(), Error> {
-    // Named by its id: anyone who calls from elsewhere is reported no place of this machine.
+    // Named by its id: remote callers must not learn paths of this machine.
     match trust.refusal(&skill.root_dir, "it", skill.id.as_str()) {
         None => Ok(()),
         Some(why) => Err(Error::new(Code::Untrusted, format!("{} is not allowed to run: {why}", skill.id))),

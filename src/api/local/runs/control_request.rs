@@ -1,28 +1,28 @@
-//! What a sidecar answers about the run it watches: nothing, stop it, pause it, or send it a signal.
+//! The control request of a sidecar for the run it watches: none, cancel, pause, or a signal.
 
 use serde_json::Value;
 
 use skills_model::Command;
 
-/// The wish in the output `control` of a skill whose effect is `control_signal`.
+/// The value of the output `control` of a skill whose effect is `control_signal`.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum ControlRequest {
-    /// Let it continue.
+    /// Let the run continue.
     None,
-    /// Stop it.
+    /// Cancel it.
     Cancel,
     /// Pause it until a person resumes it.
     Pause,
-    /// Send it a signal.
+    /// Send a signal to it.
     Signal { name: String, payload: Value },
 }
 
 impl ControlRequest {
-    /// The wish that a value spells: `none`, `cancel`, `pause`, `signal(name)`, `signal(name, JSON)`, or
-    /// `{"signal": {"name": …, "payload": …}}`.
+    /// Parses a request: `none`, `cancel`, `pause`, `signal(name)`, `signal(name, JSON)`, or `{"signal": {"name": …,
+    /// "payload": …}}`.
     ///
     /// # Errors
-    /// A sentence for anything else.
+    /// Returns a message for anything else.
     pub(super) fn read(value: &Value) -> Result<Self, String> {
         let wrong = || {
             format!(
@@ -52,7 +52,7 @@ impl ControlRequest {
         }
     }
 
-    /// The command it becomes for the watched run, with a signal's payload; none where there is nothing to do.
+    /// Returns the command for the watched run, with a signal's payload; `None` if there is nothing to do.
     pub(super) fn command(&self) -> Option<(Command, Option<Value>)> {
         match self {
             Self::None => None,
@@ -64,7 +64,7 @@ impl ControlRequest {
         }
     }
 
-    /// In words.
+    /// Returns the request as text.
     pub(super) fn words(&self) -> String {
         match self {
             Self::None => "none".to_owned(),

@@ -1,4 +1,4 @@
-//! One run whole: the record, its steps, checkpoints, events, decisions, and what a person has to decide.
+//! The details of a run: record, steps, checkpoints, events, decisions, and the pending decision.
 
 use std::sync::Arc;
 
@@ -9,13 +9,13 @@ use skills_registry::policy::RequiredApprovals;
 use skills_runs::{AtGate, Plan};
 use skills_store::{RunEvent, RunId, RunRecord, Store, damaged};
 
-/// Events read at a time.
+/// Events read per page.
 const PAGE: usize = 2000;
-/// Events of a run that are answered at most; the newest are kept. Followers read the rest by their numbers.
+/// Maximum number of events in a response; the newest are returned. Followers read the others by number.
 const MAX_EVENTS: usize = 10_000;
 
 impl Runs {
-    /// A complete run.
+    /// Returns the details of a run.
     pub(super) async fn detail(self: &Arc<Self>, wanted: &str) -> Result<RunDetail, Error> {
         let room = self.runtime().await?;
         let run = find::run(&*room.store, wanted).await?;
@@ -54,7 +54,7 @@ impl Runs {
         })
     }
 
-    /// What a person has to know to decide the gate that a run waits at; none where it waits for no person. `at` is what
+    /// Returns what a person needs to know to decide the gate of a run; `None` if it waits for no person. `at` is what
     /// it would do next.
     pub(super) async fn decision_sheet(
         self: &Arc<Self>,
@@ -83,8 +83,8 @@ impl Runs {
         .await
     }
 
-    /// The digest and the version that a run's skill would be launched with now; none where it cannot run any
-    /// longer. The policy's wish for an approval is not a change of the skill.
+    /// Returns the digest and the version that a run's skill would be launched with now; `None` if it can no longer
+    /// run. An approval required by the policy is not a change of the skill.
     pub(super) async fn present(
         self: &Arc<Self>,
         run: &RunRecord,
@@ -108,7 +108,7 @@ impl Runs {
         looked.await.unwrap_or((None, None))
     }
 
-    /// Who is offered as approver; asked of git once.
+    /// Returns the default approver; git is queried once.
     pub(in crate::local) async fn approver(self: &Arc<Self>) -> (String, String) {
         let runs = Arc::clone(self);
         let ask = || async move {
@@ -120,7 +120,7 @@ impl Runs {
     }
 }
 
-/// Why approval is required, with who has to approve besides.
+/// Appends to the reason of an approval who else has to approve.
 fn with_approvals(why: String, run: &RunRecord, required: &RequiredApprovals) -> String {
     let mut parts = vec![why];
     if required.need > 1 {
@@ -140,7 +140,7 @@ fn with_approvals(why: String, run: &RunRecord, required: &RequiredApprovals) ->
 }
 
 impl RunRuntime {
-    /// The plan that a run was launched with.
+    /// Returns the plan that a run was launched with.
     pub(super) async fn plan(&self, digest: &str) -> Result<Plan, Error> {
         let kept = self.store.contract(digest).await?;
         let kept = kept.ok_or_else(|| {
@@ -150,8 +150,7 @@ impl RunRuntime {
         Plan::from_value(&kept, digest).map_err(|why| Error::new(Code::InternalError, why))
     }
 
-    /// Makes sure that what a run continues from is what was written, before anybody sees it or decides on
-    /// it.
+    /// Checks that what a run continues from is unmodified, before it is shown or decided on.
     pub(super) async fn verify(&self, run: &RunId) -> Result<(), Error> {
         match self.store.damage(run).await? {
             Some(part) => Err(Error::new(Code::InternalError, damaged(run, part))),

@@ -1,4 +1,4 @@
-//! How long the steps of a contract usually take, from its last completed runs.
+//! Typical durations of the steps of a contract, from its last completed runs.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -7,26 +7,26 @@ use std::time::{Duration, Instant};
 use skills_model::RunState;
 use skills_store::{RunFilter, RunRecord, Store, StoreError};
 
-/// Completed runs that are looked at.
+/// Maximum number of completed runs used.
 const MAX_RUNS: usize = 50;
-/// Runs of a step below which nothing is said about it.
+/// Minimum number of samples of a step; with fewer, no duration is shown.
 const MIN_SAMPLES: usize = 5;
-/// How long figures are kept.
+/// How long results are cached.
 const MAX_AGE: Duration = Duration::from_secs(60);
-/// Contracts of which figures are kept.
+/// Maximum number of contracts in the cache.
 const MAX_CONTRACTS: usize = 64;
 
 /// 95th percentiles in milliseconds by step.
 type Percentiles = Arc<HashMap<String, u64>>;
 
-/// Figures by contract digest, with the time they were read.
+/// Durations by contract digest, with the time they were read.
 #[derive(Default)]
 pub(super) struct StepDurations {
     known: Mutex<HashMap<String, (Instant, Percentiles)>>,
 }
 
 impl StepDurations {
-    /// The 95th percentiles of the steps of a run's contract.
+    /// Returns the 95th percentiles of the steps of a run's contract.
     pub(super) async fn of(&self, store: &dyn Store, run: &RunRecord) -> Result<Percentiles, StoreError> {
         if let Some(known) = self.cached(&run.contract_digest) {
             return Ok(known);
@@ -62,7 +62,7 @@ impl StepDurations {
     }
 }
 
-/// The value that 95 of 100 do not exceed; none where there are too few.
+/// Returns the 95th percentile; `None` if there are too few samples.
 fn percentile(mut took: Vec<u64>) -> Option<u64> {
     if took.len() < MIN_SAMPLES {
         return None;

@@ -1,24 +1,24 @@
-//! From what a person wrote to one run: its id, or a beginning or an end of it that no other run has.
+//! Finds a run by its id, or by a unique prefix or suffix of it.
 
 use crate::{Code, Error};
 use skills_store::{RunFilter, RunId, RunRecord, Store};
 
-/// Fewest characters of an id that name a run.
+/// Minimum number of characters of an abbreviated id.
 const FEWEST: usize = 3;
-/// Most characters of a name of a run.
+/// Maximum number of characters of an id.
 const MAX_ID_LENGTH: usize = 255;
-/// Characters of an id's end that are named at least.
+/// Minimum number of characters of an id's suffix in messages.
 const ENDING: usize = 8;
-/// Candidates that an ambiguous name lists.
+/// Maximum number of candidates listed for an ambiguous id.
 const LISTED: usize = 5;
-/// Rows looked at a time.
+/// Rows read per page.
 const PAGE: usize = 500;
 
-/// The run that `wanted` names.
+/// Returns the run that `wanted` names.
 ///
 /// # Errors
-/// `not_found`, also for what is too short to name one; `invalid_request` for a name that several runs have, naming
-/// them.
+/// Returns `not_found`, also for an abbreviation that is too short, and `invalid_request` for an ambiguous one, listing
+/// the candidates.
 pub(super) async fn run(store: &dyn Store, wanted: &str) -> Result<RunRecord, Error> {
     let wanted = wanted.trim();
     if let Some(run) = store.run(&RunId(wanted.to_owned())).await? {
@@ -70,7 +70,7 @@ fn ambiguous(wanted: &str, found: &[RunRecord], many: usize) -> Error {
     Error { suggestions: endings, ..Error::new(Code::InvalidRequest, message) }
 }
 
-/// The shortest end of an id, [`ENDING`] characters at least, that no other run of these has.
+/// Returns the shortest suffix of an id, at least [`ENDING`] characters, that none of the other runs has.
 fn ending<'r>(id: &'r RunId, all: &[RunRecord]) -> &'r str {
     let ends = id.0.char_indices().rev().filter_map(|(at, _)| id.0.get(at..)).skip(ENDING - 1);
     let alone = |end: &&str| all.iter().filter(|run| run.id.0.ends_with(end)).count() < 2;

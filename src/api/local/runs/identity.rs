@@ -1,11 +1,11 @@
-//! The default user of requests and decisions: the account of this process, and the user that git is configured for.
+//! The default user of requests and decisions: the account of this process, and the configured git user.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 
-/// The account's name, by the environment (`USER`, `LOGNAME`) or the system's list of users; the user's number where
-/// neither knows it.
+/// Returns the account's name from the environment (`USER`, `LOGNAME`) or the system's list of users; the user id if
+/// neither contains it.
 pub(super) fn account() -> String {
     let said = ["USER", "LOGNAME"].iter().filter_map(|name| std::env::var(name).ok());
     said.map(|name| name.trim().to_owned()).find(|name| !name.is_empty()).unwrap_or_else(unnamed)
@@ -22,7 +22,7 @@ fn unnamed() -> String {
     NAME.get_or_init(named).clone()
 }
 
-/// The name of a user in the format of passwd(5).
+/// Returns the name of a user from text in the format of passwd(5).
 #[cfg(unix)]
 fn name_in(users: &str, uid: u32) -> Option<String> {
     let of_user = |line: &&str| line.split(':').nth(2).and_then(|number| number.parse().ok()) == Some(uid);
@@ -35,8 +35,7 @@ fn unnamed() -> String {
     "unnamed".to_owned()
 }
 
-/// Who is offered as approver, and where that name comes from: `git config user.name` as it is in this folder, else
-/// the account.
+/// Returns the default approver and the source of that name: `git config user.name` in this folder, else the account.
 pub(super) fn approver(cwd: &Path) -> (String, String) {
     let asked = Command::new("git")
         .args(["config", "--get", "user.name"])

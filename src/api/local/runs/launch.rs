@@ -1,4 +1,4 @@
-//! From a request to a stored run: skill, contract, trust, policy, inputs, plan, key.
+//! Turns a launch request into a stored run: skill, contract, trust, policy, inputs, plan, idempotency key.
 
 use std::collections::BTreeMap;
 use std::path::{Component, Path};
@@ -16,50 +16,50 @@ use skills_skill::contract::{Contract, derived_title, render_title};
 use skills_skill::{Invocation, Skill, SkillId};
 use skills_store::{Idempotency, Launch, RunId, RunOptions};
 
-/// How long an idempotency key holds, where the environment says nothing: a day.
+/// Default lifetime of an idempotency key in seconds: one day.
 const KEY_SECONDS: u64 = 86_400;
-/// The variable that says otherwise.
+/// The environment variable that overrides it.
 const KEY_VARIABLE: &str = "AGENT_SKILLS_IDEMPOTENCY_TTL_SECONDS";
 
-/// A plan, and what is kept of it with every run.
+/// A plan in the form that is stored with every run.
 #[derive(Clone)]
 pub(super) struct Pinned {
     steps: u32,
     digest: String,
     kept: Arc<Value>,
-    /// What could execute its steps, as digests by binding.
+    /// Digests of what could execute its steps, by binding.
     pins: BTreeMap<String, String>,
 }
 
-/// A skill as it may be launched, whatever its inputs.
+/// A skill that may be launched, independent of the inputs.
 pub(super) struct Ready {
     skill: Arc<Skill>,
     read: Contracted,
-    /// Looked at last: wrong inputs are reported first.
+    /// Checked last: invalid inputs are reported first.
     plan: Result<Pinned, Error>,
-    /// The rule that requires an approval whatever the labels.
+    /// The rule that requires an approval independent of the labels.
     approval: Option<String>,
     /// The root that the skill was read from.
     place: Option<String>,
 }
 
-/// A look at a skill that is to be launched, as those share it who asked for it at once.
+/// The result of checking a skill for a launch, shared by concurrent requests.
 pub(super) type Readiness = Result<Arc<Ready>, Error>;
 
-/// A launch that may be: everything was looked at.
+/// A launch for which all checks have passed.
 pub(super) struct Prepared {
     pub skill_id: SkillId,
     pub plan: Pinned,
     pub inputs: Map<String, Value>,
     pub options: RunOptions,
-    /// What the run is called in lists.
+    /// The title of the run.
     pub title: Option<String>,
-    /// How long it waits where the launch does not say, seconds.
+    /// Default expiry of its waits in seconds.
     pub expires_in_s: Option<u64>,
 }
 
 impl Runs {
-    /// Launches a skill on its own.
+    /// Launches a skill without a target.
     pub(super) async fn launch(self: &Arc<Self>, request: LaunchRequest) -> Result<Launched, Error> {
         let ready = self.ready_alone(&request.skill).await?;
         let LaunchRequest { inputs, options, started_by, .. } = request;
@@ -72,7 +72,7 @@ impl Runs {
         self.begin(prepared, None, &options, started_by).await
     }
 
-    /// A skill that is run directly, looked at on disk once for all who ask for it at the same time.
+    /// Checks a skill that is run directly, reading from disk once for concurrent requests.
     async fn ready_alone(self: &Arc<Self>, wanted: &str) -> Readiness {
         let look = || {
             let (runs, wanted) = (Arc::clone(self), wanted.to_owned());
@@ -90,10 +90,10 @@ impl Runs {
         self.launching.share(wanted, look).await
     }
 
-    /// Checks everything that has to hold before a run is stored. Reads files.
+    /// Makes all checks before a run is stored. Reads files.
     ///
     /// # Errors
-    /// The first that does not hold; of the inputs all that do not.
+    /// Returns the first failure; for inputs all problems.
     pub(super) fn prepare(
         &self,
         skill: &Arc<Skill>,
@@ -103,7 +103,7 @@ impl Runs {
         self.fit(&self.ready(skill)?, inputs, options)
     }
 
-    /// What has to hold whatever the inputs are. Reads disks.
+    /// Makes the checks that do not depend on the inputs. Reads from disk.
     fn ready(&self, skill: &Arc<Skill>) -> Result<Ready, Error> {
         let read = contracts::read(skill)?;
         if let Some(error) = contracts::broken(&read) {
@@ -115,7 +115,7 @@ impl Runs {
         Ok(Ready { skill: Arc::clone(skill), read, plan, approval, place: self.place_of(skill) })
     }
 
-    /// What has to hold of inputs and options. Reads disks where there are files to hand over.
+    /// Checks inputs and options. Reads from disk if files are to be passed.
     fn fit(
         &self,
         ready: &Ready,
@@ -132,7 +132,7 @@ impl Runs {
         Ok(Prepared { skill_id: skill.id.clone(), plan, inputs, options, title, expires_in_s })
     }
 
-    /// The plan of a launch with labels, for which the policy may have rules of its own. Reads disks where it has.
+    /// Returns the plan of a launch with labels, for which the policy may have rules. Reads from disk if it has.
     fn labeled_plan(&self, ready: &Ready, labels: &BTreeMap<String, String>) -> Result<Pinned, Error> {
         let plan = ready.plan.clone();
         if labels.is_empty() {
@@ -149,7 +149,7 @@ impl Runs {
         self.pin(&ready.read, approval).and_then(|plan| self.pinned(&plan))
     }
 
-    /// The plan of a contract as everything is now.
+    /// Pins a contract in its current state.
     pub(super) fn pin(&self, read: &Contracted, approval: Option<String>) -> Result<Plan, Error> {
         let catalogue = self.registry.snapshot();
         let capabilities = self.capabilities()?;
@@ -162,15 +162,15 @@ impl Runs {
         sources.pin(read, approval)
     }
 
-    /// The rule of the policy that wants an approval first.
+    /// Returns the policy rule that requires an approval first.
     ///
     /// # Errors
-    /// `forbidden` by a rule, named.
+    /// Returns `forbidden`, naming the rule.
     pub(in crate::local) fn approval(&self, skill: &Skill) -> Result<Option<String>, Error> {
         allowed(&skill.id, self.verdict(skill)?)
     }
 
-    /// Stores a prepared run, attached to `target` where there is one.
+    /// Stores a prepared run, attached to `target` if given.
     pub(super) async fn begin(
         self: &Arc<Self>,
         prepared: Prepared,
@@ -204,7 +204,7 @@ impl Runs {
             trace_id,
             started_by,
             steps: plan.steps,
-            // Beside the payload of the key: asked again after an edit, the same key finds the same run.
+            // Not part of the key's payload: after an edit, the same key still finds the same run.
             options: RunOptions { pins: plan.pins, title, expires_in_s, ..kept },
             idempotency,
         };
@@ -213,7 +213,7 @@ impl Runs {
         Ok(Launched { run: begun.run, idempotency: begun.idempotency, worker_alive })
     }
 
-    /// A plan with what executes its steps now, as digests. Reads disks.
+    /// Adds to a plan the digests of what executes its steps now. Reads from disk.
     pub(super) fn pinned(&self, plan: &Plan) -> Result<Pinned, Error> {
         let broker = &self.calling()?.broker;
         let pins = plan.capabilities.keys().flat_map(|id| broker.pins(id)).collect();
@@ -222,7 +222,7 @@ impl Runs {
         Ok(Pinned { steps, digest: digest_of(&kept), kept: Arc::new(kept), pins })
     }
 
-    /// The root that a skill was read from.
+    /// Returns the root that a skill was read from.
     fn place_of(&self, skill: &Skill) -> Option<String> {
         let catalogue = self.registry.snapshot();
         let id = skill.id.as_str();
@@ -251,11 +251,11 @@ impl Runs {
     }
 }
 
-/// Characters of a text that can be a part of a title which no contract wrote.
+/// Maximum number of characters of an input that is used in a generated title.
 const MAX_TITLE_INPUT: usize = 40;
 
-/// What a run is called in lists: the contract's template with its inputs, or the skill with its first short inputs.
-/// None where no input is short: the skill is shown then.
+/// Returns the title of a run: the contract's template with its inputs, or the skill with its first short inputs.
+/// `None` if no input is short; the skill is shown then.
 pub(super) fn title_of(skill: &str, contract: &Contract, inputs: &Map<String, Value>) -> Option<String> {
     if let Some(template) = &contract.title {
         return Some(render_title(template, inputs)).filter(|title| !title.is_empty());
@@ -271,10 +271,10 @@ pub(super) fn title_of(skill: &str, contract: &Contract, inputs: &Map<String, Va
     (!title.is_empty()).then(|| format!("{skill}: {title}"))
 }
 
-/// The rule that requires an approval, of what the policy allows.
+/// Returns the rule that requires an approval, if the policy allows the skill.
 ///
 /// # Errors
-/// `forbidden` by a rule, named.
+/// Returns `forbidden`, naming the rule.
 fn allowed(skill: &SkillId, verdict: Verdict) -> Result<Option<String>, Error> {
     if verdict.allowed {
         return Ok(verdict.require_approval);
@@ -286,7 +286,7 @@ fn allowed(skill: &SkillId, verdict: Verdict) -> Result<Option<String>, Error> {
     ))
 }
 
-/// Wrong inputs, all in one sentence, with the fields as reason.
+/// Converts invalid inputs to one error, with the fields as reason.
 pub(super) fn inputs_error(skill: &str, problems: &[FieldProblem]) -> Error {
     let all: Vec<String> = problems.iter().map(ToString::to_string).collect();
     let reason = serde_json::to_value(problems).ok().map(|fields| json!({ "fields": fields }));
@@ -294,7 +294,7 @@ pub(super) fn inputs_error(skill: &str, problems: &[FieldProblem]) -> Error {
     Error { reason, ..Error::new(Code::InvalidRequest, message) }
 }
 
-/// Files for work directories, as absolute paths that are there.
+/// Resolves files for work directories to absolute paths that exist.
 pub(in crate::local) fn files(
     given: &BTreeMap<String, String>,
     cwd: &Path,
@@ -317,7 +317,7 @@ pub(in crate::local) fn files(
     Ok(files)
 }
 
-/// How long a key holds by what the environment says.
+/// Returns the lifetime of a key as configured in the environment.
 fn key_seconds(said: Option<&str>) -> Result<u64, Error> {
     match said.map(str::trim).filter(|text| !text.is_empty()) {
         None => Ok(KEY_SECONDS),

@@ -1,9 +1,9 @@
-//! Who executes a run, as this process can tell: a store knows leases, the system knows processes.
+//! Who executes a run, as far as this process can tell: a store knows leases, the system knows processes.
 
 use skills_runs::Workplace;
 use skills_store::{LeaseHolder, Moment, RunLease, RunRecord};
 
-/// A run with what is known about its holder.
+/// Adds to a run what is known about its lease holder.
 pub(super) fn with_holder(mut run: RunRecord) -> RunRecord {
     if let Some(hold) = &mut run.hold {
         let now = Moment::now();
@@ -16,7 +16,7 @@ pub(super) fn with_holder(mut run: RunRecord) -> RunRecord {
 fn holder(hold: &RunLease, here: &Workplace, now_ms: i64) -> LeaseHolder {
     match &hold.worker {
         None => LeaseHolder::Left,
-        // The lease of a worker found dead has an end in the past.
+        // The lease of a worker found dead has an expiry in the past.
         Some(worker) if hold.until_ms == 0 || here.is_process_dead(worker) => LeaseHolder::Dead,
         Some(_) if hold.until_ms < now_ms => LeaseHolder::RunOut,
         Some(worker) if here.is_mine(worker) => LeaseHolder::Here,

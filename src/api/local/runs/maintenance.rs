@@ -9,12 +9,12 @@ use crate::{AuditPurged, Code, Error, StoreHealth, StoreMigrated, StoreReset};
 use skills_config::quoted;
 use skills_store::{Health, Unavailability, check_source, damage_of};
 
-/// Why the store cannot be used, where an error is about that.
+/// Returns why the store cannot be used, if that is what the error means.
 fn cause(error: &Error) -> Option<Unavailability> {
     serde_json::from_value(error.reason.as_ref()?.get("cause")?.clone()).ok()
 }
 
-/// An error about the source of a migration: the commands and options that it names are for that store.
+/// Rewrites an error about the source of a migration, so that its commands and options refer to that store.
 fn about_source(error: Error, place: &str) -> Error {
     let command = format!("`skills --store {} db ", quoted(place));
     let message = error.message.replace("`skills db ", &command).replace("another --store", "another --from");
@@ -22,14 +22,14 @@ fn about_source(error: Error, place: &str) -> Error {
 }
 
 impl Local {
-    /// Checks the whole store.
+    /// Checks the integrity of the store.
     ///
     /// # Errors
-    /// What the store says.
+    /// Returns the errors of the store.
     pub async fn store_health(&self) -> Result<StoreHealth, Error> {
         let store = match self.runs.runtime().await {
             Ok(room) => room.store.clone(),
-            // What keeps a damaged store from being opened is what was to be found.
+            // A damaged store that cannot be opened is reported as such.
             Err(error) if cause(&error) == Some(Unavailability::Damaged) => {
                 let place = self.runs.store_place()?;
                 let file = place.file().map(Path::to_owned);
@@ -46,48 +46,48 @@ impl Local {
         Ok(StoreHealth { place: store.describe(), health: store.check().await? })
     }
 
-    /// What the store is and where; it is not opened.
+    /// Returns the kind and location of the store, without opening it.
     ///
     /// # Errors
-    /// `invalid_configuration` for a store that is unknown.
+    /// Returns `invalid_configuration` for an unknown kind of store.
     pub fn store_place(&self) -> Result<String, Error> {
         Ok(self.runs.store_place()?.describe())
     }
 
-    /// Gives the store's path a new, empty store, and keeps the files that were there under other names.
+    /// Creates a new, empty store at the store's path; the previous files are renamed.
     ///
     /// # Errors
-    /// `store_unavailable` while a process has it open, or where its files cannot be renamed.
+    /// Returns `store_unavailable` if a process has it open, or if its files cannot be renamed.
     pub async fn store_reset(&self) -> Result<StoreReset, Error> {
         let runs = Arc::clone(&self.runs);
         let done = run_blocking(move || runs.reset_store()).await?;
         Ok(StoreReset { place: self.store_place()?, id: done.id, kept: done.kept })
     }
 
-    /// Puts a copy of a backup at the store's path, and keeps the files that were there under other names.
+    /// Copies a backup to the store's path; the previous files are renamed.
     ///
     /// # Errors
-    /// `store_unavailable` while a process has it open, for a backup that is damaged or of another store, or where a file
-    /// cannot be written.
+    /// Returns `store_unavailable` if a process has it open, for a backup that is damaged or of another store, or if a
+    /// file cannot be written.
     pub async fn store_restore(&self, backup: PathBuf) -> Result<StoreReset, Error> {
         let runs = Arc::clone(&self.runs);
         let done = run_blocking(move || runs.restore_store(&backup)).await?;
         Ok(StoreReset { place: self.store_place()?, id: done.id, kept: done.kept })
     }
 
-    /// Accepts the store that is at the store's path in place of the one that is known there; answers its id.
+    /// Records the store at the store's path in place of the recorded one; returns its id.
     ///
     /// # Errors
-    /// `store_unavailable` where it cannot be opened.
+    /// Returns `store_unavailable` if it cannot be opened.
     pub async fn store_adopt(&self) -> Result<String, Error> {
         let runs = Arc::clone(&self.runs);
         run_blocking(move || runs.adopt_store()).await
     }
 
-    /// Opens the store, and makes sure that it can be written.
+    /// Opens the store, and checks that it can be written.
     ///
     /// # Errors
-    /// `store_unavailable`; what else the store says.
+    /// Returns `store_unavailable`, and other errors of the store.
     pub async fn require_writable_store(&self) -> Result<(), Error> {
         self.runs.runtime().await?;
         self.runs.ensure_store()
@@ -97,8 +97,8 @@ impl Local {
     /// checked before this store is opened or created.
     ///
     /// # Errors
-    /// `invalid_request` for a store in memory; `forbidden` for a store that has runs; `store_unavailable` for a file
-    /// that a process has open; what else the store says.
+    /// Returns `invalid_request` for a store in memory; `forbidden` for a store that has runs; `store_unavailable` for
+    /// a file that a process has open; and other errors of the store.
     pub async fn store_import(&self, from: &Path) -> Result<StoreMigrated, Error> {
         if matches!(self.runs.store_place()?, StorePlace::Memory) {
             let message = "a store in memory ends with this process; name a file or a database with --store";
@@ -116,36 +116,37 @@ impl Local {
         Ok(StoreMigrated { from: place, to: store.describe(), tables })
     }
 
-    /// Writes a whole copy of the store into a file that is not there yet.
+    /// Writes a complete copy of the store to a new file.
     ///
     /// # Errors
-    /// What the store says; a file that is there is one of them.
+    /// Returns the errors of the store, also if the file already exists.
     pub async fn store_backup(&self, to: &Path) -> Result<(), Error> {
         Ok(self.runs.runtime().await?.store.backup(to).await?)
     }
 
-    /// Deletes runs that ended before a moment (milliseconds since 1970-01-01 UTC), with everything of theirs, gives
-    /// their space back, and answers how many there were.
+    /// Deletes runs that ended before a moment (milliseconds since 1970-01-01 UTC), with everything that belongs to
+    /// them, reclaims their space, and returns their number.
     ///
     /// # Errors
-    /// What the store says.
+    /// Returns the errors of the store.
     pub async fn store_purge(&self, before_ms: i64) -> Result<u64, Error> {
         let store = &self.runs.runtime().await?.store;
         let purged = store.purge(before_ms).await?;
         if purged > 0
             && let Err(error) = store.compact().await
         {
-            // The runs are gone; their space is used by the next ones.
+            // The runs are deleted; their space is reused by the next ones.
             tracing::warn!("cannot reclaim the space of purged runs: {error}");
         }
         Ok(purged)
     }
 
-    /// Takes away inputs of steps and output lines of runs that ended before a moment, and the lines that the audit
-    /// log had by then; answers how many runs and lines.
+    /// Deletes inputs of steps and output lines of runs that ended before a moment, and the audit log lines up to then;
+    /// returns the number of runs and lines.
     ///
     /// # Errors
-    /// What the store says; `invalid_configuration` for an audit log that does not hold, before anything is taken.
+    /// Returns the errors of the store; `invalid_configuration` for an audit log that fails verification, before
+    /// anything is deleted.
     pub async fn audit_purge(&self, before_ms: i64) -> Result<AuditPurged, Error> {
         let lines = self.audit_purge_lines(before_ms).await?;
         let runs = self.runs.runtime().await?.store.forget(before_ms).await?;

@@ -1,4 +1,4 @@
-//! The broker, timed: which bindings executed calls, which did not, and how long they took.
+//! A broker with metrics: which bindings executed calls, which failed, and the durations.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use skills_model::ApprovalReason;
 use skills_runs::{Broker, Call, CallError, CallFailure, Caller, Explanation, Reply};
 use skills_skill::contract::{Capability, Conformance};
 
-/// A broker, and where its calls are counted.
+/// A broker and its metrics.
 pub(super) struct CountedBroker {
     broker: Arc<Broker>,
     metrics: Metrics,
@@ -35,7 +35,7 @@ impl Caller for CountedBroker {
             Err(error) => (error.binding.as_deref(), &error.tried, Some(error.code)),
         };
         self.metrics.capability_call(took, failure.map(|code| code.to_string()).as_deref());
-        // A caller that changed its mind says nothing about a binding.
+        // A canceled call does not count for or against a binding.
         if failure != Some(CallFailure::Canceled) {
             for binding in tried {
                 self.metrics.binding(&binding.binding, false);

@@ -1,5 +1,4 @@
-//! Runs in this process, as adapters ask for them: over the store, the engine, the broker, trust and policy. What
-//! they need is opened when the first of them is asked for.
+//! Runs in this process: combines store, engine, broker, trust and policy. These are opened at the first use.
 
 mod approval;
 mod artifacts;
@@ -72,10 +71,10 @@ pub(super) struct Runs {
     audit: Arc<Recorder>,
     by_contract_id: contracts::ByContractId,
     kept: catalogue::CatalogCache,
-    /// When roots and trust were last read again for a worker that found them wanting.
+    /// When roots and trust were last reloaded for a worker that found them outdated.
     reread: tokio::sync::Mutex<Option<Instant>>,
     overrides: overrides::Overrides,
-    /// Checks skills that are about to be launched.
+    /// Deduplicates concurrent checks of skills to be launched.
     launching: SingleFlight<launch::Readiness>,
     sandbox: OnceLock<Sandbox>,
     calling: Mutex<Option<Arc<Calling>>>,
@@ -83,7 +82,7 @@ pub(super) struct Runs {
     room: OnceCell<Arc<RunRuntime>>,
     working: tokio::sync::Mutex<Option<workers::Working>>,
     works: AtomicBool,
-    /// Whether work folders of processes that are gone were looked for.
+    /// Whether work folders of dead processes have been cleaned up.
     cleared: AtomicBool,
     approver: OnceCell<(String, String)>,
     notices: Mutex<Vec<String>>,
@@ -125,7 +124,7 @@ impl Runs {
         }
     }
 
-    /// The skill that a person names: id, unambiguous name, or location.
+    /// Resolves a skill by id, unambiguous name, or location.
     pub(super) fn skill(&self, wanted: &str) -> Result<Arc<Skill>, Error> {
         let catalogue = self.registry.snapshot();
         let place = self.config.cwd.join(wanted);
@@ -133,7 +132,7 @@ impl Runs {
         names::resolve(&catalogue, wanted, Some(&tidy))
     }
 
-    /// What scripts are shut into.
+    /// Returns the sandbox of scripts.
     pub(super) fn isolating(&self) -> Sandbox {
         self.sandbox.get_or_init(|| Sandbox::detect_in(self.config.scripts.work_dir.clone())).clone()
     }
@@ -142,7 +141,7 @@ impl Runs {
         Ok(policies::verdict(&*self.deciding()?, &self.registry.snapshot(), skill))
     }
 
-    /// The policy that decides now; the audit log is notified when it is another one than before.
+    /// Returns the current policy; a change is recorded in the audit log.
     fn deciding(&self) -> Result<Arc<Policy>, Error> {
         let policy = self.policy.current()?;
         if let Some((file, text)) = self.policy.read() {
@@ -151,13 +150,12 @@ impl Runs {
         Ok(policy)
     }
 
-    /// The default user.
+    /// Returns the default user.
     pub(in crate::local) fn account() -> String {
         identity::account()
     }
 
-    /// Publishes a notice: to subscribers of events now, and to clients that fetch it
-    /// later.
+    /// Publishes a notice: to subscribers of events now, and to clients that fetch it later.
     fn tell(&self, notice: String) {
         tracing::warn!("{notice}");
         self.shared.tell(Event::Notice(notice.clone()));
@@ -166,8 +164,7 @@ impl Runs {
 }
 
 impl Local {
-    /// With this sandbox instead of the program's own: for programs that are not their own helper. To be called
-    /// before anything is run.
+    /// Replaces the sandbox, for programs that are not their own sandbox helper. Must be called before anything is run.
     #[must_use]
     pub fn with_sandbox(self, sandbox: Sandbox) -> Self {
         drop(self.runs.sandbox.set(sandbox));
@@ -177,25 +174,25 @@ impl Local {
     /// Starts the workers of this process: from now on pending runs of the store are executed here. Opens the store.
     ///
     /// # Errors
-    /// When the store cannot be opened.
+    /// Returns an error if the store cannot be opened.
     pub async fn start_workers(&self) -> Result<(), Error> {
         self.runs.start_workers().await?;
         self.keep_counting().await
     }
 
-    /// Stops the workers of this process and gives back what they had, so that others continue with it.
+    /// Stops the workers of this process and releases their runs, so that others continue them.
     pub async fn stop_workers(&self) {
         self.runs.stop_workers(false).await;
         self.stop_counting().await;
     }
 
-    /// The same without a grace period for the runs available: for a process that has to end now.
+    /// Like [`Self::stop_workers`] without a grace period: for a process that has to exit immediately.
     pub async fn stop_workers_at_once(&self) {
         self.runs.stop_workers(true).await;
         self.stop_counting().await;
     }
 
-    /// What came up beside the answers since this was asked last: a damaged store that was set aside.
+    /// Returns and clears the notices since the last call, for example about a damaged store that was set aside.
     #[must_use]
     pub fn take_notices(&self) -> Vec<String> {
         std::mem::take(&mut *self.runs.notices.lock().unwrap_or_else(PoisonError::into_inner))

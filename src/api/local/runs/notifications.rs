@@ -1,4 +1,4 @@
-//! Reminders of runs that wait, as the settings want them: to the workbench as an event, to a webhook as a message.
+//! Reminders of waiting runs, as configured: to the workbench as an event, to a webhook as a message.
 
 use std::sync::Arc;
 
@@ -10,11 +10,11 @@ use crate::{Check, Event};
 use skills_config::{Notify, WebhookTo};
 use skills_runs::{Webhook, remind};
 
-/// Reminders on their way to the workbench at most.
+/// Maximum number of queued reminders for the workbench.
 const WAITING_REMINDERS: usize = 64;
 
 impl Runs {
-    /// Begins to remind, where the settings want that, until what is answered is dropped.
+    /// Starts the reminders, if configured, until the returned guard is dropped.
     pub(super) fn remind(self: &Arc<Self>, room: &RunRuntime) -> Option<DropGuard> {
         let notify = &self.config.notify;
         let webhook = match notify.webhook.as_ref().map(webhook).transpose() {
@@ -45,7 +45,7 @@ impl Runs {
         Some(stop.drop_guard())
     }
 
-    /// What `doctor` says about reminders; nothing where none are wanted.
+    /// Returns the check of reminders for `doctor`; `None` if none are configured.
     pub(super) fn reminder_check(&self) -> Option<Check> {
         let Notify { bell, osc, webhook: to } = &self.config.notify;
         let mut ways: Vec<String> = Vec::new();
@@ -62,7 +62,7 @@ impl Runs {
     }
 }
 
-/// The webhook with its secret, which is in the environment alone.
+/// Creates the webhook with its secret, which is only in the environment.
 fn webhook(to: &WebhookTo) -> Result<Webhook, String> {
     let secret = std::env::var(&to.secret_env)
         .ok()

@@ -1,4 +1,4 @@
-//! A store that counts what goes through it and tells the audit log: the same store for everybody who runs or asks.
+//! A store wrapper that records metrics and audit log entries; all callers in this process use it.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -18,12 +18,12 @@ use skills_store::{
     WriteFailure,
 };
 
-/// A store, and where it is counted.
+/// A store and its metrics.
 pub(super) struct Observed {
     inner: Arc<dyn Store>,
     metrics: Metrics,
     audit: Arc<Recorder>,
-    /// Labels of runs that are counted.
+    /// Labels by which runs are counted.
     metric_labels: Vec<String>,
 }
 
@@ -47,7 +47,7 @@ impl Observed {
         result
     }
 
-    /// Counts a run by its labels, those that the settings name.
+    /// Counts a run by those of its labels that are configured.
     fn labeled(&self, run: &RunRecord) {
         for name in &self.metric_labels {
             if let Some(value) = run.options.labels.get(name) {
@@ -81,12 +81,12 @@ impl Observed {
     }
 }
 
-/// One line of the log for each thing that happens to a run, with its trace.
+/// Logs an event of a run, with its trace id.
 fn log(run: &RunRecord, what: &str) {
     tracing::info!(run = %run.id, skill = run.skill_id, state = %run.state, trace_id = run.trace_id, "{what}");
 }
 
-/// How long a step took, milliseconds.
+/// Returns the duration of a step in milliseconds.
 fn took_ms(step: &StepRecord) -> u64 {
     u64::try_from(step.ended_ms.saturating_sub(step.started_ms)).unwrap_or(0)
 }

@@ -26,25 +26,25 @@ use skills_store::{
     EventKind, Moment, NewEvent, RunFilter, RunId, RunQuery, RunRecord, StoreError, WorkerId,
 };
 
-/// Runs read at once.
+/// Runs read per page.
 const PAGE: usize = 500;
-/// Ended runs that a board reads.
+/// Maximum number of ended runs read for a board.
 const MAX_BOARD_RUNS: usize = 5_000;
-/// Runs that facets are made of.
+/// Maximum number of runs read for facets.
 const MAX_FACET_RUNS: usize = 2_000;
-/// Hours of a board.
+/// Maximum number of hours of a board.
 const MAX_HOURS: u32 = 24 * 14;
-/// Lines of one page of a log.
+/// Maximum number of lines on a page of a log.
 const MAX_LINES: usize = 10_000;
-/// Longest wait for a line, milliseconds.
+/// Maximum time to wait for a line, in milliseconds.
 const MAX_WAIT_MS: u64 = 60_000;
-/// Names of documents that hold saved views.
+/// Name prefix of documents with saved views.
 const VIEW_PREFIX: &str = "view:";
-/// Characters of the name of a view.
+/// Maximum number of characters of a view's name.
 const MAX_VIEW_NAME: usize = 40;
-/// Time between two looks at what is to be deleted or escalated.
+/// Interval of the checks for runs to delete or escalate.
 const CARE_INTERVAL: Duration = Duration::from_secs(30);
-/// Time between two deletions of ended runs.
+/// Interval of the deletion of ended runs.
 const RETENTION_INTERVAL: Duration = Duration::from_secs(3_600);
 
 const OPEN: [RunState; 5] = [
@@ -111,7 +111,7 @@ impl OperatorClient for Local {
     }
 }
 
-/// Runs of a filter up to a number, and whether there are more.
+/// Returns at most `max` runs that match a filter, and whether there are more.
 async fn read(room: &RunRuntime, mut filter: RunFilter, max: usize) -> Result<(Vec<RunRecord>, bool), Error> {
     let mut runs: Vec<RunRecord> = Vec::new();
     loop {
@@ -156,7 +156,7 @@ impl Runs {
         Ok(WorkerList { workers: self.workers_of(&room, &runs).await? })
     }
 
-    /// The workers of the store: those that sent heartbeats, and those that hold runs.
+    /// Returns the workers of the store: those that sent heartbeats, and those that have runs.
     async fn workers_of(&self, room: &RunRuntime, runs: &[RunRecord]) -> Result<Vec<WorkerView>, Error> {
         let lately = u64::try_from(ALIVE.as_millis()).unwrap_or(u64::MAX);
         let here = Workplace::here();
@@ -340,10 +340,10 @@ impl Runs {
         }
     }
 
-    /// What the policy requires of the approvals of a run.
+    /// Returns what the policy requires for the approval of a run.
     ///
     /// # Errors
-    /// `invalid_configuration` for a policy with a mistake.
+    /// Returns `invalid_configuration` for an invalid policy.
     pub(super) fn required_approvals(&self, run: &RunRecord) -> Result<RequiredApprovals, Error> {
         let policy = self.deciding()?;
         if policy.approvals.is_empty() {
@@ -355,7 +355,7 @@ impl Runs {
             let subject = Subject::of(&skill, policies::root_label(&catalogue, &skill)).with_labels(labels);
             return Ok(policy.approvals(&subject));
         }
-        // Of a skill that is gone, and of a capability alone, only the id is known.
+        // For a removed skill, and for a single capability, only the id is known.
         let subject = Subject {
             id: &run.skill_id,
             tags: &[],
@@ -369,7 +369,7 @@ impl Runs {
         Ok(policy.approvals(&subject))
     }
 
-    /// Deletes ended runs by the settings, and escalates approvals that wait too long, while runs are executed here.
+    /// Deletes ended runs as configured, and escalates approvals that wait too long, while runs are executed here.
     pub(super) async fn look_after_runs(self: Arc<Self>, room: Arc<RunRuntime>) {
         let mut purged: Option<Instant> = None;
         loop {
@@ -386,7 +386,7 @@ impl Runs {
         }
     }
 
-    /// Deletes runs that ended longer ago than the settings say; answers how many.
+    /// Deletes runs that ended before the retention time; returns how many.
     pub(super) async fn purge_by_retention(&self, room: &RunRuntime, now_ms: i64) -> Result<u64, StoreError> {
         let retention = self.config.retention;
         let mut all = 0;
@@ -406,7 +406,7 @@ impl Runs {
         Ok(all)
     }
 
-    /// Tells of approvals that wait longer than the policy allows, once for each.
+    /// Escalates approvals that wait longer than the policy allows, once for each wait.
     pub(super) async fn escalate(&self, room: &RunRuntime, now_ms: i64) -> Result<usize, Error> {
         if self.deciding()?.approvals.iter().all(|rule| rule.escalate_after_s.is_none()) {
             return Ok(0);
@@ -434,7 +434,7 @@ impl Runs {
         Ok(escalated)
     }
 
-    /// The gauges of runs as they are now; none where no store is open.
+    /// Returns the current gauges of runs; `None` if no store is open.
     pub(in crate::local) async fn gauges(&self) -> Result<Option<RunGauges>, Error> {
         let Some(room) = self.room.get() else { return Ok(None) };
         let page = room.store.runs(RunFilter { limit: 1, ..RunFilter::default() }).await?;
@@ -462,7 +462,7 @@ fn seconds(ms: i64) -> f64 {
     ms.max(0) as f64 / 1_000.0
 }
 
-/// The lines of an event, which holds those that were printed in a short time; none of other events.
+/// Returns the lines of a log event, which contains those printed within a short time; none for other events.
 fn log_lines(event: &skills_store::RunEvent) -> Vec<LogLine> {
     if event.event.kind != EventKind::StepLog {
         return Vec::new();
@@ -478,7 +478,7 @@ fn log_lines(event: &skills_store::RunEvent) -> Vec<LogLine> {
     text("text").lines().map(line).collect()
 }
 
-/// The run that a new assignment is of, with the event that tells of it. With an assignee, only if the run is theirs.
+/// Assigns a run and records the event. With an assignee, only if the run is currently assigned to them.
 pub(super) async fn assign(
     room: &RunRuntime,
     run: &RunId,

@@ -1,4 +1,4 @@
-//! What people do to a run: decide, resume, signal, cancel, replay, fork.
+//! Commands of people on a run: decide, resume, signal, cancel, replay, fork.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use skills_store::{
     CommandEffect, CommandOutcome, Decided, DecisionRecord, Moment, RunId, RunRecord, StoreError,
 };
 
-/// A decision as it was sent: what it leaves out may be missing.
+/// A decision as it was sent; fields may be missing.
 struct DecisionRequest {
     verdict: Verdict,
     step: Option<String>,
@@ -26,11 +26,11 @@ struct DecisionRequest {
     by: DecisionRecord,
 }
 
-/// A run that an order left, what is said of it, and whether the same had been ordered before.
+/// The run after the command, a message, and whether the same command had been given before.
 type Done = (RunRecord, String, bool);
 
 impl Runs {
-    /// Executes an order.
+    /// Executes a command.
     pub(super) async fn order(
         self: &Arc<Self>,
         wanted: &str,
@@ -91,10 +91,10 @@ impl Runs {
         Ok(Ordered { run, note, worker_alive, repeated, mode })
     }
 
-    /// What a command would lead to now.
+    /// Returns the transition that a command would cause now.
     ///
     /// # Errors
-    /// `invalid_transition`.
+    /// Returns `invalid_transition`.
     async fn next(&self, room: &RunRuntime, run: &RunRecord, command: &Command) -> Result<Next, Error> {
         let standing = room.store.run_snapshot(&run.id).await?;
         let standing =
@@ -102,7 +102,8 @@ impl Runs {
         transition(&standing, command).map_err(Error::from)
     }
 
-    /// Decides exactly what the request names. The store's transaction says whether this is what decided it.
+    /// Records a decision about exactly what the request names. The store's transaction determines whether this
+    /// decision was the first.
     async fn decide(
         self: &Arc<Self>,
         room: &Arc<RunRuntime>,
@@ -164,10 +165,10 @@ impl Runs {
         }
     }
 
-    /// Whether the approval of this caller counts.
+    /// Checks whether the approval of this caller counts.
     ///
     /// # Errors
-    /// `forbidden` with what the policy requires.
+    /// Returns `forbidden` with what the policy requires.
     fn may_approve(
         &self,
         run: &RunRecord,
@@ -176,7 +177,7 @@ impl Runs {
         principal: Option<&Principal>,
     ) -> Result<(), Error> {
         let mut names = vec![identity];
-        // A given name counts only where callers are not authenticated.
+        // A given name counts only if callers are not authenticated.
         names.extend(given.filter(|_| principal.is_none()));
         let scopes: BTreeSet<String> = match principal {
             Some(principal) => principal.scopes.iter().map(ToString::to_string).collect(),
@@ -189,8 +190,8 @@ impl Runs {
         Err(Error { reason: Some(json!({ "approvals": required })), ..Error::new(Code::Forbidden, message) })
     }
 
-    /// That a decision does not name what it decides, with what that would be and the request that does; none
-    /// where nothing waits any longer.
+    /// Returns the error for a decision that does not name what it decides, with what that would be and the request
+    /// that decides it; `None` if nothing is pending any longer.
     async fn incomplete(
         self: &Arc<Self>,
         room: &Arc<RunRuntime>,
@@ -287,7 +288,7 @@ impl Runs {
         Ok((after, note, false))
     }
 
-    /// Refuses to continue where the skill is not the one that was launched.
+    /// Rejects the command if the skill is not the one that was launched.
     async fn unchanged(self: &Arc<Self>, run: &RunRecord, plan: &Plan) -> Result<(), Error> {
         let (present, version) = self.present(run, plan).await;
         if present.as_deref() == Some(&run.contract_digest) {
@@ -309,13 +310,13 @@ impl Runs {
     }
 }
 
-/// Who gives an order: as named, else the account.
+/// Returns who gave a command: the given name, else the account.
 fn decision_record(by: Option<String>) -> DecisionRecord {
     let by = by.filter(|name| !name.trim().is_empty()).unwrap_or_else(identity::account);
     DecisionRecord { approver: Some(by), notes: None }
 }
 
-/// Refuses a result that the step could not have given.
+/// Rejects a result that the step could not have returned.
 async fn fits(room: &RunRuntime, run: &RunRecord, decision: &Decision, result: &Value) -> Result<(), Error> {
     let wrong = |message: String| Error::new(Code::InvalidRequest, message);
     let Some(fields) = result.as_object() else {
@@ -323,7 +324,7 @@ async fn fits(room: &RunRuntime, run: &RunRecord, decision: &Decision, result: &
     };
     let at = room.engine.at_gate(&run.id).await?;
     let asked = at.filter(|at| at.step == decision.step && at.inputs_digest == decision.inputs_digest);
-    // What does not wait is answered by the state machine, in its own words.
+    // If nothing is pending, the state machine returns the error.
     let Some(capability) = asked.and_then(|at| at.capability) else { return Ok(()) };
     check_outputs(&capability.outputs, fields).map_err(|problems| {
         let problems: Vec<String> = problems.iter().map(ToString::to_string).collect();
@@ -331,14 +332,14 @@ async fn fits(room: &RunRuntime, run: &RunRecord, decision: &Decision, result: &
     })
 }
 
-/// `was already approved by ana at 2026-07-14 09:28:30 UTC`.
+/// Returns `was already approved by ana at 2026-07-14 09:28:30 UTC`.
 fn was(first: &Decided) -> String {
     let who = first.by.approver.as_deref().unwrap_or("another user");
     let at = jiff::Timestamp::from_millisecond(first.at_ms).unwrap_or_default();
     format!("was already {} by {who} at {} UTC", word(&first.decision), at.strftime("%Y-%m-%d %H:%M:%S"))
 }
 
-/// What to say to somebody who decides what was decided: the first decision stands, with what was said to it.
+/// Returns the message for a decision on what was already decided: the first decision counts, with its notes.
 fn already(first: &Decided, now: &DecisionRecord) -> String {
     let said = was(first);
     let spoken = |notes: &Option<String>| notes.clone().filter(|notes| !notes.trim().is_empty());
@@ -353,7 +354,7 @@ fn already(first: &Decided, now: &DecisionRecord) -> String {
     }
 }
 
-/// What a sidecar's pause makes of a run that could continue now.
+/// Returns a note if a sidecar paused the run while it could have continued.
 fn then_held(after: &RunRecord) -> &'static str {
     if after.held { "; it was paused meanwhile and stays paused until it is resumed" } else { "" }
 }
@@ -369,8 +370,8 @@ fn word(decision: &Decision) -> &'static str {
     }
 }
 
-/// What a decision has to name and does not: an approval its step and what was read of it, a denial its step;
-/// and the outcome of a step whose outcome is unknown.
+/// Returns the fields that a decision lacks: for an approval the step and the digest of what was reviewed, for a denial
+/// the step; and the choice for a step whose outcome is unknown.
 fn missing(gate: Option<&Gate>, request: &DecisionRequest) -> Vec<&'static str> {
     let approves = request.verdict == Verdict::Approve;
     let unknown = match gate {
@@ -431,7 +432,7 @@ async fn branch(
     Ok((made, note, false))
 }
 
-/// Refuses a checkpoint that the run has not, with those it has.
+/// Rejects a checkpoint that the run does not have, listing those that exist.
 async fn has_checkpoint(room: &RunRuntime, run: &RunRecord, number: u64) -> Result<(), Error> {
     match room.store.checkpoint(&run.id, number).await {
         Err(StoreError::NoCheckpoint { .. }) => {
@@ -444,7 +445,7 @@ async fn has_checkpoint(room: &RunRuntime, run: &RunRecord, number: u64) -> Resu
     }
 }
 
-/// Corrected inputs joined over the run's own have to fit the contract that runs.
+/// Checks that the inputs merged with the corrections are valid for the contract of the run.
 fn corrected_fit(plan: &Plan, run: &RunRecord, corrected: &Map<String, Value>) -> Result<(), Error> {
     let mut joined = run.inputs.as_object().cloned().unwrap_or_default();
     joined.extend(corrected.clone());

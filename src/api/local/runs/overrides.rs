@@ -1,5 +1,4 @@
-//! Which binding this host prefers for a capability, as `activate` set it: a small file of its own, in
-//! addition to what the settings say.
+//! The preferred bindings of this host, as set by `activate`: a separate small file, in addition to the settings.
 
 use std::collections::BTreeMap;
 use std::io::Write as _;
@@ -9,28 +8,28 @@ use std::sync::{Mutex, PoisonError};
 use crate::{Code, Error};
 use skills_base::private_files;
 
-/// Largest file that is read, bytes.
+/// Maximum size of the file in bytes.
 const LARGEST: u64 = 4 << 20;
 
-/// Capability to binding.
+/// Binding by capability.
 pub(super) type Chosen = BTreeMap<String, String>;
 
-/// The file, or memory alone in a demo.
+/// The file, or only memory in a demo.
 pub(super) struct Overrides {
     file: Option<PathBuf>,
     memory: Mutex<Chosen>,
 }
 
 impl Overrides {
-    /// Stored in `overrides.json` of a folder; in memory without one.
+    /// Uses `overrides.json` in a folder, or memory if there is none.
     pub(super) fn new(folder: Option<&Path>) -> Self {
         Self { file: folder.map(|folder| folder.join("overrides.json")), memory: Mutex::default() }
     }
 
-    /// What is chosen now.
+    /// Returns the current preferences.
     ///
     /// # Errors
-    /// `invalid_configuration` for unreadable file.
+    /// Returns `invalid_configuration` for an unreadable file.
     pub(super) fn present(&self) -> Result<Chosen, Error> {
         let Some(file) = &self.file else {
             return Ok(self.memory.lock().unwrap_or_else(PoisonError::into_inner).clone());
@@ -46,12 +45,12 @@ impl Overrides {
         }
     }
 
-    /// Chooses a binding for a capability, or takes the choice away; the file is replaced whole.
+    /// Sets or removes the preferred binding of a capability; the file is replaced atomically.
     ///
     /// # Errors
-    /// `invalid_configuration` for unreadable file, `internal_error` when it cannot be written.
+    /// Returns `invalid_configuration` for an unreadable file, `internal_error` if it cannot be written.
     pub(super) fn choose(&self, capability: &str, binding: Option<&str>) -> Result<Chosen, Error> {
-        // Held across reading and writing: two choices at once must not lose one.
+        // Held across reading and writing, so that no concurrent change is lost.
         let mut memory = self.memory.lock().unwrap_or_else(PoisonError::into_inner);
         let mut chosen = if self.file.is_some() { self.present()? } else { memory.clone() };
         match binding {

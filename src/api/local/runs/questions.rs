@@ -1,6 +1,6 @@
-//! The questions of waiting runs, kept up to date while runs are executed here: where a script was edited
-//! while its run waits, the run asks about what it would run now. Anyone who only reads a run computes the
-//! same and records nothing.
+//! Keeps the questions of waiting runs up to date while runs are executed here: if a script is edited while its run
+//! waits, the question is replaced by one about what would run now. Readers of a run compute the same without recording
+//! it.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -14,21 +14,21 @@ use skills_model::RunState;
 use skills_registry::RegistryEvent;
 use skills_store::RunFilter;
 
-/// Longest time between two passes: not every file that a script loads is watched.
+/// Maximum time between two passes: not every file that a script loads is watched.
 const INTERVAL: Duration = Duration::from_secs(60);
-/// Shortest time between a change of the skills and the pass that follows it: an edit is several changes.
+/// Delay between a change of the skills and the pass that follows it: an edit is several changes.
 const SETTLE: Duration = Duration::from_millis(500);
-/// How many times as long as a pass took nothing is looked at after it.
+/// Pause after a pass, as a multiple of its duration.
 const REST: u32 = 20;
-/// Runs read at a time.
+/// Runs read per page.
 const PAGE: usize = 200;
 
 impl Runs {
-    /// Checks the runs that wait for a person, one after the other, whenever the skills change, and periodically.
+    /// Checks the runs that wait for approval, sequentially, whenever the skills change, and periodically.
     pub(super) async fn follow_questions(self: Arc<Self>, room: Arc<RunRuntime>) {
         self.registry.wait_scanned().await;
         loop {
-            // Events that are not received keep their snapshots in memory: those from before this pass are part of it.
+            // Unreceived events keep their snapshots in memory; those from before this pass are covered by it.
             let mut news = self.registry.events();
             let began = Instant::now();
             if let Err(error) = self.update_questions(&room).await {
@@ -49,7 +49,7 @@ impl Runs {
             RunFilter { states: vec![RunState::WaitingForHuman], limit: PAGE, ..RunFilter::default() };
         loop {
             let page = room.store.runs(filter.clone()).await?;
-            // What nothing was pinned of cannot change.
+            // Runs without pins cannot change.
             let of_here = page.runs.into_iter().filter(|run| !run.options.pins.is_empty());
             let of_here: Vec<_> = of_here.filter(|run| self.elsewhere(run).is_none()).collect();
             if !of_here.is_empty() {
@@ -78,7 +78,7 @@ impl Runs {
     }
 }
 
-/// Returns when the skills changed.
+/// Returns when the skills have changed.
 async fn changed(news: &mut Receiver<RegistryEvent>) {
     loop {
         match news.recv().await {

@@ -1,4 +1,4 @@
-//! What a skill is attached to: a reference, its kind, and what it leads to.
+//! Targets to which a skill is attached: resolves a reference of a kind to its content.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -11,20 +11,20 @@ use skills_registry::RootState;
 use skills_skill::AttachTarget;
 use skills_store::RunRecord;
 
-/// Fewest characters of a digest that name an artifact.
+/// Minimum number of characters of an abbreviated artifact digest.
 const DIGEST: usize = 6;
 
 /// A target that exists.
 pub(super) struct Found {
-    /// What it is as text.
+    /// Its description.
     pub label: String,
-    /// What the skill gets.
+    /// The content passed to the skill.
     pub content: Value,
-    /// The run that it belongs to, which a sidecar may steer.
+    /// The run that it belongs to, which a sidecar may control.
     pub run: Option<RunRecord>,
 }
 
-/// A target that does not; always `target_not_found`, or the reason why it cannot be handed over.
+/// A target, or `target_not_found`, or the reason why its content cannot be passed on.
 type Looked = Result<Found, Error>;
 
 fn missing(message: impl Into<String>) -> Error {
@@ -32,10 +32,10 @@ fn missing(message: impl Into<String>) -> Error {
 }
 
 impl Runs {
-    /// Follows a reference to a target of a kind.
+    /// Resolves a reference to a target of a kind.
     ///
     /// # Errors
-    /// `target_not_found`, with what was looked for and where; `payload_too_large`.
+    /// Returns `target_not_found`, with what was searched and where, or `payload_too_large`.
     pub(super) async fn target(
         self: &Arc<Self>,
         room: &RunRuntime,
@@ -140,7 +140,7 @@ impl Runs {
         .await
     }
 
-    /// A file of a skill: `ID/RELATIVE/PATH`, opened beneath the skill's folder.
+    /// Returns a file of a skill: `ID/RELATIVE/PATH`, opened beneath the skill's folder.
     fn skill_file(&self, reference: &str) -> Looked {
         let Some((id, path)) = reference.split_once('/') else {
             return Err(missing(format!(
@@ -159,7 +159,7 @@ impl Runs {
         Ok(Found { label, content, run: None })
     }
 
-    /// A file inside of a root or of the working directory, where the caller may name one.
+    /// Returns a file in a root or in the working directory, if the caller may name one.
     fn local_file(&self, reference: &str, local_files: Option<&LocalFiles>) -> Looked {
         let Some(local_files) = local_files else {
             return Err(missing(format!(
@@ -174,7 +174,7 @@ impl Runs {
         Ok(Found { label, content, run: None })
     }
 
-    /// The current roots.
+    /// Returns the current roots.
     fn root_folders(&self) -> Vec<PathBuf> {
         let catalogue = self.registry.snapshot();
         let roots = catalogue.roots.iter().filter(|root| root.state == RootState::Present);
@@ -215,7 +215,7 @@ impl Runs {
         }
     }
 
-    /// All work items with the labels of their roots, and why a file of them cannot be read.
+    /// Returns all work items with the labels of their roots, and why a file of them cannot be read.
     pub(super) fn work_items(&self) -> (Vec<(String, tasks::Task)>, Option<String>) {
         let mut items = Vec::new();
         let mut unreadable = None;
@@ -230,7 +230,7 @@ impl Runs {
     }
 }
 
-/// How references of a kind are written.
+/// Describes the format of references of a kind.
 pub(super) fn forms(kind: AttachTarget, local_files: Option<&LocalFiles>) -> &'static str {
     match kind {
         AttachTarget::Run => "expected the id of a run",
@@ -253,7 +253,7 @@ async fn named(room: &RunRuntime, name: &str, kind: AttachTarget) -> Result<RunR
     })
 }
 
-/// What a sidecar is notified of a run: its state, what it was given, what its steps gave.
+/// Returns the summary of a run for a sidecar: its state, inputs, and the results of its steps.
 async fn summary(room: &RunRuntime, run: &RunRecord) -> Result<Value, Error> {
     let steps: Vec<Value> = room
         .store

@@ -1,11 +1,11 @@
-//! An attachment as a command line and as an HTTP request: what a person copies to do the same again.
+//! An attachment as a command line and as an HTTP request, for users to copy and repeat.
 
 use serde_json::{Map, Value, json};
 
 use crate::AttachRequest;
 use skills_config::quoted;
 
-/// The command line.
+/// Returns the command line.
 pub(super) fn cli(skill: &str, request: &AttachRequest) -> String {
     let mut words = vec!["skills".to_owned(), "attach".to_owned(), quoted(skill)];
     for (flag, value) in [("--target-type", &request.target_type), ("--target-ref", &request.target_ref)] {
@@ -19,7 +19,7 @@ pub(super) fn cli(skill: &str, request: &AttachRequest) -> String {
     words.join(" ")
 }
 
-/// The HTTP request, to the usual address.
+/// Returns the HTTP request to the default address.
 pub(super) fn curl(skill: &str, request: &AttachRequest) -> String {
     let mut body = Map::new();
     body.insert("target_type".to_owned(), json!(request.target_type));
@@ -32,7 +32,7 @@ pub(super) fn curl(skill: &str, request: &AttachRequest) -> String {
     )
 }
 
-/// A value as `--input` reads it: a text as it is (a leading `@` would name a file), all else as JSON.
+/// Formats a value for `--input`: a string unchanged (a leading `@` would name a file), anything else as JSON.
 fn spelt(value: &Value) -> String {
     match value {
         Value::String(text) if text.starts_with('@') => format!("@{text}"),
@@ -41,7 +41,7 @@ fn spelt(value: &Value) -> String {
     }
 }
 
-/// A path segment (RFC 3986, section 3.3).
+/// Percent-encodes a path segment (RFC 3986, section 3.3).
 fn percent(text: &str) -> String {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.~@".contains(&byte);
     let escape = |byte: u8| if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") };

@@ -1,4 +1,4 @@
-//! What runs need, opened when the first of them is asked for: capabilities and their broker, the store, the engine.
+//! The services that runs need, opened on first use: capabilities and their broker, the store, the engine.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -26,53 +26,53 @@ use skills_store::{
     Places, Postgres, PostgresAddress, PostgresOptions, Reset, Sessions, Sqlite, Store, StoreError,
 };
 
-/// How old a look at the capabilities may be when a worker begins a run.
+/// Maximum age of the capability catalog when a worker starts a run.
 const CAPABILITIES_MAX_AGE: Duration = Duration::from_millis(500);
 
-/// What executes capabilities; needs no store.
+/// The services that execute capabilities, without a store.
 pub(super) struct Calling {
-    /// Files that steps left.
+    /// Files that steps produced.
     pub artifacts: Arc<Artifacts>,
-    /// Chooses and calls bindings.
+    /// Selects and calls bindings.
     pub broker: Arc<Broker>,
-    /// What scripts run in.
+    /// Sandbox of scripts.
     pub sandbox: Sandbox,
-    /// Of a process whose runs end with it: removed with it.
+    /// Folder of a process whose runs are not persistent; removed on drop.
     _temporary: Option<LockedFolder>,
 }
 
-/// What executes runs.
+/// The services that execute runs.
 pub(super) struct RunRuntime {
-    /// Where runs are kept.
+    /// The store of runs.
     pub store: Arc<dyn Store>,
-    /// Where sessions are kept: the same place.
+    /// The store of sessions, which is the same.
     pub sessions: Arc<dyn Sessions>,
-    /// Where counts are kept: the same place.
+    /// The store of counters, which is the same.
     pub counts: Arc<dyn Counts>,
-    /// Where it is kept how far audit logs reach: the same place.
+    /// The store of audit log anchors, which is the same.
     anchors: Arc<dyn AuditAnchors>,
-    /// Chooses and calls bindings.
+    /// Selects and calls bindings.
     pub broker: Arc<Broker>,
-    /// Files that steps left.
+    /// Files that steps produced.
     pub artifacts: Arc<Artifacts>,
     /// Executes claimed runs.
     pub engine: Engine,
-    /// The engine, as workers take it.
+    /// The engine in the form that workers require.
     pub execute: Arc<dyn Execute>,
-    /// How long steps usually take.
+    /// Typical durations of steps.
     pub durations: StepDurations,
 }
 
-/// Where a store is.
+/// The location of a store.
 pub(in crate::local) enum StorePlace {
-    /// Nowhere: it ends with the process.
+    /// In memory: it is lost when the process ends.
     Memory,
     File(PathBuf),
     Server(Box<PostgresAddress>),
 }
 
 impl StorePlace {
-    /// By the settings.
+    /// Returns the location from the settings.
     pub fn of(store: Option<&str>, data: &Path) -> Result<Self, Error> {
         match store {
             None => Ok(Self::File(data.join("runs.db"))),
@@ -93,7 +93,7 @@ impl StorePlace {
         }
     }
 
-    /// The file, where it is one.
+    /// Returns the file, if it is one.
     pub fn file(&self) -> Option<&Path> {
         match self {
             Self::File(file) => Some(file),
@@ -101,7 +101,7 @@ impl StorePlace {
         }
     }
 
-    /// Its address, without a password.
+    /// Returns its address, without a password.
     pub fn describe(&self) -> String {
         match self {
             Self::Memory => MEMORY_STORE.to_owned(),
@@ -110,7 +110,7 @@ impl StorePlace {
         }
     }
 
-    /// Whether it can be read without creating it.
+    /// Returns whether it can be read without creating it.
     fn may_exist(&self) -> bool {
         match self {
             Self::Memory => false,
@@ -121,7 +121,7 @@ impl StorePlace {
 }
 
 impl Runs {
-    /// What executes capabilities, with the catalog as it is now. Reads disks.
+    /// Returns the services that execute capabilities, with the current catalog. Reads from disk.
     pub(super) fn calling(&self) -> Result<Arc<Calling>, Error> {
         let mut opened = self.calling.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(calling) = &*opened {
@@ -156,19 +156,19 @@ impl Runs {
         Ok(calling)
     }
 
-    /// How much a script may use.
+    /// Returns the resource limits of scripts.
     pub(in crate::local) fn script_limits(&self) -> Limits {
         let (own, stated) = (Limits::default(), &self.config.scripts);
         Limits {
             disk: stated.disk.unwrap_or(own.disk),
             files: stated.files.unwrap_or(own.files),
-            // One file may take as much as all of them.
+            // A single file may be as large as all of them together.
             file_size: own.file_size.max(stated.disk.unwrap_or(0)),
             ..own
         }
     }
 
-    /// The capabilities as they are now; the broker goes by them from here on. Reads disks.
+    /// Returns the current capabilities, which the broker uses from now on. Reads from disk.
     pub(super) fn capabilities(&self) -> Result<Arc<Capabilities>, Error> {
         let calling = self.calling()?;
         let (capabilities, _) = self.kept.present(&self.registry.snapshot(), &self.trust);
@@ -179,26 +179,26 @@ impl Runs {
         Ok(capabilities)
     }
 
-    /// Lets what is called next go by what is on disk now.
+    /// Reloads the capabilities from disk for subsequent calls.
     pub(super) async fn refresh(self: &Arc<Self>) -> Result<(), Error> {
         let runs = Arc::clone(self);
         super::super::run_blocking(move || runs.capabilities().map(drop)).await
     }
 
-    /// As [`Self::refresh`], unless that was done within this time.
+    /// Like [`Self::refresh`], unless that was done within this time.
     async fn refresh_within(self: &Arc<Self>, age: Duration) -> Result<(), Error> {
         let known = self.kept.is_younger_than(age, &self.registry.snapshot());
         if known { Ok(()) } else { self.refresh().await }
     }
 
-    /// Reads roots and trust again, unless somebody began to after this moment.
+    /// Reloads roots and trust, unless a reload started after this moment.
     async fn reread(self: &Arc<Self>, asked: Instant) {
         let mut last = self.reread.lock().await;
         if last.is_some_and(|began| began >= asked) {
             return;
         }
         let began = Instant::now();
-        // A folder that does not answer must not hold a run back for ever.
+        // An unresponsive folder must not delay a run forever.
         if tokio::time::timeout(SCAN_PATIENCE, self.registry.reread()).await.is_err() {
             tracing::warn!("cannot reload the skills within {} s", SCAN_PATIENCE.as_secs());
         }
@@ -209,33 +209,33 @@ impl Runs {
         }
     }
 
-    /// Which bindings are preferred here: what `activate` chose over what the settings say.
+    /// Returns the preferred bindings: those set by `activate` override the settings.
     pub(super) fn chosen(&self) -> Result<super::overrides::Chosen, Error> {
         let mut chosen = self.config.bindings.clone();
         chosen.extend(self.overrides.present()?);
         Ok(chosen)
     }
 
-    /// Where files that scripts leave are kept.
+    /// Returns the store of files that scripts produce.
     ///
     /// # Errors
-    /// When their folder cannot be opened.
+    /// Returns an error if its folder cannot be opened.
     pub(in crate::local) fn kept_files(&self) -> Result<Arc<Artifacts>, Error> {
         Ok(Arc::clone(&self.calling()?.artifacts))
     }
 
-    /// Where sessions are kept; opens the store.
+    /// Returns the store of sessions; opens the store.
     ///
     /// # Errors
-    /// As [`Self::runtime`].
+    /// Same as [`Self::runtime`].
     pub(in crate::local) async fn sessions(self: &Arc<Self>) -> Result<Arc<dyn Sessions>, Error> {
         Ok(Arc::clone(&self.runtime().await?.sessions))
     }
 
-    /// Where counts are kept, where that is open or can be opened without making anything new; with the file of it.
+    /// Returns the store of counters, if it is open or can be opened without creating it.
     ///
     /// # Errors
-    /// As [`Self::runtime`].
+    /// Same as [`Self::runtime`].
     pub(in crate::local) async fn counts(self: &Arc<Self>) -> Result<Option<Arc<dyn Counts>>, Error> {
         if self.room.get().is_none() && !self.store_place()?.may_exist() {
             return Ok(None);
@@ -243,10 +243,10 @@ impl Runs {
         Ok(Some(Arc::clone(&self.runtime().await?.counts)))
     }
 
-    /// How far the audit log is known to reach by the store, where there is one that knows it.
+    /// Returns the stored anchors of the audit log, if there is a store.
     ///
     /// # Errors
-    /// As [`Self::runtime`].
+    /// Same as [`Self::runtime`].
     pub(in crate::local) async fn audit_anchors(self: &Arc<Self>) -> Result<Vec<Anchor>, Error> {
         if self.room.get().is_none() && !self.store_place()?.may_exist() {
             return Ok(Vec::new());
@@ -259,10 +259,10 @@ impl Runs {
         self.audit.log().file().display().to_string()
     }
 
-    /// Where counts are kept; opens the store.
+    /// Returns the store of counters; opens the store.
     ///
     /// # Errors
-    /// As [`Self::runtime`].
+    /// Same as [`Self::runtime`].
     pub(in crate::local) async fn opened_counts(self: &Arc<Self>) -> Result<Arc<dyn Counts>, Error> {
         Ok(Arc::clone(&self.runtime().await?.counts))
     }
@@ -282,18 +282,18 @@ impl Runs {
         Ok(place)
     }
 
-    /// The store and the engine; opened once, at the first operation that needs them.
+    /// Returns the store and the engine; opened once, at the first operation that needs them.
     ///
     /// # Errors
-    /// `invalid_configuration` for a store that is unknown; `store_unavailable`; `internal_error` with what the system
-    /// said.
+    /// Returns `invalid_configuration` for an unknown kind of store; `store_unavailable`; `internal_error` with the
+    /// system's error.
     pub(super) async fn runtime(self: &Arc<Self>) -> Result<Arc<RunRuntime>, Error> {
         let runs = Arc::clone(self);
         let open = || super::super::run_blocking(move || runs.open(Arc::downgrade(&runs)));
         self.room.get_or_try_init(open).await.cloned()
     }
 
-    /// How the file of the store is opened.
+    /// Returns the options for opening the file of the store.
     fn store_options(&self, file: &Path) -> OpenOptions {
         OpenOptions {
             mode: self.config.store_mode,
@@ -303,7 +303,7 @@ impl Runs {
         }
     }
 
-    /// Whether runs can be recorded, as far as the last write tells; a store that is not open yet is not asked.
+    /// Checks that runs can be recorded, according to the last write; a store that is not open yet passes.
     pub(in crate::local) fn ensure_store(&self) -> Result<(), Error> {
         let Some(failure) = self.room.get().and_then(|room| room.store.write_failure()) else {
             return Ok(());
@@ -314,19 +314,19 @@ impl Runs {
         Err(Error { reason: Some(reason), ..error })
     }
 
-    /// Gives the store's path a new, empty store; what was there is kept under another name.
+    /// Creates a new, empty store at the store's path; the previous files are renamed.
     pub(super) fn reset_store(&self) -> Result<Reset, Error> {
         let file = self.store_on_disk()?;
         Ok(skills_store::reset(&file, &self.store_options(&file), Clocks::system())?)
     }
 
-    /// Puts a copy of a backup at the store's path; what was there is kept under another name.
+    /// Copies a backup to the store's path; the previous files are renamed.
     pub(super) fn restore_store(&self, backup: &Path) -> Result<Reset, Error> {
         let file = self.store_on_disk()?;
         Ok(skills_store::restore(&file, backup, &self.store_options(&file), Clocks::system())?)
     }
 
-    /// Accepts the store that is at the store's path now; answers its id.
+    /// Records the store that is at the store's path now; returns its id.
     pub(super) fn adopt_store(&self) -> Result<String, Error> {
         if let StorePlace::Server(address) = self.store_place()? {
             let known = KnownStores::new(self.config.dirs.known_stores());
@@ -363,7 +363,7 @@ impl Runs {
                     known: Some(KnownStores::new(self.config.dirs.known_stores())),
                     must_exist: self.config.missing_store == MissingStore::Refuse,
                 };
-                // On a thread for blocking work; the connections belong to the runtime.
+                // Runs on a blocking thread; the connections belong to the runtime.
                 let store = Handle::current().block_on(Postgres::open(&address, &options))?;
                 store.observe_commits(commits);
                 store.work_only(places);
@@ -383,7 +383,7 @@ impl Runs {
         self.furnish(store, runs)
     }
 
-    /// What executes runs, around a store that is open.
+    /// Builds the services that execute runs around an open store.
     fn furnish<S>(&self, store: S, runs: Weak<Self>) -> Result<Arc<RunRuntime>, Error>
     where
         S: Store + Sessions + Counts + AuditAnchors,
@@ -422,7 +422,7 @@ impl Runs {
         }))
     }
 
-    /// The isolation that scripts get here, in a sentence.
+    /// Describes the isolation of scripts here.
     pub(super) async fn isolation(self: &Arc<Self>, unsandboxed: bool) -> Result<String, Error> {
         let runs = Arc::clone(self);
         super::super::run_blocking(move || {
@@ -441,7 +441,7 @@ impl Runs {
     }
 }
 
-/// The roots of a generation of skills, as runs name the one they were launched from.
+/// The roots of a generation of skills, in the form in which runs name their root.
 #[derive(Default)]
 pub(super) struct KnownPlaces(Mutex<Option<(u64, Arc<Vec<String>>)>>);
 
@@ -460,7 +460,7 @@ impl KnownPlaces {
 }
 
 impl Runs {
-    /// The roots that this process reads, as runs name the one they were launched from.
+    /// Returns the roots that this process reads, in the form in which runs name their root.
     pub(super) fn places(&self) -> Arc<Vec<String>> {
         self.places.of(&self.registry.snapshot())
     }
@@ -468,14 +468,14 @@ impl Runs {
 
 fn places(catalogue: &Catalogue) -> Vec<String> {
     let mut places: Vec<String> = catalogue.roots.iter().map(place_of_root).collect();
-    // Runs of earlier versions name the folder that their shipped skills were unpacked to, beside the present one.
+    // Runs of earlier versions name the folder to which their shipped skills were unpacked, next to the current one.
     let shipped = catalogue.roots.iter().find(|root| root.origin == RootOrigin::Shipped);
     let beside = shipped.and_then(|root| std::fs::read_dir(root.path.parent()?).ok());
     places.extend(beside.into_iter().flatten().flatten().map(|at| at.path().to_string_lossy().into_owned()));
     places
 }
 
-/// How a run names the root that its skill was launched from.
+/// Returns the form in which a run names the root that its skill was launched from.
 pub(super) fn place_of_root(root: &Root) -> String {
     match root.origin {
         RootOrigin::Shipped => SHIPPED.to_owned(),
@@ -483,7 +483,7 @@ pub(super) fn place_of_root(root: &Root) -> String {
     }
 }
 
-/// The engine as workers take it: what it calls goes by the skills as they are when a run is begun.
+/// The engine for workers: it uses the skills as they are when a run is started.
 struct UpToDate {
     runs: Weak<Runs>,
     engine: Engine,
@@ -493,8 +493,7 @@ struct UpToDate {
 impl Execute for UpToDate {
     async fn execute(&self, claimed: Claimed, cancel: CancellationToken) -> Result<(), StoreError> {
         if let Some(runs) = self.runs.upgrade() {
-            // A worker that starts with the program must not find the catalog empty and fail what it takes
-            // over.
+            // A worker that starts with the program must not find the catalog empty and fail the runs it takes over.
             let scanned = tokio::time::timeout(SCAN_PATIENCE, runs.registry.wait_scanned());
             tokio::select! {
                 _ = scanned => {}
@@ -503,7 +502,8 @@ impl Execute for UpToDate {
             if let Err(error) = runs.refresh_within(CAPABILITIES_MAX_AGE).await {
                 tracing::warn!("cannot reload the capabilities: {error}");
             }
-            // Launched a moment ago, it may be of a bundle that was not there or not trusted when the roots were read.
+            // A recently launched run may be of a bundle that did not exist or was not trusted when the roots were
+            // read.
             if !self.engine.is_as_launched(&claimed).await {
                 tokio::select! {
                     () = runs.reread(Instant::now()) => {}

@@ -1,4 +1,4 @@
-//! What a person reads before a gate is decided: what would happen, through what, with what, and whether it can be
+//! The decision sheet of a gate: what would be executed, by which binding, with which inputs, and whether it can be
 //! undone.
 
 use serde_json::Value;
@@ -10,8 +10,8 @@ use skills_runs::{AtGate, Caller, Explanation, Plan};
 use skills_skill::contract::{Capability, Conformance, GateFailure, StepAction};
 use skills_store::RunRecord;
 
-/// The sheet of the gate that a run waits at; none where it waits for no person. `at` is what it would do
-/// next, where that can be reported.
+/// Returns the sheet of the gate that a run waits at; `None` if it waits for no person. `at` is what it would do next,
+/// if known.
 pub(super) fn sheet(
     run: &RunRecord,
     plan: &Plan,
@@ -26,7 +26,8 @@ pub(super) fn sheet(
     };
     let capability = at.map_or_else(own, |at| at.capability.clone());
     let capability = capability.as_deref();
-    // What it would do now is not what it asked about: neither the run's inputs nor present ones are what was seen.
+    // If it would now do something other than the pending question, neither the run's inputs nor current ones are what
+    // was reviewed.
     let inputs = at.map_or(Value::Null, |at| at.inputs.clone());
     let explained = capability.map(|c| caller.explain(c, conformance(run)));
     let own = plan.contract.steps.len();
@@ -91,7 +92,7 @@ fn headline(
     if unknown { format!("Outcome unknown: {what}") } else { what }
 }
 
-/// What is declared about a capability: `elevated, not idempotent`.
+/// Describes the declared properties of a capability: `elevated, not idempotent`.
 pub(super) fn note(capability: &Capability) -> String {
     let properties = capability.properties;
     let repeat = match (properties.side_effects, properties.idempotent) {
@@ -137,7 +138,7 @@ fn irreversible(capability: &Capability, unknown: bool) -> Option<String> {
     }
 }
 
-/// The binding that would be called, for display, or why none is available.
+/// Returns the binding that would be called, for display, or why none is available.
 pub(super) fn binding(explained: &Explanation) -> String {
     let chosen =
         explained.chosen.as_ref().and_then(|id| explained.bindings.iter().find(|b| b.binding == *id));
@@ -154,7 +155,7 @@ fn isolation(explained: &Explanation) -> String {
     chosen.map(|choice| choice.isolation.clone()).unwrap_or_default()
 }
 
-/// Gates and confirmation of a capability as text.
+/// Describes the gates and confirmation of a capability.
 pub(super) fn gates(capability: &Capability) -> Vec<String> {
     let mut words: Vec<String> = capability
         .safety

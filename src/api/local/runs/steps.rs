@@ -1,4 +1,4 @@
-//! The steps of a run as a monitor shows them: in contract order, with nested steps and iterations below their parent.
+//! The steps of a run for monitors: in contract order, with nested steps and iterations below their parent.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,25 +11,25 @@ use skills_runs::{Artifact, Plan, is_repeatable};
 use skills_skill::contract::{Contract, Step, StepAction};
 use skills_store::{EventKind, RunEvent, RunRecord, StepRecord, StepStatus};
 
-/// How deep steps are followed; plans nest no deeper.
+/// Maximum depth of steps, which is that of plans.
 const DEEPEST: u32 = 32;
 
-/// What is known of one path.
+/// What is known about one path.
 #[derive(Default)]
 struct Known<'a> {
     record: Option<&'a StepRecord>,
     started_ms: Option<i64>,
     attempts: u32,
-    /// How often it began, those begins counted that a lost worker left without an end.
+    /// Number of starts, including those that a lost worker left without a result.
     begun: u32,
-    /// Whether it ended well, so that a further begin is not another attempt.
+    /// Whether it ended successfully, so that a further start is not another attempt.
     ended: bool,
-    /// Whether it began and nothing tells how that ended.
+    /// Whether it started and has no recorded result.
     open: bool,
     artifacts: Vec<Artifact>,
 }
 
-/// Everything that views are made from.
+/// The data from which views are built.
 struct Maker<'a> {
     run: &'a RunRecord,
     plan: &'a Plan,
@@ -37,7 +37,7 @@ struct Maker<'a> {
     views: Vec<StepView>,
 }
 
-/// Views of all steps of a run.
+/// Returns the views of all steps of a run.
 pub(super) fn views(
     run: &RunRecord,
     plan: &Plan,
@@ -86,7 +86,7 @@ impl Maker<'_> {
         }
     }
 
-    /// A step with what is below it. Its own state follows from theirs while it has no record.
+    /// Adds a step and everything below it. Without a record, its state is derived from theirs.
     fn step(&mut self, step: &Step, path: &str, depth: u32) {
         let at = self.views.len();
         self.views.push(self.view((step, path), depth, uses(step)));
@@ -112,7 +112,7 @@ impl Maker<'_> {
         view.started_ms = view.started_ms.or(started);
     }
 
-    /// Iterations, branches and gates of a step, as far as they were begun.
+    /// Returns the iterations, branches and gates of a step that were started.
     fn parts(&self, step: &Step, path: &str) -> Vec<(String, String)> {
         let mut gates = Vec::new();
         let mut turns: BTreeSet<(u64, String)> = BTreeSet::new();
@@ -138,7 +138,7 @@ impl Maker<'_> {
         gates.into_iter().chain(turns.into_iter().map(|(_, part)| (part.clone(), what(&part)))).collect()
     }
 
-    /// A step, or a part of it.
+    /// Returns the view of a step, or of a part of it.
     fn view(&self, (step, path): (&Step, &str), depth: u32, uses: String) -> StepView {
         let empty = Known::default();
         let known = self.known.get(path).unwrap_or(&empty);
@@ -177,7 +177,7 @@ impl Maker<'_> {
         }
     }
 
-    /// What is to be said of a step that began and did not come to an end.
+    /// Describes a step that started and has no result.
     fn unseen(&self, step: &Step) -> &'static str {
         let safe = self.plan.capability_of(step).is_some_and(|capability| is_repeatable(capability));
         if safe { "interrupted" } else { "outcome unknown" }
@@ -196,8 +196,8 @@ impl Maker<'_> {
             Some(Gate::Signal { step, .. }) if step == path => return StepState::WaitingForSignal,
             _ => {}
         }
-        // Begun without a result: in progress while a worker has the run. What waits lets a call in progress
-        // end first; a step of several calls may wait with it.
+        // Started without a result: in progress while a worker has the run. Before a run waits, calls in progress
+        // complete; a step of several calls may wait with it.
         let over = self.run.state.is_terminal() || self.run.state == RunState::Failed;
         if known.started_ms.is_some() && self.run.state.is_active() {
             StepState::Running
@@ -209,7 +209,7 @@ impl Maker<'_> {
     }
 }
 
-/// Whether a step is a single call.
+/// Returns whether a step is a single call.
 fn is_one_call(step: &Step) -> bool {
     matches!(step.action, StepAction::Capability(_))
         && step.foreach.is_none()
@@ -232,7 +232,7 @@ fn from_below(below: &[StepState], run: RunState) -> StepState {
     }
 }
 
-/// What a step is about: a capability's id, `skill ID`, `signal NAME`.
+/// Returns what a step uses: a capability's id, `skill ID`, `signal NAME`.
 pub(super) fn uses(step: &Step) -> String {
     match &step.action {
         StepAction::Capability(id) => id.clone(),
@@ -241,7 +241,7 @@ pub(super) fn uses(step: &Step) -> String {
     }
 }
 
-/// A recorded isolation in a few words: the level, and by what means.
+/// Describes a recorded isolation briefly: the level and the mechanism.
 pub(super) fn isolation(recorded: &Value) -> String {
     let text = |key: &str| recorded[key].as_str().filter(|text| !text.is_empty());
     match recorded {

@@ -1,13 +1,13 @@
-//! Results in a few words: `214 rows × 4 columns`, `total 1204.5`, `http 502`.
+//! Short summaries of results: `214 rows × 4 columns`, `total 1204.5`, `http 502`.
 
 use serde_json::{Map, Value};
 
-/// Fields that are named at most.
+/// Maximum number of fields shown.
 const FIELDS: usize = 3;
-/// Characters of a text that are shown.
+/// Maximum number of characters of a text.
 const MAX_TEXT_LEN: usize = 32;
 
-/// What a step produced, in a few words; none where it produced nothing.
+/// Summarizes what a step produced; `None` if it produced nothing.
 pub(super) fn of_result(result: &Value) -> Option<String> {
     match result {
         Value::Null => None,
@@ -17,11 +17,11 @@ pub(super) fn of_result(result: &Value) -> Option<String> {
     }
 }
 
-/// Why a step failed, in a few words.
+/// Summarizes why a step failed.
 pub(super) fn of_failure(error: &Value) -> String {
     let text = |key: &str| error.get(key).and_then(Value::as_str);
     match (text("message"), text("code")) {
-        // Which capability went through which binding is next to it.
+        // The capability and the binding are shown next to it.
         (Some(message), _) => {
             let bare = message.split_once("`: ").filter(|(head, _)| head.starts_with('`'));
             cut(bare.map_or(message, |(_, why)| why), 2 * MAX_TEXT_LEN)
@@ -31,7 +31,7 @@ pub(super) fn of_failure(error: &Value) -> String {
     }
 }
 
-/// Fields with their values, as a person would say them.
+/// Summarizes fields with their values.
 pub(super) fn of_fields(fields: &Map<String, Value>) -> String {
     let told: Vec<String> =
         fields.iter().filter(|(_, v)| !v.is_null()).take(FIELDS).map(|(name, v)| field(name, v)).collect();
@@ -47,7 +47,7 @@ fn field(name: &str, value_of: &Value) -> String {
     let name = name.replace('_', " ");
     match value_of {
         Value::Array(items) => {
-            // Records are reported with their width, as a table is.
+            // Records are shown with their number of fields, like a table.
             let width = match items.first() {
                 Some(Value::Object(fields)) if items.len() > 1 => Some(fields.len()),
                 _ => None,
@@ -75,7 +75,7 @@ fn counted(count: usize, one: &str) -> String {
     format!("{count} {one}{}", if count == 1 { "" } else { "s" })
 }
 
-/// The first line, cut.
+/// Returns the first line, truncated.
 fn cut(text: &str, at: usize) -> String {
     let line = text.trim().lines().next().unwrap_or_default();
     if line.chars().count() <= at && line.len() == text.trim().len() {

@@ -1,4 +1,4 @@
-//! Work items that a person or a tracker wrote down: `tasks.yaml` in a root.
+//! Work items recorded by a person or a tracker: `tasks.yaml` in a root.
 
 use std::path::Path;
 
@@ -8,35 +8,35 @@ use skills_base::files::Folder;
 
 /// Name of the file in a root.
 pub(super) const FILE: &str = "tasks.yaml";
-/// Largest file that is read, bytes.
+/// Maximum size of the file in bytes.
 const LARGEST: u64 = 4 << 20;
-/// States in which there is nothing left to do.
+/// States of finished items.
 const CLOSED: [&str; 6] = ["done", "closed", "completed", "canceled", "cancelled", "rejected"];
 
-/// One work item, as its file has it.
+/// A work item of the file.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Task {
     /// Its id.
     pub id: String,
-    /// Its title; empty where it has none.
+    /// Its title; empty if it has none.
     pub title: String,
-    /// Its state; empty where it says none.
+    /// Its state; empty if it states none.
     pub status: String,
-    /// Everything it says.
+    /// All of its fields.
     pub content: Value,
 }
 
 impl Task {
-    /// Whether there is something left to do.
+    /// Returns whether it is not finished.
     pub(super) fn is_open(&self) -> bool {
         !CLOSED.contains(&self.status.to_lowercase().as_str())
     }
 }
 
-/// The items of a root; none where it has no such file.
+/// Returns the items of a root; empty if it has no such file.
 ///
 /// # Errors
-/// A sentence that names the file, for one that cannot be read.
+/// Returns a message that names the file, if it cannot be read.
 pub(super) fn of_root(root: &Path) -> Result<Vec<Task>, String> {
     let file = root.join(FILE);
     let read = Folder::follow(root).and_then(|folder| Ok(folder.read_text(FILE, LARGEST)?));

@@ -1,4 +1,4 @@
-//! Transcripts of sessions as targets: found by `session:ID`, handed over entry by entry.
+//! Transcripts of sessions as targets: named `session:ID`, passed on entry by entry.
 
 use serde_json::{Value, json};
 
@@ -9,17 +9,17 @@ use crate::{Code, Error, SessionAccess, TargetChoice};
 use skills_session::{Entry, Session, Turn};
 use skills_skill::AttachTarget;
 
-/// How a transcript is named.
+/// Prefix of a reference to a transcript.
 const PREFIX: &str = "session:";
-/// Sessions offered.
+/// Maximum number of sessions offered for completion.
 const OFFERED: usize = 200;
-/// Most bytes of a transcript that are handed over: they are kept with the run and given to scripts on stdin.
+/// Maximum size of a transcript in bytes: it is stored with the run and passed to scripts on stdin.
 const LARGEST: usize = 8 << 20;
 
-/// The transcript of a session; `session:` may be left out.
+/// Returns the transcript of a session; the prefix `session:` is optional.
 ///
 /// # Errors
-/// `target_not_found`; `payload_too_large`, naming the limit.
+/// Returns `target_not_found`, or `payload_too_large` naming the limit.
 pub(super) async fn found(
     room: &RunRuntime,
     access: &SessionAccess,
@@ -52,7 +52,7 @@ pub(super) async fn found(
     Ok(Found { label, content, run: None })
 }
 
-/// Sessions in which something happened, the one that changed last first.
+/// Returns the sessions with entries, most recently changed first.
 pub(super) async fn choices(room: &RunRuntime, access: &SessionAccess) -> Result<Vec<TargetChoice>, Error> {
     let heads = room.sessions.sessions(access.only(), OFFERED).await?;
     heads
@@ -76,7 +76,7 @@ fn entries(count: u64) -> String {
     if count == 1 { "1 entry".to_owned() } else { format!("{count} entries") }
 }
 
-/// What a skill gets: who speaks, what is loaded, and every entry in order.
+/// Returns the content passed to a skill: the settings, the active skills, and every entry in order.
 fn handed_over(session: &Session) -> Value {
     let active: Vec<Value> = session
         .active

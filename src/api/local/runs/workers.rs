@@ -1,4 +1,4 @@
-//! Who executes runs: the workers of this process, a caller for one run, and what follows when a sidecar
+//! Execution of runs: the workers of this process, a caller that executes a single run, and what follows when a sidecar
 //! ends.
 
 use std::sync::Arc;
@@ -16,17 +16,17 @@ use skills_runs::{ALIVE, DRAIN_PREFIX, Leases, Supervisor, SupervisorSettings, W
 use skills_skill::EffectMode;
 use skills_store::{Control, ControlOutcome, EventKind, RunFilter, RunId, RunRecord};
 
-/// How long a follower sleeps at most before it looks again.
+/// Maximum time that a follower waits before it checks again.
 const FOLLOW_MS: u64 = 60_000;
-/// Events read at a time.
+/// Events read per page.
 const PAGE: usize = 500;
 
 /// The workers of this process, and the task that follows their completed runs.
 pub(super) struct Working {
     supervisor: Supervisor,
-    /// What else continues while runs are executed here.
+    /// Other tasks that run while runs are executed here.
     followers: JoinSet<()>,
-    /// Reminds of runs that wait, until it is dropped.
+    /// Reminds of waiting runs until it is dropped.
     _reminding: Option<DropGuard>,
 }
 
@@ -67,8 +67,7 @@ impl Runs {
         Ok(())
     }
 
-    /// Deletes the work folders of scripts whose processes are gone, once in the life of this process and beside
-    /// everything else.
+    /// Deletes the work folders of scripts of dead processes, once per process and in the background.
     fn clear_leftovers(self: &Arc<Self>) {
         if self.cleared.swap(true, std::sync::atomic::Ordering::SeqCst) {
             return;
@@ -82,8 +81,8 @@ impl Runs {
         });
     }
 
-    /// Stops the workers of this process; runs available are given back so that others continue with them,
-    /// after a grace period or at once.
+    /// Stops the workers of this process; their runs are released so that others continue them, after a grace period or
+    /// immediately.
     pub(super) async fn stop_workers(&self, at_once: bool) {
         let stopped = self.working.lock().await.take();
         self.works.store(false, std::sync::atomic::Ordering::SeqCst);
@@ -97,13 +96,13 @@ impl Runs {
         }
     }
 
-    /// Whether workers of this process are at work.
+    /// Returns whether the workers of this process are running.
     pub(super) fn works(&self) -> bool {
         self.works.load(std::sync::atomic::Ordering::SeqCst)
     }
 
-    /// Whether an active worker can claim a run: of this process, or of another one seen recently. One that drains
-    /// claims none.
+    /// Returns whether an active worker can claim a run: of this process, or of another one seen recently. A draining
+    /// one claims none.
     pub(super) async fn worker_alive(&self, room: &RunRuntime) -> bool {
         let drained = match room.store.documents(DRAIN_PREFIX).await {
             Ok(drained) => drained,
@@ -151,7 +150,7 @@ impl Runs {
     /// Checks that an unclaimed run can be executed here.
     ///
     /// # Errors
-    /// `invalid_configuration` for one of skills that are not read here.
+    /// Returns `invalid_configuration` for a run of skills that are not read here.
     fn of_here(&self, run: &RunRecord) -> Result<(), Error> {
         let free = run.state == RunState::Pending && !run.held;
         match self.elsewhere(run).filter(|_| free) {
@@ -160,7 +159,7 @@ impl Runs {
         }
     }
 
-    /// Executes what a completed sidecar asks for on the run it watches; answers its outcome as text.
+    /// Applies what a completed sidecar requests for the run it watches; returns the outcome as text.
     pub(super) async fn steer(
         &self,
         room: &RunRuntime,
@@ -192,8 +191,8 @@ impl Runs {
         }))
     }
 
-    /// Applies the result of every sidecar that ends, whichever worker executed it; first of those that ended
-    /// while nothing followed them.
+    /// Applies the result of every sidecar that ends, whichever worker executed it, starting with those that ended
+    /// before this task followed them.
     async fn follow_sidecars(self: Arc<Self>, room: Arc<RunRuntime>) {
         let mut seen = room.store.newest_event().await.unwrap_or(0);
         let ended = RunFilter { states: vec![RunState::Completed], limit: PAGE, ..RunFilter::default() };

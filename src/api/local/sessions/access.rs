@@ -34,7 +34,7 @@ impl AccessibleSessions {
     /// The whole id of a session that may be used. Its owner never changes, so it holds for the call that follows.
     ///
     /// # Errors
-    /// `not_found` for one of another owner, as for one that never existed.
+    /// Returns `not_found` for a session of another owner, as for one that never existed.
     async fn permitted(&self, wanted: &str) -> Result<String, Error> {
         let desk = self.local.desk().await?;
         Ok(find(&*desk, &self.local.transcripts, &self.access, wanted).await?.id.0)

@@ -12,7 +12,7 @@ const FOLDER: &str = "agents";
 /// Largest definition that is read, in bytes.
 const LARGEST: u64 = 1 << 20;
 
-/// What the folders of agents have.
+/// The content of the agent folders.
 struct Agents {
     found: Vec<AgentView>,
     /// Files that do not define an agent, with their text where it can be read, and the reason.
@@ -20,8 +20,8 @@ struct Agents {
 }
 
 impl Local {
-    /// Every agent, by id; the first of a name wins, as with skills. A file that cannot be read is listed with the
-    /// reason, under its file name.
+    /// Returns every agent by id; the first of a name wins, as with skills. A file that cannot be read is listed with
+    /// the reason, under its file name.
     pub(super) fn agent_views(&self) -> Vec<AgentView> {
         let Agents { mut found, unreadable } = self.agents_found();
         for (location, definition, why) in unreadable {
@@ -82,10 +82,10 @@ impl Local {
         Agents { found, unreadable }
     }
 
-    /// One agent.
+    /// Returns an agent.
     ///
     /// # Errors
-    /// `not_found` with near ids; `invalid_configuration` for a file of that name that cannot be read.
+    /// Returns `not_found` with similar ids; `invalid_configuration` for a file of that name that cannot be read.
     pub(super) fn agent(&self, id: &str) -> Result<Agent, Error> {
         let Agents { found: all, unreadable } = self.agents_found();
         if let Some(found) = all.iter().find(|view| view.agent.id == id) {

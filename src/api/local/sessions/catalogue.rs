@@ -1,5 +1,5 @@
-//! The catalog of a session: the skills that this model may see, within the client's budget, and why others
-//! are not among them.
+//! The catalog of a session: the skills that its model may see, within the client's budget, and why others are not
+//! listed.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -18,16 +18,16 @@ use skills_skill::client::{self, Profile, Shortening};
 use skills_skill::tokens::TokenCount;
 use skills_skill::{Skill, SkillId};
 
-/// A catalog entry should cost about this many tokens.
+/// Recommended maximum number of tokens of a catalog entry.
 const GOOD_ENTRY: u32 = 20;
 
-/// What stands for no client: every skill, with names and descriptions as they are written.
+/// Pseudo client without rules: every skill, with names and descriptions as written.
 pub(super) const PLAIN: &str = "plain";
 
-/// A client's profile.
+/// Returns a client's profile.
 ///
 /// # Errors
-/// `not_found` with the near ids and the known ones.
+/// Returns `not_found` with similar ids and the known ones.
 pub(in crate::local) fn profile(id: &str) -> Result<&'static Profile, Error> {
     client::profile(id).ok_or_else(|| {
         let ids = client::profiles().iter().map(|profile| profile.id.as_str());
@@ -38,7 +38,7 @@ pub(in crate::local) fn profile(id: &str) -> Result<&'static Profile, Error> {
     })
 }
 
-/// Skills that are not listed, by the reason, in the order in which the reasons came up.
+/// Skills that are not listed, by reason, in the order of the first occurrence.
 #[derive(Default)]
 struct LeftOut {
     groups: Vec<NotListed>,
@@ -61,17 +61,17 @@ impl LeftOut {
     }
 }
 
-/// What a model may see of the skills, before anything is shortened.
+/// The skills that a model may see, before anything is shortened.
 #[derive(Default)]
 struct Seen {
     listed: Vec<Listed>,
     not_listed: Vec<NotListed>,
-    /// What a client makes of every bundle.
+    /// The client's state for every bundle.
     states: Vec<ClientViewEntry>,
 }
 
 impl Seen {
-    /// Within the client's budget.
+    /// Applies the client's budget.
     fn shortened(&self, profile: &Profile, uses: &[u64], window: u32) -> Allowance {
         let mut allowance = shorten(&self.listed, uses, profile, window);
         if allowance.fill.limit.is_some() && profile.order.value().is_none() {
@@ -84,7 +84,7 @@ impl Seen {
     }
 }
 
-/// The entries of a client's list that a session can load, by the ids that a load takes.
+/// Returns the entries of a client's list that a session can load, with the ids that `skills.load` accepts.
 fn loadable(entries: Vec<(Listed, Shown)>) -> Vec<(Listed, Shown)> {
     let by_id = |(entry, shown): (Listed, Shown)| {
         let name = entry.skill_id?.to_string();
@@ -94,21 +94,21 @@ fn loadable(entries: Vec<(Listed, Shown)>) -> Vec<(Listed, Shown)> {
     entries.into_iter().filter_map(by_id).collect()
 }
 
-/// Tokens that this catalog takes in every call of a session.
+/// Returns the tokens that this catalog takes in every call of a session.
 fn catalogue_tokens(levels: &Levels, text: &Composed) -> TokenCount {
     let parts = text.parts.iter().filter(|part| part.kind == PartKind::Available);
     parts.map(|part| levels.text(text.of(part))).sum()
 }
 
 impl Local {
-    /// Ids of the skills that an agent is limited to; a name of none is as it is written.
+    /// Returns the ids of the skills that an agent is limited to; unknown names are returned as written.
     pub(super) fn own_ids(&self, agent: &Agent) -> Vec<String> {
         let id =
             |name: &String| self.resolve(name).map_or_else(|_| name.clone(), |skill| skill.id.to_string());
         agent.uses_skills.iter().map(id).collect()
     }
 
-    /// What the session's model sees now.
+    /// Returns what the session's model sees now.
     pub(super) fn seen(
         &self,
         settings: &Settings,
@@ -151,13 +151,13 @@ impl Local {
         })
     }
 
-    /// Every skill that this model may see and the policy does not forbid, in the client's order, and the others by the
-    /// reason. Locations are always there: a client's measure counts them.
+    /// Returns every skill that this model may see and the policy does not forbid, in the client's order, and the
+    /// others by reason. Locations are always included: a client's measure counts them.
     fn listed(&self, key: &Key, profile: Option<&Profile>) -> Seen {
         let catalogue = &*key.catalogue;
         let (mut left_out, mut seen) = (LeftOut::default(), Seen::default());
         let Some(profile) = profile else {
-            // Where no client says otherwise, what lost its name is not a skill of its own.
+            // Without a client's rules, a skill that lost its name is not listed.
             for entry in &catalogue.entries {
                 let skill = &entry.skill;
                 match hidden(skill, key, None) {
@@ -191,7 +191,7 @@ impl Local {
         Seen { not_listed: left_out.most_first(), ..seen }
     }
 
-    /// What a client lists, and what it makes of every bundle. Its list is that of its budget. Blocking.
+    /// Returns what a client lists, and its state for every bundle. The list is that within its budget. Blocking.
     pub(in crate::local) fn client_list(&self, client: &str) -> Result<ClientView, Error> {
         let profile = profile(client)?;
         let key = self.budget_key(Some(client), Settings::default().window)?;
@@ -208,7 +208,7 @@ impl Local {
         })
     }
 
-    /// How many characters of a description each client that lists the skill would show.
+    /// Returns how many characters of a description each client that lists the skill would show.
     pub(in crate::local) fn shown_by_clients(
         &self,
         skill: &SkillId,
@@ -237,7 +237,7 @@ impl Local {
         Ok(out)
     }
 
-    /// What a client lists before its budget, with its profile. Blocking.
+    /// Returns what a client lists before its budget, with its profile. Blocking.
     pub(in crate::local) fn listed_by(
         &self,
         client: &str,
@@ -247,7 +247,7 @@ impl Local {
         Ok((profile, self.listed(&self.budget_key(Some(client), window)?, Some(profile)).listed))
     }
 
-    /// Tokens of a client's list, without the skills that are built into the client.
+    /// Returns the tokens of a client's list, without the skills that are built into the client.
     pub(in crate::local) fn list_tokens(levels: &Levels, listed: &[Listed]) -> u32 {
         let own: Vec<Listed> = listed.iter().filter(|entry| !entry.bundled).cloned().collect();
         catalogue_tokens(levels, &catalogue_text(&own, Form::Xml, Wire::Dotted)).tokens
@@ -267,7 +267,7 @@ impl Local {
         })
     }
 
-    /// The catalog under a client's budget, outside of any session.
+    /// Returns the catalog under a client's budget, outside of any session.
     pub(super) async fn budget_view(
         &self,
         client: Option<&str>,
@@ -291,7 +291,7 @@ impl Local {
         let in_session = |entry: &Listed| profile.is_none() || entry.skill_id.is_some();
         all.retain(in_session);
         let mut shown: Vec<Listed> = allowance.kept().filter(|entry| in_session(entry)).cloned().collect();
-        // A session writes the ids that a load takes.
+        // Sessions use the ids that `skills.load` accepts.
         for entry in all.iter_mut().chain(&mut shown) {
             if let Some(id) = &entry.skill_id {
                 entry.name = id.to_string();
@@ -326,8 +326,8 @@ impl Local {
     }
 }
 
-/// Why a skill that the client sees is not for this model. Where it is not known whether the client heeds an author's
-/// wish, it is heeded.
+/// Returns why a skill that the client sees is hidden from this model. If it is unknown whether the client respects
+/// `disable-model-invocation`, it is respected.
 fn hidden(skill: &Skill, key: &Key, profile: Option<&Profile>) -> Option<String> {
     let unknown = profile.is_none_or(|profile| profile.people_only.value().is_none());
     if unknown && skill.clients.disable_model_invocation {
@@ -340,7 +340,7 @@ fn hidden(skill: &Skill, key: &Key, profile: Option<&Profile>) -> Option<String>
     forbidden.then(|| "forbidden by the policy".to_owned())
 }
 
-/// An entry as it is notified: hosts without a file system get no location.
+/// Returns an entry as it is sent: hosts without a file system receive no location.
 pub(super) fn listed_entry(entry: &Listed, locations: bool) -> Listed {
     Listed { location: entry.location.clone().filter(|_| locations), ..entry.clone() }
 }

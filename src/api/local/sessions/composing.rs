@@ -16,9 +16,9 @@ use skills_session::{
 use skills_skill::Digest;
 use skills_skill::tokens::TokenCount;
 
-/// What a model may answer with, in tokens, in an exported request.
+/// Maximum number of output tokens in an exported request.
 const MAX_OUTPUT_TOKENS: u32 = 4_096;
-/// How many skills are named for each reason why they are not listed.
+/// Maximum number of skills named for each reason why they are not listed.
 const MAX_NAMED_SKILLS: usize = 3;
 
 impl Local {
@@ -44,7 +44,7 @@ impl Local {
         Ok((compose(&what), seen))
     }
 
-    /// The next call, against `last` where one was made.
+    /// Returns the next call, compared with `last` if one was made.
     pub(super) async fn composed_view(
         &self,
         session: &Session,
@@ -54,8 +54,7 @@ impl Local {
         let levels = Arc::clone(&self.levels);
         let (transcript, settings) = (session.transcript.clone(), session.settings.clone());
         let loaded: Vec<String> = session.active.iter().map(|skill| skill.name.clone()).collect();
-        // A receipt tells a body's tokens in its element: where that is in no part, it is counted in addition
-        // to them.
+        // A receipt counts a body's tokens with its element: bodies that are in no part are counted separately.
         let answered = session.in_answers();
         let beside = session.active.iter().filter(|skill| answered.contains(&skill.name));
         let beside: Vec<String> = beside.map(|skill| body_text(&skill.name, &skill.body)).collect();
@@ -67,7 +66,7 @@ impl Local {
                 Some(SinceLast { redescribed: last.redescribed(&composed), ..since })
             });
             let sized = |text: &str| levels.size(text);
-            // The catalog is in the call as it was prepared, its parts in their order.
+            // The prepared catalog is in the call with its parts in order.
             let mut listed = seen.tokens(&levels).iter();
             let part_counts: Vec<TokenCount> = composed
                 .parts
@@ -130,7 +129,7 @@ impl Local {
     }
 }
 
-/// The resource files of a bundle with their sizes.
+/// Returns the resource files of a bundle with their sizes.
 pub(super) fn sizes(levels: &Levels, bundle: &Folder) -> std::io::Result<Vec<(String, LevelSize)>> {
     let files = skills_skill::bundle_files(bundle)?.into_iter();
     let sized = files.map(|file| {
@@ -140,12 +139,12 @@ pub(super) fn sizes(levels: &Levels, bundle: &Folder) -> std::io::Result<Vec<(St
     Ok(sized.collect())
 }
 
-/// Entries of the catalog in a call.
+/// Returns the number of catalog entries in a call.
 pub(super) fn entries(composed: &Composed) -> usize {
     composed.parts.iter().filter(|part| part.kind == PartKind::Available && part.skill.is_some()).count()
 }
 
-/// With the loaded ones among them before others: of those a reader wants to know why.
+/// Shortens a list of names; loaded skills come first, because readers want to know why those are not listed.
 fn in_short(all: &NotListed, loaded: &[String]) -> NotListed {
     let (mut names, others): (Vec<String>, Vec<String>) =
         all.names.iter().cloned().partition(|name| loaded.contains(name));
@@ -154,7 +153,7 @@ fn in_short(all: &NotListed, loaded: &[String]) -> NotListed {
     NotListed { names, why: all.why.clone(), skills: all.skills }
 }
 
-/// How often each skill was loaded in this session, for clients that shorten what is used least.
+/// Counts how often each skill was loaded in this session, for clients that shorten the least used ones.
 pub(super) fn uses(transcript: &[Arc<Entry>]) -> BTreeMap<String, u64> {
     let mut uses = BTreeMap::new();
     for entry in transcript {
@@ -191,14 +190,14 @@ fn measured(
             Turn::Message { text, .. } => size.history += sized(text),
             Turn::Call { tool, arguments, result } => {
                 size.history += sized(&arguments.to_string());
-                // What failed gave no file: its message is history like any other.
+                // A failed call returned no file: its message counts as history.
                 let files = tools::hands_out_files(tool) && result.is_ok();
                 let level = if files { &mut size.l3 } else { &mut size.history };
                 let answer = Entry::result_text(result);
                 let mut rest = sized(&answer);
                 for body in entry.bodies() {
                     let text = body.in_answer();
-                    // Never more than the answer has in all, so that the sum of the levels is that of the call.
+                    // At most the size of the complete result, so that the sum of the levels is that of the call.
                     let own = sized(&text);
                     let part = LevelSize {
                         bytes: own.bytes.min(rest.bytes),

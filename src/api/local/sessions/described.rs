@@ -1,12 +1,12 @@
-//! Entries of the catalog that two calls both have, and of which one says less or more than the other.
+//! Catalog entries that occur in two calls with different descriptions.
 
 use std::collections::HashMap;
 
 use super::difference::{Piece, pieces};
 use crate::Redescribed;
 
-/// Of the entries that both catalogs have by name: which are described with fewer words, with none, with
-/// more, or with others. The form and the location of an entry do not matter.
+/// Compares the entries that both catalogs have by name: which are described with fewer words, with none, with more, or
+/// differently. The format and the location of an entry are ignored.
 pub(super) fn redescribed(before: &str, after: &str) -> Redescribed {
     let mut out = Redescribed::default();
     if before == after {
@@ -28,7 +28,7 @@ pub(super) fn redescribed(before: &str, after: &str) -> Redescribed {
     out
 }
 
-/// Name and description, as they are in either form of the catalog.
+/// Returns name and description, in either format of the catalog.
 fn entry(piece: &Piece<'_>) -> Option<(String, String)> {
     let name = piece.name?;
     let described = match piece.text.split_once("<description>") {
@@ -38,14 +38,14 @@ fn entry(piece: &Piece<'_>) -> Option<(String, String)> {
     Some((name.to_owned(), plain(described)))
 }
 
-/// One line, without the marks that the element needs.
+/// Normalizes to one line without XML escapes.
 fn plain(text: &str) -> String {
     let words: Vec<&str> = text.split_whitespace().collect();
     let marks = [("&lt;", "<"), ("&gt;", ">"), ("&quot;", "\""), ("&amp;", "&")];
     marks.iter().fold(words.join(" "), |text, (mark, sign)| text.replace(mark, sign))
 }
 
-/// Without the mark of a cut at its end.
+/// Removes the ellipsis of a truncated text.
 fn uncut(text: &str) -> &str {
     text.trim_end_matches('…').trim_end_matches("...").trim_end()
 }

@@ -1,5 +1,4 @@
-//! What differs between two calls, line by line: exact also where a catalog of thousands shrinks to a few
-//! entries.
+//! Line-based difference between two calls: exact even if a catalog of thousands shrinks to a few entries.
 
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
@@ -9,16 +8,16 @@ use similar::{ChangeTag, TextDiff};
 use crate::DiffLine;
 use skills_session::{Composed, Part, PartKind};
 
-/// Lines of an unchanged stretch that a difference keeps on either side of a change.
+/// Number of unchanged context lines on either side of a change.
 const CONTEXT: usize = 3;
-/// Up to that many lines in both texts are compared as they are; larger ones entry by entry.
+/// Up to this total number of lines, texts are compared line by line; larger ones entry by entry.
 const PLAIN: usize = 2_000;
-/// Stretches between two entries that have little in common are not compared for longer than this: what is not
-/// matched by then counts as gone and new.
+/// Time limit for comparing the text between two entries that have little in common: what is not matched by then counts
+/// as removed and added.
 const DIFF_TIMEOUT: Duration = Duration::from_millis(100);
 
-/// The stretch of two texts in which they differ, with the lines that are shown around it: a catalog of
-/// thousands is the same in most calls, and needs no more than a comparison of bytes.
+/// Returns the range in which two texts differ, with its context lines: a catalog of thousands is the same in most
+/// calls, and needs only a comparison of bytes.
 fn changed<'a>(before: &'a str, after: &'a str) -> (&'a str, &'a str) {
     if before == after {
         return ("", "");
@@ -28,14 +27,15 @@ fn changed<'a>(before: &'a str, after: &'a str) -> (&'a str, &'a str) {
     let (b, a) = (&before.as_bytes()[same..], &after.as_bytes()[same..]);
     let same_end = b.iter().rev().zip(a.iter().rev()).take_while(|(b, a)| b == a).count();
     let tail = &before.as_bytes()[before.len() - same_end..];
-    // Whole lines of the common end that are not shown. The line in which it begins may be a changed one.
+    // Complete lines of the common suffix outside the context. The line in which the suffix begins may be a changed
+    // one.
     let shown =
         tail.iter().enumerate().filter(|(_, byte)| **byte == b'\n').map(|(at, _)| at + 1).nth(CONTEXT);
     let left = shown.map_or(0, |shown| tail.len() - shown);
     (&before[start..before.len() - left], &after[start..after.len() - left])
 }
 
-/// Where the line `count` lines before the end of this text begins.
+/// Returns where the line `count` lines before the end of this text begins.
 fn lines_back(text: &[u8], count: usize) -> usize {
     text.iter()
         .enumerate()
@@ -46,16 +46,16 @@ fn lines_back(text: &[u8], count: usize) -> usize {
         .unwrap_or(0)
 }
 
-/// What differs between two calls.
+/// The difference between two calls.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct Difference {
-    /// Changed lines with a few unchanged ones around; none where nothing differs.
+    /// Changed lines with some unchanged context; empty if nothing differs.
     pub lines: Vec<DiffLine>,
-    /// What is in another order and is otherwise the same: `catalogue`, `bodies`.
+    /// Parts that are only reordered: `catalogue`, `bodies`.
     pub reordered: Vec<String>,
 }
 
-/// Two texts line by line.
+/// Compares two texts line by line.
 pub(super) fn difference(before: &str, after: &str) -> Difference {
     let mut lines = Vec::new();
     let moved = stretch(before, after, Text::Mixed, &mut lines);
@@ -67,18 +67,18 @@ fn differing_parts(catalogue: bool, bodies: bool) -> Vec<String> {
     all.into_iter().filter(|(moved, _)| *moved).map(|(_, what)| what.to_owned()).collect()
 }
 
-/// What a text is, for its comparison.
+/// The kind of a text, for its comparison.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Text {
     /// A catalog.
     Catalogue,
-    /// Anything that has no catalog in it.
+    /// A text without a catalog.
     Plain,
-    /// A whole call whose parts are not known.
+    /// A complete call whose parts are not known.
     Mixed,
 }
 
-/// The changed stretch of two texts; whether entries of a catalog are in another order.
+/// Compares the changed range of two texts; returns whether entries of a catalog are reordered.
 fn stretch(before: &str, after: &str, what: Text, lines: &mut Vec<DiffLine>) -> bool {
     let (before, after) = changed(before, after);
     let few = || before.lines().count() + after.lines().count() <= PLAIN;
@@ -90,7 +90,7 @@ fn stretch(before: &str, after: &str, what: Text, lines: &mut Vec<DiffLine>) -> 
     compare_entries(&pieces(before, in_lines), &pieces(after, in_lines), lines)
 }
 
-/// The parts of a call as they are compared: its catalog in one.
+/// Returns the parts of a call for comparison, with the catalog as one part.
 pub(super) fn coarse(composed: &Composed) -> Vec<Part> {
     let mut parts: Vec<Part> = Vec::new();
     for part in &composed.parts {
@@ -103,11 +103,11 @@ pub(super) fn coarse(composed: &Composed) -> Vec<Part> {
     parts
 }
 
-/// What a part is known by in both calls. A body is the same one whether an agent has it always or it was loaded.
+/// Identifies a part in both calls. A body is the same whether it is always part of an agent or was loaded.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 enum Known<'a> {
     Body(&'a str),
-    /// What stands around the bodies, by its text.
+    /// Text around the bodies.
     Around(&'a str),
     Other(String),
 }
@@ -120,7 +120,7 @@ fn known<'a>(part: &'a Part, text: &'a str) -> Known<'a> {
     }
 }
 
-/// Two calls part by part, so that what is the same in both never shows, wherever it stands.
+/// Compares two calls part by part, so that identical parts never show, wherever they are.
 pub(super) fn by_parts(before: (&str, &[Part]), after: (&str, &[Part])) -> Difference {
     let split = |(text, parts): (&'_ str, &'_ [Part])| -> Vec<(Part, String)> {
         let of = |part: &Part| text.get(part.start..part.end).unwrap_or_default().to_owned();
@@ -142,7 +142,7 @@ pub(super) fn by_parts(before: (&str, &[Part]), after: (&str, &[Part])) -> Diffe
             lines.extend(text.lines().map(|line| DiffLine::Added(line.to_owned())));
             continue;
         };
-        // What went from before this part is reported before it.
+        // What was removed before this part is reported before it.
         for (_, text) in
             before.iter().zip(&gone).take(at).skip(from).filter(|(_, gone)| **gone).map(|(p, _)| p)
         {
@@ -167,26 +167,26 @@ pub(super) fn by_parts(before: (&str, &[Part]), after: (&str, &[Part])) -> Diffe
     Difference { lines: with_context(lines), reordered: differing_parts(catalogue, bodies) }
 }
 
-/// The lines of an unchanged part that may stand around a change.
+/// Returns the lines of an unchanged part that may be context of a change.
 fn edges(text: &str) -> Vec<DiffLine> {
     let count = text.lines().count();
     let near = |(at, _): &(usize, &str)| *at < CONTEXT || *at + CONTEXT >= count;
     text.lines().enumerate().filter(near).map(|(_, line)| DiffLine::Same(line.to_owned())).collect()
 }
 
-/// A stretch of a composed text: an entry of the catalog with its name, or a line.
+/// A piece of a composed text: an entry of the catalog with its name, or a line.
 #[derive(Clone, Copy)]
 pub(super) struct Piece<'a> {
     /// The name of an entry.
     pub name: Option<&'a str>,
-    /// Every byte of it.
+    /// Its complete text.
     pub text: &'a str,
 }
 
-/// How an entry of the catalog begins.
+/// Beginning of a catalog entry.
 const OPEN: &str = "<skill>\n<name>";
 
-/// `in_lines`: an entry may be a line of its own.
+/// Splits a text into pieces; with `in_lines`, an entry may be a single line.
 pub(super) fn pieces(text: &str, in_lines: bool) -> Vec<Piece<'_>> {
     const END: &str = "</skill>\n";
     let mut out = Vec::new();
@@ -210,8 +210,8 @@ pub(super) fn pieces(text: &str, in_lines: bool) -> Vec<Piece<'_>> {
     out
 }
 
-/// Entries of one name belong together; what is between two such pairs is compared by itself. An entry that
-/// only is in another place shows no change; answers whether there is one.
+/// Matches entries of the same name, and compares what is between two such pairs separately. A moved entry shows no
+/// change; returns whether there is one.
 fn compare_entries(before: &[Piece<'_>], after: &[Piece<'_>], out: &mut Vec<DiffLine>) -> bool {
     let places: HashMap<&str, usize> =
         before.iter().enumerate().filter_map(|(at, piece)| Some((piece.name?, at))).collect();
@@ -252,10 +252,9 @@ fn compare_entries(before: &[Piece<'_>], after: &[Piece<'_>], out: &mut Vec<Diff
     !moved_to.is_empty()
 }
 
-/// The most pairs that are in the same order on both sides (the longest increasing subsequence of the first
-/// places).
+/// Returns the largest set of pairs in the same order on both sides (the longest increasing subsequence).
 fn in_order(pairs: &[(usize, usize)]) -> Vec<(usize, usize)> {
-    // `ends[n]` is the pair with which the best chain of n + 1 pairs ends.
+    // `ends[n]` is the last pair of the best chain of n + 1 pairs.
     let mut ends: Vec<usize> = Vec::new();
     let mut before: Vec<Option<usize>> = Vec::with_capacity(pairs.len());
     for (at, (left, _)) in pairs.iter().enumerate() {
@@ -294,7 +293,7 @@ fn compare(before: &str, after: &str, out: &mut Vec<DiffLine>) {
     }
 }
 
-/// Without the unchanged lines that are far from any change.
+/// Removes the unchanged lines that are far from any change.
 fn with_context(lines: Vec<DiffLine>) -> Vec<DiffLine> {
     let mut near = vec![false; lines.len()];
     for at in 0..lines.len() {
@@ -310,7 +309,7 @@ fn with_context(lines: Vec<DiffLine>) -> Vec<DiffLine> {
 mod tests {
     use super::*;
 
-    /// The difference over the whole texts.
+    /// Compares the complete texts.
     fn plainly(before: &str, after: &str) -> Vec<DiffLine> {
         let diff = TextDiff::from_lines(before, after);
         let mut lines = Vec::new();
@@ -374,7 +373,7 @@ mod tests {
             _ => None,
         };
         assert_eq!((diff.iter().filter_map(came).count(), diff.iter().filter(|l| new(l)).count()), (0, 150));
-        // Applied, it gives the new text: what is left out is the same in both.
+        // Applying it yields the new text: omitted lines are the same in both.
         let added: Vec<&DiffLine> = diff.iter().filter(|line| new(line)).collect();
         assert!(added.iter().all(|line| **line == DiffLine::Added("<description></description>".to_owned())));
     }
@@ -424,7 +423,7 @@ mod tests {
     #[test]
     fn another_client_and_a_load_show_no_body_that_stayed() {
         let all: Vec<usize> = (0..3_000).collect();
-        // The other client sorts in its own way and keeps a few.
+        // The other client has its own order and keeps a few.
         let few: Vec<usize> = (0..3_000).rev().filter(|at| at % 50 == 3).collect();
         let (changes, reordered) = differ(&made(&all, &["pdf", "csv"]), &made(&few, &["pdf", "csv", "xlsx"]));
         let of = |sign: &str| changes.iter().filter(|line| line.starts_with(sign)).count();

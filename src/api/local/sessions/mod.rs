@@ -1,5 +1,5 @@
-//! Sessions in this process, as adapters ask for them: kept in the store of the runs, changed under an
-//! optimiztic version, composed from the present catalog.
+//! Sessions in this process: stored in the store of the runs, changed with optimistic versioning, composed from the
+//! current catalog.
 
 mod access;
 mod agents;
@@ -35,7 +35,7 @@ pub(super) use self::session_store::{find, head};
 use self::tools::HostGrants;
 pub(super) use self::transcripts::Transcripts;
 
-/// How often a change is tried again when another process was faster.
+/// Maximum number of attempts of a change when another process was faster.
 const TRIES: u32 = 16;
 
 fn now_ms() -> i64 {
@@ -61,7 +61,7 @@ impl Local {
         self.change_found(found, change).await
     }
 
-    /// The same for a session that was read a moment ago: it is read again only where somebody was faster.
+    /// Like [`Self::change_session`] for a session that was just read: it is read again only after a conflict.
     async fn change_found<T>(
         &self,
         found: Session,
@@ -109,7 +109,7 @@ impl Local {
         self.session_view(decode(row, Vec::new())?).await
     }
 
-    /// Sessions of this owner, or of all owners.
+    /// Returns the sessions of this owner, or of all owners.
     async fn sessions_of(&self, owner: Option<&str>, limit: usize) -> Result<Vec<SessionSummary>, Error> {
         let heads = self.desk().await?.sessions(owner, limit).await?;
         heads
@@ -154,7 +154,8 @@ impl Local {
         Ok(())
     }
 
-    /// An agent with skills of its own has no others: what it may not use is not carried over to it silently.
+    /// Checks that an agent with its own skills has all active ones: skills that it may not use are not carried over
+    /// silently.
     fn within_agent(&self, session: &Session) -> Result<(), Error> {
         let Some(id) = &session.settings.agent else { return Ok(()) };
         let agent = self.agent(id)?;
@@ -177,7 +178,7 @@ impl Local {
         ))
     }
 
-    /// What was counted since it was loaded is not an estimate any longer.
+    /// Replaces estimated token counts by exact ones that have been counted since.
     fn counted(&self, active: &mut [Active]) {
         for skill in active.iter_mut().filter(|skill| skill.tokens_estimated) {
             if let Some(counted) = self.levels.known_text(&body_text(&skill.name, &skill.body)) {
@@ -208,7 +209,7 @@ impl Local {
     }
 }
 
-/// A model without a context window is none: anyone who has no number leaves it out.
+/// Checks the context window, which must not be zero; callers without a number omit it.
 fn window_in_range(window: Option<u32>) -> Result<(), Error> {
     if window == Some(0) {
         let message = format!("`window` is 0; expected the context window in tokens, 1 to {}", u32::MAX);

@@ -1,5 +1,5 @@
-//! The catalog of a session, prepared once: as long as the skills, the policy and the settings are the same,
-//! every call has the same entries, the same bytes and the same tokens of them.
+//! The cached catalog of a session: as long as the skills, the policy and the settings are unchanged, every call has
+//! the same entries, bytes and token counts.
 
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
@@ -10,10 +10,10 @@ use skills_registry::policy::Policy;
 use skills_session::{Allowance, Composed, Form, Listed, Wire};
 use skills_skill::tokens::TokenCount;
 
-/// As many are kept: a presenter goes back and forth between two clients, a service between two agents.
+/// Number of cached catalogs: users switch between two clients, services between two agents.
 const CACHE_SIZE: usize = 2;
 
-/// What a catalog hangs on.
+/// What a catalog depends on.
 #[derive(Debug, Clone)]
 pub(super) struct Key {
     pub catalogue: Arc<Catalogue>,
@@ -24,7 +24,7 @@ pub(super) struct Key {
     pub own: Option<Vec<String>>,
     pub locations: bool,
     pub form: Form,
-    /// How tool names are written, where the catalog names one.
+    /// Format of tool names in the catalog.
     pub wire: Wire,
     /// How often each skill was loaded, for clients that shorten by it.
     pub uses: Vec<(String, u64)>,
@@ -40,16 +40,16 @@ impl PartialEq for Key {
     }
 }
 
-/// A catalog that is ready to be put into calls.
+/// A catalog that is ready to be inserted in calls.
 #[derive(Debug)]
 pub(super) struct Ready {
-    /// What the client's budget made of it; without a client it is whole.
+    /// The result of the client's budget; complete without a client.
     pub allowance: Allowance,
-    /// Whether a client bounds it.
+    /// Whether a client's budget applies.
     pub bounded: bool,
-    /// What is not in it.
+    /// Skills that are not in it.
     pub not_listed: Vec<NotListed>,
-    /// As it is in every call.
+    /// Its text in every call.
     pub text: Composed,
     tokens: OnceLock<Vec<TokenCount>>,
 }
@@ -64,24 +64,24 @@ impl Ready {
         Self { allowance, bounded, not_listed, text, tokens: OnceLock::new() }
     }
 
-    /// The entries that the model sees.
+    /// Returns the entries that the model sees.
     pub(super) fn listed(&self) -> impl Iterator<Item = &Listed> {
         self.allowance.kept()
     }
 
-    /// Tokens of each part of the text, counted once. Blocking.
+    /// Returns the tokens of each part of the text, counted once. Blocking.
     pub(super) fn tokens(&self, levels: &Levels) -> &[TokenCount] {
         self.tokens
             .get_or_init(|| self.text.parts.iter().map(|part| levels.text(self.text.of(part))).collect())
     }
 }
 
-/// Catalogs that were prepared, the one that was wanted last first.
+/// Cached catalogs, most recently used first.
 #[derive(Debug, Default)]
 pub(in crate::local) struct Prepared(Mutex<Vec<(Key, Arc<Ready>)>>);
 
 impl Prepared {
-    /// The catalog for this key, made where it is not there.
+    /// Returns the catalog for this key, preparing it if necessary.
     pub(super) fn get<E>(
         &self,
         key: Key,
@@ -90,7 +90,8 @@ impl Prepared {
         if let Some(found) = self.found(&key) {
             return Ok(found);
         }
-        // No lock is held while it is made: two concurrent requests for the same both make it, and neither waits.
+        // No lock is held while it is prepared: two concurrent requests for the same key both prepare it, and neither
+        // waits.
         let made = Arc::new(make(&key)?);
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         kept.retain(|(known, _)| *known != key);

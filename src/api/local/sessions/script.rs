@@ -26,8 +26,7 @@ fn refused(error: &SandboxError) -> ToolError {
         "path_escape" => ToolFailure::PathEscape,
         "not_found" => ToolFailure::NotFound,
         "invalid_request" => ToolFailure::InvalidRequest,
-        // A file that is not a program is the call's mistake; an interpreter that is missing is the
-        // machine's.
+        // A file that is not a program is an error of the call; a missing interpreter is one of the machine.
         _ if matches!(error, SandboxError::NoInterpreterKnown { .. }) => ToolFailure::InvalidRequest,
         "safety_denied" => ToolFailure::SafetyDenied,
         _ => ToolFailure::RuntimeError,

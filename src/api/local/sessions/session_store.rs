@@ -1,4 +1,4 @@
-//! Sessions as the store keeps them: decoded, found by what a person writes, encoded.
+//! Stored sessions: decoding, encoding, and lookup by id or a part of it.
 
 use std::sync::Arc;
 
@@ -14,19 +14,19 @@ use skills_session::{
 };
 use skills_store::{SessionHead, SessionRow, Sessions};
 
-/// Sessions that are looked through for a beginning or an end of an id.
+/// Maximum number of sessions searched for a prefix or suffix of an id.
 const LOOKED_AT: usize = 1_000;
-/// Fewest characters of an id that name a session.
+/// Minimum number of characters of an abbreviated id.
 const FEWEST: usize = 3;
 
-/// What of a session is one document; the transcript is appended line by line.
+/// The part of a session that is one document; the transcript is appended line by line.
 #[derive(Serialize, Deserialize)]
 struct Document {
     settings: Settings,
     active: Vec<Active>,
 }
 
-/// How a call was made, in a line before its text. No text that is composed begins with this sign.
+/// How a call was made, in a line before its text. No composed text begins with this character.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct How {
     client: Option<String>,
@@ -36,7 +36,7 @@ struct How {
     instructions: Instructions,
     locations: bool,
     entries: usize,
-    /// The parts of the text, the catalog in one; none in a call that was kept before they were notified.
+    /// The parts of the text, with the catalog as one; empty in a call stored by a version that did not record them.
     #[serde(default)]
     parts: Vec<Part>,
 }
@@ -51,7 +51,7 @@ pub(super) struct LastCall {
 }
 
 impl LastCall {
-    /// As the store keeps it: a call that was kept before more than its text was reported has the text alone.
+    /// Parses a stored call: one of an earlier version consists of the text alone.
     pub(super) fn read(mut kept: String) -> Self {
         let Some(rest) = kept.strip_prefix(HOW) else { return Self { text: kept, how: None } };
         let Some((line, _)) = rest.split_once('\n') else { return Self { text: kept, how: None } };
@@ -61,7 +61,7 @@ impl LastCall {
         Self { text: kept, how }
     }
 
-    /// What the store keeps of a call.
+    /// Returns the stored form of a call.
     pub(super) fn written(
         settings: &Settings,
         entries: usize,
@@ -80,7 +80,7 @@ impl LastCall {
         Ok(format!("{HOW}{}\n{}", serde_json::to_string(&how)?, composed.text))
     }
 
-    /// What differs in the text of another call, part by part where the parts are known.
+    /// Compares the text with another call, part by part if the parts are known.
     pub(super) fn difference(&self, now: &Composed) -> Difference {
         match &self.how {
             Some(how) if !how.parts.is_empty() => {
@@ -90,8 +90,7 @@ impl LastCall {
         }
     }
 
-    /// The outcome of the entries that another call has too; nothing where it is not known which part of the
-    /// text they are.
+    /// Returns the entries that another call describes differently; empty if the part with the entries is not known.
     pub(super) fn redescribed(&self, now: &Composed) -> Redescribed {
         let catalogue = |text: &str, parts: &[Part]| {
             let part = parts.iter().find(|part| part.kind == PartKind::Available);
@@ -101,7 +100,7 @@ impl LastCall {
         redescribed(&catalogue(&self.text, parts), &catalogue(&now.text, &coarse(now)))
     }
 
-    /// What is different in a call with these settings and that many entries.
+    /// Returns what differs in a call with these settings and that many entries.
     pub(super) fn since(&self, now: &Settings, entries: usize, reordered: Vec<String>) -> Option<SinceLast> {
         let how = self.how.as_ref()?;
         let none = |text: &Option<String>, none: &str| text.clone().unwrap_or_else(|| none.to_owned());
@@ -128,13 +127,13 @@ pub(super) fn broken(id: &str, error: &serde_json::Error) -> Error {
     Error::new(Code::InternalError, format!("cannot read session {id} from the store: {error}"))
 }
 
-/// Settings and active skills of a session in a list.
+/// Returns settings and active skills of a session in a list.
 pub(in crate::local) fn head(head: SessionHead) -> Result<(Settings, Vec<Active>), Error> {
     let document: Document = serde_json::from_value(head.document).map_err(|e| broken(&head.id, &e))?;
     Ok((document.settings, document.active))
 }
 
-/// A session of which the first entries are known.
+/// Decodes a session of which the first entries are known.
 pub(super) fn decode(row: SessionRow, mut transcript: Vec<Arc<Entry>>) -> Result<Session, Error> {
     let document: Document = serde_json::from_value(row.document).map_err(|e| broken(&row.id, &e))?;
     for line in row.lines {
@@ -156,7 +155,7 @@ pub(super) fn encode(session: &Session) -> Result<Value, Error> {
     serde_json::to_value(document).map_err(|e| broken(&session.id.0, &e))
 }
 
-/// One session by its whole id; what is known of its transcript is not read again.
+/// Reads a session by its complete id; the cached part of its transcript is not read again.
 async fn read(desk: &dyn Sessions, known: &Transcripts, id: &str) -> Result<Option<Session>, Error> {
     let (version, entries) = known.of(id).unwrap_or_default();
     let Some(mut row) = desk.session(id, entries.len() as u64).await? else {
@@ -165,7 +164,7 @@ async fn read(desk: &dyn Sessions, known: &Transcripts, id: &str) -> Result<Opti
     };
     let mut before = entries;
     if row.version < version {
-        // An older store was put in this one's place: what is known never happened there.
+        // The store was replaced by an older one: the cached entries do not exist there.
         before = Vec::new();
         known.forget(id);
         let Some(whole) = desk.session(id, 0).await? else { return Ok(None) };
@@ -176,10 +175,10 @@ async fn read(desk: &dyn Sessions, known: &Transcripts, id: &str) -> Result<Opti
     Ok(Some(session))
 }
 
-/// Finds a session by its id, or a prefix or suffix of it. One that the caller may not use is not found.
+/// Finds a session by its id, or a prefix or suffix of it. A session that the caller may not use is not found.
 ///
 /// # Errors
-/// `not_found`; `invalid_request` where several fit.
+/// Returns `not_found`, or `invalid_request` if several match.
 pub(in crate::local) async fn find(
     desk: &dyn Sessions,
     known: &Transcripts,

@@ -1,5 +1,4 @@
-//! How the loaded skills of a session are now: their files are read again, and looked for in the present
-//! roots.
+//! Drift of the loaded skills of a session: their files are read again, and looked up in the current roots.
 
 use std::collections::BTreeMap;
 use std::io::ErrorKind;
@@ -15,7 +14,7 @@ use skills_session::{Active, Session, ToolError, ToolFailure, body_text, entry_t
 use skills_skill::{Digest, Skill, SkillId};
 
 impl Local {
-    /// Of each loaded skill that is not simply as it was loaded, how it is.
+    /// Returns the state of each loaded skill that differs from what was loaded.
     pub(super) async fn run_snapshot(&self, active: &[Active]) -> Result<BTreeMap<String, Standing>, Error> {
         let catalogue = self.registry.snapshot();
         let files: Vec<_> = active
@@ -36,8 +35,8 @@ impl Local {
         .await
     }
 
-    /// A loaded skill at each level, as the session has it: its body is the one that was loaded, even if its file
-    /// changed since.
+    /// Returns a loaded skill at each level, as the session has it: its body is the one that was loaded, even if its
+    /// file changed since.
     pub(super) async fn levels_of_loaded(
         &self,
         session: &Session,
@@ -89,8 +88,8 @@ fn known(active: &Active, catalogue: &Catalogue) -> LoadedFrom {
     if catalogue.by_id(&active.name).is_some() { LoadedFrom::Namesake } else { LoadedFrom::Elsewhere }
 }
 
-/// The folder of a loaded skill, to read files beneath it: as it lies now, where the roots have it, else as it lay when
-/// it was loaded.
+/// Opens the folder of a loaded skill, to read files beneath it: its current location if the roots contain it, else the
+/// one from which it was loaded.
 pub(super) fn open(active: &Active, catalogue: &Catalogue) -> std::io::Result<Folder> {
     match catalogue.by_location(&active.location) {
         Some(skill) => skill.open(),
@@ -98,10 +97,10 @@ pub(super) fn open(active: &Active, catalogue: &Catalogue) -> std::io::Result<Fo
     }
 }
 
-/// As [`open`], for a tool.
+/// Like [`open`], for a tool.
 ///
 /// # Errors
-/// `skill_changed` where a link took the place of the folder, or it is gone.
+/// Returns `skill_changed` if the folder was replaced by a link, or no longer exists.
 pub(super) fn open_loaded(active: &Active, catalogue: &Catalogue) -> Result<Folder, ToolError> {
     open(active, catalogue).map_err(|error| {
         let code = match error.kind() {
@@ -116,7 +115,7 @@ pub(super) fn open_loaded(active: &Active, catalogue: &Catalogue) -> Result<Fold
 fn file_now(here: Option<&Skill>, location: &Path, loaded: &str) -> LoadedFile {
     let read = here.map_or_else(|| files::read_file(location, skills_skill::MAX_BYTES), Skill::read);
     match read.map_err(std::io::Error::from) {
-        // As it is loaded: what is not text is replaced before it is digested.
+        // Like loading: invalid UTF-8 is replaced before the digest is computed.
         Ok(bytes) if Digest::of(String::from_utf8_lossy(&bytes).as_bytes()).to_string() == loaded => {
             LoadedFile::Unchanged
         }

@@ -1,5 +1,5 @@
-//! The runtime tools, executed: list, load, unload, read, run a script. Each call and its result, a failed
-//! one too, is appended to the transcript.
+//! Executes the runtime tools: list, load, unload, read, run a script. Each call and its result, even a failed one, is
+//! appended to the transcript.
 
 use std::collections::{BTreeMap, HashMap};
 use std::str::FromStr as _;
@@ -19,7 +19,7 @@ use skills_session::{
 };
 use skills_skill::tokens::TokenCount;
 
-/// How many skills a listing names where nothing else is asked for.
+/// Default number of skills in a listing.
 const LISTED: usize = 50;
 
 /// What the host passes to a script in addition to the model's arguments.
@@ -33,20 +33,20 @@ pub(super) struct HostGrants {
     pub files: BTreeMap<String, String>,
 }
 
-/// A tool by either of its names.
+/// A tool by its current or its older name.
 #[derive(Clone, Copy)]
 enum Wanted {
     Own(Tool),
     Older(Compat),
 }
 
-/// Whether what the tool answers is the third level of disclosure.
+/// Returns whether the result of the tool belongs to disclosure level L3.
 pub(super) fn hands_out_files(tool: &str) -> bool {
     matches!(tool.parse(), Ok(Tool::Read | Tool::RunScript)) || tool == Compat::ReadSkillResource.to_string()
 }
 
 fn wanted(tool: &str, compat: bool) -> Result<Wanted, Error> {
-    // Where a name may not hold a dot it comes with an underscore.
+    // Where names cannot contain a dot, an underscore replaces it.
     let dotted = tool.strip_prefix("skills_").map(|rest| format!("skills.{rest}"));
     if let Ok(tool) = Tool::from_str(dotted.as_deref().unwrap_or(tool)) {
         return Ok(Wanted::Own(tool));
@@ -64,7 +64,7 @@ fn answered(value: &impl Serialize) -> Result<Value, ToolError> {
     serde_json::to_value(value).map_err(|error| ToolError::new(ToolFailure::RuntimeError, error.to_string()))
 }
 
-/// The core's failure as a tool's.
+/// Converts an error of the core to that of a tool.
 pub(super) fn to_tool_error(error: Error) -> ToolError {
     let code = match error.code {
         Code::NotFound => ToolFailure::NotFound,
@@ -82,7 +82,7 @@ pub(super) fn to_tool_error(error: Error) -> ToolError {
 }
 
 impl Local {
-    /// A skill as it would be loaded now.
+    /// Returns a skill as it would be loaded now.
     pub(super) fn active(&self, wanted: &str) -> Result<Active, Error> {
         let skill = self.resolve(wanted)?;
         let source = detail::source(&skill)?;
@@ -101,16 +101,16 @@ impl Local {
             properties.insert("metadata".to_owned(), Value::Object(given.metadata.clone()));
         }
         let (name, digest) = (skill.id.as_str(), skills_skill::Digest::of(source.as_bytes()));
-        // Of the same text as everywhere: the body in its element. Loading waits for no vocabulary.
+        // Counts the same text as elsewhere: the body in its element. Loading does not wait for the vocabulary.
         let element = body_text(name, &body);
         let counted = self.levels.known_body(name, &digest, &element);
         let counted = counted.unwrap_or_else(|| TokenCount::estimate(&element));
         Ok(Active {
             name: skill.id.to_string(),
             location: skill.location.clone(),
-            // Without links: one that takes its place later is not followed.
+            // With links resolved: a link that replaces it later is not followed.
             root_dir: skill.real_folder().to_owned(),
-            // Of what was read just now: a file that changes meanwhile must not be reported under its old
+            // Computed from what was just read: a file that changes meanwhile must not be reported under its old
             // digest.
             digest: digest.to_string(),
             properties,
@@ -121,21 +121,21 @@ impl Local {
         })
     }
 
-    /// What a loaded skill is called in its session, by whichever of the three a call of `skills.load` takes; the name as
-    /// it is given, where it is none of a loaded one.
+    /// Returns the name of a loaded skill in its session, for any of the three forms that `skills.load` accepts; if it
+    /// is not loaded, the name as given.
     pub(super) fn called(&self, session: &Session, wanted: &str) -> String {
         let loaded = |name: &str| session.active.iter().any(|skill| skill.name == name);
         if loaded(wanted) {
             return wanted.to_owned();
         }
-        // Its files may be gone from where they were read; then it is still called by their place.
+        // Even if its files no longer exist, it can still be named by their location.
         let place = self.config.cwd.join(wanted);
         let by_place = session.active.iter().find(|skill| skill.location == place || skill.root_dir == place);
         let by_name = || Some(self.resolve(wanted).ok()?.id.to_string()).filter(|id| loaded(id));
         by_place.map(|skill| skill.name.clone()).or_else(by_name).unwrap_or_else(|| wanted.to_owned())
     }
 
-    /// The same, where the policy does not forbid it and the speaking agent has it.
+    /// Like [`Self::active`], if the policy allows the skill and the speaking agent has it.
     fn allowed(&self, wanted: &str, agent: Option<&Agent>) -> Result<Active, Error> {
         let skill = self.resolve(wanted)?;
         if let Some(agent) = agent.filter(|agent| agent.scoped()) {
@@ -163,7 +163,7 @@ impl Local {
             Wanted::Own(tool) => tool.to_string(),
             Wanted::Older(tool) => tool.to_string(),
         };
-        // What takes time is done first; the session is changed in one step at the end.
+        // Slow work is done first; the session is changed in one step at the end.
         let done = match wanted {
             Wanted::Own(Tool::List) | Wanted::Older(Compat::ListSkills) => {
                 Done::Told(self.listing(&name, &given, &found).await)
@@ -278,7 +278,7 @@ impl Local {
         if range.offset > 0 || range.next_offset.is_some() {
             answer["offset"] = json!(range.offset);
         }
-        // A range may begin or end inside a character: such bytes are handed out as they are.
+        // A range may start or end inside a character: such bytes are returned as Base64.
         if let Some(text) = std::str::from_utf8(&range.bytes).ok().filter(|text| !text.contains('\0')) {
             answer["content"] = json!(text);
         } else {
@@ -293,7 +293,7 @@ impl Local {
     }
 }
 
-/// What is left to do to the session.
+/// The change to be made to the session.
 enum Done {
     Told(Result<Value, ToolError>),
     Load(Vec<Active>, LoadMode),

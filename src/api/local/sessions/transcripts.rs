@@ -1,11 +1,11 @@
-//! Transcripts that were read lately. What is in one never changes, so a long session costs no more per call than a
-//! short one: only what was appended since is read from the store.
+//! Cache of recently read transcripts. Entries never change, so a call costs no more in a long session than in a short
+//! one: only newly appended entries are read from the store.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
 use skills_session::Entry;
 
-/// As many sessions are at work at a time in a usual process; others are read whole.
+/// Number of cached sessions; others are read completely.
 const CACHE_SIZE: usize = 16;
 
 #[derive(Debug)]
@@ -15,18 +15,18 @@ struct Known {
     entries: Vec<Arc<Entry>>,
 }
 
-/// What is known of sessions, the one that was used last first.
+/// Cached transcripts, most recently used first.
 #[derive(Debug, Default)]
 pub(in crate::local) struct Transcripts(Mutex<Vec<Known>>);
 
 impl Transcripts {
-    /// The version and the entries as they were last.
+    /// Returns the version and the entries when the session was last read.
     pub(super) fn of(&self, id: &str) -> Option<(u64, Vec<Arc<Entry>>)> {
         let kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         kept.iter().find(|known| known.id == id).map(|known| (known.version, known.entries.clone()))
     }
 
-    /// Keeps what was read or written; what is older than what is known changes nothing.
+    /// Stores what was read or written; an older version than the cached one is ignored.
     pub(super) fn keep(&self, id: &str, version: u64, entries: &[Arc<Entry>]) {
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(at) = kept.iter().position(|known| known.id == id) {
@@ -40,7 +40,7 @@ impl Transcripts {
         kept.insert(0, Known { id: id.to_owned(), version, entries: entries.to_vec() });
     }
 
-    /// Forgets a session: the store tells another story than the one that is known.
+    /// Removes a session whose stored transcript differs from the cached one.
     pub(super) fn forget(&self, id: &str) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).retain(|known| known.id != id);
     }
