@@ -138,10 +138,10 @@ pub fn core(diagnostics: &Diagnostics) -> Vec<Check> {
     checks.push(Check::good("index", format!("{indexed} of {total} bodies read")));
     let (path, state) = &diagnostics.cache;
     checks.push(Check::good("cache", format!("{} ({state})", path.display())));
-    for (link, failures) in &diagnostics.link_failures {
+    for (matcher, failures) in &diagnostics.link_failures {
         if *failures > 0 {
             checks.push(Check::problem(
-                format!("link {link}"),
+                format!("matcher {matcher}"),
                 format!("skipped in {failures} requests"),
                 "`skills discover` shows the reason; the other matchers continue to work",
             ));

@@ -236,8 +236,8 @@ fn script(spec: &Scaffold, language: ScriptLanguage) -> String {
                 r#"#!/usr/bin/env python3
 """{what}.
 
-Reads one JSON object from standard input (`text` or `content`), answers one on standard output. Exit code 1 with a
-sentence on standard error when it cannot.
+Reads a JSON object from standard input (`text` or `content`) and writes one to standard output. On failure it exits
+with code 1 and a message on standard error.
 """
 import json
 import sys
@@ -266,8 +266,8 @@ if __name__ == "__main__":
                 if steers(spec) { ", control: \"none\", reason: \"nothing to object to\"" } else { "" };
             format!(
                 r#"#!/usr/bin/env node
-// {what}. Reads one JSON object from standard input (`text` or `content`), answers one on standard output;
-// exit code 1 with a sentence on standard error when it cannot.
+// {what}. Reads a JSON object from standard input (`text` or `content`) and writes one to standard output;
+// on failure it exits with code 1 and a message on standard error.
 import {{ readFileSync }} from "node:fs";
 
 function fail(sentence) {{
