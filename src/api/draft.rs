@@ -7,7 +7,7 @@ use super::GoldenQuery;
 use skills_discovery::{Advice, Attraction, ClauseValue, GoldenChange, SignalSums};
 use skills_skill::{Finding, SkillId};
 
-/// How much of a draft is measured: an editor asks for little at each key, and for more when its user rests.
+/// How much of a draft is measured: an editor requests little at each key, and more when its user pauses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum DraftMeasure {

@@ -26,7 +26,7 @@ pub enum Health {
 /// One subject.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Check {
-    /// What was looked at: `root ~/.claude/skills`, `cache`, `link semantic`.
+    /// What was checked: `root ~/.claude/skills`, `cache`, `link semantic`.
     pub subject: String,
     /// Its state.
     pub health: Health,

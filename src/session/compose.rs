@@ -151,7 +151,7 @@ pub enum PartKind {
 /// A part of the composed text, in order.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Part {
-    /// What it is.
+    /// Its kind.
     pub kind: PartKind,
     /// The skill it concerns, if any.
     pub skill: Option<String>,
@@ -164,7 +164,7 @@ pub struct Part {
 /// The top-level instructions of the next call.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Composed {
-    /// Every byte.
+    /// The complete text.
     pub text: String,
     /// Its parts, which make up the complete text.
     pub parts: Vec<Part>,

@@ -507,7 +507,7 @@ pub enum StoreError {
     NoCheckpoint {
         /// The run.
         run: RunId,
-        /// The number asked for.
+        /// The requested number.
         checkpoint: u64,
     },
     /// The key was used with another payload.
