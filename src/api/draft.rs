@@ -60,7 +60,7 @@ pub struct DraftRequest {
 /// The skill's rank for a request.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct DraftPlace {
-    /// Rank, from 1; none where it is not a result.
+    /// Rank, from 1; none if the skill is not a result.
     pub rank: Option<usize>,
     /// Score.
     pub score: Option<f64>,

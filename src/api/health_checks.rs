@@ -17,7 +17,7 @@ use skills_registry::{Root, RootOrigin, RootState};
 pub enum Health {
     /// As it should be.
     Good,
-    /// Works, and is worth knowing.
+    /// Works, but the user should know about it.
     Note,
     /// Does not work.
     Problem,
@@ -32,7 +32,7 @@ pub struct Check {
     pub health: Health,
     /// What was found.
     pub found: String,
-    /// What to do about it, where something should be done.
+    /// The recommended action, if one is necessary.
     pub advice: Option<String>,
 }
 

@@ -112,7 +112,7 @@ pub struct Listed {
     pub description: String,
     /// Absolute path of its `SKILL.md`; absent for hosts without a file system.
     pub location: Option<PathBuf>,
-    /// In a client's list: its id in this catalog; absent for what this catalog does not hold.
+    /// In a client's list: its id in this catalog; absent for a skill that this catalog does not contain.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub skill_id: Option<SkillId>,
     /// In a client's list: whether the skill is built into the client.
