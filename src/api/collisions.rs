@@ -72,10 +72,10 @@ impl CollisionFilter {
     }
 }
 
-/// The map of a collection, or how far it is.
+/// The map of a collection, or the progress of its computation.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct CollisionReport {
-    /// Whether the map is there. It is computed in the background: ask again otherwise.
+    /// Whether the map is complete. It is computed in the background: if it is not complete, ask again later.
     pub complete: bool,
     /// Skills that were probed.
     pub done: usize,
@@ -95,7 +95,7 @@ pub struct SkillRivals {
     /// The rivals.
     #[serde(flatten)]
     pub report: RivalReport,
-    /// Groups that have the skill.
+    /// Groups that contain the skill.
     pub groups: Vec<SimilarGroup>,
 }
 

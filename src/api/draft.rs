@@ -7,7 +7,7 @@ use super::GoldenQuery;
 use skills_discovery::{Advice, Attraction, ClauseValue, GoldenChange, SignalSums};
 use skills_skill::{Finding, SkillId};
 
-/// How much of a draft is measured: an editor asks for little at each key, and for more when its user rests.
+/// How much of a draft is measured: an editor requests little at each key, and more when its user pauses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum DraftMeasure {
@@ -60,7 +60,7 @@ pub struct DraftRequest {
 /// The skill's rank for a request.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct DraftPlace {
-    /// Rank, from 1; none where it is not a result.
+    /// Rank, from 1; none if the skill is not a result.
     pub rank: Option<usize>,
     /// Score.
     pub score: Option<f64>,

@@ -179,7 +179,7 @@ impl Error {
 /// Member of [`Error::reason`] with the address of an unreachable service.
 const SERVICE_UNREACHABLE: &str = "service_unreachable";
 
-/// The one shape of errors on every wire: `{"error": {"code", "message", "type"}, "trace_id"}`.
+/// The only form of an error on every interface: `{"error": {"code", "message", "type"}, "trace_id"}`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct ErrorBody {
     /// The failure.

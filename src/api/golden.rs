@@ -119,7 +119,7 @@ pub struct GoldenRequest {
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
 pub enum GoldenState {
-    /// Another skill is first than the expected one.
+    /// Another skill than the expected one is first.
     Lost,
     /// A skill is first although none, or another one, should be.
     FalseTrigger,

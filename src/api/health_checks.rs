@@ -17,7 +17,7 @@ use skills_registry::{Root, RootOrigin, RootState};
 pub enum Health {
     /// As it should be.
     Good,
-    /// Works, and is worth knowing.
+    /// Works, but the user should know about it.
     Note,
     /// Does not work.
     Problem,
@@ -26,13 +26,13 @@ pub enum Health {
 /// One subject.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Check {
-    /// What was looked at: `root ~/.claude/skills`, `cache`, `link semantic`.
+    /// What was checked: `root ~/.claude/skills`, `cache`, `link semantic`.
     pub subject: String,
     /// Its state.
     pub health: Health,
     /// What was found.
     pub found: String,
-    /// What to do about it, where something should be done.
+    /// The recommended action, if one is necessary.
     pub advice: Option<String>,
 }
 

@@ -151,7 +151,7 @@ pub struct FixedFile {
 /// What lint found.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct LintReport {
-    /// Bundles that were looked at, refused ones included.
+    /// Number of checked bundles, including rejected ones.
     pub skills: usize,
     /// All findings, by file and place.
     pub findings: Vec<LintFinding>,

@@ -44,9 +44,9 @@ pub struct BoardRun {
 pub struct BoardFailures {
     /// The reason in a few words.
     pub reason: String,
-    /// How many.
+    /// Number of runs.
     pub runs: u64,
-    /// How many skills are concerned.
+    /// Number of skills concerned.
     pub skills: u64,
     /// The last of them, milliseconds since 1970-01-01 UTC.
     pub last_ms: i64,
@@ -145,7 +145,7 @@ pub struct Facet {
 /// What distinguishes the runs that match a filter.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct FacetList {
-    /// How many runs were looked at.
+    /// Number of runs examined.
     pub runs: u64,
     /// Whether more match.
     pub truncated: bool,

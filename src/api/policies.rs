@@ -149,7 +149,7 @@ fn adjustments(policy: &Policy, catalogue: &Catalogue) -> Adjustments {
     changed.collect()
 }
 
-/// What the policy says about one skill, and what that does to a request.
+/// The policy's decision about one skill, and its effect on a request.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct PolicyExplanation {
     /// The skill.
@@ -189,7 +189,7 @@ pub struct PolicyReport {
 pub struct PolicyRule {
     /// What it does.
     pub effect: Effect,
-    /// The rule as it is read.
+    /// The rule as parsed, as text.
     pub rule: String,
     /// Its line in the file.
     pub line: u32,

@@ -486,7 +486,7 @@ pub struct Attached {
 /// A reference that exists, offered as completion.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct TargetChoice {
-    /// What goes into the field.
+    /// The value for the field.
     pub target_ref: String,
     /// Description for display.
     pub label: String,

@@ -435,7 +435,7 @@ pub struct Diagnostics {
     pub uptime_seconds: u64,
     /// Per operation, by name.
     pub operations: BTreeMap<String, OperationCount>,
-    /// Failures per link.
+    /// Number of failures, per matcher.
     pub link_failures: BTreeMap<String, u64>,
     /// Path of the warm-start cache, and its use at start (`used`, `rebuilt: …`, `off`).
     pub cache: (PathBuf, String),

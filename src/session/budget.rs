@@ -20,17 +20,17 @@ pub enum Shown {
     Shortened {
         /// Characters left.
         characters: usize,
-        /// Why.
+        /// The reason.
         why: String,
     },
     /// Only its name is shown.
     NameOnly {
-        /// Why.
+        /// The reason.
         why: String,
     },
     /// It is not in the catalog.
     Omitted {
-        /// Why.
+        /// The reason.
         why: String,
     },
     /// It exceeds the budget; how the client truncates is not published.

@@ -112,7 +112,7 @@ pub struct Listed {
     pub description: String,
     /// Absolute path of its `SKILL.md`; absent for hosts without a file system.
     pub location: Option<PathBuf>,
-    /// In a client's list: its id in this catalog; absent for what this catalog does not hold.
+    /// In a client's list: its id in this catalog; absent for a skill that this catalog does not contain.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub skill_id: Option<SkillId>,
     /// In a client's list: whether the skill is built into the client.
@@ -151,7 +151,7 @@ pub enum PartKind {
 /// A part of the composed text, in order.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Part {
-    /// What it is.
+    /// Its kind.
     pub kind: PartKind,
     /// The skill it concerns, if any.
     pub skill: Option<String>,
@@ -164,7 +164,7 @@ pub struct Part {
 /// The top-level instructions of the next call.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Composed {
-    /// Every byte.
+    /// The complete text.
     pub text: String,
     /// Its parts, which make up the complete text.
     pub parts: Vec<Part>,

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use strum::Display;
 
-/// How.
+/// The kind of failure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, Display, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
@@ -38,7 +38,7 @@ pub enum ToolFailure {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error, schemars::JsonSchema)]
 #[error("{message}")]
 pub struct ToolError {
-    /// How.
+    /// The kind of failure.
     pub code: ToolFailure,
     /// What was wrong, and what to do.
     pub message: String,

@@ -28,7 +28,7 @@ use super::failure::{ToolError, ToolFailure};
     schemars::JsonSchema,
 )]
 pub enum Tool {
-    /// Which skills there are.
+    /// List the available skills.
     #[serde(rename = "skills.list")]
     #[strum(serialize = "skills.list")]
     List,
@@ -70,7 +70,7 @@ pub enum Tool {
 pub enum Compat {
     /// As `skills.list`.
     ListSkills,
-    /// Loads one skill and answers its body.
+    /// Loads one skill and returns its body.
     ReadSkill,
     /// As `skills.read`.
     ReadSkillResource,
@@ -80,7 +80,7 @@ pub enum Compat {
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct ListArguments {
-    /// Rank the skills for this request and answer the fitting ones; without it all are listed.
+    /// Rank the skills for this request and return those that fit; without it, all are listed.
     pub query: Option<String>,
     /// Maximum number of entries.
     pub limit: Option<usize>,
@@ -131,13 +131,13 @@ pub struct RunScriptArguments {
     /// A loaded skill; the one loaded last, if omitted.
     #[serde(default)]
     pub skill: Option<String>,
-    /// Path of the script below `scripts/`. `.py` runs with python3, `.sh` with bash, `.js` with node, `.rb` with
-    /// ruby, anything else by itself when it is executable.
+    /// Path of the script below `scripts/`. `.py` runs with python3, `.sh` with bash, `.js` with node, `.rb` with ruby,
+    /// anything else directly if it is executable.
     pub path: String,
     /// Arguments after the script's name.
     #[serde(default)]
     pub args: Vec<String>,
-    /// Environment variables beside the few that every script gets.
+    /// Environment variables in addition to those that every script gets.
     #[serde(default)]
     pub env: BTreeMap<String, String>,
     /// Current directory, relative to the private work directory.

@@ -33,9 +33,9 @@ pub enum Speaker {
 pub enum Turn {
     /// A message was appended.
     Message {
-        /// Who.
+        /// Its author.
         speaker: Speaker,
-        /// What.
+        /// Its text.
         text: String,
     },
     /// A runtime tool was called.

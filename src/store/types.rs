@@ -146,7 +146,7 @@ pub struct RunOptions {
     pub place: Option<String>,
 }
 
-/// Who is to take care of a run.
+/// The person who is responsible for a run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Assignment {
     /// The person.
@@ -314,7 +314,7 @@ pub struct StepRecord {
 pub struct Checkpoint {
     /// Number within the run, from 0.
     pub number: u64,
-    /// Number of completed steps at this point.
+    /// Paths of the steps completed at this point.
     pub done: Vec<String>,
     /// `vars`, `outputs`, `working`, …, as JSON.
     pub state: Value,
@@ -507,7 +507,7 @@ pub enum StoreError {
     NoCheckpoint {
         /// The run.
         run: RunId,
-        /// The number asked for.
+        /// The requested number.
         checkpoint: u64,
     },
     /// The key was used with another payload.

@@ -141,7 +141,7 @@ arguments! {
     TargetsLike {
         /// Type of the target.
         target_type: AttachTarget,
-        /// Part of it.
+        /// Part of the reference.
         #[serde(default)]
         text: String,
         /// Maximum number of entries.
@@ -447,7 +447,7 @@ arguments! {
         session_id: String,
         /// Role of the author.
         speaker: Speaker,
-        /// What.
+        /// The text.
         #[schemars(regex(pattern = r"\S"))]
         text: String,
     }
@@ -540,7 +540,7 @@ macro_rules! launches {
                 /// Its inputs.
                 #[serde(default)]
                 inputs: Map<String, Value>,
-                /// How.
+                /// Execution options.
                 #[serde(default, deserialize_with = "object")]
                 options: ExecutionOptions,
                 /// Its trace id.
