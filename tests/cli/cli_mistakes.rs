@@ -31,7 +31,7 @@ fn wrong_usage_exits_with_2_in_text_and_json() {
     assert!(text.stderr.starts_with("error: give a request"), "{}", text.stderr);
     let near = home.run(&["discovr", "x"]);
     assert!(near.stderr.contains("'discover'"), "{}", near.stderr);
-    let missing = home.run(&["db", "--json"]).error()["error"]["message"].to_string();
+    let missing = home.run_bare(&["--json", "db"]).error()["error"]["message"].to_string();
     assert!(missing.contains("is missing"), "{missing}");
     let json = home.run(&["list", "--role", "nobody", "--json"]);
     assert_eq!(json.code, 2);
