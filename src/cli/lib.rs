@@ -122,7 +122,13 @@ fn misunderstood(error: &clap::Error, json: bool, no_color: bool) -> ExitCode {
     if json && !asked {
         let text = error.render().to_string();
         let text = text.strip_prefix("error: ").unwrap_or(&text);
-        let message = text.split("\n\nUsage:").next().unwrap_or(text).trim().to_owned();
+        let message = match error.kind() {
+            // Clap's text is the help itself.
+            ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
+                "a command or an argument is missing; `--help` lists them".to_owned()
+            }
+            _ => text.split("\n\nUsage:").next().unwrap_or(text).trim().to_owned(),
+        };
         return failure::say(&Error::new(Code::InvalidRequest, message), true, output::stderr_look(true));
     }
     let text = error.render();

@@ -317,7 +317,7 @@ fn lists_and_pages_of_skills_open_no_store() {
     desk.run(&["list"]);
     desk.run(&["describe", "words"]);
     assert!(!desk.store().exists());
-    desk.run(&["runs", "list"]);
+    desk.run(&["session", "new"]);
     assert!(desk.store().exists());
 }
 
