@@ -2,8 +2,8 @@
 
 use super::{Code, Error, ExecutionOptions};
 
-/// Maximum length of an idempotency key and a trace id, in bytes.
-const MAX_KEY_LEN: usize = 255;
+/// Maximum length of a name that a caller chooses (idempotency key, trace id, signal, assignee), in bytes.
+pub(crate) const MAX_KEY_LEN: usize = 255;
 /// Maximum number of labels of a run.
 const MAX_LABELS: usize = 32;
 /// Maximum length of a label's name in bytes.

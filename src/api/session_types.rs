@@ -427,7 +427,7 @@ pub struct AgentView {
     pub agent: skills_session::Agent,
     /// Absolute path of its file.
     pub location: std::path::PathBuf,
-    /// Text of its file, where that can be read.
+    /// Text of its file, if it can be read; for the local user and `admin` only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub definition: Option<String>,
     /// Problems: skills that do not exist, or why the file cannot be read.
@@ -435,4 +435,17 @@ pub struct AgentView {
     /// The components of a call, in order, as text.
     #[serde(default)]
     pub composed: Vec<String>,
+}
+
+impl AgentView {
+    /// Removes the text of the file, which may not define an agent at all.
+    pub(crate) fn redact(&mut self) {
+        self.definition = None;
+        if self.composed.is_empty() {
+            self.problems = vec![format!(
+                "it is not a valid definition; `skills agents show {}` on the service's machine shows why",
+                self.agent.id
+            )];
+        }
+    }
 }

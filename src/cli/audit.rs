@@ -23,7 +23,8 @@ pub async fn run(cx: &mut Context, action: &AuditAction) -> Result<Done, Failure
                 let text = called.completed_in(&verified(&report, cx.out.look));
                 cx.out.raw(text.as_bytes())?;
             }
-            Ok(if report.verification.is_intact() { Done::Fine } else { Done::Findings })
+            let is_complete = report.unchecked.is_none();
+            Ok(if report.verification.is_intact() && is_complete { Done::Fine } else { Done::Findings })
         }
         AuditAction::Show(args) => {
             let filter = AuditFilter {
@@ -49,7 +50,7 @@ fn verified(report: &AuditReport, look: TerminalCaps) -> String {
     let found = &report.verification;
     let file = report.file.display().to_string();
     let mut out = format!("{}\n", TextStyle::Strong.paint(&safe_text::line(&file), look.colour));
-    if !report.exists && found.is_intact() {
+    if !report.exists && found.is_intact() && report.unchecked.is_none() {
         let why = if report.mode == "off" { "disabled in the configuration" } else { "no entries yet" };
         let _ = writeln!(out, "  no audit log: {why}");
         return out;
@@ -105,12 +106,18 @@ fn verified(report: &AuditReport, look: TerminalCaps) -> String {
                 broken.seq.unwrap_or(broken.line),
                 safe_text::line(&broken.why)
             ),
+            // The reason follows.
+            (None, _) if check.place == "store" && report.unchecked.is_some() => Ok(()),
             (None, _) => writeln!(out, "  anchor in {place}: none yet"),
         };
     }
     if let Some(why) = &report.unchecked {
-        let note = TextStyle::Warn.paint("note:", look.colour);
-        let _ = writeln!(out, "  {note} the anchor in the store could not be read: {}", safe_text::line(why));
+        let _ = writeln!(
+            out,
+            "  {} anchor in the store: not checked, a cut end of the log would go unnoticed: {}",
+            TextStyle::Bad.paint("incomplete:", look.colour),
+            safe_text::line(why)
+        );
     }
     out
 }

@@ -185,8 +185,7 @@ fn missing_store(command: &Command) -> MissingStore {
     match command {
         // They show runs that begin later.
         Command::Runs(RunsArgs { action: None | Some(RunsAction::Watch(_)) }) => MissingStore::CreateDefault,
-        Command::Runs(RunsArgs { action: Some(RunsAction::Work(_)) })
-        | Command::Session(SessionArgs { action: SessionAction::New(_) }) => MissingStore::Create,
+        Command::Session(SessionArgs { action: SessionAction::New(_) }) => MissingStore::Create,
         Command::Db(DbArgs { action: DbAction::Check | DbAction::Backup(_) }) => MissingStore::Refuse,
         Command::Runs(_)
         | Command::Session(_)

@@ -27,6 +27,7 @@ impl Router {
             index: self.index.clone(),
             columns: super::matcher::Columns::default(),
             revision: self.revision.clone(),
+            is_canceled: self.is_canceled.clone(),
         }
     }
 
@@ -488,6 +489,9 @@ fn place(router: &Router, skill: &SkillId, query: &str) -> Result<Place, Request
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
     use super::super::eval::outcome;
     use super::super::weights::Weights;
     use super::*;
@@ -517,6 +521,21 @@ mod tests {
         let mut router = Router::new(Weights::shipped().unwrap());
         router.update(documents(), &[]);
         router
+    }
+
+    #[test]
+    fn a_canceled_measurement_stops_at_its_next_request() {
+        let mut router = Router::new(Weights::shipped().unwrap());
+        router.update(vec![Document::new("pdf", "pdf-tables", "Extracts tables.")], &[]);
+        let left = AtomicUsize::new(2);
+        let is_canceled = move || {
+            left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1)).is_err()
+        };
+        let router = router.snapshot().cancelable(Arc::new(is_canceled));
+        let document = Document::new("pdf", "pdf-tables", "Extracts tables. Reads forms. Merges files.");
+        let cases = &cases()[..1];
+        let full = outcomes(&router, cases, EvalOptions::default()).unwrap();
+        assert_eq!(clause_values(&router, &document, cases, &full), Err(RequestError::Canceled));
     }
 
     #[test]

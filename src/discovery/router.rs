@@ -31,7 +31,13 @@ pub enum RequestError {
     /// The request is blank.
     #[error("the request is empty; describe your task in a few words")]
     Empty,
+    /// The measurement that the request belongs to was canceled.
+    #[error("canceled")]
+    Canceled,
 }
+
+/// Returns whether a measurement was canceled.
+pub type IsCanceled = Arc<dyn Fn() -> bool + Send + Sync>;
 
 /// An unknown matcher.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -54,6 +60,7 @@ pub struct Router {
     pub(super) index: Index,
     pub(super) columns: Columns,
     pub(super) revision: Revision,
+    pub(super) is_canceled: Option<IsCanceled>,
 }
 
 /// Identifies a state of an index: routers with the same revision return the same rankings.
@@ -101,8 +108,26 @@ impl Router {
             index: Index::default(),
             columns: Columns::default(),
             revision: Revision::default(),
+            is_canceled: None,
             weights,
         }
+    }
+
+    /// Lets requests fail with [`RequestError::Canceled`] once `is_canceled` returns `true`, so that a measurement of many
+    /// requests stops at the next one.
+    #[must_use]
+    pub fn cancelable(self, is_canceled: IsCanceled) -> Self {
+        Self { is_canceled: Some(is_canceled), ..self }
+    }
+
+    fn check(&self, request: &Request) -> Result<(), RequestError> {
+        if request.intent.trim().is_empty() {
+            return Err(RequestError::Empty);
+        }
+        if self.is_canceled.as_ref().is_some_and(|is_canceled| is_canceled()) {
+            return Err(RequestError::Canceled);
+        }
+        Ok(())
     }
 
     /// Disables matchers by name.
@@ -279,18 +304,14 @@ impl Router {
         request: &Request,
         adjustments: &Adjustments,
     ) -> Result<Answer, RequestError> {
-        if request.intent.trim().is_empty() {
-            return Err(RequestError::Empty);
-        }
+        self.check(request)?;
         Ok(ranking::rank(self, request, adjustments))
     }
 
     /// Returns the first results of a request with their scores, and the verdict: the answer of [`Self::discover`]
     /// without breakdowns.
     pub(crate) fn order(&self, request: &Request) -> Result<Order, RequestError> {
-        if request.intent.trim().is_empty() {
-            return Err(RequestError::Empty);
-        }
+        self.check(request)?;
         Ok(ranking::order(self, request))
     }
 

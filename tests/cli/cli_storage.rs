@@ -202,6 +202,8 @@ const READING: [&[&str]; 16] = [
     &["runs", "compare", "4f1c", "5a2d"],
     &["runs", "approve", "4f1c", "--yes"],
     &["runs", "cancel", "4f1c"],
+    &["runs", "work"],
+    &["governance"],
     &["session", "list"],
     &["session", "show", "4f1c"],
 ];
@@ -224,8 +226,8 @@ fn reading_a_named_store_creates_none() {
     }
     let doctor = desk.run(&["doctor", "--store", &store, "--json"]);
     assert!(doctor.stdout.contains("check the path"), "{}", doctor.stdout);
-    desk.run(&["audit", "verify", "--store", &store]);
-    desk.run(&["governance", "--store", &store]);
+    assert_eq!(desk.run(&["audit", "verify", "--store", &store]).code, 1, "the anchor cannot be checked");
+    assert_eq!(desk.run(&["db", "reset", "--yes", "--store", &store]).code, 3, "nothing to reset");
     assert!(!typo.exists());
     desk.home.config(&format!("store: {store}\n"));
     refused(&["runs", "list"], &desk.run(&["runs", "list", "--json"]));
@@ -358,4 +360,10 @@ fn a_cut_audit_log_is_found_by_file_and_store() {
     assert_eq!(found.code, 1, "the store remembers: {}", found.stdout);
     fs::write(&log, &whole).unwrap();
     assert_eq!(desk.run(&["audit", "verify"]).code, 0);
+    fs::write(&log, &cut).unwrap();
+    let store = desk.home.path().join("home/.local/share/skill-workbench/runs.db");
+    fs::rename(&store, store.with_extension("away")).unwrap();
+    let found = desk.run(&["audit", "verify", "--json"]);
+    assert_eq!(found.code, 1, "the anchor of a missing store is not checked: {}", found.stdout);
+    assert!(found.json()["unchecked"].is_string());
 }

@@ -213,13 +213,10 @@ impl Local {
     /// Returns the rivals of a skill.
     pub(super) async fn rivals_of(&self, wanted: &str) -> Result<SkillRivals, Error> {
         let skill = self.resolve(wanted)?;
-        let (shared, catalogue) = (Arc::clone(&self.shared), self.registry.snapshot());
-        let own = self.config.golden_file();
+        let (catalogue, own) = (self.registry.snapshot(), self.config.golden_file());
         let collisions = Arc::clone(&self.collisions);
-        run_blocking(move || {
+        self.measure(move |router| {
             let cases = golden_cases(&catalogue, own.as_deref())?;
-            // A snapshot: new skills need not wait until every probe is ranked.
-            let router = shared.router.read().unwrap_or_else(PoisonError::into_inner).snapshot();
             let groups = collisions.groups(&router);
             let report =
                 router.rivals(&skill.id, &cases).map_err(invalid)?.ok_or_else(|| not_ranked(&skill.id))?;
@@ -235,12 +232,10 @@ impl Local {
         if a.id == b.id {
             return Err(Error::new(Code::InvalidRequest, "name two different skills"));
         }
-        let (shared, catalogue) = (Arc::clone(&self.shared), self.registry.snapshot());
-        let own = self.config.golden_file();
+        let (catalogue, own) = (self.registry.snapshot(), self.config.golden_file());
         let levels = Arc::clone(&self.levels);
-        run_blocking(move || {
+        self.measure(move |router| {
             let cases = golden_cases(&catalogue, own.as_deref())?;
-            let router = shared.router.read().unwrap_or_else(PoisonError::into_inner).snapshot();
             let complete = |id: &SkillId| {
                 let skill = [&a, &b].into_iter().find(|skill| skill.id == *id)?;
                 Some(Document::from_skill(skill, skills_skill::read_index_text(skill).ok()))

@@ -1,15 +1,18 @@
 //! Drafts of skills, ranked over a copy of the index.
 
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 
+use super::Local;
 use super::golden::with_extra;
-use super::{Local, run_blocking};
 use crate::golden::invalid;
 use crate::rewrite_prompt;
 use crate::{Code, DraftMeasure, DraftPlace, DraftReport, DraftRequest, Error, detail, golden, lint};
 use skills_authoring::write_back::with_description;
 use skills_discovery::{self as discovery, Document, EvalOptions, Fit, Request, RequestError, Router};
 use skills_skill::{Finding, Skill, SkillId};
+
+/// Maximum number of clauses whose contribution is measured; each takes a ranking of all golden queries.
+const MAX_CLAUSES: usize = 64;
 
 impl Local {
     /// Measures what a draft would change. Nothing is written.
@@ -24,10 +27,18 @@ impl Local {
             DraftMeasure::Request => Vec::new(),
             DraftMeasure::Golden | DraftMeasure::All => self.shown_by_clients(&skill.id, &description)?,
         };
-        let (shared, levels) = (Arc::clone(&self.shared), Arc::clone(&self.levels));
+        if request.clauses {
+            let count = discovery::clauses(&description).len();
+            if count > MAX_CLAUSES {
+                let message =
+                    format!("the description has {count} clauses; the maximum to measure is {MAX_CLAUSES}");
+                return Err(Error::new(Code::InvalidRequest, message));
+            }
+        }
+        let levels = Arc::clone(&self.levels);
         let (catalogue, own, cache) =
             (self.registry.snapshot(), self.config.golden_file(), Arc::clone(&self.golden));
-        run_blocking(move || {
+        self.measure(move |router| {
             let text = skills_skill::read_index_text(&skill).ok();
             let present = Document::from_skill(&skill, text);
             let document = Document {
@@ -37,8 +48,6 @@ impl Local {
                 digest: None,
                 ..present
             };
-            // A snapshot: new skills need not wait for the measurement.
-            let router = shared.router.read().unwrap_or_else(PoisonError::into_inner).snapshot();
             let draft = router.with_document(document.clone());
             let place = |router: &Router| {
                 request.intent.as_deref().map(|intent| place(router, &skill.id, intent)).transpose()

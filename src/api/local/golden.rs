@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Instant, SystemTime};
 
-use super::{Local, run_blocking};
+use super::Local;
 use crate::eval::{self, Golden};
 use crate::golden::{self, invalid};
 use crate::{Code, Error, GoldenExplainRequest, GoldenExplanation, GoldenReport, GoldenRequest};
@@ -84,12 +84,11 @@ impl Local {
             Some(id) => Some(self.resolve(id.as_str())?.id.clone()),
             None => None,
         };
-        let (cache, shared) = (Arc::clone(&self.golden), Arc::clone(&self.shared));
+        let cache = Arc::clone(&self.golden);
         let (catalogue, own) = (self.registry.snapshot(), self.config.golden_file());
-        run_blocking(move || {
+        self.measure(move |router| {
             let started = Instant::now();
             let golden = with_extra(cache.read(&catalogue, own.as_deref(), true)?, extra);
-            let router = shared.router.read().unwrap_or_else(PoisonError::into_inner).snapshot();
             let outcomes = cache.outcomes(&router, golden.cases())?;
             let is_editable = |file: &Path| {
                 let is_yaml = file.file_name().is_some_and(|name| name == "golden.yaml");
@@ -110,10 +109,9 @@ impl Local {
         let case = request.query.clone().checked()?;
         let extra = golden::cases_of(request.queries)?;
         let query = request.query;
-        let (cache, shared) = (Arc::clone(&self.golden), Arc::clone(&self.shared));
+        let cache = Arc::clone(&self.golden);
         let (catalogue, own) = (self.registry.snapshot(), self.config.golden_file());
-        run_blocking(move || {
-            let router = shared.router.read().unwrap_or_else(PoisonError::into_inner).snapshot();
+        self.measure(move |router| {
             let ask = |skill: Option<SkillId>| {
                 let request = Request { intent: case.query.clone(), skill, limit: 1, ..Request::default() };
                 router.discover(&request).map_err(invalid)

@@ -19,11 +19,13 @@ mod sessions;
 mod trusting;
 
 use std::sync::{Arc, OnceLock, PoisonError};
+use std::thread::available_parallelism;
 use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use rayon::prelude::*;
-use tokio::sync::broadcast;
+use tokio::sync::{Semaphore, broadcast};
+use tokio_util::sync::CancellationToken;
 
 use self::cache_file::CacheFile;
 use self::colliding::Collisions;
@@ -82,6 +84,8 @@ pub struct Local {
     /// How long a request waits for the first scan.
     catalog_timeout: Duration,
     rebuilding: tokio::sync::Mutex<()>,
+    /// Limits concurrent measurements.
+    measurements: Arc<Semaphore>,
     golden: Arc<golden::GoldenCache>,
     /// Until when requests wait for bodies; set by the first one that does.
     bodies_deadline: OnceLock<Instant>,
@@ -147,6 +151,7 @@ impl Local {
             config,
             catalog_timeout: CATALOG_TIMEOUT,
             rebuilding: tokio::sync::Mutex::default(),
+            measurements: Arc::new(Semaphore::new(available_parallelism().map_or(1, usize::from))),
             golden: Arc::default(),
             bodies_deadline: OnceLock::new(),
         })
@@ -156,6 +161,26 @@ impl Local {
     #[must_use]
     pub fn with_catalog_timeout(self, catalog_timeout: Duration) -> Self {
         Self { catalog_timeout, ..self }
+    }
+
+    /// Runs a measurement that ranks many requests, on a snapshot of the router: new skills need not wait for it. At most
+    /// as many as there are processors run concurrently, which leaves threads for other requests. It stops at its next
+    /// request once the caller is gone.
+    async fn measure<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(Router) -> Result<T, Error> + Send + 'static,
+    ) -> Result<T, Error> {
+        let permit = Arc::clone(&self.measurements).acquire_owned().await;
+        let permit = permit.map_err(|e| Error::new(Code::InternalError, e.to_string()))?;
+        let canceled = CancellationToken::new();
+        let _cancel = canceled.clone().drop_guard();
+        let shared = Arc::clone(&self.shared);
+        run_blocking(move || {
+            let _permit = permit;
+            let router = shared.router.read().unwrap_or_else(PoisonError::into_inner).snapshot();
+            work(router.cancelable(Arc::new(move || canceled.is_cancelled())))
+        })
+        .await
     }
 
     fn indexer(&self) -> Indexer {

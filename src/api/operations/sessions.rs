@@ -9,7 +9,7 @@ use super::arguments::{
     AtMost, BudgetOf, Composition, Export, Message, Nothing, OneSession, SessionChange, ToolCall,
 };
 use super::{CallContext, Hints, Operation, Route, Scope};
-use crate::{Code, Error, SettingsChange};
+use crate::{AgentView, Code, Error, SettingsChange};
 
 /// A skill, as it is now or as it is loaded in a session.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
@@ -84,7 +84,11 @@ fn looking() -> Vec<Operation> {
             Scope::Read,
             "Lists agents and the skills they use.",
             |asked: CallContext, _: Nothing| async move {
-                Ok(AgentList { agents: asked.sessions().agents().await? })
+                let mut agents = asked.sessions().agents().await?;
+                if !asked.caller.may(Scope::Admin) {
+                    agents.iter_mut().for_each(AgentView::redact);
+                }
+                Ok(AgentList { agents })
             },
         ),
         Operation::new(

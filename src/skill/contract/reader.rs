@@ -123,7 +123,9 @@ impl<'a> Reader<'a> {
     /// Reads a required text.
     pub fn required(&mut self, node: &Node, field: &str, key: &str) -> Option<String> {
         let found = self.text(node, field, key).filter(|text| !text.is_empty());
-        if found.is_none() {
+        let is_text = |entry: &Entry| !matches!(entry.value.value, Content::List(_) | Content::Map(_));
+        // Another type is reported as such.
+        if found.is_none() && node.get(key).is_none_or(is_text) {
             let path = join(field, key);
             let at = node.get(key).map_or(node.at.start..node.at.start, |entry| entry.key_at.clone());
             self.invalid(&path, &at, format!("`{path}` is missing"), format!("Add `{key}`."));
@@ -241,10 +243,16 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Returns the most similar known word, if one is similar enough.
+/// Returns the most similar known word, if one is similar enough: one that begins with the word (`int`, `bool`), or one
+/// with few edits.
 pub(super) fn nearest<'w>(word: &str, known: impl Iterator<Item = &'w str>) -> Option<&'w str> {
-    let allowed = (word.chars().count() / 3).clamp(2, 4);
-    let near = known.map(|known| (strsim::levenshtein(known, word), known)).min();
+    let letters = word.chars().count();
+    let allowed = if letters < 4 { 1 } else { (letters / 3).clamp(2, 4) };
+    let distance = |known: &str| {
+        let is_short_form = letters > 1 && known.starts_with(word);
+        if is_short_form { 0 } else { strsim::levenshtein(known, word) }
+    };
+    let near = known.map(|known| (distance(known), known)).min();
     near.filter(|(distance, _)| *distance <= allowed).map(|(_, near)| near)
 }
 

@@ -204,7 +204,7 @@ pub(super) async fn prepare(client: &mut Object, expected: &Expected<'_>) -> Res
     }
     if !exists && must_exist {
         let reason =
-            "it has no tables, and a store that must exist is not created; check the address".to_owned();
+            "it has no tables; check the address, or create a store with `skills db create`".to_owned();
         return Err(refused(place, Unavailability::Missing, reason));
     }
     if !exists {

@@ -228,7 +228,10 @@ fn ensure_backup(file: &Path, expected: Option<&str>) -> Result<(), StoreError> 
     match expected {
         Some(expected) if id.as_deref() != Some(expected) => {
             let found = id.map_or_else(|| "no store id".to_owned(), |id| format!("the store {id}"));
-            let reason = format!("expected the store {expected}, but the backup has {found}");
+            let reason = format!(
+                "expected the store {expected}, but the backup has {found}. To use it all the same, move the present \
+                 files away, copy the backup to the store's path, and accept it with `skills db adopt`"
+            );
             refused(Unavailability::Replaced, reason)
         }
         _ => Ok(()),
@@ -366,7 +369,7 @@ fn prepare_file(path: &Path, options: &OpenOptions, expected: Option<&str>) -> R
         (_, None) if options.must_exist => {
             let what = if bytes.is_some() { "empty" } else { "missing" };
             let reason =
-                format!("the file is {what}, and a store that must exist is not created; check the path");
+                format!("the file is {what}; check the path, or create a store with `skills db create`");
             return refused(Unavailability::Missing, reason);
         }
         (Some(_), None) => {}

@@ -33,6 +33,40 @@ pub async fn keyed() -> (TestServer, [String; 3]) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn only_admin_reads_files_of_agents() {
+    let place = Place::new();
+    place.write("skills/agents/auditor.yaml", "# by kim\nid: auditor\nprompt: You audit.\n");
+    place.write("skills/agents/monitor.yaml", "datadog: {api_key: 0123456789abcdef}\n");
+    let made = [("reader", Scope::Read), ("admin", Scope::Admin)]
+        .map(|(name, scope)| new_key(name, BTreeSet::from([scope])).unwrap());
+    let lines: Vec<String> = made.iter().map(|(_, kept)| format!("  {}\n", kept.line())).collect();
+    place.write("keys.yaml", &format!("keys:\n{}", lines.concat()));
+    let mut ring = KeyRing::default();
+    ring.read(&place.path("keys.yaml")).unwrap();
+    let core = place.open_with(Needs::Index).await;
+    let settings = Settings { authenticator: Some(Arc::new(ring)), ..Settings::default() };
+    let house = TestServer::over(place, core, settings).await;
+    let ask = async |key: &str| house.ask("GET", "/v1/agents", &[("x-api-key", key)], "").await;
+    let [reader, admin] = [ask(&made[0].0).await, ask(&made[1].0).await];
+    for text in ["by kim", "0123456789abcdef"] {
+        assert!(admin.body.contains(text), "{}", admin.body);
+        assert!(!reader.body.contains(text), "{}", reader.body);
+    }
+    let listed = reader.json();
+    assert_eq!(listed["agents"][0]["agent"]["prompt"], "You audit.");
+    assert_eq!(listed["agents"][1]["problems"].as_array().map(Vec::len), Some(1));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_draft_of_too_many_clauses_is_refused() {
+    let house = TestServer::open().await;
+    let draft = |clauses: usize| json!({ "skill_id": "ledger", "description": "Adds amounts. ".repeat(clauses), "clauses": true });
+    let refused = house.post("/v1/skills/draft", &draft(65)).await;
+    assert_eq!((refused.status, refused.code().as_str()), (400, "invalid_request"));
+    assert_eq!(house.post("/v1/skills/draft", &draft(64)).await.status, 200);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_key_opens_what_its_scopes_say_and_its_name_is_recorded() {
     let (house, [reader, runner, decider]) = keyed().await;
     for open in ["/livez", "/readyz", "/openapi.json", "/docs", "/v1/health"] {

@@ -8,6 +8,7 @@ use strum::IntoEnumIterator as _;
 
 use super::{RunRuntime, Runs, find, identity, launch, operating};
 use crate::operations::{Principal, Scope};
+use crate::run_options::MAX_KEY_LEN;
 use crate::{Code, Error, Ordered, ResumeMode, RunOrder};
 use skills_model::{ApprovalReason, Choice, Command, Decision, Gate, Next, Verdict, transition};
 use skills_registry::policy::{Approver, RequiredApprovals};
@@ -64,6 +65,11 @@ impl Runs {
             }
             RunOrder::Assign { to, note, assignee, by } => {
                 let to = to.map(|to| to.trim().to_owned()).filter(|to| !to.is_empty());
+                for (what, name) in
+                    [("name of the assignee", &to), ("name of the present assignee", &assignee)]
+                {
+                    ensure_name_length(what, name.as_deref().unwrap_or_default())?;
+                }
                 let by = decision_record(by).approver.unwrap_or_default();
                 let assigned = run.options.assigned.as_ref();
                 let present = assigned.and_then(|assigned| assigned.note.as_ref());
@@ -392,6 +398,14 @@ fn missing(gate: Option<&Gate>, request: &DecisionRequest) -> Vec<&'static str> 
     .collect()
 }
 
+fn ensure_name_length(what: &str, name: &str) -> Result<(), Error> {
+    if name.len() <= MAX_KEY_LEN {
+        return Ok(());
+    }
+    let message = format!("the {what} has {} bytes; the maximum is {MAX_KEY_LEN}", name.len());
+    Err(Error::new(Code::InvalidRequest, message))
+}
+
 async fn signal(
     room: &RunRuntime,
     run: &RunRecord,
@@ -402,6 +416,7 @@ async fn signal(
     if name.trim().is_empty() {
         return Err(Error::new(Code::InvalidRequest, "the signal needs a name"));
     }
+    ensure_name_length("name of the signal", &name)?;
     let command = Command::Signal { name: name.clone() };
     let done = room.store.command(&run.id, command, Some(by), None, Some(payload)).await?;
     let note = match done.effect {

@@ -111,10 +111,12 @@ impl StorePlace {
     }
 
     /// Returns whether it can be read without creating it.
-    fn may_exist(&self) -> bool {
+    /// Returns whether opening the store reads one, rather than creating it. `if_missing` applies to a file that does
+    /// not exist.
+    fn is_stored(&self, if_missing: MissingStore) -> bool {
         match self {
             Self::Memory => false,
-            Self::File(file) => file.exists(),
+            Self::File(file) => file.exists() || if_missing != MissingStore::Create,
             Self::Server(_) => true,
         }
     }
@@ -237,7 +239,7 @@ impl Runs {
     /// # Errors
     /// Same as [`Self::runtime`].
     pub(in crate::local) async fn counts(self: &Arc<Self>) -> Result<Option<Arc<dyn Counts>>, Error> {
-        if self.room.get().is_none() && !self.store_place()?.may_exist() {
+        if self.room.get().is_none() && !self.store_place()?.is_stored(self.config.missing_store) {
             return Ok(None);
         }
         Ok(Some(Arc::clone(&self.runtime().await?.counts)))
@@ -248,7 +250,7 @@ impl Runs {
     /// # Errors
     /// Same as [`Self::runtime`].
     pub(in crate::local) async fn audit_anchors(self: &Arc<Self>) -> Result<Vec<Anchor>, Error> {
-        if self.room.get().is_none() && !self.store_place()?.may_exist() {
+        if self.room.get().is_none() && !self.store_place()?.is_stored(self.config.missing_store) {
             return Ok(Vec::new());
         }
         let kept = self.runtime().await?.anchors.audit_anchors(&self.audit_log_name()).await?;
@@ -317,6 +319,13 @@ impl Runs {
     /// Creates a new, empty store at the store's path; the previous files are renamed.
     pub(super) fn reset_store(&self) -> Result<Reset, Error> {
         let file = self.store_on_disk()?;
+        if !skills_store::has_existed(&file, &self.store_options(&file))? {
+            let message = format!(
+                "there is no store at {}; check the path, or create a store with `skills db create`",
+                file.display()
+            );
+            return Err(Error::new(Code::NotFound, message));
+        }
         Ok(skills_store::reset(&file, &self.store_options(&file), Clocks::system())?)
     }
 

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use super::Local;
 use crate::{AgentView, Code, Error, names};
 use skills_base::files::{Folder, OpenError};
+use skills_config::quoted;
 use skills_session::{Agent, call_order, parse_agent};
 
 /// Where agents are, next to the skills of a root and in the project.
@@ -91,10 +92,10 @@ impl Local {
         if let Some(found) = all.iter().find(|view| view.agent.id == id) {
             return Ok(found.agent.clone());
         }
-        if let Some((location, _, why)) =
+        if let Some((location, ..)) =
             unreadable.iter().find(|(location, ..)| location.file_stem().is_some_and(|stem| stem == id))
         {
-            return Err(wrong(location, why));
+            return Err(wrong(location, id));
         }
         let near = names::near(id, all.iter().map(|view| view.agent.id.as_str()));
         let folders: Vec<String> =
@@ -124,6 +125,12 @@ fn definitions(above: &Folder) -> Result<Vec<String>, OpenError> {
     Ok(names.into_iter().map(|name| format!("{FOLDER}/{name}")).collect())
 }
 
-fn wrong(location: &Path, why: &str) -> Error {
-    Error::new(Code::InvalidConfiguration, format!("the agent {}: {why}", location.display()))
+/// Returns the error for a file that does not define an agent, without an excerpt: a caller of a service may not see it.
+fn wrong(location: &Path, id: &str) -> Error {
+    let message = format!(
+        "the agent {}: it is not a valid definition; `skills agents show {}` shows why",
+        location.display(),
+        quoted(id)
+    );
+    Error::new(Code::InvalidConfiguration, message)
 }
