@@ -93,12 +93,14 @@ impl Server {
     /// Binds to an address; port 0 selects a free one.
     ///
     /// # Errors
-    /// Returns `invalid_configuration` if the address cannot be bound.
+    /// Returns `not_ready` if the address is in use, and `invalid_configuration` if it cannot be bound for another reason.
     pub async fn bind(address: SocketAddr, service: Service, settings: Settings) -> Result<Self, Error> {
         let wrong = |error: std::io::Error| {
             let message =
                 format!("cannot listen on {address}: {error}; use another --port, 0 for a free one");
-            Error::new(Code::InvalidConfiguration, message)
+            // A process manager restarts a service after the former; the address may be free then.
+            let is_in_use = error.kind() == std::io::ErrorKind::AddrInUse;
+            Error::new(if is_in_use { Code::NotReady } else { Code::InvalidConfiguration }, message)
         };
         let listener = listen(address).await.map_err(wrong)?;
         let address = listener.local_addr().map_err(wrong)?;

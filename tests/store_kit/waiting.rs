@@ -340,6 +340,8 @@ pub async fn a_dead_workers_runs_are_free_at_once(store: &dyn Store, _: &Time) {
     let other = claimed(store, "alive").await;
     assert_eq!(store.leaseholders().await.unwrap(), [worker("alive"), worker("dead")]);
     assert_eq!(store.expire_leases(&worker("dead")).await.unwrap(), 2);
+    assert_eq!(store.expire_leases(&worker("dead")).await.unwrap(), 0, "each run is abandoned once");
+    assert_eq!(store.leaseholders().await.unwrap(), [worker("alive")]);
     let heir = claimed(store, "heir").await;
     assert_eq!((heir.run.id.0.as_str(), heir.fence), ("run-0000", 2));
     let taken = store.events(Some(&heir.run.id), 0, 10).await.unwrap();

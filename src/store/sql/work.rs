@@ -172,7 +172,8 @@ pub(crate) async fn release_lease<T: Tx>(tx: &T, run: &RunId, fence: u64) -> Res
 /// Expires the leases of a worker that is known to be dead; the next claim of each counts a loss.
 pub(crate) async fn expire_leases<T: Tx>(tx: &T, worker: &WorkerId) -> Result<u64, StoreError> {
     let sql =
-        "UPDATE runs SET lease_until_ms = 0 WHERE worker = ?1 AND lease_until_ms IS NOT NULL RETURNING id";
+        "UPDATE runs SET lease_until_ms = 0 WHERE worker = ?1 AND lease_until_ms IS NOT NULL AND lease_until_ms <> 0
+         RETURNING id";
     let runs = tx.query("expiring the leases of a dead worker", sql, values![&worker.0]).await?;
     let now_ms = tx.now().await?.wall_ms;
     let count = runs.len() as u64;
