@@ -217,10 +217,12 @@ impl Transaction {
             }
         };
         let sent = self.send_text("committing", "COMMIT").await;
-        if self.mode != Mode::Write && sent.is_ok() {
-            // What was read is read; the answer is of no interest.
+        if self.mode != Mode::Write {
+            // What was read is complete, even if the connection was lost since: the response is not awaited.
             self.unanswered().clear();
-            self.client = None;
+            if sent.is_ok() {
+                self.client = None;
+            }
             return Ended::Done(Ok(value));
         }
         let committed = match sent {

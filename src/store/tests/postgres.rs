@@ -432,6 +432,61 @@ async fn connections_lost_at_random_lose_and_repeat_nothing() {
     eprintln!("{lost} connections lost, {} runs completed", launched.len());
 }
 
+/// Connections are closed all the time: between two statements, before the commit, in the pool.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn connections_lost_at_random_fail_no_read() {
+    const READERS: usize = 16;
+    let Some(server) = Server::start() else { return };
+    let (address, _) = server.store();
+    let store = Arc::new(open(&address).await);
+    for n in 0..20 {
+        store.launch(store_kit::launch(n)).await.unwrap();
+    }
+    let stop = Arc::new(AtomicBool::new(false));
+    let readers: Vec<_> = (0..READERS)
+        .map(|_| {
+            let (store, stop) = (Arc::clone(&store), Arc::clone(&stop));
+            let run = RunId("run-0007".into());
+            tokio::spawn(async move {
+                let (mut reads, mut failed) = (0_u32, Vec::new());
+                while !stop.load(Ordering::SeqCst) {
+                    let runs = store.runs(RunFilter::default()).await.map(|page| page.runs.len());
+                    let found = store.run(&run).await.map(|run| usize::from(run.is_some()));
+                    let events = store.events(None, 0, 50).await.map(|events| events.len());
+                    let newest = store.newest_event().await.map(|newest| usize::from(newest >= 20));
+                    for (read, expected) in [(runs, 20), (found, 1), (events, 20), (newest, 1)] {
+                        reads += 1;
+                        match read {
+                            Ok(count) => assert_eq!(count, expected),
+                            Err(error) => failed.push(error.to_string()),
+                        }
+                    }
+                }
+                (reads, failed)
+            })
+        })
+        .collect();
+    // One session, so that a victim costs no process of its own.
+    let kills = 300 * soak();
+    let kill = format!(
+        "SELECT sum(victims) FROM generate_series(1, {kills}) round, LATERAL (
+             SELECT count(pg_terminate_backend(pid)) AS victims, pg_sleep(0.01 + 0 * round) FROM (
+                 SELECT pid FROM pg_stat_get_activity(NULL) WHERE application_name = 'skill-workbench'
+                 AND round > 0 ORDER BY random() LIMIT 2) some GROUP BY round) killed"
+    );
+    let lost: u32 = tokio::task::block_in_place(|| server.sql(&kill)).parse().unwrap();
+    stop.store(true, Ordering::SeqCst);
+    let (mut reads, mut failed) = (0, Vec::new());
+    for reader in readers {
+        let (some, errors) = reader.await.unwrap();
+        reads += some;
+        failed.extend(errors);
+    }
+    eprintln!("{lost} connections lost during {reads} reads");
+    assert!(lost >= kills, "{lost} connections lost");
+    assert!(failed.is_empty(), "{} of {reads} reads failed: {:?}", failed.len(), failed.first());
+}
+
 /// Plans of what the screens ask for, over many runs as large as real ones.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn no_query_of_the_screens_scans_a_table() {
