@@ -13,7 +13,6 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use crate::faults::Numbers;
-use crate::postgres::Server;
 use effects::Effects;
 use fleet::{Fleet, SIZE};
 use load::Load;

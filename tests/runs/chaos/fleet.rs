@@ -352,7 +352,7 @@ impl Fleet {
     pub fn close_connections(&self, count: u64) -> bool {
         let sql = format!(
             "SELECT count(pg_terminate_backend(pid)) FROM (SELECT pid FROM pg_stat_activity
-             WHERE application_name = 'skill-workbench' ORDER BY random() LIMIT {count}) some"
+             WHERE application_name = 'skill-workbench' ORDER BY random() LIMIT {count}) victims"
         );
         self.server.sql(&sql) != "0"
     }
