@@ -390,3 +390,23 @@ async fn a_worker_that_has_not_seen_a_skill_looks_again_before_it_fails_its_run(
     assert_eq!(ended.event.kind.as_str(), "run.completed", "{ended:?}");
     workbench.stop_workers().await;
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn the_same_approval_sent_at_once_is_never_refused() {
+    let place = Place::new();
+    let core = place.open().await;
+    core.start_workers().await.unwrap();
+    for _ in 0..20 {
+        let launched = launch(&core, "ledger", json!({"amounts": [1, 2]})).await.unwrap().run;
+        let waiting = wait_for_completion(&core, &launched.id.0).await;
+        let approvals = (0..16).map(|_| {
+            let (core, waiting) = (Arc::clone(&core), waiting.clone());
+            tokio::spawn(async move { order(&core, &waiting, decide(&waiting, Verdict::Approve, "kim")).await })
+        });
+        let answers = futures::future::join_all(approvals).await;
+        let refused: Vec<_> = answers.into_iter().filter_map(|answer| answer.unwrap().err()).collect();
+        assert!(refused.is_empty(), "{refused:#?}");
+        wait_for_completion(&core, &launched.id.0).await;
+    }
+    core.stop_workers().await;
+}
