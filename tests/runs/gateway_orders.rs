@@ -392,21 +392,32 @@ async fn a_worker_that_has_not_seen_a_skill_looks_again_before_it_fails_its_run(
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn the_same_approval_sent_at_once_is_never_refused() {
+async fn an_approval_that_meets_the_same_one_is_repeated() {
+    const POINT: &str = "gate-after-run";
     let place = Place::new();
     let core = place.open().await;
-    core.start_workers().await.unwrap();
-    for _ in 0..20 {
-        let launched = launch(&core, "ledger", json!({"amounts": [1, 2]})).await.unwrap().run;
-        let waiting = wait_for_completion(&core, &launched.id.0).await;
-        let approvals = (0..16).map(|_| {
-            let (core, waiting) = (Arc::clone(&core), waiting.clone());
-            tokio::spawn(async move { order(&core, &waiting, decide(&waiting, Verdict::Approve, "kim")).await })
-        });
-        let answers = futures::future::join_all(approvals).await;
-        let refused: Vec<_> = answers.into_iter().filter_map(|answer| answer.unwrap().err()).collect();
-        assert!(refused.is_empty(), "{refused:#?}");
-        wait_for_completion(&core, &launched.id.0).await;
-    }
-    core.stop_workers().await;
+    let waiting = run(&core, "ledger", json!({"amounts": [1, 2]})).await;
+    let (reached, is_reached) = tokio::sync::oneshot::channel();
+    let (go_on, may_go_on) = std::sync::mpsc::channel();
+    let only_once = std::sync::Mutex::new(Some((reached, may_go_on)));
+    fail::cfg_callback(POINT, move || {
+        let first = only_once.lock().unwrap().take();
+        if let Some((reached, may_go_on)) = first {
+            reached.send(()).unwrap();
+            may_go_on.recv().unwrap();
+        }
+    })
+    .unwrap();
+    let late = tokio::spawn({
+        let (core, waiting) = (Arc::clone(&core), waiting.clone());
+        async move { order(&core, &waiting, decide(&waiting, Verdict::Approve, "kim")).await }
+    });
+    is_reached.await.unwrap();
+    let first = order(&core, &waiting, decide(&waiting, Verdict::Approve, "kim")).await.unwrap();
+    assert!(!first.repeated);
+    assert_eq!(wait_for_completion(&core, &waiting.id.0).await.state, RunState::Completed);
+    go_on.send(()).unwrap();
+    let late = late.await.unwrap().unwrap();
+    fail::remove(POINT);
+    assert!(late.repeated && late.run.state == RunState::Completed, "{late:?}");
 }
