@@ -93,7 +93,9 @@ fn make_faults(
                 let long = LEASE + Duration::from_millis(1_000 + numbers.below(3_000));
                 began.elapsed() + long < time && !fleet.has_suspended() && fleet.suspend(member, long)
             }
-            Fault::ShortSuspension => fleet.suspend(member, Duration::from_millis(100 + numbers.below(3_000))),
+            Fault::ShortSuspension => {
+                fleet.suspend(member, Duration::from_millis(100 + numbers.below(3_000)))
+            }
             Fault::PrimaryRestart => fleet.restart_primary(),
             Fault::LostConnections => fleet.close_connections(1 + numbers.below(8)),
             Fault::ClockJump => fleet.jump(Some(member), numbers),
@@ -128,7 +130,7 @@ fn a_fleet_survives_chaos() {
         }
         effects.wait_for_more(1, Duration::from_millis(200));
     }
-    let told = load.finish();
+    let observed = load.finish();
     eprintln!("faults: {faults:?}; processes started: {}", fleet.starts());
-    checker::check(&fleet, &effects, &told);
+    checker::check(&fleet, &effects, &observed);
 }

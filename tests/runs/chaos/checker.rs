@@ -8,7 +8,7 @@ use skills_runs::idempotency_key;
 
 use super::effects::Effects;
 use super::fleet::{Fleet, REPEATABLE, UNREPEATABLE};
-use super::load::{Decided, Told};
+use super::load::{Approval, Observations};
 
 /// How long a process may take to learn that its runs were taken over, after a suspension or when the server's clock
 /// ended its leases. A call that it is about to make cannot be recalled; its result is refused.
@@ -24,15 +24,15 @@ fn text(row: &Value, column: &str) -> String {
 }
 
 /// The invariants; prints the counts.
-pub fn check(fleet: &Fleet, effects: &Effects, told: &Told) {
-    assert!(told.unexpected.is_empty(), "{:#?}\n{}", told.unexpected, fleet.logs());
+pub fn check(fleet: &Fleet, effects: &Effects, observed: &Observations) {
+    assert!(observed.unexpected.is_empty(), "{:#?}\n{}", observed.unexpected, fleet.logs());
     let runs = rows(fleet, "SELECT id, state, error FROM runs");
     let known: BTreeMap<String, &Value> = runs.iter().map(|run| (text(run, "id"), run)).collect();
-    for (key, run) in &told.acknowledged {
+    for (key, run) in &observed.acknowledged {
         assert!(known.contains_key(run), "run {run} of {key} was acknowledged and is lost");
     }
-    assert_eq!(runs.len(), told.acknowledged.len(), "each key has one run");
-    let distinct: BTreeSet<&String> = told.acknowledged.values().collect();
+    assert_eq!(runs.len(), observed.acknowledged.len(), "each key has one run");
+    let distinct: BTreeSet<&String> = observed.acknowledged.values().collect();
     assert_eq!(distinct.len(), runs.len(), "each run has one key");
     // The one end beside completion: five workers in a row were lost with it.
     let given_up = |run: &Value| run["state"] == "failed" && text(run, "error").contains("lost_workers");
@@ -54,7 +54,7 @@ pub fn check(fleet: &Fleet, effects: &Effects, told: &Told) {
     assert!(gaps.is_empty(), "events with gaps: {gaps:?}");
 
     let decisions = decisions(fleet);
-    for decided in &told.decided {
+    for decided in &observed.decided {
         assert!(decisions.contains(decided), "acknowledged and lost: {decided:?}");
     }
     let takeovers = fleet.sql(
@@ -68,8 +68,8 @@ pub fn check(fleet: &Fleet, effects: &Effects, told: &Told) {
          {} decisions, {} of them on unknown outcomes; {takeovers} takeovers; {} calls of {} steps, {late} by a \
          process that did not know yet that its run was taken over",
         runs.len(),
-        told.reused,
-        told.repeated,
+        observed.reused,
+        observed.repeated,
         decisions.len(),
         decisions.iter().filter(|decided| decided.choice.is_some()).count(),
         calls,
@@ -78,13 +78,13 @@ pub fn check(fleet: &Fleet, effects: &Effects, told: &Told) {
     assert!(!runs.is_empty() && takeovers != "0", "{} runs, {takeovers} takeovers", runs.len());
 }
 
-fn decisions(fleet: &Fleet) -> Vec<Decided> {
+fn decisions(fleet: &Fleet) -> Vec<Approval> {
     let found = rows(
         fleet,
         "SELECT run, CAST(decision AS jsonb) ->> 'step' AS step, CAST(decision AS jsonb) ->> 'choice' AS choice
          FROM decisions",
     );
-    let decided = |row: &Value| Decided {
+    let decided = |row: &Value| Approval {
         run: text(row, "run"),
         step: text(row, "step"),
         choice: row["choice"].as_str().map(str::to_owned),
@@ -97,7 +97,7 @@ fn decisions(fleet: &Fleet) -> Vec<Decided> {
 fn check_calls(
     fleet: &Fleet,
     effects: &Effects,
-    decisions: &[Decided],
+    decisions: &[Approval],
     runs: &BTreeMap<String, &Value>,
 ) -> (usize, usize) {
     let recorded = rows(
@@ -113,7 +113,7 @@ fn check_calls(
     let (mut attributed, mut late) = (0, 0);
     for (run, row) in runs {
         let chosen = |step: &str, choice: &str| {
-            let of = |d: &&Decided| d.run == *run && d.step == step && d.choice.as_deref() == Some(choice);
+            let of = |d: &&Approval| d.run == *run && d.step == step && d.choice.as_deref() == Some(choice);
             decisions.iter().filter(of).count()
         };
         for step in REPEATABLE.into_iter().chain(UNREPEATABLE) {
@@ -133,7 +133,10 @@ fn check_calls(
                 assert!(approved, "{step} of {run} was not approved");
             }
             let Some(result) = result.map(|result| usize::try_from(result).unwrap()) else { continue };
-            assert!(calls.iter().any(|call| call.number == result), "{step} of {run} has a result of no call");
+            assert!(
+                calls.iter().any(|call| call.number == result),
+                "{step} of {run} has a result of no call"
+            );
             for call in calls.iter().filter(|call| call.number > result) {
                 assert!(
                     fleet.may_have_been_late(call.member, call.at_ms, WAKE_UP),

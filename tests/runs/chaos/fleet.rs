@@ -81,8 +81,8 @@ impl Member {
 fn address(child: &mut Child) -> Option<String> {
     let mut line = String::new();
     BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
-    let told: serde_json::Value = serde_json::from_str(&line).ok()?;
-    Some(told["address"].as_str()?.strip_prefix("http://")?.to_owned())
+    let announced: serde_json::Value = serde_json::from_str(&line).ok()?;
+    Some(announced["address"].as_str()?.strip_prefix("http://")?.to_owned())
 }
 
 /// Where the processes answer at present.
@@ -383,9 +383,9 @@ impl Fleet {
     /// Whether this process may not have known for this long that its runs were taken over.
     pub fn may_have_been_late(&self, member: usize, at_ms: i64, within: Duration) -> bool {
         let within = i64::try_from(within.as_millis()).unwrap();
-        self.takeovers.iter().any(|(of, then)| {
-            of.is_none_or(|of| of == member) && (0..=within).contains(&(at_ms - then))
-        })
+        self.takeovers
+            .iter()
+            .any(|(of, then)| of.is_none_or(|of| of == member) && (0..=within).contains(&(at_ms - then)))
     }
 }
 

@@ -21,11 +21,11 @@ const APPROVERS: u64 = 3;
 /// Runs that are open at a time, so that all end soon after the last fault.
 const OPEN: usize = 40;
 /// A suspended process accepts connections and does not answer.
-const PATIENCE: Duration = Duration::from_secs(2);
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// A decision that was acknowledged.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Decided {
+pub struct Approval {
     pub run: String,
     pub step: String,
     pub choice: Option<String>,
@@ -33,10 +33,10 @@ pub struct Decided {
 
 /// What the clients know at the end.
 #[derive(Debug, Default)]
-pub struct Told {
+pub struct Observations {
     /// Runs by the key of their launch.
     pub acknowledged: BTreeMap<String, String>,
-    pub decided: Vec<Decided>,
+    pub decided: Vec<Approval>,
     /// Answers that no fault explains.
     pub unexpected: Vec<String>,
     /// Requests that were sent again.
@@ -48,7 +48,7 @@ pub struct Told {
 struct Shared {
     addresses: Addresses,
     effects: Effects,
-    told: Mutex<Told>,
+    observed: Mutex<Observations>,
     launched: AtomicUsize,
     is_launching: AtomicBool,
     is_approving: AtomicBool,
@@ -63,8 +63,8 @@ pub struct Load {
 /// One request on a connection of its own.
 fn request(address: &str, head: &str, body: &str) -> io::Result<(u16, Value)> {
     let mut stream = TcpStream::connect(address)?;
-    stream.set_read_timeout(Some(PATIENCE))?;
-    stream.set_write_timeout(Some(PATIENCE))?;
+    stream.set_read_timeout(Some(REQUEST_TIMEOUT))?;
+    stream.set_write_timeout(Some(REQUEST_TIMEOUT))?;
     // The response of the earlier version of the protocol ends with the connection.
     write!(
         stream,
@@ -93,14 +93,14 @@ impl Shared {
                 Some(Err(error)) => last = error.to_string(),
                 None => {}
             }
-            assert!(Instant::now() < deadline, "nobody answers {head}: {last}");
-            self.told.lock().unwrap().repeated += 1;
+            assert!(Instant::now() < deadline, "no process answers {head}: {last}");
+            self.observed.lock().unwrap().repeated += 1;
             self.effects.wait_for_more(1, Duration::from_millis(20));
         }
     }
 
     fn unexpected(&self, what: String) {
-        self.told.lock().unwrap().unexpected.push(what);
+        self.observed.lock().unwrap().unexpected.push(what);
     }
 
     fn launch_all(&self, numbers: &mut Numbers, launcher: u64) {
@@ -123,11 +123,12 @@ impl Shared {
                     self.unexpected(format!("launch: {status} {answer}"));
                     continue;
                 };
-                let mut told = self.told.lock().unwrap();
-                told.reused += usize::from(answer["idempotency"] == "reused");
-                let first = told.acknowledged.entry(key.clone()).or_insert_with(|| run.to_owned()).clone();
+                let mut observed = self.observed.lock().unwrap();
+                observed.reused += usize::from(answer["idempotency"] == "reused");
+                let first =
+                    observed.acknowledged.entry(key.clone()).or_insert_with(|| run.to_owned()).clone();
                 if first != run {
-                    told.unexpected.push(format!("{key}: run {first}, then run {run}"));
+                    observed.unexpected.push(format!("{key}: run {first}, then run {run}"));
                 }
             }
         }
@@ -153,7 +154,7 @@ impl Shared {
     fn approve(&self, numbers: &mut Numbers, run: &Value) {
         let gate = &run["gate"]["human"];
         let [Some(id), Some(step)] = [&run["id"], &gate["step"]].map(Value::as_str) else {
-            return self.unexpected(format!("it waits for nobody: {run}"));
+            return self.unexpected(format!("no approval is pending: {run}"));
         };
         let choices = ["rerun", "skip"];
         let choice = (gate["why"] == "unknown_outcome").then(|| choices[usize::from(numbers.below(2) == 0)]);
@@ -166,8 +167,8 @@ impl Shared {
         match status {
             200 => {
                 let decided =
-                    Decided { run: id.into(), step: step.into(), choice: choice.map(str::to_owned) };
-                self.told.lock().unwrap().decided.push(decided);
+                    Approval { run: id.into(), step: step.into(), choice: choice.map(str::to_owned) };
+                self.observed.lock().unwrap().decided.push(decided);
             }
             // Another approver was first, with another choice.
             409 => {}
@@ -181,7 +182,7 @@ impl Load {
         let shared = Arc::new(Shared {
             addresses,
             effects: effects.clone(),
-            told: Mutex::default(),
+            observed: Mutex::default(),
             launched: AtomicUsize::new(0),
             is_launching: AtomicBool::new(true),
             is_approving: AtomicBool::new(true),
@@ -209,11 +210,11 @@ impl Load {
         self.launchers.iter().all(JoinHandle::is_finished)
     }
 
-    pub fn finish(self) -> Told {
+    pub fn finish(self) -> Observations {
         self.shared.is_approving.store(false, Ordering::SeqCst);
         for client in self.launchers.into_iter().chain(self.approvers) {
             client.join().unwrap();
         }
-        std::mem::take(&mut *self.shared.told.lock().unwrap())
+        std::mem::take(&mut *self.shared.observed.lock().unwrap())
     }
 }
