@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use fail::fail_point;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
@@ -198,6 +199,7 @@ impl Engine {
     /// Returns the errors of the store.
     pub async fn at_gate(&self, run: &RunId) -> Result<Option<AtGate>, StoreError> {
         let Some(record) = self.store.run(run).await? else { return Err(StoreError::NoRun(run.clone())) };
+        fail_point!("gate-after-run");
         let Some(Gate::Human { step, inputs_digest, why, .. }) = record.gate.clone() else { return Ok(None) };
         if record.state != RunState::WaitingForHuman {
             return Ok(None);

@@ -1,5 +1,6 @@
 //! A `PostgreSQL` server for tests: the one of `SKILLS_TEST_POSTGRES`, or one that is started from the installed package
 //! and ends with the test.
+#![allow(dead_code, reason = "each test binary uses its own part")]
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -24,6 +25,8 @@ pub struct Server {
 struct Own {
     folder: tempfile::TempDir,
     programs: PathBuf,
+    /// Of its environment.
+    variables: Vec<(&'static str, PathBuf)>,
     process: Child,
 }
 
@@ -54,6 +57,11 @@ fn program(programs: &Path, name: &str) -> Command {
 impl Server {
     /// A server; none, with a message, if PostgreSQL is not installed.
     pub fn start() -> Option<Self> {
+        Self::start_with(Vec::new())
+    }
+
+    /// The same with variables in its environment, if it is started here.
+    pub fn start_with(variables: Vec<(&'static str, PathBuf)>) -> Option<Self> {
         if let Ok(address) = std::env::var("SKILLS_TEST_POSTGRES") {
             return Some(Self { address, own: None, next_schema: AtomicU32::new(0) });
         }
@@ -87,11 +95,11 @@ impl Server {
             .status()
             .unwrap();
         assert!(made.success(), "initdb: {made}");
-        let process = spawn(&programs, folder.path());
+        let process = spawn(&programs, folder.path(), &variables);
         let socket = folder.path().display().to_string().replace('/', "%2F");
         let address = format!("postgres://tests@{socket}/postgres");
-        let server =
-            Self { address, own: Some(Own { folder, programs, process }), next_schema: AtomicU32::new(0) };
+        let own = Own { folder, programs, variables, process };
+        let server = Self { address, own: Some(own), next_schema: AtomicU32::new(0) };
         server.wait_until_ready();
         Some(server)
     }
@@ -151,7 +159,7 @@ impl Server {
     pub fn restart(&mut self) {
         self.stop(Signal::QUIT);
         let own = self.own.as_mut().expect("a server of our own");
-        own.process = spawn(&own.programs, own.folder.path());
+        own.process = spawn(&own.programs, own.folder.path(), &own.variables);
         self.wait_until_ready();
     }
 
@@ -164,7 +172,7 @@ impl Server {
     }
 }
 
-fn spawn(programs: &Path, folder: &Path) -> Child {
+fn spawn(programs: &Path, folder: &Path, variables: &[(&'static str, PathBuf)]) -> Child {
     let log = fs::File::options().create(true).append(true).open(folder.join("log")).unwrap();
     program(programs, "postgres")
         .arg("-D")
@@ -173,6 +181,7 @@ fn spawn(programs: &Path, folder: &Path) -> Child {
         .arg(folder)
         // What a test does has to survive the server, not the machine.
         .args(["-c", "listen_addresses=", "-c", "fsync=off", "-c", "max_connections=200"])
+        .envs(variables.iter().map(|(name, value)| (*name, value)))
         .current_dir(folder)
         .stdout(Stdio::null())
         .stderr(log)

@@ -82,10 +82,10 @@ points! {
 }
 
 /// A generator of the same numbers every time (xorshift, G. Marsaglia 2003), so that a failure can be looked into.
-struct Numbers(u64);
+pub struct Numbers(pub u64);
 
 impl Numbers {
-    fn below(&mut self, limit: u64) -> u64 {
+    pub fn below(&mut self, limit: u64) -> u64 {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
         self.0 ^= self.0 << 17;

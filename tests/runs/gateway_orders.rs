@@ -390,3 +390,34 @@ async fn a_worker_that_has_not_seen_a_skill_looks_again_before_it_fails_its_run(
     assert_eq!(ended.event.kind.as_str(), "run.completed", "{ended:?}");
     workbench.stop_workers().await;
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn an_approval_that_meets_the_same_one_is_repeated() {
+    const POINT: &str = "gate-after-run";
+    let place = Place::new();
+    let core = place.open().await;
+    let waiting = run(&core, "ledger", json!({"amounts": [1, 2]})).await;
+    let (reached, is_reached) = tokio::sync::oneshot::channel();
+    let (go_on, may_go_on) = std::sync::mpsc::channel();
+    let only_once = std::sync::Mutex::new(Some((reached, may_go_on)));
+    fail::cfg_callback(POINT, move || {
+        let first = only_once.lock().unwrap().take();
+        if let Some((reached, may_go_on)) = first {
+            reached.send(()).unwrap();
+            may_go_on.recv().unwrap();
+        }
+    })
+    .unwrap();
+    let late = tokio::spawn({
+        let (core, waiting) = (Arc::clone(&core), waiting.clone());
+        async move { order(&core, &waiting, decide(&waiting, Verdict::Approve, "kim")).await }
+    });
+    is_reached.await.unwrap();
+    let first = order(&core, &waiting, decide(&waiting, Verdict::Approve, "kim")).await.unwrap();
+    assert!(!first.repeated);
+    assert_eq!(wait_for_completion(&core, &waiting.id.0).await.state, RunState::Completed);
+    go_on.send(()).unwrap();
+    let late = late.await.unwrap().unwrap();
+    fail::remove(POINT);
+    assert!(late.repeated && late.run.state == RunState::Completed, "{late:?}");
+}

@@ -1,6 +1,10 @@
 //! Runs, stores, bindings, sandbox and sessions through the library, crashes included.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by a panic")]
 
+#[path = "../binary/mod.rs"]
+mod binary;
+#[path = "../postgres/mod.rs"]
+mod postgres;
 #[path = "../runs_place/mod.rs"]
 mod runs_place;
 #[path = "../session_place/mod.rs"]
@@ -9,6 +13,7 @@ mod session_place;
 mod store_kit;
 
 mod bindings;
+mod chaos;
 mod engine;
 mod faults;
 mod gateway_attach;

@@ -218,10 +218,12 @@ impl Transaction {
             }
         };
         let sent = self.send_text("committing", "COMMIT").await;
-        if self.mode != Mode::Write && sent.is_ok() {
-            // A read-only transaction: the pending response can be ignored.
+        if self.mode != Mode::Write {
+            // The data is complete, even if the connection is lost before the response, which is not awaited.
             self.unanswered().clear();
-            self.client = None;
+            if sent.is_ok() {
+                self.client = None;
+            }
             return Ended::Done(Ok(value));
         }
         let committed = match sent {

@@ -432,6 +432,64 @@ async fn connections_lost_at_random_lose_and_repeat_nothing() {
     eprintln!("{lost} connections lost, {} runs completed", launched.len());
 }
 
+/// Connections are closed all the time: between two statements, before the commit, in the pool.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn connections_lost_at_random_fail_no_read() {
+    const READERS: usize = 16;
+    let Some(server) = Server::start() else { return };
+    let (address, _) = server.store();
+    let store = Arc::new(open(&address).await);
+    for n in 0..20 {
+        store.launch(store_kit::launch(n)).await.unwrap();
+    }
+    let (stop, done) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));
+    let readers: Vec<_> = (0..READERS)
+        .map(|_| {
+            let (store, stop, done) = (Arc::clone(&store), Arc::clone(&stop), Arc::clone(&done));
+            let run = RunId("run-0007".into());
+            tokio::spawn(async move {
+                let mut failed = Vec::new();
+                while !stop.load(Ordering::SeqCst) {
+                    let runs = store.runs(RunFilter::default()).await.map(|page| page.runs.len());
+                    let found = store.run(&run).await.map(|run| usize::from(run.is_some()));
+                    let events = store.events(None, 0, 50).await.map(|events| events.len());
+                    let newest = store.newest_event().await.map(|newest| usize::from(newest >= 20));
+                    for (read, expected) in [(runs, 20), (found, 1), (events, 20), (newest, 1)] {
+                        done.fetch_add(1, Ordering::SeqCst);
+                        match read {
+                            Ok(count) => assert_eq!(count, expected),
+                            Err(error) => failed.push(error.to_string()),
+                        }
+                    }
+                }
+                failed
+            })
+        })
+        .collect();
+    // Between two statements if possible, where the next one may be the last. So seldom per read that none loses all the
+    // connections that it tries.
+    let kills = 100 * soak();
+    let kill = "SELECT count(pg_terminate_backend(pid)) FROM (SELECT pid FROM pg_stat_activity
+        WHERE application_name = 'skill-workbench'
+        ORDER BY state = 'idle in transaction' DESC, random() LIMIT 1) victims";
+    for _ in 0..kills {
+        let (before, deadline) = (done.load(Ordering::SeqCst), Instant::now() + TIMEOUT);
+        while done.load(Ordering::SeqCst) < before + READERS / 2 {
+            assert!(Instant::now() < deadline, "nothing is read");
+            tokio::task::yield_now().await;
+        }
+        tokio::task::block_in_place(|| server.sql(kill));
+    }
+    stop.store(true, Ordering::SeqCst);
+    let mut failed = Vec::new();
+    for reader in readers {
+        failed.extend(reader.await.unwrap());
+    }
+    let reads = done.load(Ordering::SeqCst);
+    eprintln!("{kills} connections closed during {reads} reads");
+    assert!(failed.is_empty(), "{} of {reads} reads failed: {:?}", failed.len(), failed.first());
+}
+
 /// Query plans of the screens' queries, over many runs of realistic size.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn no_query_of_the_screens_scans_a_table() {

@@ -37,22 +37,28 @@ impl Runs {
         room: &RunRuntime,
         mut run: RunRecord,
     ) -> Result<(RunRecord, Option<AtGate>), Error> {
-        let Some(Gate::Human { step, inputs_digest, .. }) = &run.gate else { return Ok((run, None)) };
-        let Some(at) = room.engine.at_gate(&run.id).await? else { return Ok((run, None)) };
-        if at.inputs_digest == *inputs_digest {
+        loop {
+            let Some(Gate::Human { step, inputs_digest, .. }) = &run.gate else { return Ok((run, None)) };
+            let Some(at) = room.engine.at_gate(&run.id).await? else { return Ok((run, None)) };
+            if at.inputs_digest == *inputs_digest {
+                return Ok((run, Some(at)));
+            }
+            if self.elsewhere(&run).is_some() {
+                // A process with other scripts cannot determine what this run would do.
+                return Ok((run, None));
+            }
+            // The question may differ because the run was decided and continued between the two reads.
+            let present = room.store.run(&run.id).await?.unwrap_or_else(|| run.clone());
+            if (present.state, &present.gate) != (run.state, &run.gate) {
+                run = present;
+                continue;
+            }
+            if at.step != *step {
+                return Ok((present, None));
+            }
+            run.gate = Some(Gate::human(at.step.clone(), at.inputs_digest.clone(), at.why.clone()));
             return Ok((run, Some(at)));
         }
-        if self.elsewhere(&run).is_some() {
-            // A process with other scripts cannot determine what this run would do.
-            return Ok((run, None));
-        }
-        if at.step != *step {
-            // It continued meanwhile.
-            let present = room.store.run(&run.id).await?;
-            return Ok((present.unwrap_or(run), None));
-        }
-        run.gate = Some(Gate::human(at.step.clone(), at.inputs_digest.clone(), at.why.clone()));
-        Ok((run, Some(at)))
     }
 
     /// Replaces the pending question of a waiting run, unless it continued meanwhile.
@@ -137,8 +143,13 @@ impl Runs {
         }
         let (now, at) = self.at_gate(room, run.clone()).await?;
         let Some(Gate::Human { step, inputs_digest, why, .. }) = &now.gate else { return Ok(now) };
-        let is_recorded = now.gate == run.gate;
-        if is_recorded && !asked {
+        let mut is_recorded = now.gate == run.gate;
+        if !is_recorded {
+            // It may have continued since it was read, and wait again.
+            let present = room.store.run(&now.id).await?;
+            is_recorded = present.is_some_and(|present| present.gate == now.gate);
+        }
+        if is_recorded && !decision.answers(now.gate.as_ref()) {
             // The store reports the current question.
             return Ok(now);
         }
