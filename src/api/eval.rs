@@ -20,6 +20,11 @@ const GOLDEN: &str = "golden.yaml";
 /// Folder of a bundle with its evaluation files.
 const EVALS: &str = "evals";
 
+/// Maximum number of evaluations of a file of a bundle: they are measured for other skills too.
+const MAX_EVALS: usize = 200;
+/// Maximum number of evaluation files of a bundle.
+const MAX_EVAL_FILES: usize = 20;
+
 /// Maximum size of a golden set of a root or bundle, in bytes.
 const GOLDEN_LIMIT: u64 = 16 << 20;
 
@@ -113,11 +118,28 @@ pub fn golden_of(catalogue: &Catalogue, own: Option<&Path>) -> Result<Golden, Er
         let mut names: Vec<String> = files.into_iter().map(|file| file.name).collect();
         names.retain(|name| Path::new(name).extension().is_some_and(|e| e == "json"));
         names.sort();
-        for name in names {
+        if names.len() > MAX_EVAL_FILES {
+            let folder = entry.skill.root_dir.join(EVALS);
+            golden.warnings.push(format!(
+                "{}: {} evaluation files; only the first {MAX_EVAL_FILES} are used",
+                folder.display(),
+                names.len()
+            ));
+        }
+        for name in names.into_iter().take(MAX_EVAL_FILES) {
             let path = format!("{EVALS}/{name}");
             // A folder of that name can contain other files, which are skipped.
             let Ok(text) = bundle.read_text(&path, GOLDEN_LIMIT) else { continue };
-            if let Ok(cases) = skill_evals(&entry.skill.id, &text) {
+            if let Ok(mut cases) = skill_evals(&entry.skill.id, &text) {
+                if cases.len() > MAX_EVALS {
+                    let file = entry.skill.root_dir.join(&path);
+                    golden.warnings.push(format!(
+                        "{}: {} evaluations; only the first {MAX_EVALS} are used",
+                        file.display(),
+                        cases.len()
+                    ));
+                    cases.truncate(MAX_EVALS);
+                }
                 golden.take(entry.skill.root_dir.join(path), cases);
             }
         }

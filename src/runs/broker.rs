@@ -211,6 +211,15 @@ impl Caller for Broker {
                 pass_over(Failed::before(*code, message.clone()));
                 continue;
             }
+            if call.pins.as_ref().is_some_and(|pins| choice.is_added(pins)) {
+                let target = self.means.target(&choice.offered);
+                let message = format!(
+                    "the binding `{id}` ({target}) did not exist at the launch, and is not approved; resume the run to \
+                     review it"
+                );
+                pass_over(Failed::before(CallFailure::SkillChanged, message));
+                continue;
+            }
             let permit = match self.breakers.enter(id) {
                 Ok(permit) => permit,
                 Err(state) => {
@@ -296,8 +305,7 @@ impl Caller for Broker {
                         now.insert(part, content);
                     }
                 }
-                // A user of this machine selected it for this capability.
-                None if choice.place == "override" => continue,
+                None if !choice.is_added(launched) => continue,
                 None => what.push(format!("the binding {id} ({target}) did not exist at the launch")),
             }
             now.insert(id.clone(), present.whole);
@@ -348,6 +356,15 @@ fn untrusted(trust: &TrustCheck, offered: &Offered) -> Option<CallObstruction> {
     }
     let why = trust(offered.place.root()).err()?;
     Some(CallObstruction::new(CallFailure::Untrusted, why))
+}
+
+impl decide::Choice {
+    /// Returns whether a binding was added after a launch with these digests, other than by a user of this machine who
+    /// selected it for the capability.
+    fn is_added(&self, launched: &BTreeMap<String, String>) -> bool {
+        let is_known = launched.contains_key(&self.offered.binding.id);
+        is_pinned(&self.offered) && !is_known && self.place != "override"
+    }
 }
 
 /// Returns whether a binding can be edited while a run waits, which excludes the ones that ship with this program.

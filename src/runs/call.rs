@@ -39,9 +39,9 @@ pub struct Call {
     pub unsandboxed: bool,
     /// Files for a script's work directory: file name to absolute path.
     pub files: BTreeMap<String, PathBuf>,
-    /// Digests of what may execute the call, by binding, as launched and approved; a binding without one is not
-    /// checked.
-    pub pins: BTreeMap<String, String>,
+    /// Digests of what may execute the call, by binding, as launched and approved; `None` for a run that was launched
+    /// without them.
+    pub pins: Option<BTreeMap<String, String>>,
     /// Receives output lines as they are printed; may be called from any thread and must not block.
     pub log: LogSink,
 }

@@ -152,12 +152,10 @@ impl Engine {
     /// Returns the capabilities of a run that something other than at its launch would execute now.
     pub(super) async fn changed(&self, progress: &Progress) -> BTreeMap<String, ApprovalReason> {
         let options = &progress.run.options;
-        if options.pins.is_empty() {
-            return BTreeMap::new();
-        }
+        let Some(pins) = options.pins.clone() else { return BTreeMap::new() };
         let (conformance, _) = settings(progress, self.conformance);
         let (caller, plan) = (Arc::clone(&self.caller), Arc::clone(&progress.plan));
-        let (unsandboxed, pins) = (options.unsandboxed, options.pins.clone());
+        let unsandboxed = options.unsandboxed;
         // Reads every file of the bundles that the run can call.
         let looked = tokio::task::spawn_blocking(move || {
             let all = plan.capabilities.iter();
@@ -182,11 +180,10 @@ impl Engine {
             let options = &run.options;
             let conformance = stated(options, engine.conformance);
             plan.capabilities.values().all(|capability| {
-                let changed = || {
-                    let caller = &engine.caller;
-                    caller.changed(capability, conformance, options.unsandboxed, &options.pins).is_some()
+                let is_unchanged = |pins| {
+                    engine.caller.changed(capability, conformance, options.unsandboxed, pins).is_none()
                 };
-                engine.obstacle(&run, capability).is_none() && (options.pins.is_empty() || !changed())
+                engine.obstacle(&run, capability).is_none() && options.pins.as_ref().is_none_or(is_unchanged)
             })
         });
         looked.await.unwrap_or(false)
@@ -254,7 +251,7 @@ impl Engine {
         let pins = tokio::task::spawn_blocking(move || caller.pins(&capability.id)).await.ok()?;
         let now: BTreeMap<String, String> =
             pins.into_iter().filter(|(binding, _)| edited.contains_key(binding)).collect();
-        let launched = &progress.run.options.pins;
+        let launched = progress.run.options.pins.as_ref()?;
         if now.is_empty() || now.iter().any(|(binding, pin)| launched.get(binding) != Some(pin)) {
             return None;
         }

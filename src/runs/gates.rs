@@ -100,7 +100,7 @@ impl Progress {
         if self.waits_for(step, &question) {
             return question;
         }
-        let mut code = self.run.options.pins.clone();
+        let mut code = self.run.options.pins.clone().unwrap_or_default();
         code.extend(edited.clone());
         digest_of(&json!({"call": question, "contract": self.run.contract_digest, "code": code}))
     }

@@ -9,7 +9,7 @@ use super::detect::{self, Means};
 use super::error::SandboxError;
 use super::identity::{self, Lease};
 use super::interpreter::{Runner, Table};
-use super::plan::{CallFilter, Disk, FileAccess, Order, Plan, ResourceLimits};
+use super::plan::{CallFilter, Disk, FileAccess, Identity, Order, Plan, ResourceLimits};
 use super::report::{Level, Report};
 use super::spec::{InputFile, Limits, Spec, Supplied};
 use super::workdir::{WorkDir, copy_input};
@@ -108,7 +108,7 @@ impl Workshop {
         let owner = lease.as_ref().map(Lease::identity);
         let runner = self.runner(table, &located, owner.is_some())?;
         let mut work = WorkDir::create(self.setup.work_base.as_deref(), owner, &spec.files, &spec.workdir)?;
-        let (root, bundle) = copied(&located.root, work.outer())?;
+        let (root, bundle) = copied(&located.root, work.outer(), owner)?;
         if let Some(verify) = &spec.verify {
             verify.check(&Supplied { bundle, files: work.digests().clone() })?;
         }
@@ -189,11 +189,14 @@ impl Workshop {
 }
 
 /// Copies the bundle to a folder of its own name below `place`, and returns the copy's path and content. The script
-/// sees only the copy: what was verified is what runs, regardless of changes of the original.
-fn copied(root: &Path, place: &Path) -> Result<(PathBuf, Contents), SandboxError> {
+/// sees only the copy: what was verified is what runs, regardless of changes of the original. Other users of the machine
+/// than the `owner` cannot read it, because the original may be private.
+fn copied(root: &Path, place: &Path, owner: Option<Identity>) -> Result<(PathBuf, Contents), SandboxError> {
     let holder = place.join("bundle");
+    let group = owner.map(|Identity(id)| id);
     std::fs::create_dir(&holder)
-        .and_then(|()| std::fs::set_permissions(&holder, std::os::unix::fs::PermissionsExt::from_mode(0o755)))
+        .and_then(|()| std::os::unix::fs::chown(&holder, None, group))
+        .and_then(|()| std::fs::set_permissions(&holder, std::os::unix::fs::PermissionsExt::from_mode(0o750)))
         .map_err(|source| SandboxError::io("creating", &holder, source))?;
     let copy = holder.join(root.file_name().unwrap_or_else(|| std::ffi::OsStr::new("root")));
     let contents = bundle::copy(root, &copy)?;

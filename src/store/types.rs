@@ -122,10 +122,10 @@ pub struct RunOptions {
     pub on_expiry: Expiry,
     /// Run scripts unsandboxed if no sandbox is available.
     pub unsandboxed: bool,
-    /// Digests of its bindings and scripts at the launch, by binding: those edited since then require
-    /// approval.
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    pub pins: BTreeMap<String, String>,
+    /// Digests of its bindings and scripts at the launch, by binding, without those that ship with this program: what was
+    /// edited or added since then requires approval. Absent if an earlier version launched it without them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pins: Option<BTreeMap<String, String>>,
     /// Files handed to scripts: name in the work directory to absolute path.
     pub files: BTreeMap<String, String>,
     /// What it is called in lists: the contract's template with its inputs, or its first inputs.

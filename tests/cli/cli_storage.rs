@@ -187,7 +187,7 @@ fn a_store_is_migrated_to_another() {
 }
 
 /// Commands that read the store, or act on what is in it.
-const READING: [&[&str]; 16] = [
+const READING: [&[&str]; 18] = [
     &["db", "check"],
     &["db", "backup", "copy.db"],
     &["db", "purge", "--older-than", "1d", "--yes"],

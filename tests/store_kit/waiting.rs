@@ -211,7 +211,7 @@ pub async fn another_question_at_the_same_step_leaves_the_wait_as_it_is(store: &
     let (verdict, choice, result) = (Verdict::Approve, None, None);
     let yes = Command::Decide(Decision { verdict, step, inputs_digest, choice, result });
     let after = store.command(&run, yes, None, None, None).await.unwrap().run;
-    assert_eq!(after.options.pins["send"], "p2", "what was approved is what runs");
+    assert_eq!(after.options.pins.as_ref().unwrap()["send"], "p2", "what was approved is what runs");
     assert!(kinds(store, &run).await.contains(&"gate.changed".to_owned()));
     let events = store.events(Some(&run), 0, 100).await.unwrap();
     let approved = events.iter().find(|event| event.event.kind.as_str() == "gate.approved").unwrap();

@@ -137,7 +137,8 @@ pub async fn execute(
         unsandboxed: call.unsandboxed && means.sandbox.report().level < Level::Partial,
         verify: call
             .pins
-            .get(&binding.id)
+            .as_ref()
+            .and_then(|pins| pins.get(&binding.id))
             .filter(|pin| is_complete(pin))
             .map(|pin| unchanged(job, &found, pin)),
         tap: Some(Tap::new(move |channel, line| tap.take(channel, line))),

@@ -97,7 +97,7 @@ pub(crate) async fn command<T: Tx>(tx: &T, run: &RunId, order: &Order) -> Result
                 call.clone_from(of);
                 // What was approved is what runs: further edits require approval again.
                 let mut options = before.options.clone();
-                options.pins.extend(now.clone());
+                options.pins.get_or_insert_default().extend(now.clone());
                 let sql = "UPDATE runs SET options = ?2 WHERE id = ?1";
                 tx.post("storing the bindings of a run", sql, values![run, encode(&options)?]).await?;
             }
@@ -118,8 +118,10 @@ pub(crate) async fn command<T: Tx>(tx: &T, run: &RunId, order: &Order) -> Result
         }
         Command::Signal { name } => {
             let payload = order.payload.clone().unwrap_or(Value::Null);
+            let encoded = encode(&payload)?;
+            ensure_signal_fits(tx, run, encoded.len()).await?;
             let sql = "INSERT INTO signals (run, name, payload) VALUES (?1, ?2, ?3)";
-            tx.post("keeping a signal", sql, values![run, name, encode(&payload)?]).await?;
+            tx.post("keeping a signal", sql, values![run, name, encoded]).await?;
             let data = signed(json!({"name": name, "payload": payload}), by);
             events.push(moved(EventKind::SignalReceived, data));
         }
@@ -274,4 +276,23 @@ async fn correct<T: Tx>(tx: &T, run: &RunId, inputs: Value, corrected: &Value) -
         values![run, &joined, digest(&[&joined])],
     )
     .await
+}
+
+/// Maximum number of signals that a run keeps until a step waits for them, and of their bytes.
+const MAX_SIGNALS: i64 = 100;
+const MAX_SIGNAL_BYTES: i64 = 4 << 20;
+
+/// Rejects a signal that a run cannot keep: each reader of the run reads all of them.
+async fn ensure_signal_fits<T: Tx>(tx: &T, run: &RunId, bytes: usize) -> Result<(), StoreError> {
+    let sql = "SELECT count(*), coalesce(sum(octet_length(payload)), 0) FROM signals WHERE run = ?1";
+    let Some(mut row) = tx.find("counting signals", sql, values![run]).await? else { return Ok(()) };
+    let (count, kept): (i64, i64) = (row.take(0)?, row.take(1)?);
+    let total = kept.saturating_add(i64::try_from(bytes).unwrap_or(i64::MAX));
+    if count < MAX_SIGNALS && total <= MAX_SIGNAL_BYTES {
+        return Ok(());
+    }
+    Err(StoreError::Unasked(format!(
+        "the run {run} keeps {count} signals with {kept} bytes that no step waits for; the maximum is {MAX_SIGNALS} \
+         signals and {MAX_SIGNAL_BYTES} bytes"
+    )))
 }

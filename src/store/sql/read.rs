@@ -137,8 +137,7 @@ async fn workers_by<T: Tx>(tx: &T, sql: &str, values: &[Value<'_>]) -> Result<Ve
 
 /// Returns the workers that have a lease now.
 pub(crate) async fn leaseholders<T: Tx>(tx: &T) -> Result<Vec<WorkerId>, StoreError> {
-    let sql =
-        "SELECT DISTINCT worker FROM runs
+    let sql = "SELECT DISTINCT worker FROM runs
          WHERE lease_until_ms IS NOT NULL AND lease_until_ms <> 0 AND worker IS NOT NULL ORDER BY 1";
     workers_by(tx, sql, &[]).await
 }

@@ -154,7 +154,7 @@ impl Bench {
             conformance: Conformance::Standard,
             unsandboxed: waived(),
             files: BTreeMap::new(),
-            pins: BTreeMap::new(),
+            pins: None,
             log: Arc::new(|_| {}),
         }
     }

@@ -191,15 +191,15 @@ async fn swap_after_the_last_look_runs_nothing() {
     bench.write("scripts/lib/words.py", "A = 1\n");
     let broker = bench.broker();
     let pins = broker.pins("text.classify");
-    let launched = || Call { pins: pins.clone(), ..bench.call("x") };
+    let launched = || Call { pins: Some(pins.clone()), ..bench.call("x") };
     call(&broker, launched()).await.unwrap();
     bench.write("scripts/lib/words.py", "A = 2\n");
     let error = call(&broker, launched()).await.unwrap_err();
     assert_eq!(error.code, CallFailure::SkillChanged, "{error}");
-    call(&broker, Call { pins: broker.pins("text.classify"), ..bench.call("x") }).await.unwrap();
+    call(&broker, Call { pins: Some(broker.pins("text.classify")), ..bench.call("x") }).await.unwrap();
     // Of a run that an earlier version launched, only what was looked at before counts.
     let earlier = pins.keys().map(|part| (part.clone(), "0".repeat(64))).collect();
-    call(&broker, Call { pins: earlier, ..bench.call("x") }).await.unwrap();
+    call(&broker, Call { pins: Some(earlier), ..bench.call("x") }).await.unwrap();
 }
 
 #[tokio::test]

@@ -30,7 +30,7 @@ fn confirming() -> Bench {
     let mut bench = Bench::new();
     bench.declare("mail.send", json!({"safety": {"requires_confirmation": true}}));
     bench.edit("v1");
-    bench.options.pins = ["x.write", "mail.send"].map(|id| (id.to_owned(), "v1".to_owned())).into();
+    bench.options.pins = Some(["x.write", "mail.send"].map(|id| (id.to_owned(), "v1".to_owned())).into());
     bench
 }
 
@@ -155,7 +155,7 @@ async fn an_approval_of_one_version_is_none_of_another() {
     assert_eq!(asked(&bench.work(&edited).await).0, "write");
     bench.approve(&edited).await;
     assert_eq!(asked(&bench.work(&edited).await), ("send".into(), json!("confirmation")));
-    bench.options.pins = ["x.write", "mail.send"].map(|id| (id.to_owned(), "v2".to_owned())).into();
+    bench.options.pins = Some(["x.write", "mail.send"].map(|id| (id.to_owned(), "v2".to_owned())).into());
     let anew = bench.launch(SEND, json!({"to": "ana"})).await;
     assert_eq!(asked(&bench.work(&anew).await).0, "send");
     for run in [&edited, &anew] {

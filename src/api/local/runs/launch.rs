@@ -205,7 +205,7 @@ impl Runs {
             started_by,
             steps: plan.steps,
             // Not part of the key's payload: after an edit, the same key still finds the same run.
-            options: RunOptions { pins: plan.pins, title, expires_in_s, ..kept },
+            options: RunOptions { pins: Some(plan.pins), title, expires_in_s, ..kept },
             idempotency,
         };
         let begun = room.store.launch(launch).await?;
@@ -246,7 +246,7 @@ impl Runs {
             assigned: None,
             escalated_ms: None,
             place: None,
-            pins: BTreeMap::new(),
+            pins: None,
         })
     }
 }

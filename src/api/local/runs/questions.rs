@@ -50,7 +50,7 @@ impl Runs {
         loop {
             let page = room.store.runs(filter.clone()).await?;
             // Runs without pins cannot change.
-            let of_here = page.runs.into_iter().filter(|run| !run.options.pins.is_empty());
+            let of_here = page.runs.into_iter().filter(|run| run.options.pins.is_some());
             let of_here: Vec<_> = of_here.filter(|run| self.elsewhere(run).is_none()).collect();
             if !of_here.is_empty() {
                 self.refresh().await?;
