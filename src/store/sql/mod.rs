@@ -54,6 +54,11 @@ pub(crate) trait Tx {
     /// The present moment by the store's clock. Later calls in one transaction return the same moment.
     fn now(&self) -> impl Future<Output = Result<Moment, StoreError>> + Send;
 
+    /// The time of an event that is recorded now: not before that of an event recorded earlier here.
+    fn event_ms(&self, now_ms: i64) -> i64 {
+        now_ms
+    }
+
     /// Runs a query. The statement stays prepared, so its text must be one of a bounded number.
     fn query(
         &self,
