@@ -1,8 +1,9 @@
 //! The server store: `PostgreSQL` (<https://www.postgresql.org>), for several machines. Each method is one transaction
 //! on a connection of a pool; the logic and the statements are shared with the embedded store.
 //!
-//! A run is locked while a transaction changes it. Leases expire by the database's clock. The server groups the commits
-//! of concurrent transactions (group commit).
+//! A run is locked while a transaction changes it. Leases expire by the current clock of the database: after that clock is
+//! set back, a process that used the latest time it has seen would expire the leases of processes that have not seen it.
+//! Only the times of events never go backward. The server groups the commits of concurrent transactions (group commit).
 
 mod address;
 mod listener;
@@ -10,7 +11,7 @@ mod reason;
 mod schema;
 mod tx;
 
-use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::atomic::AtomicI64;
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
@@ -24,7 +25,7 @@ use crate::{Clock, CommitObserver, KnownStores, Places, Unavailability};
 pub use address::PostgresAddress;
 use listener::{Channel, CommitListener};
 use reason::{failed, no_connection};
-use tx::{Ended, Mode, Steady, Transaction, follow_tx, read_tx, write_tx};
+use tx::{Ended, Mode, Transaction, follow_tx, read_tx, write_tx};
 
 /// How often the store is polled while a caller waits, in addition to notifications of commits.
 const POLL: Duration = Duration::from_secs(1);
@@ -42,7 +43,7 @@ pub struct Postgres {
     commits: Arc<watch::Sender<u64>>,
     committed: watch::Receiver<u64>,
     listener: CommitListener,
-    steady: Steady,
+    latest_event_ms: Arc<AtomicI64>,
     /// Replaces the database's clock, in tests.
     clock: Option<Clock>,
     observer: OnceLock<CommitObserver>,
@@ -111,7 +112,6 @@ impl Postgres {
             name: format!("skill_workbench_{identity}"),
             commits: Arc::clone(&commits),
         };
-        let latest = AtomicI64::new(i64::MIN);
         Ok(Self {
             place,
             pool,
@@ -120,7 +120,7 @@ impl Postgres {
             commits,
             committed,
             listener: CommitListener::listen(channel),
-            steady: Arc::new(move |present| latest.fetch_max(present, Ordering::Relaxed).max(present)),
+            latest_event_ms: Arc::new(AtomicI64::new(i64::MIN)),
             clock,
             observer: OnceLock::new(),
             places: Arc::default(),
@@ -166,7 +166,7 @@ impl Postgres {
     async fn begin(&self, mode: Mode) -> Result<Transaction, StoreError> {
         let client = connection(&self.pool, &self.place).await?;
         let given = self.clock.as_ref().map(|clock| clock());
-        Transaction::begin(client, mode, &self.steady, given).await
+        Transaction::begin(client, mode, &self.latest_event_ms, given).await
     }
 
     /// Ends a transaction, and wakes the callers that wait for events if it recorded any.
@@ -266,13 +266,14 @@ impl Postgres {
         let Ok(permit) = Arc::clone(&self.anchors).try_acquire_owned() else {
             return tracing::debug!("the anchor of the audit log is left to the next one");
         };
-        let (pool, place, steady) = (self.pool.clone(), self.place.clone(), Arc::clone(&self.steady));
+        let (pool, place, latest) =
+            (self.pool.clone(), self.place.clone(), Arc::clone(&self.latest_event_ms));
         let given = self.clock.as_ref().map(|clock| clock());
         self.runtime.spawn(async move {
             let _permit = permit;
             let kept = async {
                 let client = connection(&pool, &place).await?;
-                let transaction = Transaction::begin(client, Mode::Write, &steady, given).await?;
+                let transaction = Transaction::begin(client, Mode::Write, &latest, given).await?;
                 let kept = audit_anchors::keep(&transaction, &log, &anchor).await;
                 match transaction.finish(kept).await {
                     Ended::Done(result) => result,

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use std::error::Error as _;
 use std::future::poll_fn;
 use std::pin::Pin;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::task::Poll;
 
@@ -41,9 +41,6 @@ impl Mode {
     }
 }
 
-/// Converts a reading of the database's clock to the current time of the store.
-pub(super) type Steady = Arc<dyn Fn(i64) -> i64 + Send + Sync>;
-
 /// The result of a transaction.
 pub(super) enum Ended<T> {
     /// It is complete, with this result.
@@ -56,6 +53,8 @@ pub(super) struct Transaction {
     client: Option<Arc<Object>>,
     mode: Mode,
     now: Arc<OnceLock<i64>>,
+    /// Latest time of an event that this process recorded.
+    latest_event_ms: Arc<AtomicI64>,
     unanswered: Mutex<VecDeque<(&'static str, Sent<u64>)>>,
     /// Whether the statements failed in a way that a retry may resolve.
     is_repeatable: AtomicBool,
@@ -82,27 +81,28 @@ impl Transaction {
     pub async fn begin(
         client: Object,
         mode: Mode,
-        steady: &Steady,
+        latest_event_ms: &Arc<AtomicI64>,
         given: Option<i64>,
     ) -> Result<Self, StoreError> {
         let transaction = Self {
             client: Some(Arc::new(client)),
             mode,
             now: Arc::new(OnceLock::new()),
+            latest_event_ms: Arc::clone(latest_event_ms),
             unanswered: Mutex::default(),
             is_repeatable: AtomicBool::new(false),
             records_events: AtomicBool::new(false),
         };
         transaction.send_text("beginning a transaction", mode.begin()).await?;
         if let Some(given) = given {
-            let _ = transaction.now.set(steady(given));
+            let _ = transaction.now.set(given);
         } else if mode != Mode::Follow {
             let doing = "reading the clock of the database";
             let (statement, client) = (transaction.prepare(doing, CLOCK, true).await?, transaction.client()?);
-            let (now, steady) = (Arc::clone(&transaction.now), Arc::clone(steady));
+            let now = Arc::clone(&transaction.now);
             let read = async move {
                 let row = client.query_one(&statement, &[]).await?;
-                let _ = now.set(steady(row.try_get(0)?));
+                let _ = now.set(row.try_get(0)?);
                 Ok(0)
             };
             transaction.start(doing, Box::pin(read)).await?;
@@ -269,6 +269,10 @@ impl Tx for Transaction {
         }
         let missing = || crate::sql::failed("using the store", &"the clock was not read");
         Ok(Moment { wall_ms: *self.now.get().ok_or_else(missing)?, boot: None })
+    }
+
+    fn event_ms(&self, now_ms: i64) -> i64 {
+        self.latest_event_ms.fetch_max(now_ms, Ordering::Relaxed).max(now_ms)
     }
 
     fn query(

@@ -54,6 +54,11 @@ pub(crate) trait Tx {
     /// Returns the current time of the store's clock. Later calls in one transaction return the same moment.
     fn now(&self) -> impl Future<Output = Result<Moment, StoreError>> + Send;
 
+    /// Returns the time of an event that is recorded now, never before that of an event recorded earlier by this process.
+    fn event_ms(&self, now_ms: i64) -> i64 {
+        now_ms
+    }
+
     /// Runs a query. The statement stays prepared, so the number of different texts must be bounded.
     fn query(
         &self,

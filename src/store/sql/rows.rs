@@ -192,11 +192,12 @@ pub(super) async fn write_events<T: Tx>(
     if !events.is_empty() {
         tx.reserve_events().await?;
     }
+    let at_ms = tx.event_ms(now_ms);
     for (number, event) in (first..).zip(events) {
         tx.post(
             "recording events",
             "INSERT INTO events (run, number, at_ms, kind, step, data) VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
-            values![run, number, now_ms, event.kind.as_str(), event.step.as_deref(), json(&event.data)?],
+            values![run, number, at_ms, event.kind.as_str(), event.step.as_deref(), json(&event.data)?],
         )
         .await?;
     }

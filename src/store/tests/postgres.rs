@@ -120,6 +120,28 @@ async fn an_embedded_store_is_copied_to_a_server() {
     assert!(matches!(again, StoreError::NotEmpty { .. }), "{again}");
 }
 
+/// A process that saw the later time and one that was started since must not take each other's leases for over.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_server_clock_set_back_moves_a_lease_once() {
+    const BACK: i64 = 3_600_000;
+    const LEASE: u64 = 30_000;
+    let Some(server) = Server::start() else { return };
+    let (address, time) = (PostgresAddress::parse(&server.store().0).unwrap(), Time::new());
+    let options = PostgresOptions::default();
+    let open = || Postgres::open_with(&address, &options, Some(time.clock()));
+    time.pass(BACK);
+    let early = open().await.unwrap();
+    early.launch(store_kit::launch(1)).await.unwrap();
+    early.claim(&WorkerId("early".into()), LEASE, None).await.unwrap().unwrap();
+    time.pass(-BACK);
+    let late = open().await.unwrap();
+    // No lease is that long: the clock was set back.
+    let taken = late.claim(&WorkerId("late".into()), LEASE, None).await.unwrap().unwrap();
+    assert!(taken.takeover);
+    assert!(early.claim(&WorkerId("early".into()), LEASE, None).await.unwrap().is_none());
+    late.renew(&taken.run.id, taken.fence, LEASE).await.unwrap();
+}
+
 #[tokio::test]
 async fn a_server_that_is_not_there_is_unavailable() {
     let folder = tempfile::tempdir().unwrap();
