@@ -17,7 +17,9 @@ MEANINGS = [
         r"a word of the request has \d+ characters",
         r"`options\.files` refers to files",
         # JSON has one kind of number, and a whole one is written without a fraction here.
-        r"(integer|floating point) `[\d.e+]+`, expected an integer",
+        r"is [\d.e+]+; expected an integer",
+        # Limits in bytes, where a document counts characters.
+        r"has \d+ (bytes|clauses); the maximum|signals with \d+ bytes that no step waits for",
         # PostgreSQL stores no NUL characters, so they are rejected before they reach a store.
         r"a NUL character is not allowed",
         # How the content is written is said by another member.

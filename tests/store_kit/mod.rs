@@ -499,6 +499,12 @@ async fn signals_wait_for_their_step(store: &dyn Store, _: &Time) {
     let signal = |name: &str| Command::Signal { name: name.into() };
     store.command(&run, signal("early"), None, None, Some(json!({"n": 1}))).await.unwrap();
     assert_eq!(state(store, &run.0).await, RunState::Pending, "an early signal is kept");
+    let full = store.launch(launch(2)).await.unwrap().run.id;
+    let large = json!("x".repeat(2 << 20));
+    store.command(&full, signal("large"), None, None, Some(large.clone())).await.unwrap();
+    let refused = store.command(&full, signal("large"), None, None, Some(large)).await.unwrap_err();
+    assert!(matches!(refused, StoreError::Unasked(_)), "{refused}");
+    store.command(&full, Command::Cancel, None, None, None).await.unwrap();
     let claim = claimed(store, "w1").await;
     for _ in 0..2 {
         let kept = store.kept_signal(&run, "early").await.unwrap();

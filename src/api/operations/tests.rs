@@ -93,7 +93,7 @@ fn arguments_that_do_not_fit_name_their_place() {
         assert_eq!(error.message, format!("`limit`: {limit} is out of range; allowed: 1 to 1000"));
     }
     let error = read::<crate::LintFilter>(json!({ "limit": -1 })).unwrap_err();
-    assert_eq!(error.message, "`limit`: invalid value: integer `-1`, expected an integer of 0 or more");
+    assert_eq!(error.message, "`limit` is -1; expected an integer of 0 or more");
     let error = read::<arguments::OneRun>(json!({ "run_id": "a", "force": true })).unwrap_err();
     assert!(error.message.contains("force"), "{error}");
 }

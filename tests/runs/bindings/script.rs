@@ -200,6 +200,9 @@ async fn swap_after_the_last_look_runs_nothing() {
     // Of a run that an earlier version launched, only what was looked at before counts.
     let earlier = pins.keys().map(|part| (part.clone(), "0".repeat(64))).collect();
     call(&broker, Call { pins: Some(earlier), ..bench.call("x") }).await.unwrap();
+    // The binding was added to a run that had none to pin.
+    let error = call(&broker, Call { pins: Some(BTreeMap::new()), ..bench.call("x") }).await.unwrap_err();
+    assert_eq!(error.code, CallFailure::SkillChanged, "{error}");
 }
 
 #[tokio::test]
