@@ -37,6 +37,7 @@ impl Runs {
     ) -> Result<CapabilityExplanation, Error> {
         let (runs, wanted) = (Arc::clone(self), wanted.trim().to_owned());
         let binding = binding.map(|id| id.trim().to_owned());
+        let runtime = tokio::runtime::Handle::current();
         super::super::run_blocking(move || {
             let capabilities = runs.capabilities()?;
             let capability = known(&capabilities, &wanted)?;
@@ -47,7 +48,7 @@ impl Runs {
             let chosen = json!({ "capability": capability.id, "binding": binding });
             let kind = if binding.is_some() { "binding.activated" } else { "binding.cleared" };
             let by = by.unwrap_or_else(identity::account);
-            runs.audit.note(Entry::new(kind, Some(&by), chosen).durably());
+            runtime.block_on(runs.audit.record(Entry::new(kind, Some(&by), chosen).durably()));
             runs.calling()?.broker.set_overrides(runs.chosen()?);
             runs.explained(&capability)
         })
