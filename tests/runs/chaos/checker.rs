@@ -34,11 +34,9 @@ pub fn check(fleet: &Fleet, effects: &Effects, observed: &Observations) {
     assert_eq!(runs.len(), observed.acknowledged.len(), "each key has one run");
     let distinct: BTreeSet<&String> = observed.acknowledged.values().collect();
     assert_eq!(distinct.len(), runs.len(), "each run has one key");
-    // The one end beside completion: five workers in a row were lost with it.
-    let given_up = |run: &Value| run["state"] == "failed" && text(run, "error").contains("lost_workers");
-    let failed: Vec<_> = runs.iter().filter(|run| run["state"] != "completed" && !given_up(run)).collect();
-    assert!(failed.is_empty(), "{failed:#?}\n{}", fleet.logs());
-    let given_up = runs.iter().filter(|run| given_up(run)).count();
+    // None loses so many workers in a row that it is given up, as long as none is taken over without need.
+    let failed: Vec<_> = runs.iter().filter(|run| run["state"] != "completed").collect();
+    assert!(failed.is_empty(), "{} of {}: {failed:#?}\n{}", failed.len(), runs.len(), fleet.logs());
 
     let twice = rows(
         fleet,
@@ -64,7 +62,7 @@ pub fn check(fleet: &Fleet, effects: &Effects, observed: &Observations) {
     let sound = fleet.command(&["db", "check", "--json"]);
     assert_eq!(sound.code, 0, "{}{}", sound.stdout, sound.stderr);
     eprintln!(
-        "{} runs, {given_up} given up; {} launches answered with an existing run; {} requests sent again; \
+        "{} runs, all completed; {} launches answered with an existing run; {} requests sent again; \
          {} decisions, {} of them on unknown outcomes; {takeovers} takeovers; {} calls of {} steps, {late} by a \
          process that did not know yet that its run was taken over",
         runs.len(),

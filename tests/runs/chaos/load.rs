@@ -128,7 +128,9 @@ impl Shared {
                 let first =
                     observed.acknowledged.entry(key.clone()).or_insert_with(|| run.to_owned()).clone();
                 if first != run {
-                    observed.unexpected.push(format!("{key}: run {first}, then run {run}"));
+                    observed
+                        .unexpected
+                        .push(format!("{key}: run {first}, then run {run} ({})", answer["idempotency"]));
                 }
             }
         }
