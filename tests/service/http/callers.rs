@@ -37,8 +37,9 @@ async fn only_admin_reads_files_of_agents() {
     let place = Place::new();
     place.write("skills/agents/auditor.yaml", "# by kim\nid: auditor\nprompt: You audit.\n");
     place.write("skills/agents/monitor.yaml", "datadog: {api_key: 0123456789abcdef}\n");
-    let made = [("reader", Scope::Read), ("admin", Scope::Admin)]
-        .map(|(name, scope)| new_key(name, BTreeSet::from([scope])).unwrap());
+    let made =
+        [("reader", BTreeSet::from([Scope::Read])), ("admin", BTreeSet::from([Scope::Read, Scope::Admin]))]
+            .map(|(name, scopes)| new_key(name, scopes).unwrap());
     let lines: Vec<String> = made.iter().map(|(_, kept)| format!("  {}\n", kept.line())).collect();
     place.write("keys.yaml", &format!("keys:\n{}", lines.concat()));
     let mut ring = KeyRing::default();
