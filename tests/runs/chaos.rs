@@ -109,7 +109,7 @@ fn make_faults(
 #[test]
 fn a_fleet_survives_chaos() {
     let minutes = variable("SKILLS_SOAK").unwrap_or(1).max(1);
-    let time = (Duration::from_secs(60) - QUIET) * u32::try_from(minutes).unwrap();
+    let time = Duration::from_secs(60).saturating_sub(QUIET) * u32::try_from(minutes).unwrap();
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().subsec_nanos();
     let seed = variable("SKILLS_CHAOS_SEED").unwrap_or(u64::from(now)).max(1);
     let effects = Effects::start();
