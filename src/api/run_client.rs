@@ -153,11 +153,11 @@ pub trait RunClient: Send + Sync + 'static {
     /// Returns the ids of all known capabilities, sorted.
     async fn capabilities(&self) -> Result<Vec<String>, Error>;
 
-    /// Makes a binding the one for its capability on this host (`None` takes the override away). `by` is the principal;
-    /// none for the local account.
+    /// Sets the preferred binding of a capability on this host, or removes the preference (`None`). `by` is the principal;
+    /// `None` for the local account.
     ///
     /// # Errors
-    /// `not_found`; `invalid_request` for a binding of another capability.
+    /// Returns `not_found`; `invalid_request` for a binding of another capability.
     async fn activate(
         &self,
         capability: &str,

@@ -17,9 +17,9 @@ use skills_session::{Api, Payload, Speaker};
 pub struct SessionAccess {
     /// The owner of new sessions; `None` for the local account and without authentication.
     owner: Option<String>,
-    /// Who acts; `None` without authentication.
+    /// The principal in whose name actions are recorded; `None` without authentication.
     principal: Option<String>,
-    /// Whether the sessions of others, and those without an owner, can be used too.
+    /// Whether sessions of other owners, and those without an owner, are permitted too.
     all: bool,
 }
 
@@ -36,13 +36,13 @@ impl SessionAccess {
         Self { owner: Some(principal.to_owned()), principal: Some(principal.to_owned()), all }
     }
 
-    /// The same, recorded in the name of this principal.
+    /// Records actions in the name of this principal.
     #[must_use]
     pub fn acting_as(self, principal: &str) -> Self {
         Self { principal: Some(principal.to_owned()), ..self }
     }
 
-    /// In whose name actions are recorded; none for the account of this process.
+    /// Returns the principal in whose name actions are recorded; `None` for the account of this process.
     #[must_use]
     pub fn principal(&self) -> Option<&str> {
         self.principal.as_deref()

@@ -70,7 +70,7 @@ pub struct Context {
     pub cwd: PathBuf,
     /// What the command does with a store that does not exist.
     pub missing_store: MissingStore,
-    /// What the binary starts.
+    /// Functions that start the workbench and the servers.
     pub adapters: super::Adapters,
 }
 

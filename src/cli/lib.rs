@@ -180,10 +180,10 @@ fn run(cli: Cli, adapters: Adapters) -> Result<Done, Failure> {
     Ok(done)
 }
 
-/// What a command does with a store that does not exist: one that reads it, or acts on what is in it, creates none.
+/// Returns what a command does with a missing store: one that reads it, or acts on its content, does not create it.
 fn missing_store(command: &Command) -> MissingStore {
     match command {
-        // They show runs that begin later.
+        // They show runs that are launched later.
         Command::Runs(RunsArgs { action: None | Some(RunsAction::Watch(_)) }) => MissingStore::CreateDefault,
         Command::Session(SessionArgs { action: SessionAction::New(_) }) => MissingStore::Create,
         Command::Db(DbArgs { action: DbAction::Check | DbAction::Backup(_) }) => MissingStore::Refuse,
@@ -200,7 +200,7 @@ fn missing_store(command: &Command) -> MissingStore {
     }
 }
 
-/// Why a command has nothing to do with a service, where it has not.
+/// Returns why a command cannot be sent to a service; `None` if it can.
 fn about_files(command: &Command) -> Option<&'static str> {
     Some(match command {
         Command::Lint(_) | Command::Eval(_) | Command::Bisect(_) => "this command checks local files",

@@ -108,16 +108,16 @@ enum Full {
     Total,
 }
 
-/// Why a request does not reach a session.
+/// The reason why a request is rejected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Rejected {
-    /// There is no such session of this owner.
+    /// This owner has no such session.
     Unknown,
-    /// A request with its id is in progress: the protocol would answer one of the two and keep the stream of the other.
+    /// A request with the same id is in progress: the protocol library would answer one and never end the other's stream.
     DuplicateId,
 }
 
-/// The sessions there are.
+/// The open sessions.
 pub struct Connections {
     sessions: Arc<LocalSessionManager>,
     limits: SessionLimits,
@@ -169,8 +169,7 @@ impl Connections {
         Ok((PendingSession { connections: Arc::clone(self), key }, evicted))
     }
 
-    /// Uses a session of this owner, for the request with this id; another owner's session is unknown, as one that never
-    /// existed.
+    /// Enters a session for the request with this id. A session of another owner is unknown, like one that never existed.
     fn enter(
         self: &Arc<Self>,
         id: &str,

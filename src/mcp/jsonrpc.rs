@@ -17,7 +17,7 @@ pub const MAX_BODY_BYTES: usize = 2 << 20;
 const BODY_TIMEOUT: Duration = Duration::from_secs(30);
 /// The body is not JSON.
 const PARSE_ERROR: i32 = -32_700;
-/// It is JSON and no message.
+/// The body is JSON but not a valid message.
 pub(super) const INVALID_REQUEST: i32 = -32_600;
 
 /// Passes valid messages on. Bodies with another content type are left to the protocol, which rejects them.
@@ -55,18 +55,18 @@ pub async fn read(request: Request, next: Next) -> Response {
     }
 }
 
-/// What a message asks for, among the extensions of its request.
+/// The method of a message, stored in the extensions of its HTTP request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Method {
     pub name: String,
-    /// Id of the request, as JSON; none of a notification.
+    /// Id of the request, as JSON; `None` for a notification.
     pub id: Option<String>,
 }
 
 /// Returns the method of a message, unless it is a response.
 ///
 /// # Errors
-/// Why a body is not a message: the code, the id of the request as far as there is one, and the reason.
+/// Returns the code, the id of the request if there is one, and the reason, for a body that is not a message.
 fn read_method(bytes: &Bytes) -> Result<Option<Method>, (i32, Value, String)> {
     let message: Value = serde_json::from_slice(bytes)
         .map_err(|error| (PARSE_ERROR, Value::Null, format!("the body is not valid JSON: {error}")))?;

@@ -50,7 +50,7 @@ impl Onward {
         format!("The user can review it with `{show}` and decide with `{approve}` (or deny){route}")
     }
 
-    /// How a script that wants an approval is run exactly as it was asked for.
+    /// Returns the command that confirms and runs a script exactly as requested.
     pub fn of_script(&self, session: &str, asked: &RunScriptArguments, digest: &str) -> String {
         if *self == Self::Nowhere {
             return format!("; {NOWHERE}");

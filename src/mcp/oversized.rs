@@ -1,5 +1,5 @@
-//! Lines on standard input that are too long for the protocol's reader, which drops them without an answer: they are
-//! noticed, and so is the request that such a line is.
+//! Detects lines on standard input that are too long for the protocol library, which drops them without a response, and
+//! the id of the request on such a line.
 
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
@@ -8,10 +8,10 @@ use rmcp::model::RequestId;
 use tokio::io::{AsyncRead, ReadBuf};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
-/// Bytes that are kept of a member's name or value.
+/// Maximum number of stored bytes of a member's name or value.
 const MAX_TOKEN_BYTES: usize = 256;
 
-/// Input whose bytes are passed on as they are.
+/// An input that is passed through unchanged.
 pub struct Watched<R> {
     inner: R,
     max_line_bytes: usize,
@@ -20,8 +20,7 @@ pub struct Watched<R> {
 }
 
 impl<R> Watched<R> {
-    /// The input, and what is found in it: one item for each line of more than this many bytes, with the id of the
-    /// request that it is.
+    /// Wraps an input. The receiver gets an item for each line longer than `max_line_bytes`, with the id of its request.
     pub fn new(inner: R, max_line_bytes: usize) -> (Self, UnboundedReceiver<Option<RequestId>>) {
         let (found, oversized) = unbounded_channel();
         (Self { inner, max_line_bytes, line: Line::default(), found }, oversized)
@@ -51,7 +50,7 @@ impl<R: AsyncRead + Unpin> AsyncRead for Watched<R> {
     }
 }
 
-/// What is known of a line so far: its length, and the members `id` and `method` of the object that it is.
+/// The state of the current line: its length, and the members `id` and `method` of its object.
 #[derive(Default)]
 struct Line {
     bytes: usize,

@@ -174,12 +174,12 @@ fn read<T: serde::de::DeserializeOwned>(value: Value) -> Result<T, Error> {
         .map_err(|error| Error::new(Code::InternalError, format!("cannot read a response: {error}")))
 }
 
-/// The digest of what would run, where that has to be confirmed.
+/// Returns the digest to confirm, if the error requires a confirmation.
 fn digest_of(error: &Error) -> Option<String> {
     error.reason.as_ref()?.get("script")?.get(DIGEST)?.as_str().map(str::to_owned)
 }
 
-/// One call of a tool in a session.
+/// A call of a tool in a session.
 struct ToolInvocation<'a> {
     server: &'a Server,
     named: Named,
@@ -292,7 +292,7 @@ impl ToolInvocation<'_> {
 
     /// Adds the next steps to the error, for a client whose user cannot be asked.
     fn unasked(&self, mut error: Error) -> Error {
-        // It was asked about, so its arguments were read already.
+        // The arguments are valid, because the confirmation was requested for them.
         if let Ok(asked) = serde_json::from_value(Value::Object(self.arguments.clone()))
             && let Some(digest) = digest_of(&error)
         {

@@ -74,9 +74,8 @@ async fn until_end(server: Server, leave: &CancellationToken) -> Result<(), Erro
     }
 }
 
-/// A transport on which nothing but a request can begin a conversation: what else comes first is left out, where the
-/// protocol's own reading would end the server. A request that is too long is refused, where the protocol's own reading
-/// would leave its client waiting.
+/// A transport that tolerates two mistakes of clients: it skips messages before the first request, at which the protocol
+/// library would end the server, and rejects a request that is too long, which the library would leave unanswered.
 struct Patient<T> {
     inner: T,
     oversized: UnboundedReceiver<Option<RequestId>>,

@@ -93,8 +93,8 @@ fn lost_digest(call: &str, attempt: u32) -> String {
 }
 
 impl Progress {
-    /// The digest of the question whether a step may run a call, by the contract and the code of this run: an approval
-    /// of the same inputs is none of another version. `edited` is code that is approved together with it.
+    /// Returns the digest of the question whether a step may run a call. It covers the contract and the code of this run,
+    /// so that an approval does not apply to another version. `edited` is code that is approved together with the call.
     pub fn question_digest(&self, step: &str, call: &str, edited: &BTreeMap<String, String>) -> String {
         let question = self.grants.question(step, call);
         if self.waits_for(step, &question) {
@@ -105,9 +105,9 @@ impl Progress {
         digest_of(&json!({"call": question, "contract": self.run.contract_digest, "code": code}))
     }
 
-    /// Whether a person allowed a step to run this call.
+    /// Returns whether a step was approved to run this call.
     pub fn is_allowed(&self, step: &str, call: &str) -> bool {
-        // Only a gate of an earlier version is answered by the digest of the call alone.
+        // Only gates recorded by an earlier version have the digest of the call alone.
         self.grants.allow(step, &self.question_digest(step, call, &BTreeMap::new()))
             || self.grants.allow(step, &self.grants.question(step, call))
     }

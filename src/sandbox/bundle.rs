@@ -120,20 +120,23 @@ pub fn contents(root: &Path) -> Result<Contents, SandboxError> {
     Ok(walk.contents)
 }
 
-/// Copies a stream; returns the SHA-256 of the copied bytes.
-pub fn copy_stream(from: &mut impl Read, to: &mut impl Write) -> io::Result<String> {
+/// Reads the file at `path` in chunks, each given to `take`; returns the SHA-256 of its bytes.
+pub fn hash_chunks(
+    file: &mut File,
+    path: &Path,
+    mut take: impl FnMut(&[u8]) -> Result<(), SandboxError>,
+) -> Result<String, SandboxError> {
     let (mut hash, mut buffer) = (Sha256::new(), vec![0; 64 << 10]);
     loop {
-        let read = match from.read(&mut buffer) {
-            Ok(0) => break,
+        let read = match file.read(&mut buffer) {
+            Ok(0) => return Ok(hex::encode(&hash.finalize())),
             Ok(read) => read,
             Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-            Err(error) => return Err(error),
+            Err(error) => return Err(SandboxError::io("reading", path, error)),
         };
         hash.update(&buffer[..read]);
-        to.write_all(&buffer[..read])?;
+        take(&buffer[..read])?;
     }
-    Ok(hex::encode(&hash.finalize()))
 }
 
 /// Detects, without reading it, that a file has changed. Includes the change time of the inode, because a user who
@@ -342,25 +345,15 @@ impl<'a> Walk<'a> {
                 Some((made.map_err(|source| SandboxError::io("creating", &to, source))?, to))
             }
         };
-        let (mut hash, mut buffer) = (Sha256::new(), vec![0; 64 << 10]);
-        loop {
-            let read = match file.read(&mut buffer) {
-                Ok(0) => break,
-                Ok(read) => read,
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-                Err(error) => return Err(reading(error)),
-            };
-            self.count(0, read as u64)?;
-            hash.update(&buffer[..read]);
-            if let Some((copy, to)) = &mut copy {
-                copy.write_all(&buffer[..read]).map_err(|source| SandboxError::io("writing", to, source))?;
-            }
-        }
+        let mut digest = hash_chunks(&mut file, &path, |chunk| {
+            self.count(0, chunk.len() as u64)?;
+            let Some((copy, to)) = &mut copy else { return Ok(()) };
+            copy.write_all(chunk).map_err(|source| SandboxError::io("writing", to, source))
+        })?;
         let executable = meta.mode() & 0o111 != 0;
         if let Some((_, to)) = copy {
             set_mode(&to, if executable { 0o555 } else { 0o444 })?;
         }
-        let mut digest = hex::encode(&hash.finalize());
         if executable {
             digest.push('x');
         }

@@ -187,7 +187,6 @@ impl WorkDir {
 
 /// Copies an input file; returns the SHA-256 of the copied bytes.
 pub fn copy_input(from: &Path, to: &mut impl Write) -> Result<String, SandboxError> {
-    let copying = |source| SandboxError::io("copying", from, source);
     // If it is a pipe, do not wait for a writer.
     let mut file = fs::File::options()
         .read(true)
@@ -198,7 +197,9 @@ pub fn copy_input(from: &Path, to: &mut impl Write) -> Result<String, SandboxErr
     if !meta.is_file() {
         return Err(SandboxError::bad(format!("input file {}", from.display()), "is not a regular file"));
     }
-    bundle::copy_stream(&mut file, to).map_err(copying)
+    bundle::hash_chunks(&mut file, from, |chunk| {
+        to.write_all(chunk).map_err(|source| SandboxError::io("copying", from, source))
+    })
 }
 
 /// Usage of the work directory by a script.

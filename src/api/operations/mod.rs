@@ -636,7 +636,7 @@ fn read<A: DeserializeOwned>(arguments: Value) -> Result<A, Error> {
     })
 }
 
-/// An error of the deserializer at an argument (`.` is all of them), in JSON's words for what is given and expected.
+/// Rewords an error of the deserializer about an argument (`.`: the whole request) with the names of JSON's types.
 fn argument_message(place: &str, error: &str) -> String {
     let mistake = ["invalid type: ", "invalid value: "].iter().find_map(|kind| error.strip_prefix(kind));
     let Some((given, expected)) = mistake.and_then(|mistake| mistake.rsplit_once(", expected ")) else {

@@ -52,7 +52,7 @@ impl SessionClient for Remote {
         confirmed: Option<&str>,
     ) -> Result<ToolAnswer, Error> {
         let mut fields = arguments(json!({ "session_id": session, "tool": tool, "arguments": given }));
-        // Left out where nothing is confirmed: a service of an earlier version does not know it.
+        // Omitted without a confirmation, because services of earlier versions reject unknown arguments.
         if let Some(digest) = confirmed {
             fields.insert("inputs_digest".to_owned(), json!(digest));
         }

@@ -298,12 +298,12 @@ pub fn adopt(path: &Path, options: &OpenOptions, clocks: impl Into<Clocks>) -> R
     Ok(store.identity.clone())
 }
 
-/// Whether there is a store at a path, or was one: its file, its log, or a record of it.
+/// Returns whether there is or was a store at a path: its file, its log, or a record of it.
 ///
 /// # Errors
-/// [`StoreError::Unavailable`] for a damaged record of known stores.
+/// Returns [`StoreError::Unavailable`] for a damaged record of known stores.
 pub fn has_existed(path: &Path, options: &OpenOptions) -> Result<bool, StoreError> {
-    // What cannot be looked at may be there.
+    // A file that cannot be checked may exist.
     let is_there = |file: &Path| {
         std::fs::symlink_metadata(file).map_or_else(|e| e.kind() != std::io::ErrorKind::NotFound, |_| true)
     };

@@ -90,8 +90,8 @@ fn decisions(fleet: &Fleet) -> Vec<Approval> {
     found.iter().map(decided).collect()
 }
 
-/// No call after its step was recorded, none of a step that must not be repeated unless somebody said so, and none
-/// that needs an approval without one. Answers the number of calls, and of those made late.
+/// Checks that no step was called after it was recorded, that none with an unknown outcome was repeated without a decision,
+/// and that none was called without the approval it requires. Returns the number of calls, and of late ones.
 fn check_calls(
     fleet: &Fleet,
     effects: &Effects,

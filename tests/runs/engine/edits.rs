@@ -156,9 +156,9 @@ async fn an_approval_of_one_version_is_none_of_another() {
     bench.approve(&edited).await;
     assert_eq!(asked(&bench.work(&edited).await), ("send".into(), json!("confirmation")));
     bench.options.pins = Some(["x.write", "mail.send"].map(|id| (id.to_owned(), "v2".to_owned())).into());
-    let anew = bench.launch(SEND, json!({"to": "ana"})).await;
-    assert_eq!(asked(&bench.work(&anew).await).0, "send");
-    for run in [&edited, &anew] {
+    let later = bench.launch(SEND, json!({"to": "ana"})).await;
+    assert_eq!(asked(&bench.work(&later).await).0, "send");
+    for run in [&edited, &later] {
         let decision = Decision {
             verdict: Verdict::Approve,
             step: "send".to_owned(),
@@ -170,8 +170,8 @@ async fn an_approval_of_one_version_is_none_of_another() {
         assert_eq!(bench.record(run).await.state, RunState::WaitingForHuman);
     }
     assert_eq!(bench.fake.count("send"), 0, "nothing ran by an approval of the first version");
-    bench.approve(&anew).await;
-    completed(&bench.work(&anew).await);
+    bench.approve(&later).await;
+    completed(&bench.work(&later).await);
 }
 
 #[tokio::test]

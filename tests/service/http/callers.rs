@@ -1,13 +1,13 @@
 //! Who may call, how often, and under which trace and key.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
+use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
+use skills_api::Origin;
 use skills_api::operations::Scope;
-use skills_api::{KeyRing, Origin, new_key};
 use skills_api::{Needs, RateLimit};
 use skills_http::Settings;
+use skills_mcp::SessionLimits;
 use skills_skill::contract::{Endpoint, Reach};
 
 use super::events::Stream;
@@ -16,20 +16,12 @@ use crate::runs_place::Place;
 
 /// A service with authentication, and keys of a reader, of one who starts runs, and of one who decides.
 pub async fn keyed() -> (TestServer, [String; 3]) {
-    let place = Place::new();
-    let scopes = [
-        ("reader", BTreeSet::from([Scope::Read])),
-        ("runner", BTreeSet::from([Scope::Read, Scope::Run])),
-        ("decider", BTreeSet::from([Scope::Read, Scope::Decide])),
+    let names: [(&str, &[Scope]); 3] = [
+        ("reader", &[Scope::Read]),
+        ("runner", &[Scope::Read, Scope::Run]),
+        ("decider", &[Scope::Read, Scope::Decide]),
     ];
-    let made = scopes.map(|(name, scopes)| new_key(name, scopes).unwrap());
-    let lines: Vec<String> = made.iter().map(|(_, kept)| format!("  {}\n", kept.line())).collect();
-    place.write("keys.yaml", &format!("keys:\n{}", lines.concat()));
-    let mut ring = KeyRing::default();
-    ring.read(&place.path("keys.yaml")).unwrap();
-    let core = place.open_with(Needs::Index).await;
-    let settings = Settings { authenticator: Some(Arc::new(ring)), ..Settings::default() };
-    (TestServer::over(place, core, settings).await, made.map(|(key, _)| key))
+    TestServer::with_keys(Place::new(), SessionLimits::default(), names).await
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -37,18 +29,10 @@ async fn only_admin_reads_files_of_agents() {
     let place = Place::new();
     place.write("skills/agents/auditor.yaml", "# by kim\nid: auditor\nprompt: You audit.\n");
     place.write("skills/agents/monitor.yaml", "datadog: {api_key: 0123456789abcdef}\n");
-    let made =
-        [("reader", BTreeSet::from([Scope::Read])), ("admin", BTreeSet::from([Scope::Read, Scope::Admin]))]
-            .map(|(name, scopes)| new_key(name, scopes).unwrap());
-    let lines: Vec<String> = made.iter().map(|(_, kept)| format!("  {}\n", kept.line())).collect();
-    place.write("keys.yaml", &format!("keys:\n{}", lines.concat()));
-    let mut ring = KeyRing::default();
-    ring.read(&place.path("keys.yaml")).unwrap();
-    let core = place.open_with(Needs::Index).await;
-    let settings = Settings { authenticator: Some(Arc::new(ring)), ..Settings::default() };
-    let house = TestServer::over(place, core, settings).await;
+    let names: [(&str, &[Scope]); 2] = [("reader", &[Scope::Read]), ("admin", &[Scope::Read, Scope::Admin])];
+    let (house, keys) = TestServer::with_keys(place, SessionLimits::default(), names).await;
     let ask = async |key: &str| house.ask("GET", "/v1/agents", &[("x-api-key", key)], "").await;
-    let [reader, admin] = [ask(&made[0].0).await, ask(&made[1].0).await];
+    let [reader, admin] = [ask(&keys[0]).await, ask(&keys[1]).await];
     for text in ["by kim", "0123456789abcdef"] {
         assert!(admin.body.contains(text), "{}", admin.body);
         assert!(!reader.body.contains(text), "{}", reader.body);
@@ -118,21 +102,9 @@ async fn addresses_and_upstream_bodies_are_for_admin_alone() {
     let mut place = super::troubles::place(&mute);
     let reach = Reach::Http { url: format!("http://{upstream}"), headers: BTreeMap::new() };
     place.config.services.insert("gone".to_owned(), Endpoint { reach, timeout: None });
-    let made =
-        [("runner", vec![Scope::Read, Scope::Run]), ("admin", vec![Scope::Read, Scope::Run, Scope::Admin])]
-            .map(|(name, scopes)| new_key(name, scopes.into_iter().collect()).unwrap());
-    let lines: Vec<String> = made.iter().map(|(_, kept)| format!("  {}\n", kept.line())).collect();
-    place.write("keys.yaml", &format!("keys:\n{}", lines.concat()));
-    let mut ring = KeyRing::default();
-    ring.read(&place.path("keys.yaml")).unwrap();
-    let core = place.open_with(Needs::Index).await;
-    let house = TestServer::over(
-        place,
-        core,
-        Settings { authenticator: Some(Arc::new(ring)), ..Settings::default() },
-    )
-    .await;
-    let [runner, admin] = made.map(|(key, _)| key);
+    let names: [(&str, &[Scope]); 2] =
+        [("runner", &[Scope::Read, Scope::Run]), ("admin", &[Scope::Read, Scope::Run, Scope::Admin])];
+    let (house, [runner, admin]) = TestServer::with_keys(place, SessionLimits::default(), names).await;
     let secrets = ["hunter2", &upstream.to_string(), "/ask", "binding\":"];
     let get = async |key: &str, path: &str| house.ask("GET", path, &[("x-api-key", key)], "").await;
     let key = [("x-api-key", runner.as_str())];

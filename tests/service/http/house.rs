@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Map, Value, json};
-use skills_api::operations::{Operation, Service, operation, to_query};
-use skills_api::{Local, Needs};
+use skills_api::operations::{Operation, Scope, Service, operation, to_query};
+use skills_api::{KeyRing, Local, Needs, new_key};
 use skills_http::{Server, Settings};
 use skills_mcp::{HttpSettings, SessionLimits};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -54,6 +54,22 @@ impl TestServer {
         let address = server.address();
         let serving = tokio::spawn(server.run(end.clone()));
         Self { place, core, address, end, serving }
+    }
+
+    /// Opens a service with authentication, and returns a key for each name and scopes.
+    pub async fn with_keys<const N: usize>(
+        place: Place,
+        limits: SessionLimits,
+        names: [(&str, &[Scope]); N],
+    ) -> (Self, [String; N]) {
+        let made = names.map(|(name, scopes)| new_key(name, scopes.iter().copied().collect()).unwrap());
+        let lines: Vec<String> = made.iter().map(|(_, kept)| format!("  {}\n", kept.line())).collect();
+        place.write("keys.yaml", &format!("keys:\n{}", lines.concat()));
+        let mut ring = KeyRing::default();
+        ring.read(&place.path("keys.yaml")).unwrap();
+        let core = place.open_with(Needs::Index).await;
+        let settings = Settings { authenticator: Some(Arc::new(ring)), ..Settings::default() };
+        (Self::limited(place, core, settings, limits).await, made.map(|(key, _)| key))
     }
 
     /// Sends a request and reads its answer.

@@ -1,13 +1,8 @@
 //! Whose sessions a key may use: for others they do not exist, whatever is asked of them.
 
-use std::collections::BTreeSet;
-use std::sync::Arc;
-
 use serde_json::{Value, json};
 use skills_api::operations::Scope;
-use skills_api::{AuditFilter, Needs, SessionClient as _, SettingsChange};
-use skills_api::{KeyRing, new_key};
-use skills_http::Settings;
+use skills_api::{AuditFilter, SessionClient as _, SettingsChange};
 use skills_mcp::SessionLimits;
 
 use super::house::{Answer, TestServer, filled};
@@ -84,17 +79,9 @@ pub async fn keyed(limits: SessionLimits) -> (TestServer, [String; 3]) {
 }
 
 async fn keyed_at(place: Place, limits: SessionLimits) -> (TestServer, [String; 3]) {
-    let all = BTreeSet::from([Scope::Read, Scope::Run, Scope::Decide]);
-    let admin = BTreeSet::from([Scope::Read, Scope::Run, Scope::Decide, Scope::Admin]);
-    let made = [("ana", all.clone()), ("ben", all), ("admin", admin)]
-        .map(|(name, scopes)| new_key(name, scopes).unwrap());
-    let lines: Vec<String> = made.iter().map(|(_, kept)| format!("  {}\n", kept.line())).collect();
-    place.write("keys.yaml", &format!("keys:\n{}", lines.concat()));
-    let mut ring = KeyRing::default();
-    ring.read(&place.path("keys.yaml")).unwrap();
-    let core = place.open_with(Needs::Index).await;
-    let settings = Settings { authenticator: Some(Arc::new(ring)), ..Settings::default() };
-    (TestServer::limited(place, core, settings, limits).await, made.map(|(key, _)| key))
+    let all: &[Scope] = &[Scope::Read, Scope::Run, Scope::Decide];
+    let admin = &[Scope::Read, Scope::Run, Scope::Decide, Scope::Admin];
+    TestServer::with_keys(place, limits, [("ana", all), ("ben", all), ("admin", admin)]).await
 }
 
 #[tokio::test(flavor = "multi_thread")]

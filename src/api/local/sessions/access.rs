@@ -25,13 +25,13 @@ impl AccessibleSessions {
         Self { local, access }
     }
 
-    /// What a call with this access is given, in the name of its principal.
+    /// Returns the grants of a call with this access, recorded for its principal.
     fn grants(&self, confirmed: Option<&str>) -> HostGrants {
         let by = self.access.principal().map(str::to_owned);
         HostGrants { confirmed: confirmed.map(str::to_owned), by, files: BTreeMap::new() }
     }
 
-    /// The whole id of a session that may be used. Its owner never changes, so it holds for the call that follows.
+    /// Returns the complete id of a permitted session. Its owner never changes, so this also holds for the next call.
     ///
     /// # Errors
     /// Returns `not_found` for a session of another owner, as for one that never existed.

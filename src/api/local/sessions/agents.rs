@@ -8,7 +8,7 @@ use skills_base::files::{Folder, OpenError};
 use skills_config::quoted;
 use skills_session::{Agent, call_order, parse_agent};
 
-/// Where agents are, next to the skills of a root and in the project.
+/// Folder of the agents, next to the skills of a root and in the project.
 const FOLDER: &str = "agents";
 /// Largest definition that is read, in bytes.
 const LARGEST: u64 = 1 << 20;
@@ -41,7 +41,7 @@ impl Local {
         let catalogue = self.registry.snapshot();
         let (mut found, mut unreadable): (Vec<AgentView>, Vec<_>) = (Vec::new(), Vec::new());
         for above in self.agent_places() {
-            // As with bundles: a link is followed where it stays beneath the root.
+            // As with bundles, a link is followed if it stays beneath the root.
             let Ok(opened) = Folder::follow(&above) else { continue };
             let names = match definitions(&opened) {
                 Ok(names) => names,

@@ -1,5 +1,5 @@
-//! A script of a loaded skill: what cannot run is refused first, a person is asked then, and exactly what that person
-//! confirmed runs sandboxed. Files it leaves become artifacts.
+//! Runs a script of a loaded skill: rejects what cannot run, requires confirmation, and runs exactly what was confirmed,
+//! sandboxed. The files that it produces become artifacts.
 
 use std::collections::BTreeMap;
 use std::path::{Component, Path, PathBuf};
@@ -79,7 +79,7 @@ impl Local {
         };
         let id = session.id.0.clone();
         let Some(confirmed) = leave.confirmed else {
-            // No approval is requested for what cannot run anyway.
+            // No confirmation is requested for a script that cannot run anyway.
             let supplied = super::super::run_blocking(move || Ok(sandbox.preview(&spec)))
                 .await
                 .map_err(to_tool_error)?
@@ -95,7 +95,7 @@ impl Local {
                     confirmed; review it again";
                 return Err(why.to_owned());
             }
-            // What was refused was never allowed: only now it is written down that a person let it run.
+            // Recorded only now: a call that is rejected was never allowed to run.
             runtime.block_on(audit.record(allowed(&sheet, &id, &by)));
             Ok(())
         });
@@ -139,14 +139,14 @@ impl Local {
     }
 }
 
-/// A script with what it would find, under the digest of all of that.
+/// Completes the sheet of a script with the files it would receive, and with the digest of everything.
 fn reviewed(asks: ScriptSheet, session: &str, supplied: &Supplied) -> ScriptSheet {
-    // As the bundle's entries are named: `./` is not part of a name.
+    // Entries of the bundle are named without `./`.
     let path: PathBuf =
         Path::new(&asks.path).components().filter(|part| *part != Component::CurDir).collect();
     let script = supplied.bundle.get(&*path.to_string_lossy()).map(String::as_str).unwrap_or_default();
     let mut sheet = ScriptSheet {
-        // Without the mark of an executable file, which the digest of the bundle includes.
+        // Without the suffix of executable files, which is part of the bundle's digest.
         script_digest: script.trim_end_matches('x').to_owned(),
         bundle_digest: digest_of(&json!(supplied.bundle)),
         files: supplied.files.clone(),
@@ -157,7 +157,7 @@ fn reviewed(asks: ScriptSheet, session: &str, supplied: &Supplied) -> ScriptShee
     sheet
 }
 
-/// What a person is asked.
+/// Returns the error that requires confirmation of a script.
 fn unconfirmed(sheet: ScriptSheet) -> ToolError {
     let with = |what: &str, list: &[&str]| {
         if list.is_empty() { String::new() } else { format!(", {what} {}", list.join(" ")) }
@@ -175,7 +175,7 @@ fn unconfirmed(sheet: ScriptSheet) -> ToolError {
     ToolError { script: Some(Box::new(sheet)), ..ToolError::new(ToolFailure::ConfirmationRequired, message) }
 }
 
-/// A person let a session run a script.
+/// Returns the audit entry of a script that was confirmed.
 fn allowed(sheet: &ScriptSheet, session: &str, by: &str) -> Entry {
     let asked = json!({
         "session": session, "skill": sheet.skill, "path": sheet.path, "inputs_digest": sheet.inputs_digest,

@@ -148,11 +148,7 @@ impl Decision {
                 Line::Together(index) => self.draw_together(*index, row, painter),
             }
         }
-        let below = lines.len().saturating_sub(self.body.offset + self.body.height);
-        if below > 0 {
-            let note = format!(" {below} more below {} ", painter.glyphs.down);
-            painter.right(area.right(), area.bottom().saturating_sub(1), &note, Role::Waiting);
-        }
+        parts::more_below(area, painter, lines.len(), &self.body);
     }
 
     fn draw_together(&mut self, index: usize, row: Rect, painter: &mut Painter<'_>) {

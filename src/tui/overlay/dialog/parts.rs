@@ -9,6 +9,8 @@ use crate::field::Field;
 use crate::form::Text;
 use crate::theme::Role;
 use crate::widgets::painter::Painter;
+use crate::widgets::rich::RichLine;
+use crate::widgets::scroll::Scroll;
 use crate::widgets::text_width::{cells, cut_end};
 
 /// Column of the values, from the inside's left edge.
@@ -36,6 +38,25 @@ impl Button {
     /// Creates a button that stops or removes something.
     pub fn danger(action: Action, label: impl Into<String>, key: &'static str) -> Self {
         Self { danger: true, ..Self::new(action, label, key) }
+    }
+}
+
+/// Draws the visible lines of a text that scrolls, and how many more there are below.
+pub fn scrolled(area: Rect, painter: &mut Painter<'_>, lines: &[RichLine], scroll: &mut Scroll) {
+    scroll.height = usize::from(area.height);
+    scroll.roll(0, lines.len());
+    for (line, y) in lines.iter().skip(scroll.offset).take(scroll.height).zip(area.y..) {
+        painter.line(area.x, y, line, area.width);
+    }
+    more_below(area, painter, lines.len(), scroll);
+}
+
+/// Draws how many lines are below the visible ones, if there are any.
+pub fn more_below(area: Rect, painter: &mut Painter<'_>, lines: usize, scroll: &Scroll) {
+    let below = lines.saturating_sub(scroll.offset + scroll.height);
+    if below > 0 {
+        let note = format!(" {below} more below {} ", painter.glyphs.down);
+        painter.right(area.right(), area.bottom().saturating_sub(1), &note, Role::Waiting);
     }
 }
 

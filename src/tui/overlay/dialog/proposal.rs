@@ -274,17 +274,7 @@ impl Overlay for ProposalDialog {
         let inside = frame(outer, painter, &title, &by, true);
         let inside = Rect { x: inside.x + 1, width: inside.width.saturating_sub(2), ..inside };
         let body = Rect { height: inside.height.saturating_sub(FOOT_ROWS), ..inside };
-        self.scroll.height = usize::from(body.height);
-        self.scroll.roll(0, self.rows);
-        let visible = lines.iter().skip(self.scroll.offset).take(usize::from(body.height));
-        for (line, y) in visible.zip(body.y..) {
-            painter.line(body.x, y, line, body.width);
-        }
-        let below = self.rows.saturating_sub(self.scroll.offset + self.scroll.height);
-        if below > 0 {
-            let note = format!(" {below} more below {} ", painter.glyphs.down);
-            painter.right(body.right(), body.bottom().saturating_sub(1), &note, Role::Waiting);
-        }
+        parts::scrolled(body, painter, &lines, &mut self.scroll);
         self.notes_area = Rect { y: body.bottom() + 1, height: 2, ..inside };
         let row = Row {
             label: "notes",

@@ -39,7 +39,7 @@ pub struct ScriptDialog {
 }
 
 impl ScriptDialog {
-    /// A dialog with the focus on the button that runs nothing.
+    /// Creates a dialog with the focus on "Cancel".
     #[must_use]
     pub fn new(pane: PaneId, call: ScriptCall, sheet: ScriptSheet) -> Self {
         Self { pane, call, sheet, focus: 0, scroll: Scroll::default(), rows: 0, buttons: Vec::new() }
@@ -170,17 +170,7 @@ impl Overlay for ScriptDialog {
         let inside = frame(outer, painter, "Run this script?", "", true);
         let inside = Rect { x: inside.x + 1, width: inside.width.saturating_sub(2), ..inside };
         let body = Rect { height: inside.height.saturating_sub(FOOT_ROWS), ..inside };
-        self.scroll.height = usize::from(body.height);
-        self.scroll.roll(0, self.rows);
-        let visible = lines.iter().skip(self.scroll.offset).take(usize::from(body.height));
-        for (line, y) in visible.zip(body.y..) {
-            painter.line(body.x, y, line, body.width);
-        }
-        let below = self.rows.saturating_sub(self.scroll.offset + self.scroll.height);
-        if below > 0 {
-            let note = format!(" {below} more below {} ", painter.glyphs.down);
-            painter.right(body.right(), body.bottom().saturating_sub(1), &note, Role::Waiting);
-        }
+        parts::scrolled(body, painter, &lines, &mut self.scroll);
         let row = Rect { y: body.bottom() + 1, height: 1, ..inside };
         self.buttons = parts::buttons(row, painter, &Self::choices(), Some(self.focus));
         None
