@@ -79,21 +79,21 @@ impl ScriptDialog {
         let env = sheet.env.iter().map(|(name, value)| quoted(&format!("{name}={value}")));
         let mut facts = vec![
             ("script", sheet.path.clone()),
-            ("", format!("sha256 {}", sheet.script_digest)),
-            ("of", sheet.skill.clone()),
+            ("sha256", sheet.script_digest.clone()),
+            ("skill", sheet.skill.clone()),
             ("arguments", if args.is_empty() { "none".to_owned() } else { args.join(" ") }),
             ("variables", env.collect::<Vec<_>>().join(" ")),
         ];
         for (at, (name, digest)) in sheet.files.iter().enumerate() {
             let from = self.call.files.get(name).map(String::as_str).unwrap_or_default();
             facts.push((if at == 0 { "files" } else { "" }, format!("{name} = {from}")));
-            facts.push(("", format!("sha256 {digest}")));
+            facts.push(("sha256", digest.clone()));
         }
         facts.extend([
             ("directory", sheet.workdir.clone().unwrap_or_default()),
             ("isolation", sheet.isolation.clone()),
             ("digest", sheet.inputs_digest.clone()),
-            ("", "exactly this is run".to_owned()),
+            ("", "Only a call with this digest is run.".to_owned()),
         ]);
         let mut lines = Vec::new();
         for (label, text) in facts.into_iter().filter(|(_, text)| !text.is_empty()) {
@@ -237,6 +237,6 @@ mod tests {
         let mut small = dialog();
         assert!(drawn(&mut small, 80, 12).contains("more below"));
         small.scroll.roll(100, small.rows);
-        assert!(drawn(&mut small, 80, 12).contains("exactly this is run"));
+        assert!(drawn(&mut small, 80, 12).contains("Only a call with this digest is run."));
     }
 }
