@@ -82,7 +82,7 @@ fn text(sheet: &ScriptSheet, look: TerminalCaps) -> String {
     let facts = [
         ("script", sheet.path.clone()),
         ("sha256", sheet.script_digest.clone()),
-        ("of", sheet.skill.clone()),
+        ("skill", sheet.skill.clone()),
         ("arguments", list(&sheet.args)),
         ("variables", list(&env)),
         ("files", files.join(", ")),
