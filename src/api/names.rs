@@ -13,6 +13,8 @@ use skills_skill::Skill;
 const NEAR: f64 = 0.82;
 /// Maximum number of suggestions, and of candidates listed for an ambiguous name.
 const OFFERED: usize = 3;
+/// Maximum size of a requested name that is compared with all names, in bytes.
+const MAX_COMPARED_BYTES: usize = 256;
 
 /// Returns the skill that `wanted` names. `place` is `wanted` as an absolute path.
 ///
@@ -102,6 +104,9 @@ pub fn near<'a>(wanted: &str, names: impl Iterator<Item = &'a str>) -> Vec<Strin
 /// Returns the items most similar to `wanted` among items with several names, best first, at most three; each once, by
 /// its first name.
 fn nearest<'a, const N: usize>(wanted: &str, things: impl Iterator<Item = [&'a str; N]>) -> Vec<String> {
+    if wanted.len() > MAX_COMPARED_BYTES {
+        return Vec::new();
+    }
     let wanted = wanted.to_lowercase();
     let alike = |name: &str| {
         let lower = name.to_lowercase();

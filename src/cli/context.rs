@@ -22,8 +22,8 @@ impl<T: Client + RunClient + OperatorClient + SessionClient> FullClient for T {}
 
 /// The core of a command: in this process, or on a remote service.
 pub enum Backend {
-    /// In this process.
-    Here(Box<Local>),
+    /// In this process. With `json`, notices are only logged: standard error holds nothing but a JSON error.
+    Here { local: Box<Local>, json: bool },
     /// On a remote service.
     There(Box<Remote>),
 }
@@ -32,7 +32,7 @@ impl Backend {
     /// Returns the local core, if it is local.
     pub fn here(&self) -> Option<&Local> {
         match self {
-            Self::Here(local) => Some(local),
+            Self::Here { local, .. } => Some(local),
             Self::There(_) => None,
         }
     }
@@ -41,7 +41,8 @@ impl Backend {
 /// Reports notices from the command at the end, where the user sees them.
 impl Drop for Backend {
     fn drop(&mut self) {
-        for notice in self.here().map(Local::take_notices).unwrap_or_default() {
+        let Self::Here { local, json: false } = self else { return };
+        for notice in local.take_notices() {
             eprintln!("skills: {}", safe_text::line(&notice));
         }
     }
@@ -52,7 +53,7 @@ impl Deref for Backend {
 
     fn deref(&self) -> &Self::Target {
         match self {
-            Self::Here(local) => &**local,
+            Self::Here { local, .. } => &**local,
             Self::There(remote) => &**remote,
         }
     }
@@ -150,7 +151,8 @@ impl Context {
         let config = self.config()?;
         self.take_signs(&config);
         if config.connect.is_none() {
-            return Ok(Backend::Here(Box::new(Local::open_once(config, needs).await?)));
+            let local = Box::new(Local::open_once(config, needs).await?);
+            return Ok(Backend::Here { local, json: self.out.json });
         }
         let remote = connect(&config, &self.env).await?;
         let address = remote.address().to_string();

@@ -57,7 +57,7 @@ async fn create(cx: &mut Context) -> Result<Done, Failure> {
 }
 
 async fn check(cx: &mut Context) -> Result<Done, Failure> {
-    let client = Backend::Here(Box::new(cx.open(Needs::Catalogue).await?));
+    let client = Backend::Here { local: Box::new(cx.open(Needs::Catalogue).await?), json: cx.out.json };
     let Some(local) = client.here() else { return Ok(Done::Fine) };
     let found = local.store_health().await?;
     if cx.out.json {

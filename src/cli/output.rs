@@ -49,10 +49,11 @@ impl TextStyle {
         }
     }
 
-    /// Applies the style to the text.
+    /// Applies the style to the text, whose own control characters become visible.
     pub fn paint(self, text: &str, colour: bool) -> String {
         let codes = self.codes();
-        if !colour || text.is_empty() { text.to_owned() } else { format!("\x1b[{codes}m{text}\x1b[0m") }
+        let text = safe_text::block(text);
+        if !colour || text.is_empty() { text.into_owned() } else { format!("\x1b[{codes}m{text}\x1b[0m") }
     }
 }
 

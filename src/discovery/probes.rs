@@ -11,6 +11,8 @@ use skills_skill::slice;
 
 /// Maximum number of content words of a probe: requests are rarely longer.
 const MAX_PROBE_WORDS: usize = 14;
+/// Number of bytes of a description that yield probes: several times what any client shows.
+const MAX_PROBED_BYTES: usize = 8 << 10;
 /// Minimum number of content words of a probe: one word is not specific to one skill.
 const MIN_PROBE_WORDS: usize = 2;
 
@@ -28,7 +30,11 @@ impl Router {
     /// over the clauses. Excluded text yields no probes.
     #[must_use]
     pub fn probes(&self, document: &Document, limit: usize) -> Vec<ProbeClause> {
-        let mut clauses = clauses(&document.description, &self.words, &self.lexicon);
+        let description = &document.description;
+        let end =
+            (0..=MAX_PROBED_BYTES.min(description.len())).rev().find(|at| description.is_char_boundary(*at));
+        let description = slice(description, ..end.unwrap_or(0));
+        let mut clauses = clauses(description, &self.words, &self.lexicon);
         limit_in_turn(&mut clauses, limit);
         clauses
     }
@@ -152,6 +158,7 @@ const OPENING: &[&str] = &[
 fn probes_of(text: &str, words: &Words, lexicon: &Lexicon) -> Vec<String> {
     let mut out = Vec::new();
     for quoted in quoted(text) {
+        let quoted = first_words(quoted, words);
         if content_words(quoted, words) >= MIN_PROBE_WORDS {
             out.push(trimmed(quoted).to_owned());
         }
@@ -241,6 +248,20 @@ mod tests {
 
     fn texts(description: &str) -> Vec<String> {
         probes(description, 100).into_iter().flat_map(|clause| clause.probes).collect()
+    }
+
+    #[test]
+    fn probes_are_short_however_long_the_description_is() {
+        for description in
+            ["alpha beta gamma ".repeat(50_000), format!("\"{}\"", "read the table ".repeat(300))]
+        {
+            let found = texts(&description);
+            assert!(!found.is_empty());
+            assert!(
+                found.iter().all(|probe| probe.split_whitespace().count() <= 2 * MAX_PROBE_WORDS),
+                "{found:?}"
+            );
+        }
     }
 
     #[test]

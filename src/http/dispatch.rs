@@ -84,7 +84,7 @@ async fn answered(
     }
     let (service, caller) = (app.service.clone(), caller.clone());
     let doing = async move { operation.call_as_text(&service, &caller, Value::Object(arguments)).await };
-    let answer = tokio::spawn(doing).await.map_err(|_| broken())??;
+    let answer = tokio::spawn(doing).await.map_err(|_| broken())?.map_err(ErrorResponse::of_operation)?;
     Ok(json(operation.status, answer))
 }
 
@@ -95,7 +95,7 @@ async fn looked(
     caller: &Caller,
     arguments: Value,
     headers: &HeaderMap,
-) -> Result<Response, Error> {
+) -> Result<Response, ErrorResponse> {
     // Each caller needs the permission, whichever of them executes the operation.
     operation.may(caller)?;
     let same = operation.shared.then(|| format!("{} {arguments}", operation.name));
@@ -103,9 +103,10 @@ async fn looked(
     match same {
         Some(same) => {
             let look = || async { look().await.map(|answer| Tagged::new(answer.json)) };
-            Ok(app.answers.share(&same, look).await?.answer(headers))
+            let answer = app.answers.share(&same, look).await.map_err(ErrorResponse::of_operation)?;
+            Ok(answer.answer(headers))
         }
-        None => Ok(json(operation.status, look().await?)),
+        None => Ok(json(operation.status, look().await.map_err(ErrorResponse::of_operation)?)),
     }
 }
 

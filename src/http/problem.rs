@@ -11,6 +11,10 @@ use skills_api::{Code, Error, ErrorBody};
 /// Media type of an error.
 pub(super) const PROBLEM: &str = "application/problem+json";
 
+/// Codes that callers without a key can cause at any rate. They are not logged at the default level: the log is rotated
+/// by size.
+const ANONYMOUS: [Code; 2] = [Code::Unauthorized, Code::RateLimited];
+
 /// An error response: `error` and `trace_id`, and the members of a problem document.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Problem {
@@ -37,15 +41,22 @@ pub(super) struct ErrorResponse {
     /// Set if an HTTP status is more specific than that of the code.
     pub status: Option<StatusCode>,
     pub headers: Vec<(HeaderName, HeaderValue)>,
+    /// Whether the operation logged the failure.
+    is_logged: bool,
 }
 
 impl From<Error> for ErrorResponse {
     fn from(error: Error) -> Self {
-        Self { error, status: None, headers: Vec::new() }
+        Self { error, status: None, headers: Vec::new(), is_logged: false }
     }
 }
 
 impl ErrorResponse {
+    /// Creates the response for an error that an operation returned and logged.
+    pub fn of_operation(error: Error) -> Self {
+        Self { is_logged: true, ..error.into() }
+    }
+
     /// Creates the response for an error of the request itself.
     pub fn new(code: Code, message: impl Into<String>) -> Self {
         Error::new(code, message).into()
@@ -74,8 +85,10 @@ impl ErrorResponse {
             .unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
         if status.is_server_error() {
             tracing::error!(%code, trace_id, instance, "{}", self.error.message);
-        } else {
+        } else if self.is_logged || ANONYMOUS.contains(&code) {
             tracing::debug!(%code, trace_id, instance, "{}", self.error.message);
+        } else {
+            tracing::info!(%code, trace_id, instance, "{}", self.error.message);
         }
         let mut body = ErrorBody::from(&self.error);
         body.trace_id = Some(trace_id.to_owned());

@@ -61,7 +61,10 @@ pub(super) async fn follow(
     arguments.insert("limit".to_owned(), json!(1));
     arguments.insert("wait_ms".to_owned(), json!(0));
     let wanted = arguments.get("run_id").and_then(Value::as_str).map(str::to_owned);
-    operation.call(&app.service, caller, Value::Object(arguments)).await?;
+    operation
+        .call(&app.service, caller, Value::Object(arguments))
+        .await
+        .map_err(ErrorResponse::of_operation)?;
     let core = &app.service.core;
     let (run, newest) = match wanted {
         Some(wanted) => {

@@ -6,23 +6,27 @@ use std::task::{Context, Poll, ready};
 
 use rmcp::model::RequestId;
 use tokio::io::{AsyncRead, ReadBuf};
-use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tokio::sync::mpsc::error::TrySendError;
+use tokio::sync::mpsc::{Receiver, Sender, channel};
 
 /// Maximum number of stored bytes of a member's name or value.
 const MAX_TOKEN_BYTES: usize = 256;
+
+/// Maximum number of lines that were found and are not answered yet.
+const MAX_PENDING: usize = 64;
 
 /// An input that is passed through unchanged.
 pub struct Watched<R> {
     inner: R,
     max_line_bytes: usize,
     line: Line,
-    found: UnboundedSender<Option<RequestId>>,
+    found: Sender<Option<RequestId>>,
 }
 
 impl<R> Watched<R> {
     /// Wraps an input. The receiver gets an item for each line longer than `max_line_bytes`, with the id of its request.
-    pub fn new(inner: R, max_line_bytes: usize) -> (Self, UnboundedReceiver<Option<RequestId>>) {
-        let (found, oversized) = unbounded_channel();
+    pub fn new(inner: R, max_line_bytes: usize) -> (Self, Receiver<Option<RequestId>>) {
+        let (found, oversized) = channel(MAX_PENDING);
         (Self { inner, max_line_bytes, line: Line::default(), found }, oversized)
     }
 }
@@ -42,7 +46,9 @@ impl<R: AsyncRead + Unpin> AsyncRead for Watched<R> {
                 let line = std::mem::take(&mut this.line);
                 if line.bytes > this.max_line_bytes {
                     // The receiver is gone when the connection ends.
-                    drop(this.found.send(line.request()));
+                    if let Err(TrySendError::Full(_)) = this.found.try_send(line.request()) {
+                        tracing::warn!("too many messages that are too long; one is not answered");
+                    }
                 }
             }
         }

@@ -8,7 +8,7 @@ use rmcp::service::{QuitReason, RxJsonRpcMessage, ServerInitializeError, TxJsonR
 use rmcp::transport::async_rw::AsyncRwTransport;
 use rmcp::transport::{Transport, io};
 use rmcp::{RoleServer, serve_server};
-use tokio::sync::mpsc::UnboundedReceiver;
+use tokio::sync::mpsc::Receiver;
 use tokio_util::sync::CancellationToken;
 
 use super::oversized::Watched;
@@ -78,7 +78,7 @@ async fn until_end(server: Server, leave: &CancellationToken) -> Result<(), Erro
 /// library would end the server, and rejects a request that is too long, which the library would leave unanswered.
 struct Patient<T> {
     inner: T,
-    oversized: UnboundedReceiver<Option<RequestId>>,
+    oversized: Receiver<Option<RequestId>>,
     begun: bool,
 }
 

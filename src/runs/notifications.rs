@@ -4,9 +4,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use base64::Engine as _;
+use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
+use hmac::{Hmac, KeyInit as _, Mac as _};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
-use sha2::{Digest as _, Sha256};
+use sha2::Sha256;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
@@ -131,10 +134,11 @@ pub fn terminal_bytes(signs: Signs, reminder: &Reminder) -> Vec<u8> {
 }
 
 /// A webhook receiver and the key that signs its messages.
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Clone)]
 pub struct Webhook {
     url: String,
-    key: Vec<u8>,
+    /// Keyed with the secret.
+    mac: Hmac<Sha256>,
     pauses: Vec<Duration>,
 }
 
@@ -152,8 +156,9 @@ impl Webhook {
     /// Returns a message if the secret is invalid.
     pub fn new(url: &str, secret: &str) -> Result<Self, String> {
         let key = match secret.strip_prefix("whsec_") {
-            Some(encoded) => decode_base64(encoded)
-                .ok_or("the webhook secret begins with whsec_, but the rest is not valid Base64")?,
+            Some(encoded) => BASE64
+                .decode(encoded)
+                .map_err(|_| "the webhook secret begins with whsec_, but the rest is not valid Base64")?,
             None => secret.as_bytes().to_vec(),
         };
         if key.len() < 24 {
@@ -163,7 +168,8 @@ impl Webhook {
                 key.len()
             ));
         }
-        Ok(Self { url: url.to_owned(), key, pauses: BACKOFF.to_vec() })
+        let mac = Hmac::new_from_slice(&key).map_err(|error| format!("the webhook secret: {error}"))?;
+        Ok(Self { url: url.to_owned(), mac, pauses: BACKOFF.to_vec() })
     }
 
     /// Replaces the backoff between deliveries.
@@ -175,62 +181,18 @@ impl Webhook {
     /// Returns the value of `webhook-signature` for a message.
     #[must_use]
     pub fn signature(&self, id: &str, timestamp_s: i64, body: &str) -> String {
-        let mac = hmac_sha256(&self.key, format!("{id}.{timestamp_s}.{body}").as_bytes());
-        format!("v1,{}", encode_base64(&mac))
+        let mac = self.mac.clone().chain_update(format!("{id}.{timestamp_s}.{body}"));
+        format!("v1,{}", BASE64.encode(mac.finalize().into_bytes()))
     }
 }
 
-/// HMAC with SHA-256 (RFC 2104).
-fn hmac_sha256(key: &[u8], message: &[u8]) -> [u8; 32] {
-    let mut block = [0_u8; 64];
-    if key.len() > block.len() {
-        block[..32].copy_from_slice(&Sha256::digest(key));
-    } else {
-        block[..key.len()].copy_from_slice(key);
-    }
-    let padded = |with: u8| block.map(|byte| byte ^ with);
-    let inner = Sha256::new().chain_update(padded(0x36)).chain_update(message).finalize();
-    Sha256::new().chain_update(padded(0x5c)).chain_update(inner).finalize().into()
-}
-
-const BASE64: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-
-/// Base64 with padding (RFC 4648, section 4).
-fn encode_base64(bytes: &[u8]) -> String {
-    let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);
-    for chunk in bytes.chunks(3) {
-        let group =
-            chunk.iter().fold(0_u32, |all, byte| (all << 8) | u32::from(*byte)) << (8 * (3 - chunk.len()));
-        for place in 0..4 {
-            if place <= chunk.len() {
-                let index = (group >> (18 - 6 * place)) & 63;
-                text.push(char::from(BASE64[index as usize]));
-            } else {
-                text.push('=');
-            }
-        }
-    }
-    text
-}
-
-fn decode_base64(text: &str) -> Option<Vec<u8>> {
-    let digits = text.trim_end_matches('=');
-    if digits.len() % 4 == 1 || text.len() - digits.len() > 2 {
-        return None;
-    }
-    let mut bytes = Vec::with_capacity(digits.len() * 3 / 4);
-    let (mut group, mut bits) = (0_u32, 0);
-    for digit in digits.bytes() {
-        let value = BASE64.iter().position(|known| *known == digit)?;
-        group = (group << 6) | u32::try_from(value).ok()?;
-        bits += 6;
-        if bits >= 8 {
-            bits -= 8;
-            bytes.push(u8::try_from((group >> bits) & 0xff).ok()?);
-        }
-    }
-    Some(bytes)
-}
+/// Standard Base64 that accepts missing padding.
+const BASE64: GeneralPurpose = GeneralPurpose::new(
+    &base64::alphabet::STANDARD,
+    GeneralPurposeConfig::new()
+        .with_decode_allow_trailing_bits(true)
+        .with_decode_padding_mode(DecodePaddingMode::Indifferent),
+);
 
 /// Follows the store and notifies of each run that starts to wait, from now on, until `stop` fires. Every reminder is
 /// sent to `tell`, and to the webhook if there is one.
@@ -355,31 +317,6 @@ async fn send(client: &reqwest::Client, webhook: &Webhook, id: &str, body: &str)
 mod tests {
     use super::*;
     use skills_model::ApprovalReason;
-
-    #[test]
-    fn hmac_is_that_of_rfc_4231() {
-        let mac = hmac_sha256(b"Jefe", b"what do ya want for nothing?");
-        assert_eq!(
-            skills_base::hex::encode(&mac),
-            "5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843"
-        );
-        let mac = hmac_sha256(&[0xaa; 131], b"Test Using Larger Than Block-Size Key - Hash Key First");
-        assert_eq!(
-            skills_base::hex::encode(&mac),
-            "60e431591ee0b67f0d8a26aacbf5b77f8e0bc6213728c5140546040f0ee37f54"
-        );
-    }
-
-    #[test]
-    fn base64_is_that_of_rfc_4648() {
-        for (plain, coded) in
-            [("", ""), ("f", "Zg=="), ("fo", "Zm8="), ("foo", "Zm9v"), ("foobar", "Zm9vYmFy")]
-        {
-            assert_eq!(encode_base64(plain.as_bytes()), coded);
-            assert_eq!(decode_base64(coded).unwrap(), plain.as_bytes());
-        }
-        assert_eq!(decode_base64("Zm9v!"), None);
-    }
 
     #[test]
     fn a_message_is_signed_as_the_standards_own_example() {

@@ -127,8 +127,10 @@ pub(crate) const PRIVATE_FIELDS: [&str; 3] = ["detail", "binding", "tried"];
 
 /// Maximum number of terms in a filter: `SQLite` rejects expressions deeper than about a thousand.
 const MAX_TERMS: usize = 64;
-/// Maximum number of characters of a filter or a search text.
-pub(crate) const MAX_LEN: usize = 4_096;
+/// Maximum number of characters of a filter.
+const MAX_LEN: usize = 4_096;
+/// Maximum number of characters of a value or a search text: the database compares it with each position of the inputs.
+pub(crate) const MAX_TEXT_LEN: usize = 256;
 
 impl RunQuery {
     /// Parses a filter.
@@ -349,6 +351,9 @@ fn is_key(text: &str) -> bool {
 
 fn test(token: &Token) -> Result<Test, QueryError> {
     let value = token.value.clone();
+    if value.chars().count() > MAX_TEXT_LEN {
+        return Err(QueryError(format!("a value in a filter has at most {MAX_TEXT_LEN} characters")));
+    }
     let Some(key) = &token.key else { return Ok(Test::Word(value)) };
     Ok(match key.as_str() {
         "state" => {
@@ -475,8 +480,11 @@ mod tests {
 
     #[test]
     fn filter_has_a_limited_size() {
-        assert!(RunQuery::parse(&"a".repeat(MAX_LEN)).is_ok());
-        assert!(RunQuery::parse(&"a".repeat(MAX_LEN + 1)).is_err());
+        assert!(RunQuery::parse(&"a".repeat(MAX_TEXT_LEN)).is_ok());
+        assert!(RunQuery::parse(&"a".repeat(MAX_TEXT_LEN + 1)).is_err());
+        assert!(RunQuery::parse(&format!("input.q:{}", "*".repeat(MAX_TEXT_LEN + 1))).is_err());
+        assert!(RunQuery::parse(&" ".repeat(MAX_LEN)).is_ok());
+        assert!(RunQuery::parse(&" ".repeat(MAX_LEN + 1)).is_err());
         assert!(RunQuery::parse(&"a ".repeat(MAX_TERMS)).is_ok());
         assert!(RunQuery::parse(&"a ".repeat(MAX_TERMS + 1)).is_err());
     }

@@ -1,8 +1,9 @@
 //! Records that stores save and return.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -15,20 +16,37 @@ use skills_model::{Command, CommandName, Decision, Expiry, Gate, RunState, Trans
 macro_rules! text_id {
     ($(#[$doc:meta])* $name:ident) => {
         $(#[$doc])*
-        #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, schemars::JsonSchema)]
+        #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, schemars::JsonSchema)]
         #[serde(transparent)]
         pub struct $name(pub String);
 
+        /// Rejects the ids of another service that would control a terminal.
+        impl<'de> Deserialize<'de> for $name {
+            fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                let text = String::deserialize(deserializer)?;
+                match text.chars().find(|c| !is_printable(*c)) {
+                    None => Ok(Self(text)),
+                    Some(c) => {
+                        let message = format!("an id contains the character {}", c.escape_unicode());
+                        Err(serde::de::Error::custom(message))
+                    }
+                }
+            }
+        }
+
         impl std::fmt::Display for $name {
             fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-                // An id from another service may contain anything, including terminal control sequences.
-                self.0.chars().try_for_each(|c| match c {
-                    _ if c.is_ascii_graphic() || c.is_alphanumeric() => f.write_char(c),
-                    _ => write!(f, "{}", c.escape_unicode()),
+                self.0.chars().try_for_each(|c| {
+                    if is_printable(c) { f.write_char(c) } else { write!(f, "{}", c.escape_unicode()) }
                 })
             }
         }
     };
+}
+
+/// Returns whether a character may be part of an id.
+fn is_printable(c: char) -> bool {
+    c.is_ascii_graphic() || c.is_alphanumeric()
 }
 
 text_id! {
@@ -134,6 +152,9 @@ pub struct RunOptions {
     /// Labels given at the launch: `env: prod`.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub labels: BTreeMap<String, String>,
+    /// Who corrected its inputs: for a policy they started it too.
+    #[serde(skip_serializing_if = "BTreeSet::is_empty")]
+    pub corrected_by: BTreeSet<String>,
     /// The person it was assigned to.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub assigned: Option<Assignment>,
@@ -437,6 +458,15 @@ pub struct RunFilter {
 impl RunFilter {
     /// Minimum length of a trace id prefix in a search text: shorter ones match too many ids.
     pub const TRACE_PREFIX: usize = 8;
+    /// Time limit of a search.
+    pub(crate) const TIMEOUT: Duration = Duration::from_secs(5);
+    /// Maximum number of searches at the same time; further ones wait.
+    pub(crate) const MAX_SEARCHES: usize = 2;
+
+    /// Returns whether it compares texts, which no index covers.
+    pub(crate) fn is_search(&self) -> bool {
+        self.text.is_some() || self.r#where.as_ref().is_some_and(|query| !query.trim().is_empty())
+    }
 }
 
 /// A page of runs.

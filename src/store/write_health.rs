@@ -41,8 +41,8 @@ impl WriteHealth {
     }
 
     /// Refuses every write with this error from now on.
-    pub fn refuse_writes(&self, error: StoreError) {
-        self.failed(&error, 0);
+    pub fn refuse_writes(&self, error: StoreError, now_ms: i64) {
+        self.failed(&error, now_ms);
         self.state().refused = Some(error);
     }
 

@@ -107,6 +107,98 @@ async fn two_other_people_have_to_approve() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn who_changes_the_inputs_cannot_approve_alone() {
+    let place = Place::new();
+    place.write("home/.config/skill-workbench/policy.yaml", "approvals: {id: ledger, not_by: starter}\n");
+    let core = place.open().await;
+    let waiting = run(&core, "ledger", json!({ "amounts": [1] })).await;
+    let fork = RunOrder::Fork { checkpoint: Some(0), by: Some("ana".to_owned()) };
+    let forked = core.order(&waiting.id.0, fork).await.unwrap().run;
+    let corrected = RunOrder::Resume {
+        checkpoint: None,
+        inputs: json!({ "amounts": [1_000_000] }).as_object().cloned(),
+        despite_change: false,
+        by: Some("eve".to_owned()),
+    };
+    core.order(&forked.id.0, corrected).await.unwrap();
+    let waiting = wait_for_completion(&core, &forked.id.0).await;
+    assert_eq!(waiting.state, RunState::WaitingForHuman);
+    let sheet = core.run(&waiting.id.0).await.unwrap().sheet.unwrap();
+    assert!(sheet.why.contains("not ana or eve, who started it or changed its inputs"), "{}", sheet.why);
+    for name in ["ana", "eve"] {
+        let approve = decide(&waiting, Verdict::Approve, name);
+        let refused =
+            core.order_as(&waiting.id.0, approve, Some(key(name, &[Scope::Decide]))).await.unwrap_err();
+        assert_eq!(refused.code, Code::Forbidden, "{refused}");
+    }
+    let approve = decide(&waiting, Verdict::Approve, "bo");
+    core.order_as(&waiting.id.0, approve, Some(key("bo", &[Scope::Decide]))).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn only_admin_runs_again_what_was_launched_unsandboxed() {
+    let place = Place::new();
+    let core = place.open().await;
+    let mut unsandboxed = request("close", json!({}));
+    unsandboxed.options.unsandboxed = true;
+    let run = core.launch(unsandboxed).await.unwrap().run;
+    wait_for_completion(&core, &run.id.0).await;
+    let orders = || {
+        [
+            RunOrder::Replay { checkpoint: Some(0), by: None },
+            RunOrder::Fork { checkpoint: Some(0), by: None },
+            resume(),
+        ]
+    };
+    for order in orders() {
+        let refused = core.order_as(&run.id.0, order, Some(key("eve", &[Scope::Read, Scope::Run]))).await;
+        let refused = refused.unwrap_err();
+        assert_eq!(refused.code, Code::Forbidden, "{refused}");
+        assert!(refused.message.contains("needs the scope `admin`"), "{refused}");
+    }
+    let [replay, fork, _] = orders();
+    for order in [replay, fork] {
+        core.order_as(&run.id.0, order, Some(key("root", &[Scope::Run, Scope::Admin]))).await.unwrap();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_newer_policy_applies_to_what_continues() {
+    const POLICY: &str = "home/.config/skill-workbench/policy.yaml";
+    let place = Place::new();
+    place.write(POLICY, "{}\n");
+    let core = place.open().await;
+    let done = run(&core, "upload", json!({ "name": "right.csv" })).await;
+    assert_eq!(done.state, RunState::Completed);
+    let fork = || RunOrder::Fork { checkpoint: Some(0), by: None };
+    let forked = core.order(&done.id.0, fork()).await.unwrap().run;
+    let waiting = run(&core, "ledger", json!({ "amounts": [1] })).await;
+    let refused = async |run: &RunRecord, order: RunOrder| {
+        let error = core.order(&run.id.0, order).await.unwrap_err();
+        assert_eq!(error.code, Code::Forbidden, "{error}");
+        error.message
+    };
+    let all = || {
+        [(&done, fork()), (&done, RunOrder::Replay { checkpoint: Some(0), by: None }), (&forked, resume())]
+    };
+    for (policy, text) in [
+        ("deny: [{id: upload}, {id: ledger}]\n", "the policy forbids upload"),
+        ("require_approval: [{id: upload}, {id: ledger}]\n", "the policy requires an approval of upload"),
+    ] {
+        place.write(POLICY, policy);
+        for (run, order) in all() {
+            let message = refused(run, order).await;
+            assert!(message.contains(text), "{message}");
+        }
+    }
+    // An approval is what the second policy requires.
+    place.write(POLICY, "deny: [{id: ledger}]\n");
+    refused(&waiting, decide(&waiting, Verdict::Approve, "bo")).await;
+    place.write(POLICY, "require_approval: [{id: ledger}]\n");
+    core.order(&waiting.id.0, decide(&waiting, Verdict::Approve, "bo")).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_label_rule_denies_a_launch() {
     let place = Place::new();
     place.write(

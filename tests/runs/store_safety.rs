@@ -326,7 +326,9 @@ async fn nothing_is_accepted_into_files_that_are_gone() {
         let error = store.launch(store_kit::launch(3)).await.unwrap_err();
         assert_eq!(error.unavailability(), Some(cause), "{name}: {error}");
         assert!(store.probe().await.is_err(), "{name}");
-        assert!(store.write_failure().is_some(), "{name}");
+        let failure = store.write_failure().unwrap();
+        assert_eq!(failure.error.unavailability(), Some(cause), "{name}: {}", failure.error);
+        assert_ne!(failure.since_ms, 0, "{name}");
     }
 }
 

@@ -42,6 +42,30 @@ async fn what_was_answered_is_there_after_reopening() {
     assert_eq!((health.runs, health.events), (1, 1));
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_slow_search_ends_and_does_not_block_other_reads() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = open(&folder.path().join("runs.db")).unwrap().store;
+    // Comparing the pattern with one of these inputs takes about a second.
+    let input = "a".repeat(4 << 20);
+    for n in 0..20 {
+        let inputs = serde_json::json!({ "q": input });
+        store.launch(Launch { inputs, ..store_kit::launch(n) }).await.unwrap();
+    }
+    let pattern = format!("input.q:*{}b*", "a".repeat(240));
+    let search = store.runs(RunFilter { r#where: Some(pattern), ..RunFilter::default() });
+    let other = async {
+        tokio::task::yield_now().await;
+        store.runs(RunFilter { limit: 1, ..RunFilter::default() }).await.unwrap();
+        tokio::time::Instant::now()
+    };
+    let search = async { (search.await, tokio::time::Instant::now()) };
+    let ((searched, searched_at), read_at) = tokio::join!(search, other);
+    assert!(read_at < searched_at, "the other read waited for the search");
+    let error = searched.unwrap_err();
+    assert!(matches!(&error, StoreError::Unasked(text) if text.contains("took longer")), "{error}");
+}
+
 #[tokio::test]
 async fn a_database_of_a_later_version_is_refused_and_left_alone() {
     let folder = tempfile::tempdir().unwrap();

@@ -17,8 +17,8 @@ use crate::{
 };
 use skills_authoring::proposals::diff::{self, DiffError};
 use skills_authoring::proposals::{
-    Facts, NewProposal, Proposal, ProposalDecision, ProposalError, ProposalState, ProposalStore,
-    present_digest, versions,
+    Facts, NewProposal, Proposal, ProposalDecision, ProposalError, ProposalHead, ProposalState,
+    ProposalStore, present_digest, versions,
 };
 use skills_base::audit::Entry;
 use skills_base::locked_folder::LockedFolder;
@@ -67,7 +67,7 @@ impl From<ProposalError> for Error {
                 _ => Code::InvalidConfiguration,
             },
             ProposalError::AlreadyDecided(_) | ProposalError::NotApplied(_) => Code::InvalidTransition,
-            ProposalError::TooMany(_) => Code::RateLimited,
+            ProposalError::TooMany(_) | ProposalError::TooManyOwn { .. } => Code::RateLimited,
             ProposalError::Diff(_) => Code::InvalidRequest,
             ProposalError::Io { .. } => Code::InternalError,
         };
@@ -169,13 +169,13 @@ impl Local {
         });
         run_blocking(move || {
             let listed = store.list()?;
-            let waiting = |one: &Proposal| one.facts.state == ProposalState::Waiting;
+            let waiting = |one: &ProposalHead| one.facts.state == ProposalState::Waiting;
             let count = listed.proposals.iter().filter(|one| waiting(one)).count();
-            let wanted = |one: &&Proposal| {
+            let wanted = |one: &&ProposalHead| {
                 (filter.state.is_empty() || filter.state.contains(&one.facts.state))
                     && skill.as_deref().is_none_or(|id| one.facts.skill_id.as_str() == id)
             };
-            let found: Vec<&Proposal> = listed.proposals.iter().filter(wanted).collect();
+            let found: Vec<&ProposalHead> = listed.proposals.iter().filter(wanted).collect();
             let id = |at: usize| found[at].facts.proposal_id.as_str();
             let (page, next) = paging::part(found.len(), id, filter.limit, filter.cursor.as_deref())?;
             Ok(ProposalList {
@@ -240,7 +240,7 @@ impl Local {
                 (part, description) = (Some(measured.part), Some(measured.description));
             }
             Ok(ProposalView {
-                summary: summary(&proposal),
+                summary: summary(&proposal.head()),
                 location: facts.location.clone(),
                 proposal_digest: proposal.digest(),
                 base_digest: facts.base_digest,
@@ -327,7 +327,7 @@ impl Local {
                 self.registry.rescan();
             }
         }
-        Ok(ProposalOrdered { proposal: summary(&proposal), note, repeated })
+        Ok(ProposalOrdered { proposal: summary(&proposal.head()), note, repeated })
     }
 
     /// Rejects an approval that does not name what was reviewed.
@@ -435,15 +435,14 @@ fn base_of(skill: &Skill) -> Result<String, Error> {
     String::from_utf8(bytes).map_err(|_| unusable("it is not UTF-8".to_owned()))
 }
 
-fn summary(proposal: &Proposal) -> ProposalSummary {
-    let facts = &proposal.facts;
+fn summary(ProposalHead { facts, title }: &ProposalHead) -> ProposalSummary {
     ProposalSummary {
         proposal_id: facts.proposal_id.clone(),
         skill_id: facts.skill_id.clone(),
         state: facts.state,
         proposed_by: facts.proposed_by.clone(),
         proposed_at_ms: facts.proposed_at_ms,
-        title: proposal.justification.lines().next().unwrap_or_default().to_owned(),
+        title: title.clone(),
         decision: facts.decision.clone(),
         rollback: facts.rollback.clone(),
         p_at_1: facts.effect.as_ref().map(|effect| effect.after.p_at_1 - effect.before.p_at_1),

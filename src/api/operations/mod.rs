@@ -9,6 +9,7 @@ mod arguments;
 mod capabilities;
 mod disclosure;
 mod execute;
+mod lengths;
 mod normalize;
 mod operator;
 mod plain_schema;
@@ -466,9 +467,8 @@ impl Operation {
         caller: &Caller,
         mut arguments: Value,
     ) -> Result<Value, Error> {
-        self.admit(service, caller).await?;
         let given = redact_paths::CallerInput::of(&arguments);
-        let caller = self.traced(caller, &mut arguments)?;
+        let caller = self.admit(service, caller, &mut arguments).await?;
         let began = Instant::now();
         let answer =
             (self.run)(CallContext { service: service.clone(), caller: caller.clone() }, arguments).await;
@@ -494,9 +494,8 @@ impl Operation {
         caller: &Caller,
         mut arguments: Value,
     ) -> Result<Written, Error> {
-        self.admit(service, caller).await?;
         let given = redact_paths::CallerInput::of(&arguments);
-        let caller = self.traced(caller, &mut arguments)?;
+        let caller = self.admit(service, caller, &mut arguments).await?;
         let began = Instant::now();
         let answer =
             (self.write)(CallContext { service: service.clone(), caller: caller.clone() }, arguments).await;
@@ -518,10 +517,29 @@ impl Operation {
         !INDEPENDENT_OF_CATALOG.contains(&self.name)
     }
 
-    /// Rejects unauthorized callers, and waits for the catalog if it is needed.
-    async fn admit(&self, service: &Service, caller: &Caller) -> Result<(), Error> {
-        self.may(caller)?;
-        if self.needs_catalog() { service.core.wait_for_catalog().await } else { Ok(()) }
+    /// Rejects unauthorized callers, waits for the catalog if it is needed, and returns the caller with the trace id of
+    /// the call. A failure is logged.
+    async fn admit(
+        &self,
+        service: &Service,
+        caller: &Caller,
+        arguments: &mut Value,
+    ) -> Result<Caller, Error> {
+        let began = Instant::now();
+        let admitted = async {
+            self.may(caller)?;
+            if self.needs_catalog() {
+                service.core.wait_for_catalog().await?;
+            }
+            let caller = self.traced(caller, arguments)?;
+            lengths::check(self.name, arguments)?;
+            Ok(caller)
+        };
+        admitted.await.map_err(|mut error: Error| {
+            redact_paths::shorten(&mut error.message);
+            self.log(caller, began, Some(&error));
+            error
+        })
     }
 
     /// Logs each call with its trace id; successful read-only calls at debug level.
@@ -591,6 +609,7 @@ async fn refused(
     given: &redact_paths::CallerInput,
 ) -> Error {
     let mut error = if caller.may(Scope::Admin) { error } else { disclosure::without_details(error) };
+    redact_paths::shorten(&mut error.message);
     let sheet = error.reason.as_mut().and_then(|reason| reason.get_mut(redact_paths::SHEET)?.as_object_mut());
     if let (Some(sheet), Some(approver)) = (sheet, caller.approver()) {
         sheet.insert("approver".to_owned(), json!(approver));

@@ -27,6 +27,7 @@ pub(super) fn operations() -> Vec<Operation> {
             "Lists proposals, newest first.",
             |asked: CallContext, filter: ProposalFilter| async move { asked.service.core.proposals(filter).await },
         )
+        .shared()
         .pages(TOOL_PAGE)
         .tool(),
         Operation::new(

@@ -1,6 +1,7 @@
 //! Redacts errors for remote callers: removes paths of this machine, except those that the caller named.
 
 use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use serde_json::{Map, Value};
 
@@ -15,27 +16,61 @@ const BEHIND: &str = " \n\t`'\")]}<>,;|";
 /// Field of a reason with the sheet of a decision.
 pub(super) const SHEET: &str = "decision";
 
+/// Maximum size of a caller's text that may be a path, and of all of them, in bytes.
+const MAX_PATH_BYTES: usize = 4 << 10;
+const MAX_INPUT_BYTES: usize = 64 << 10;
+/// Maximum number of paths of an error that are compared with the caller's; further ones are removed.
+const MAX_LOOKUPS: usize = 500;
+/// Maximum size of a message in bytes: some repeat an argument of the caller.
+const MAX_MESSAGE_BYTES: usize = 8 << 10;
+
 /// Texts in the caller's arguments that may be paths.
-pub(super) struct CallerInput(Vec<String>);
+pub(super) struct CallerInput {
+    texts: Vec<String>,
+    lookups_left: AtomicUsize,
+}
 
 impl CallerInput {
     pub fn of(arguments: &Value) -> Self {
-        let mut given = Vec::new();
-        collect(arguments, &mut given);
-        Self(given)
+        let mut texts = Vec::new();
+        let mut left = MAX_INPUT_BYTES;
+        collect(arguments, &mut |text| {
+            if text.len() <= left.min(MAX_PATH_BYTES) {
+                left -= text.len();
+                texts.push(text.to_owned());
+            }
+        });
+        Self { texts, lookups_left: AtomicUsize::new(MAX_LOOKUPS) }
     }
 
     fn contains(&self, path: &str) -> bool {
-        self.0.iter().any(|given| given.contains(path))
+        self.texts.iter().any(|given| given.contains(path))
+    }
+
+    /// Returns whether a path has to be removed: the caller did not name it, and it may be one of this machine.
+    fn hides(&self, path: &str, is_place: impl Fn() -> bool) -> bool {
+        let spend = |left: usize| left.checked_sub(1);
+        let is_left = self.lookups_left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, spend).is_ok();
+        !is_left || (!self.contains(path) && is_place())
     }
 }
 
-fn collect(value: &Value, given: &mut Vec<String>) {
+/// Calls a function for each text that contains a slash.
+fn collect(value: &Value, each: &mut impl FnMut(&str)) {
     match value {
-        Value::String(text) if text.contains('/') => given.push(text.clone()),
-        Value::Array(items) => items.iter().for_each(|item| collect(item, given)),
-        Value::Object(fields) => fields.values().for_each(|field| collect(field, given)),
+        Value::String(text) if text.contains('/') => each(text),
+        Value::Array(items) => items.iter().for_each(|item| collect(item, each)),
+        Value::Object(fields) => fields.values().for_each(|field| collect(field, each)),
         _ => {}
+    }
+}
+
+/// Shortens a long message.
+pub(super) fn shorten(message: &mut String) {
+    if message.len() > MAX_MESSAGE_BYTES {
+        let end = (0..=MAX_MESSAGE_BYTES).rev().find(|at| message.is_char_boundary(*at)).unwrap_or(0);
+        message.truncate(end);
+        message.push('…');
     }
 }
 
@@ -76,9 +111,9 @@ fn speaks_of_paths(error: &Error) -> bool {
     error.message.contains('/')
         || error.suggestions.iter().any(|text| text.contains('/'))
         || error.reason.as_ref().is_some_and(|reason| {
-            let mut texts = Vec::new();
-            collect(reason, &mut texts);
-            !texts.is_empty()
+            let mut speaks = false;
+            collect(reason, &mut |_| speaks = true);
+            speaks
         })
 }
 
@@ -120,7 +155,7 @@ fn hidden(
         out.push_str(&rest[..at]);
         let first = path.get(1..).and_then(|path| path.split('/').next()).unwrap_or_default();
         let deep = path.len() > first.len() + 2;
-        if deep && !first.is_empty() && !given.contains(path) && is_place(&format!("/{first}")) {
+        if deep && !first.is_empty() && given.hides(path, || is_place(&format!("/{first}"))) {
             out.push_str("…/");
             out.push_str(path.trim_end_matches('/').rsplit('/').next().unwrap_or_default());
         } else {
@@ -191,6 +226,27 @@ mod tests {
         let given = json!({ "path": ["../../home/kim/secret.txt"], "n": 1 });
         assert_eq!(shown("no /home/kim/secret.txt", &given), "no /home/kim/secret.txt");
         assert_eq!(shown("no /home/kim/other.txt", &given), "no …/other.txt");
+    }
+
+    #[test]
+    fn the_work_for_an_error_is_bounded() {
+        let many = |count: usize| (0..count).map(|n| format!("/srv/{n}/x ")).collect::<String>();
+        let input = CallerInput::of(&json!({ "intent": many(1_000_000), "path": "/srv/1/x" }));
+        assert_eq!(input.texts, ["/srv/1/x"], "no path is that long");
+        let input = CallerInput::of(&json!({ "paths": vec!["/0".repeat(2000); 1000] }));
+        assert!(input.texts.iter().map(String::len).sum::<usize>() <= MAX_INPUT_BYTES);
+        // Paths past the limit are removed without being looked up.
+        let lookups = std::cell::Cell::new(0);
+        let is_place = |_: &str| {
+            lookups.set(lookups.get() + 1);
+            false
+        };
+        let text = hidden(&many(2000), &[], &input, is_place);
+        assert_eq!(lookups.get(), MAX_LOOKUPS);
+        assert_eq!(text.matches("/srv/").count(), MAX_LOOKUPS);
+        let mut message = "é".repeat(MAX_MESSAGE_BYTES);
+        shorten(&mut message);
+        assert!(message.len() <= MAX_MESSAGE_BYTES + '…'.len_utf8() && message.ends_with("é…"));
     }
 
     #[test]

@@ -11,6 +11,8 @@ use skills_discovery::Request;
 
 /// Default number of skills in the result of a tool call.
 pub(super) const TOOL_PAGE: usize = 50;
+/// The same for the visibility of skills, which has a cell for each client.
+const VISIBILITY_PAGE: usize = 10;
 /// Maximum number of skills whose tokens are counted in one call.
 const MAX_COUNTED_SKILLS: usize = 1000;
 
@@ -106,7 +108,7 @@ pub(super) fn operations() -> Vec<Operation> {
             },
         )
         .shared()
-        .pages(TOOL_PAGE)
+        .pages(VISIBILITY_PAGE)
         .tool(),
         Operation::new(
             "skill.draft",

@@ -1,6 +1,7 @@
 //! A proposal as a Markdown file: frontmatter with the facts, followed by sections for readers.
 
 use std::fmt::Write as _;
+use std::io::{BufRead as _, BufReader, Read};
 use std::path::PathBuf;
 
 use schemars::JsonSchema;
@@ -102,10 +103,67 @@ pub struct Proposal {
     pub diff: String,
 }
 
+/// The beginning of a proposal's file, which lists show: the facts, without the queries of the effect, and the first line
+/// of the justification.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ProposalHead {
+    /// The facts.
+    pub facts: Facts,
+    /// The first line of the justification.
+    pub title: String,
+}
+
+impl ProposalHead {
+    /// Reads the beginning of a file that [`Proposal::to_markdown`] created, at most `limit` bytes.
+    ///
+    /// # Errors
+    /// Returns what is missing or invalid.
+    pub fn read(file: impl Read, limit: u64) -> Result<Self, String> {
+        let mut lines = BufReader::new(file.take(limit)).lines();
+        let mut next = || lines.next().transpose().map_err(|error| error.to_string());
+        if next()?.as_deref() != Some("---") {
+            return Err(NO_START.to_owned());
+        }
+        let mut facts = String::new();
+        loop {
+            match next()?.as_deref() {
+                Some("---") => break,
+                Some(line) => facts.extend([line, "\n"]),
+                None => return Err(NO_END.to_owned()),
+            }
+        }
+        let mut facts: Facts = serde_saphyr::from_str(&facts).map_err(|error| error.to_string())?;
+        if let Some(effect) = &mut facts.effect {
+            *effect = GoldenChange { before: effect.before, after: effect.after, ..GoldenChange::default() };
+        }
+        while let Some(line) = next()? {
+            if line.trim_end() == SECTIONS[0] {
+                while let Some(line) = next()? {
+                    if !line.trim().is_empty() {
+                        return Ok(Self { facts, title: unescaped(&line) });
+                    }
+                }
+            }
+        }
+        Err(NO_JUSTIFICATION.to_owned())
+    }
+}
+
+const NO_START: &str = "it does not begin with `---`";
+const NO_END: &str = "its frontmatter does not end";
+const NO_JUSTIFICATION: &str = "it has no section `## Justification`";
+
 /// The section headings, in order.
 const SECTIONS: [&str; 3] = ["## Justification", "## Evidence", "## Diff"];
 
 impl Proposal {
+    /// Returns what lists show of it.
+    #[must_use]
+    pub fn head(&self) -> ProposalHead {
+        let title = self.justification.lines().next().unwrap_or_default().to_owned();
+        ProposalHead { facts: self.facts.clone(), title }
+    }
+
     /// Returns the digest of everything that is decided: what is proposed, for which file, by whom and why.
     #[must_use]
     pub fn digest(&self) -> Digest {
@@ -162,8 +220,8 @@ impl Proposal {
     /// # Errors
     /// Returns what is missing or invalid.
     pub fn of_markdown(text: &str) -> Result<Self, String> {
-        let rest = text.strip_prefix("---\n").ok_or("it does not begin with `---`")?;
-        let (facts, body) = rest.split_once("\n---\n").ok_or("its frontmatter does not end")?;
+        let rest = text.strip_prefix("---\n").ok_or(NO_START)?;
+        let (facts, body) = rest.split_once("\n---\n").ok_or(NO_END)?;
         let facts: Facts = serde_saphyr::from_str(facts).map_err(|error| error.to_string())?;
         let mut sections: [Option<String>; 3] = [None, None, None];
         let mut current = None;
@@ -184,7 +242,7 @@ impl Proposal {
         }
         let [justification, evidence, diff] = sections;
         let diff = diff.as_deref().and_then(fenced).ok_or("it has no section `## Diff` with a code block")?;
-        let justification = justification.ok_or("it has no section `## Justification`")?;
+        let justification = justification.ok_or(NO_JUSTIFICATION)?;
         Ok(Self {
             facts,
             justification: unescaped(&justification),
@@ -260,6 +318,8 @@ pub(super) mod tests {
         let read = Proposal::of_markdown(&one.to_markdown().unwrap()).unwrap();
         assert_eq!(read, one);
         assert_eq!(read.digest(), one.digest());
+        let text = one.to_markdown().unwrap();
+        assert_eq!(ProposalHead::read(text.as_bytes(), 1 << 20).unwrap(), one.head());
     }
 
     #[test]
@@ -283,5 +343,14 @@ pub(super) mod tests {
         );
         assert!(Proposal::of_markdown(&text.replace("```", "")).unwrap_err().contains("Diff"));
         assert!(Proposal::of_markdown(&text.replace("base_digest", "base")).is_err());
+        for damaged in [
+            "x".to_owned(),
+            text.replace("## Justification", "## Reason"),
+            text.replace("base_digest", "base"),
+        ] {
+            let whole = Proposal::of_markdown(&damaged).unwrap_err();
+            assert_eq!(ProposalHead::read(damaged.as_bytes(), 1 << 20).unwrap_err(), whole);
+        }
+        assert!(ProposalHead::read(text.as_bytes(), 40).is_err());
     }
 }

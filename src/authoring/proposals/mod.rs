@@ -5,6 +5,6 @@ mod document;
 mod store;
 mod versions;
 
-pub use document::{Facts, Proposal, ProposalDecision, ProposalState};
+pub use document::{Facts, Proposal, ProposalDecision, ProposalHead, ProposalState};
 pub use store::{Listed, MAX_WAITING, NewProposal, ProposalError, ProposalStore, present_digest};
 pub use versions::{SkillVersion, versions};

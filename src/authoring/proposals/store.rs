@@ -5,7 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use super::diff::{self, DiffError};
-use super::document::{Facts, Proposal, ProposalDecision, ProposalState};
+use super::document::{Facts, Proposal, ProposalDecision, ProposalHead, ProposalState};
 use crate::write_back::{WriteError, replace_real_file};
 use skills_base::files::{self, Folder, OpenError};
 use skills_base::private_files;
@@ -16,6 +16,8 @@ use skills_skill::{Digest, MAX_BYTES, SkillId};
 const MAX_FILE_BYTES: u64 = 8 << 20;
 /// Maximum number of waiting proposals.
 pub const MAX_WAITING: usize = 1000;
+/// Maximum number of waiting proposals of one principal, so that none can prevent the others from proposing.
+const MAX_WAITING_EACH: usize = 250;
 /// Maximum number of bytes of a skill's id in a file name.
 const MAX_ID_BYTES: usize = 120;
 /// The folder of versions, below that of the proposals.
@@ -63,6 +65,16 @@ pub enum ProposalError {
     /// Too many proposals are waiting.
     #[error("{0} proposals are waiting; decide some of them first")]
     TooMany(usize),
+    /// Too many proposals of one principal are waiting.
+    #[error(
+        "{waiting} proposals of {by} are waiting; the maximum is {MAX_WAITING_EACH}. Decide some of them first"
+    )]
+    TooManyOwn {
+        /// Who proposed them.
+        by: String,
+        /// Their number.
+        waiting: usize,
+    },
     /// The diff cannot be applied.
     #[error(transparent)]
     Diff(#[from] DiffError),
@@ -125,8 +137,8 @@ pub struct NewProposal {
 /// The proposals of a folder, newest first, and its files that are not valid proposals.
 #[derive(Debug, Default)]
 pub struct Listed {
-    /// The proposals.
-    pub proposals: Vec<Proposal>,
+    /// The beginnings of the proposals.
+    pub proposals: Vec<ProposalHead>,
     /// Errors of the invalid files.
     pub damaged: Vec<ProposalError>,
 }
@@ -182,27 +194,38 @@ impl ProposalStore {
         let entries = folder.entries("").map_err(|refusal| failed(&self.folder)(refusal.into()))?;
         for name in entries.into_iter().map(|entry| entry.name) {
             let Some(id) = name.strip_suffix(".md").filter(|id| !id.starts_with('.')) else { continue };
-            match self.read(&folder, id) {
+            match self.read_head(&folder, id) {
                 Ok(proposal) => listed.proposals.push(proposal),
                 Err(error) => listed.damaged.push(error),
             }
         }
         listed.proposals.sort_by(|a, b| {
-            let key = |proposal: &Proposal| proposal.facts.proposed_at_ms;
+            let key = |proposal: &ProposalHead| proposal.facts.proposed_at_ms;
             key(b).cmp(&key(a)).then_with(|| b.facts.proposal_id.cmp(&a.facts.proposal_id))
         });
         Ok(listed)
     }
 
+    fn damaged(&self, id: &str, why: String) -> ProposalError {
+        ProposalError::Damaged { file: self.folder.join(format!("{id}.md")), why }
+    }
+
     fn read(&self, folder: &Folder, id: &str) -> Result<Proposal, ProposalError> {
-        let name = format!("{id}.md");
-        let damaged = |why: String| ProposalError::Damaged { file: self.folder.join(&name), why };
-        let text = folder.read_text(&name, MAX_FILE_BYTES).map_err(|refusal| damaged(refusal.to_string()))?;
-        let proposal = Proposal::of_markdown(&text).map_err(damaged)?;
-        if proposal.facts.proposal_id != id {
-            return Err(damaged(format!("its id is {}", proposal.facts.proposal_id)));
-        }
-        Ok(recovered(proposal))
+        let read = || {
+            let text = folder.read_text(&format!("{id}.md"), MAX_FILE_BYTES).map_err(|e| e.to_string())?;
+            let proposal = Proposal::of_markdown(&text)?;
+            Ok(Proposal { facts: checked(proposal.facts, id)?, ..proposal })
+        };
+        read().map_err(|why| self.damaged(id, why))
+    }
+
+    fn read_head(&self, folder: &Folder, id: &str) -> Result<ProposalHead, ProposalError> {
+        let read = || {
+            let (file, _) = folder.open_file(&format!("{id}.md")).map_err(|e| e.to_string())?;
+            let head = ProposalHead::read(file, MAX_FILE_BYTES)?;
+            Ok(ProposalHead { facts: checked(head.facts, id)?, ..head })
+        };
+        read().map_err(|why| self.damaged(id, why))
     }
 
     /// Returns the proposal with this id.
@@ -233,10 +256,14 @@ impl ProposalStore {
     /// Returns `TooMany`, or an error if it cannot be written.
     pub fn create(&self, new: NewProposal) -> Result<Proposal, ProposalError> {
         let _lock = self.lock()?;
-        let waiting = self.list()?.proposals;
-        let waiting = waiting.iter().filter(|one| one.facts.state == ProposalState::Waiting).count();
-        if waiting >= MAX_WAITING {
-            return Err(ProposalError::TooMany(waiting));
+        let mut waiting = self.list()?.proposals;
+        waiting.retain(|one| one.facts.state == ProposalState::Waiting);
+        if waiting.len() >= MAX_WAITING {
+            return Err(ProposalError::TooMany(waiting.len()));
+        }
+        let own = waiting.iter().filter(|one| one.facts.proposed_by == new.proposed_by).count();
+        if own >= MAX_WAITING_EACH {
+            return Err(ProposalError::TooManyOwn { by: new.proposed_by, waiting: own });
         }
         let diff = diff::between(&new.base, &new.result);
         // The stored diff must produce exactly the text that was measured and shown.
@@ -429,15 +456,18 @@ pub fn present_digest(facts: &Facts) -> Option<Digest> {
     files::read_file(&real(facts).ok()?, MAX_BYTES).ok().map(|bytes| Digest::of(&bytes))
 }
 
-/// Completes an approval whose end was not recorded: the file shows whether it was written.
-fn recovered(mut proposal: Proposal) -> Proposal {
-    if let Some(decision) = proposal.facts.applying.take()
-        && present_digest(&proposal.facts) == Some(proposal.facts.result_digest)
-    {
-        proposal.facts.state = ProposalState::Approved;
-        proposal.facts.decision = Some(decision);
+/// Checks the id, and completes an approval whose end was not recorded: the file shows whether it was written.
+fn checked(mut facts: Facts, id: &str) -> Result<Facts, String> {
+    if facts.proposal_id != id {
+        return Err(format!("its id is {}", facts.proposal_id));
     }
-    proposal
+    if let Some(decision) = facts.applying.take()
+        && present_digest(&facts) == Some(facts.result_digest)
+    {
+        facts.state = ProposalState::Approved;
+        facts.decision = Some(decision);
+    }
+    Ok(facts)
 }
 
 #[cfg(test)]
@@ -537,6 +567,21 @@ mod tests {
         assert_eq!((back.facts.state, place.text().as_str()), (ProposalState::RolledBack, BASE));
         assert!(place.store.roll_back(&id, by("kim")).unwrap().1);
         assert!(matches!(place.store.approve(&id, by("kim")), Err(ProposalError::AlreadyDecided(_))));
+    }
+
+    #[test]
+    fn one_principal_cannot_take_all_places() {
+        let place = place();
+        for _ in 0..MAX_WAITING_EACH {
+            place.propose();
+        }
+        let error = place.store.create(place.new_proposal()).unwrap_err();
+        assert!(matches!(error, ProposalError::TooManyOwn { waiting: MAX_WAITING_EACH, .. }), "{error}");
+        let other = NewProposal { proposed_by: "another".to_owned(), ..place.new_proposal() };
+        let id = place.store.create(other).unwrap().facts.proposal_id;
+        place.store.deny(&id, by("kim")).unwrap();
+        let listed = place.store.list().unwrap();
+        assert_eq!(listed.proposals.len(), MAX_WAITING_EACH + 1);
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::document::{Proposal, ProposalDecision};
+use super::document::{ProposalDecision, ProposalHead};
 use skills_skill::Digest;
 
 /// A version of a skill's file.
@@ -36,7 +36,7 @@ pub struct SkillVersion {
 /// Returns the versions, oldest first, from the proposals of one file and its current digest.
 #[must_use]
 pub fn versions<'p>(
-    proposals: impl IntoIterator<Item = &'p Proposal>,
+    proposals: impl IntoIterator<Item = &'p ProposalHead>,
     present: Option<Digest>,
 ) -> Vec<SkillVersion> {
     struct Write<'p> {
@@ -44,7 +44,7 @@ pub fn versions<'p>(
         after: Digest,
         decision: &'p ProposalDecision,
         why: Option<String>,
-        proposal: &'p Proposal,
+        proposal: &'p ProposalHead,
         rollback: bool,
     }
     let mut writes = Vec::new();
@@ -55,7 +55,7 @@ pub fn versions<'p>(
             before: facts.base_digest,
             after: facts.result_digest,
             decision,
-            why: proposal.justification.lines().next().map(str::to_owned),
+            why: Some(proposal.title.clone()),
             proposal,
             rollback: false,
         }));
@@ -130,7 +130,7 @@ mod tests {
         (second.facts.state, second.facts.decision) = (ProposalState::Approved, decided(3));
         let mut denied = proposal("billing-3");
         (denied.facts.state, denied.facts.decision) = (ProposalState::Denied, decided(4));
-        let all = [second, denied, first];
+        let all = [second, denied, first].map(|proposal| proposal.head());
         let found = versions(&all, Some(b));
         let shown: Vec<_> = found
             .iter()

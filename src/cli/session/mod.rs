@@ -47,7 +47,7 @@ pub async fn run(cx: &mut Context, args: &SessionArgs) -> Result<Done, Failure> 
             if cx.out.json {
                 cx.out.value(&json!({"session_id": session.session_id, "settings": session.settings}))?;
             } else {
-                cx.out.line(&session.session_id)?;
+                cx.out.line(safe_text::line(&session.session_id))?;
             }
         }
         SessionAction::List { limit } => {
@@ -80,7 +80,7 @@ pub async fn run(cx: &mut Context, args: &SessionArgs) -> Result<Done, Failure> 
             if cx.out.json {
                 cx.out.value(&json!({"session_id": view.session_id, "settings": view.settings}))?;
             } else {
-                cx.out.line(format!("{} updated", view.session_id))?;
+                cx.out.line(format!("{} updated", safe_text::line(&view.session_id)))?;
                 for told in show::settings(&view.settings) {
                     cx.out.line(format!("  {told}"))?;
                 }

@@ -96,13 +96,20 @@ impl RequiredApprovals {
         self.need > 1 || self.not_by_starter || !self.of.is_empty()
     }
 
-    /// Returns why an approval does not count; `None` if it does. `waited_s` is how long the gate has waited, in
-    /// seconds.
+    /// Returns why an approval does not count; `None` if it does. `starters` are the person who started the run and those
+    /// who changed its inputs since, `waited_s` is how long the gate has waited, in seconds.
     #[must_use]
-    pub fn refuses(&self, approver: Approver<'_>, started_by: &str, waited_s: u64) -> Option<String> {
-        if self.not_by_starter && approver.names.contains(&started_by) {
+    pub fn refuses<'r>(
+        &self,
+        approver: Approver<'_>,
+        starters: impl IntoIterator<Item = &'r str>,
+        waited_s: u64,
+    ) -> Option<String> {
+        if self.not_by_starter
+            && let Some(name) = starters.into_iter().find(|name| approver.names.contains(name))
+        {
             return Some(format!(
-                "the policy requires another person than {started_by}, who started the run"
+                "the policy requires another person than {name}, who started the run or changed its inputs"
             ));
         }
         let escalated = self.escalate_after_s.is_some_and(|after| waited_s >= after);
@@ -159,12 +166,13 @@ mod tests {
         let none = BTreeSet::new();
         let admin = BTreeSet::from(["admin".to_owned()]);
         let refuses = |name: &str, scopes, waited| {
-            rules.refuses(Approver { names: &[name], scopes }, "kim", waited).is_some()
+            rules.refuses(Approver { names: &[name], scopes }, ["kim", "lee"], waited).is_some()
         };
         assert!(!refuses("ana", &none, 0));
         assert!(refuses("bo", &none, 0));
         assert!(!refuses("bo", &admin, 0));
         assert!(refuses("kim", &admin, 0), "the starter, whatever their scopes");
+        assert!(refuses("lee", &admin, 0), "who changed the inputs, too");
         assert!(refuses("boss", &none, 3_599) && !refuses("boss", &none, 3_600));
     }
 

@@ -6,21 +6,25 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::process::Stdio;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::time::Duration;
 
 use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
 use rmcp::ServiceError;
 use rmcp::model::{
     CallToolRequestParams, CallToolResult, ClientCapabilities, ClientConfig, ContentBlock, ErrorCode,
-    Implementation, MetaObject, ProtocolVersion, RequestMetaObject,
+    Implementation, ListToolsResult, MetaObject, ProtocolVersion, RequestMetaObject,
 };
-use rmcp::service::{ClientInitializeError, RoleClient, RunningService};
-use rmcp::transport::StreamableHttpClientTransport;
+use rmcp::service::{ClientInitializeError, RoleClient, RunningService, RxJsonRpcMessage, TxJsonRpcMessage};
+use rmcp::transport::async_rw::AsyncRwTransport;
 use rmcp::transport::streamable_http_client::StreamableHttpClientTransportConfig;
+use rmcp::transport::{StreamableHttpClientTransport, Transport};
 use serde_json::{Map, Value, json};
 use tokio::io::AsyncReadExt;
 use tokio::process::{Child, ChildStderr, Command};
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::super::call::{CallFailure, FailureKind};
@@ -31,6 +35,11 @@ use skills_skill::contract::{Endpoint, Reach};
 
 /// Maximum number of idle connections per service.
 const MAX_IDLE: usize = 4;
+/// How long an idle connection is kept.
+const IDLE_TIMEOUT: Duration = Duration::from_secs(60);
+/// Maximum number of messages of a server per call, the idle time after it included. Each request among them is answered,
+/// so that a server that sends them without end would use up the memory.
+const MAX_MESSAGES: usize = 10_000;
 /// Bytes from the end of a server's stderr that an error message shows.
 const LAST_WORDS: usize = 2 << 10;
 /// Maximum size of one message over HTTP, in bytes; for stdio the library has its own limit.
@@ -38,15 +47,58 @@ const MAX_EVENT: usize = 8 << 20;
 /// Environment variables of this program that a server inherits.
 const INHERITED: [&str; 7] = ["PATH", "HOME", "TMPDIR", "LANG", "LC_ALL", "TZ", "USER"];
 
-/// Idle connections by service.
+/// Idle connections by service, with the time since when they are idle.
+type Idle = Mutex<HashMap<String, Vec<(Instant, Session)>>>;
+
+/// The idle connections.
 #[derive(Default)]
 pub struct Sessions {
-    idle: Mutex<HashMap<String, Vec<Session>>>,
+    idle: Arc<Idle>,
 }
 
 struct Session {
     running: RunningService<RoleClient, ClientConfig>,
     server: Option<Server>,
+    messages_left: Arc<AtomicUsize>,
+}
+
+/// A transport that ends after a number of messages of the server.
+struct Limited<T> {
+    inner: T,
+    messages_left: Arc<AtomicUsize>,
+}
+
+impl<T> Limited<T> {
+    fn new(inner: T) -> Self {
+        Self { inner, messages_left: Arc::new(AtomicUsize::new(MAX_MESSAGES)) }
+    }
+}
+
+impl<T: Transport<RoleClient>> Transport<RoleClient> for Limited<T> {
+    type Error = T::Error;
+
+    fn send(
+        &mut self,
+        message: TxJsonRpcMessage<RoleClient>,
+    ) -> impl Future<Output = Result<(), Self::Error>> + Send + 'static {
+        self.inner.send(message)
+    }
+
+    async fn receive(&mut self) -> Option<RxJsonRpcMessage<RoleClient>> {
+        let message = self.inner.receive().await?;
+        let spend = |left: usize| left.checked_sub(1);
+        if self.messages_left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, spend).is_err() {
+            tracing::warn!(
+                "closed the connection to an MCP server that sent more than {MAX_MESSAGES} messages"
+            );
+            return None;
+        }
+        Some(message)
+    }
+
+    fn close(&mut self) -> impl Future<Output = Result<(), Self::Error>> + Send {
+        self.inner.close()
+    }
 }
 
 /// A server process started by this program; dropping this value kills its process group.
@@ -68,11 +120,12 @@ impl Drop for Server {
 impl Sessions {
     fn take(&self, service: &str) -> Option<Session> {
         let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
-        let kept = idle.get_mut(service)?;
-        while let Some(mut session) = kept.pop() {
+        let sessions = idle.get_mut(service)?;
+        while let Some((_, mut session)) = sessions.pop() {
             let gone =
                 session.server.as_mut().is_some_and(|server| !matches!(server.child.try_wait(), Ok(None)));
             if !gone && !session.running.is_closed() && !session.running.peer().is_transport_closed() {
+                session.messages_left.store(MAX_MESSAGES, Ordering::Relaxed);
                 return Some(session);
             }
         }
@@ -81,10 +134,21 @@ impl Sessions {
 
     fn return_session(&self, service: &str, session: Session) {
         let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
-        let kept = idle.entry(service.to_owned()).or_default();
-        if kept.len() < MAX_IDLE {
-            kept.push(session);
+        let sessions = idle.entry(service.to_owned()).or_default();
+        if sessions.len() < MAX_IDLE {
+            sessions.push((Instant::now(), session));
+            tokio::spawn(close_idle(Arc::downgrade(&self.idle), service.to_owned()));
         }
+    }
+}
+
+/// Closes the connections of a service that were idle for the timeout, which has to pass first.
+async fn close_idle(idle: Weak<Idle>, service: String) {
+    tokio::time::sleep(IDLE_TIMEOUT).await;
+    let Some(idle) = idle.upgrade() else { return };
+    let mut idle = idle.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(sessions) = idle.get_mut(&service) {
+        sessions.retain(|(since, _)| since.elapsed() < IDLE_TIMEOUT);
     }
 }
 
@@ -192,10 +256,19 @@ async fn start(
     };
     let group = child.id().map(|id| Pid::from_raw(id.cast_signed()));
     let server = Server { child, group, words };
-    match rmcp::serve_client(ourselves(), (stdout, stdin)).await {
-        Ok(running) => Ok(Session { running, server: Some(server) }),
+    match greet(AsyncRwTransport::new_client(stdout, stdin)).await {
+        Ok((running, messages_left)) => Ok(Session { running, server: Some(server), messages_left }),
         Err(error) => Err(no_greeting(&error, job, Some(&server))),
     }
+}
+
+/// Initializes a connection.
+async fn greet<T: Transport<RoleClient> + 'static>(
+    transport: T,
+) -> Result<(RunningService<RoleClient, ClientConfig>, Arc<AtomicUsize>), ClientInitializeError> {
+    let transport = Limited::new(transport);
+    let messages_left = Arc::clone(&transport.messages_left);
+    Ok((rmcp::serve_client(ourselves(), transport).await?, messages_left))
 }
 
 async fn reach(
@@ -223,8 +296,8 @@ async fn reach(
         .custom_headers(custom)
         .max_sse_event_size(MAX_EVENT);
     let transport = StreamableHttpClientTransport::with_client(means.http.client()?.clone(), config);
-    match rmcp::serve_client(ourselves(), transport).await {
-        Ok(running) => Ok(Session { running, server: None }),
+    match greet(transport).await {
+        Ok((running, messages_left)) => Ok(Session { running, server: None, messages_left }),
         Err(error) => Err(no_greeting(&error, job, None)),
     }
 }
@@ -283,9 +356,13 @@ async fn refused(error: &ServiceError, session: &Session, job: &Job<'_>) -> Fail
     }
 }
 
-/// Returns the server's tools if the requested one is not among them.
+/// Returns the server's tools if the requested one is not among them, unless there are several pages.
 async fn missing(session: &Session, tool: &str) -> Option<String> {
-    let tools = session.running.peer().list_all_tools().await.ok()?;
+    let ListToolsResult { tools, next_cursor: None, .. } =
+        session.running.peer().list_tools(None).await.ok()?
+    else {
+        return None;
+    };
     let names: Vec<&str> = tools.iter().map(|tool| tool.name.as_ref()).take(20).collect();
     (!tools.iter().any(|known| known.name == tool)).then(|| excerpt(names.join(", ").as_bytes()))
 }

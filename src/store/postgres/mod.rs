@@ -49,6 +49,7 @@ pub struct Postgres {
     observer: OnceLock<CommitObserver>,
     places: Arc<OnceLock<Places>>,
     anchors: Arc<Semaphore>,
+    searches: Semaphore,
     /// The runtime that opened the store; anchors arrive from threads without one.
     runtime: tokio::runtime::Handle,
 }
@@ -125,6 +126,7 @@ impl Postgres {
             observer: OnceLock::new(),
             places: Arc::default(),
             anchors: Arc::new(Semaphore::new(ANCHORS)),
+            searches: Semaphore::new(RunFilter::MAX_SEARCHES),
             runtime: tokio::runtime::Handle::current(),
         })
     }
@@ -252,6 +254,28 @@ impl Postgres {
             doing: format!("writing to {}", self.place),
             reason: format!("expected the store {}; restart this process", self.identity),
         })
+    }
+
+    /// Reads a page with a time limit.
+    async fn search_runs(&self, filter: RunFilter) -> Result<RunPage, StoreError> {
+        // The semaphore is never closed.
+        let _permit = self.searches.acquire().await;
+        let began = Instant::now();
+        let limit = format!("SET LOCAL statement_timeout = {}", RunFilter::TIMEOUT.as_millis());
+        let page = read_tx!(self, tx => {
+            tx.execute("limiting the time of a search", &limit, &[]).await?;
+            read::runs(tx, &filter).await
+        });
+        match page {
+            // The server has canceled the statement.
+            Err(error)
+                if error.unavailability() == Some(Unavailability::Busy)
+                    && began.elapsed() >= RunFilter::TIMEOUT =>
+            {
+                Err(read::too_slow())
+            }
+            page => page,
+        }
     }
 
     async fn count_runs_by_skill(&self) -> Result<Vec<SkillRuns>, StoreError> {

@@ -146,7 +146,7 @@ pub(crate) async fn command<T: Tx>(tx: &T, run: &RunId, order: &Order) -> Result
                         fields.keys().map(|name| (name.clone(), before.inputs[name].clone())).collect()
                     })
                     .unwrap_or_default();
-                correct(tx, run, before.inputs, corrected).await?;
+                correct(tx, before, corrected, by).await?;
             }
             events.push(moved(EventKind::RunResumed, signed(data, by)));
         }
@@ -255,8 +255,14 @@ async fn resume<T: Tx>(tx: &T, run: &RunId, head: u64, to: Option<u64>) -> Resul
 }
 
 /// Merges corrected inputs into the run's own: a named field is replaced, the others are kept.
-async fn correct<T: Tx>(tx: &T, run: &RunId, inputs: Value, corrected: &Value) -> Result<(), StoreError> {
+async fn correct<T: Tx>(
+    tx: &T,
+    run: RunRecord,
+    corrected: &Value,
+    by: Option<&str>,
+) -> Result<(), StoreError> {
     let doing = "correcting the inputs of a run";
+    let RunRecord { id, inputs, mut options, .. } = run;
     let Some(corrected) = corrected.as_object() else {
         return Err(failed(doing, &"they are not an object"));
     };
@@ -264,16 +270,19 @@ async fn correct<T: Tx>(tx: &T, run: &RunId, inputs: Value, corrected: &Value) -
         Value::Object(inputs) => inputs,
         _ => serde_json::Map::new(),
     };
-    if damage(tx, run).await?.is_some() {
+    if damage(tx, &id).await?.is_some() {
         // The unchanged fields would count as sound from here on.
         return Err(failed(doing, &"its stored data was modified; see `skills db check`"));
+    }
+    if !corrected.is_empty() {
+        options.corrected_by.extend(by.map(str::to_owned));
     }
     joined.extend(corrected.clone());
     let joined = encode(&joined)?;
     tx.post(
         doing,
-        "UPDATE runs SET inputs = ?2, inputs_digest = ?3 WHERE id = ?1",
-        values![run, &joined, digest(&[&joined])],
+        "UPDATE runs SET inputs = ?2, inputs_digest = ?3, options = ?4 WHERE id = ?1",
+        values![&id, &joined, digest(&[&joined]), encode(&options)?],
     )
     .await
 }

@@ -136,6 +136,9 @@ macro_rules! implement_store {
             }
 
             async fn runs(&self, filter: RunFilter) -> Result<RunPage, StoreError> {
+                if filter.is_search() {
+                    return self.search_runs(filter).await;
+                }
                 $read!(self, tx => read::runs(tx, &filter).await)
             }
 

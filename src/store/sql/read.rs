@@ -9,7 +9,7 @@ use super::filter::Conditions;
 use super::rows::{RUN_COLUMNS, listed, listed_columns, record, state};
 use super::work::{LAPSED, here};
 use super::{Row, Tx, Value, dialect, values};
-use crate::query::MAX_LEN;
+use crate::query::MAX_TEXT_LEN;
 use crate::{
     Decided, DecisionRecord, Due, Moment, NewEvent, RunEvent, RunFilter, RunId, RunPage, RunQuery, RunRecord,
     StepIntent, StepRecord, StoreError, WorkerId,
@@ -235,10 +235,18 @@ fn check_text(text: &str) -> Result<(), StoreError> {
     if text.contains('\0') {
         return Err(StoreError::Unasked("`text`: a NUL character is not allowed".to_owned()));
     }
-    if text.chars().count() > MAX_LEN {
-        return Err(StoreError::Unasked(format!("`text` has at most {MAX_LEN} characters")));
+    if text.chars().count() > MAX_TEXT_LEN {
+        return Err(StoreError::Unasked(format!("`text` has at most {MAX_TEXT_LEN} characters")));
     }
     Ok(())
+}
+
+/// The error for a search that took longer than [`RunFilter::TIMEOUT`].
+pub(crate) fn too_slow() -> StoreError {
+    let seconds = RunFilter::TIMEOUT.as_secs();
+    StoreError::Unasked(format!(
+        "the filter took longer than {seconds} s; narrow it, for example with `state:`, `skill:` or `age:`"
+    ))
 }
 
 pub(crate) async fn runs<T: Tx>(tx: &T, filter: &RunFilter) -> Result<RunPage, StoreError> {

@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 
 use rusqlite::{Connection, OpenFlags};
-use tokio::sync::watch;
+use tokio::sync::{Semaphore, watch};
 
 use super::write_health::WriteHealth;
 use super::{Clock, Clocks, CommitObserver, Places, Unavailability};
@@ -51,6 +51,7 @@ pub struct Sqlite {
     committed: watch::Receiver<u64>,
     poll: Duration,
     clocks: Clocks,
+    searches: Arc<Semaphore>,
     observer: Arc<OnceLock<CommitObserver>>,
     places: Arc<OnceLock<Places>>,
     /// Unique id of the store, to which event numbers belong.
@@ -140,6 +141,7 @@ impl Sqlite {
                 let wall = steady(Arc::clone(&clocks.wall), from);
                 clocks.with_wall(wall)
             },
+            searches: Arc::new(Semaphore::new(RunFilter::MAX_SEARCHES)),
             observer,
             places: Arc::default(),
             identity,
@@ -168,6 +170,7 @@ impl Sqlite {
             committed: watch::channel(0).1,
             poll: POLL,
             clocks,
+            searches: Arc::new(Semaphore::new(RunFilter::MAX_SEARCHES)),
             observer: Arc::default(),
             places: Arc::default(),
             identity,
@@ -264,7 +267,7 @@ impl Sqlite {
                     let lost = [Unavailability::Damaged, Unavailability::Replaced].map(Some);
                     // For other errors the write itself is more specific.
                     if lost.contains(&error.unavailability()) {
-                        self.health.refuse_writes(error.clone());
+                        self.health.refuse_writes(error.clone(), self.clocks.now().wall_ms);
                     }
                 }
             }
@@ -302,6 +305,23 @@ impl Sqlite {
 
     async fn compact_storage(&self) -> Result<(), StoreError> {
         self.writer()?.alone(storage::compact).await
+    }
+
+    /// Reads a page on a connection of its own and with a time limit, so that it does not block other reads.
+    async fn search_runs(&self, filter: RunFilter) -> Result<RunPage, StoreError> {
+        let permit = Arc::clone(&self.searches).acquire_owned().await;
+        let now = self.clocks.now();
+        self.read_apart(move |connection| {
+            // Held until the search has ended, even if its caller is gone. The semaphore is never closed.
+            let _permit = permit;
+            let _snapshot = connection
+                .unchecked_transaction()
+                .map_err(|e| failed("beginning to read the store".into(), &e))?;
+            let search = || complete(read::runs(&Transaction::new(connection, now), &filter));
+            let (page, is_interrupted) = storage::within(connection, RunFilter::TIMEOUT, search);
+            if is_interrupted && page.is_err() { Err(read::too_slow()) } else { page }
+        })
+        .await
     }
 
     async fn count_runs_by_skill(&self) -> Result<Vec<SkillRuns>, StoreError> {

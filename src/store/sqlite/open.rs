@@ -538,13 +538,25 @@ impl Sqlite {
     ) -> Result<Self, StoreError> {
         let mut store = Self::of_reader(connection, place, path, immutable, clocks)?;
         let is_full = error.unavailability() == Some(Unavailability::DiskFull);
-        store.health.refuse_writes(StoreError::Unavailable {
+        let refusal = StoreError::Unavailable {
             cause: if is_full { Unavailability::DiskFull } else { Unavailability::ReadOnly },
             doing: format!("writing to {place}"),
             reason: format!("it is opened read-only: {}", reason(&error)),
-        });
+        };
+        store.health.refuse_writes(refusal, store.clocks.now().wall_ms);
         store.copy = copy;
         Ok(store)
+    }
+}
+
+/// The error for a file that was emptied while it was open.
+pub(super) fn emptied(place: &str) -> StoreError {
+    StoreError::Unavailable {
+        cause: Unavailability::Damaged,
+        doing: format!("opening {place}"),
+        reason: "the file was emptied. Stop this process, then restore a backup with `skills db restore FILE`, or start with \
+                 an empty store: `skills db reset`"
+            .to_owned(),
     }
 }
 

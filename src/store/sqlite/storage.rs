@@ -18,19 +18,27 @@ use skills_base::private_files;
 /// Maximum number of problems reported by a quick check.
 const LISTED: u32 = 3;
 
-/// Checks the pages until the time limit. Indexes are not compared with their tables, unlike in [`check`].
-pub(super) fn quick_check(connection: &Connection, patience: Duration) -> Result<Glance, StoreError> {
+/// Interrupts the statements of a connection after a time limit. Returns whether the limit was reached, too.
+pub(super) fn within<T>(connection: &Connection, limit: Duration, work: impl FnOnce() -> T) -> (T, bool) {
     let (done, waiting) = mpsc::channel::<()>();
     let handle = connection.get_interrupt_handle();
     let timer = std::thread::spawn(move || {
-        if waiting.recv_timeout(patience) == Err(mpsc::RecvTimeoutError::Timeout) {
+        let is_late = waiting.recv_timeout(limit) == Err(mpsc::RecvTimeoutError::Timeout);
+        if is_late {
             handle.interrupt();
         }
+        is_late
     });
-    let (mut damage, broken_off) = damage(connection, &format!("PRAGMA quick_check({LISTED})"));
+    let result = work();
     drop(done);
     // The thread ends immediately, because its channel is closed.
-    drop(timer.join());
+    (result, timer.join().unwrap_or(false))
+}
+
+/// Checks the pages until the time limit. Indexes are not compared with their tables, unlike in [`check`].
+pub(super) fn quick_check(connection: &Connection, patience: Duration) -> Result<Glance, StoreError> {
+    let ((mut damage, broken_off), _) =
+        within(connection, patience, || damage(connection, &format!("PRAGMA quick_check({LISTED})")));
     match broken_off {
         None => Ok(Glance { damage, whole: true }),
         Some(error) => match error.sqlite_error_code() {

@@ -57,24 +57,38 @@ impl Redaction {
         for (from, to) in &self.0 {
             let wanted: Vec<String> = from.chars().map(String::from).collect();
             let mut at = 0;
-            while at + wanted.len() <= signs.len() {
-                let after = at + wanted.len();
-                if signs[at..after] != wanted[..] {
+            while at < signs.len() {
+                let Some(matched) = matched_len(&signs[at..], &wanted) else {
                     at += 1;
                     continue;
-                }
+                };
+                let after = at + matched;
                 let end =
                     signs[after..].iter().position(|sign| ends_word(sign)).map_or(signs.len(), |n| after + n);
-                let shown = to.chars().count().min(wanted.len());
+                let shown = to.chars().count().min(matched);
                 for (sign, letter) in signs[at..].iter_mut().zip(to.chars().take(shown)) {
                     *sign = letter.to_string();
                 }
-                signs[at + shown..end].rotate_left(wanted.len() - shown);
-                signs[end - (wanted.len() - shown)..end].fill(" ".to_owned());
+                signs[at + shown..end].rotate_left(matched - shown);
+                signs[end - (matched - shown)..end].fill(" ".to_owned());
                 at += shown;
             }
         }
     }
+}
+
+/// Returns how many characters of a text match its beginning: all of them, or those of a path that is truncated after
+/// the first character of its second component, so that it is more than a common folder.
+fn matched_len(signs: &[String], wanted: &[String]) -> Option<usize> {
+    let matched = signs.iter().zip(wanted).take_while(|(sign, wanted)| sign == wanted).count();
+    let is_path = wanted.first().is_some_and(|first| first == "/");
+    let second_component = || wanted.iter().skip(1).position(|sign| sign == "/").map(|slash| slash + 3);
+    let is_truncated = || {
+        let rest = signs.get(matched);
+        rest.is_none_or(|sign| ends_word(sign) || sign == "…")
+            && second_component().is_some_and(|n| matched >= n)
+    };
+    (matched > 0 && (matched == wanted.len() || is_path && is_truncated())).then_some(matched)
 }
 
 /// Returns whether a character ends a word: a blank, or a line of a box.
@@ -113,5 +127,17 @@ mod tests {
         assert_eq!(redaction.on_screen("in /srv/cache/app/x and"), "in $CACHE/x         and");
         assert_eq!(redaction.on_screen("│/srv/cache/app/x│ |"), "│$CACHE/x        │ |");
         assert_eq!(redaction.on_screen("/home/ann/.config/app/x"), "~/.config/app/x");
+    }
+
+    #[test]
+    fn truncated_paths_are_redacted_too() {
+        let redaction = Redaction::of("/home/ann", &[("/srv/cache/app".to_owned(), "$CACHE")], None);
+        assert_eq!(redaction.on_screen("/srv/cac… and"), "$CACHE…   and");
+        assert_eq!(redaction.on_screen("│/srv/cache/a│"), "│$CACHE      │");
+        assert_eq!(redaction.on_screen("/srv/c"), "$CACHE");
+        assert_eq!(redaction.on_screen("/home/a… |"), "~…       |");
+        for other in ["/srv/other/app", "/srv/ and /srv", "/home/anna", "a / b"] {
+            assert_eq!(redaction.on_screen(other), other);
+        }
     }
 }

@@ -111,6 +111,26 @@ async fn a_cancellation_ends_the_server_and_what_it_started() {
 }
 
 #[tokio::test]
+async fn an_endless_list_of_tools_is_not_read() {
+    let bench = bench(&["--endless-list"]);
+    bench.bind("b", "tools", "mcp", "unheard-of", "");
+    let error = call(&bench.broker(), bench.call("x")).await.unwrap_err();
+    assert_eq!(error.code, CallFailure::InvalidRequest, "{error}");
+    assert!(error.message.contains("unknown tool"), "{error}");
+}
+
+#[tokio::test]
+async fn a_server_that_sends_requests_without_end_is_disconnected() {
+    let bench = bench(&[]);
+    bench.bind("b", "tools", "mcp", "flood", "");
+    let broker = bench.broker();
+    let pid = call(&broker, bench.call("x")).await.unwrap().outputs["label"].clone();
+    // It ends when it writes to the closed connection.
+    until("the server ends", || !alive(pid.as_str().unwrap())).await;
+    assert_ne!(call(&broker, bench.call("x")).await.unwrap().outputs["label"], pid, "a new process");
+}
+
+#[tokio::test]
 async fn tools_are_called_over_http_too() {
     let server = Server::start();
     let mut bench = Bench::new();

@@ -52,6 +52,21 @@ async fn a_draft_of_too_many_clauses_is_refused() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn lengths_of_the_schema_are_enforced_and_errors_are_short() {
+    let house = TestServer::open().await;
+    let draft = json!({ "skill_id": "ledger", "intent": "word ".repeat(4_001) });
+    let refused = house.post("/v1/skills/draft", &draft).await;
+    assert_eq!((refused.status, refused.code().as_str()), (400, "invalid_request"));
+    assert_eq!(refused.message(), "`intent` has 20005 characters; the maximum is 20000");
+    // The message names the unknown argument, of a megabyte of paths.
+    let name = "/00/00 ".repeat(150_000);
+    let refused =
+        house.post("/v1/skills/discover", &json!({ (name): 1, "intent": "/0".repeat(9_000) })).await;
+    assert_eq!((refused.status, refused.code().as_str()), (400, "invalid_request"));
+    assert!(refused.body.len() < 30_000, "{} bytes", refused.body.len());
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_key_opens_what_its_scopes_say_and_its_name_is_recorded() {
     let (house, [reader, runner, decider]) = keyed().await;
     for open in ["/livez", "/readyz", "/openapi.json", "/docs", "/v1/health"] {

@@ -30,7 +30,7 @@ impl Runs {
             Err(error) => checks.push(Check::problem(
                 "runs",
                 error.message,
-                "use another store (--store), or repair this one; `skills db check` checks it",
+                "follow the message, or use another store (--store)",
             )),
         }
         let runs = Arc::clone(self);
@@ -48,12 +48,9 @@ impl Runs {
         });
         match rest.await {
             Ok(rest) => checks.extend(rest),
-            Err(error) => checks.push(Check::problem(
-                "capabilities",
-                error.message,
-                "fix the reported \
-                problem",
-            )),
+            Err(error) => {
+                checks.push(Check::problem("capabilities", error.message, "fix the reported problem"))
+            }
         }
         checks
     }

@@ -133,7 +133,9 @@ fn with_approvals(why: String, run: &RunRecord, required: &RequiredApprovals) ->
         parts.push(format!("{} people have to approve, {so_far}", required.need));
     }
     if required.not_by_starter {
-        parts.push(format!("not {}, who started it", run.started_by));
+        let starters: Vec<&str> = run.starters().collect();
+        let what = if starters.len() > 1 { "who started it or changed its inputs" } else { "who started it" };
+        parts.push(format!("not {}, {what}", starters.join(" or ")));
     }
     parts.extend(required.of.iter().map(|list| format!("by {} only", list.join(", "))));
     parts.join("; ")

@@ -1,6 +1,6 @@
 //! Turns a launch request into a stored run: skill, contract, trust, policy, inputs, plan, idempotency key.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Component, Path};
 use std::sync::Arc;
 
@@ -240,6 +240,7 @@ impl Runs {
             expires_in_s: options.expires_in,
             on_expiry: options.on_expiry,
             unsandboxed: options.unsandboxed,
+            corrected_by: BTreeSet::new(),
             files: files(&options.files, &self.config.cwd)?,
             labels: options.labels.clone(),
             title: None,
@@ -275,7 +276,7 @@ pub(super) fn title_of(skill: &str, contract: &Contract, inputs: &Map<String, Va
 ///
 /// # Errors
 /// Returns `forbidden`, naming the rule.
-fn allowed(skill: &SkillId, verdict: Verdict) -> Result<Option<String>, Error> {
+pub(super) fn allowed(skill: &SkillId, verdict: Verdict) -> Result<Option<String>, Error> {
     if verdict.allowed {
         return Ok(verdict.require_approval);
     }

@@ -9,7 +9,7 @@ use async_trait::async_trait;
 use serde_json::{Map, Value, json};
 
 use super::super::Local;
-use super::{RunRuntime, Runs, find, identity, lease_holder::with_holder};
+use super::{RunRuntime, Runs, find, identity, launch, lease_holder::with_holder};
 use crate::board::facets;
 use crate::operator_types::worker_process;
 use crate::{
@@ -21,7 +21,7 @@ use skills_base::telemetry::RunGauges;
 use skills_model::RunState;
 use skills_registry::policy::{RequiredApprovals, Subject};
 use skills_runs::{ALIVE, DRAIN_PREFIX, WORKER_PREFIX, Workplace};
-use skills_skill::{EffectMode, Role, safe_text};
+use skills_skill::{EffectMode, Role, SkillId, safe_text};
 use skills_store::{
     EventKind, Moment, NewEvent, RunFilter, RunId, RunQuery, RunRecord, StoreError, WorkerId,
 };
@@ -349,14 +349,43 @@ impl Runs {
         if policy.approvals.is_empty() {
             return Ok(RequiredApprovals::default());
         }
+        Ok(self.with_subject(run, |subject| policy.approvals(subject)))
+    }
+
+    /// Checks that the present policy permits what a run executes next. Rules may be newer than the run; `is_approved` is
+    /// whether its next step is approved.
+    ///
+    /// # Errors
+    /// Returns `forbidden`, naming the rule, and `invalid_configuration` for an invalid policy.
+    pub(super) fn ensure_permitted(&self, run: &RunRecord, is_approved: bool) -> Result<(), Error> {
+        let policy = self.deciding()?;
+        if policy.is_empty() {
+            return Ok(());
+        }
+        let skill = SkillId::new(run.skill_id.as_str());
+        let verdict = self.with_subject(run, |subject| policy.verdict(subject));
+        match launch::allowed(&skill, verdict)? {
+            Some(rule) if !is_approved => {
+                let message = format!(
+                    "the policy requires an approval of {skill} since run {} was launched: {rule}; launch it again",
+                    run.id
+                );
+                Err(Error::new(Code::Forbidden, message))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Calls a function with what the policy compares with its rules.
+    fn with_subject<T>(&self, run: &RunRecord, decide: impl FnOnce(&Subject<'_>) -> T) -> T {
         let labels = &run.options.labels;
         let catalogue = self.registry.snapshot();
         if let Ok(skill) = self.skill(&run.skill_id) {
             let subject = Subject::of(&skill, policies::root_label(&catalogue, &skill)).with_labels(labels);
-            return Ok(policy.approvals(&subject));
+            return decide(&subject);
         }
         // For a removed skill, and for a single capability, only the id is known.
-        let subject = Subject {
+        decide(&Subject {
             id: &run.skill_id,
             tags: &[],
             domain: None,
@@ -365,8 +394,7 @@ impl Runs {
             location: std::path::Path::new(""),
             root: "",
             labels,
-        };
-        Ok(policy.approvals(&subject))
+        })
     }
 
     /// Deletes ended runs as configured, and escalates approvals that wait too long, while runs are executed here.

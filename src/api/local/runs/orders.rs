@@ -40,6 +40,7 @@ impl Runs {
     ) -> Result<Ordered, Error> {
         let room = self.runtime().await?;
         let run = find::run(&*room.store, wanted).await?;
+        ensure_scope(&run, &order, principal)?;
         let mut mode = None;
         let (run, note, repeated) = match order {
             RunOrder::Decide { verdict, step, inputs_digest, approver, notes, choice, result } => {
@@ -87,10 +88,10 @@ impl Runs {
                 (after, note_of, repeated)
             }
             RunOrder::Replay { checkpoint, by } => {
-                branch(&room, &run, checkpoint, false, decision_record(by)).await?
+                self.branch(&room, &run, checkpoint, false, decision_record(by)).await?
             }
             RunOrder::Fork { checkpoint, by } => {
-                branch(&room, &run, checkpoint, true, decision_record(by)).await?
+                self.branch(&room, &run, checkpoint, true, decision_record(by)).await?
             }
         };
         let worker_alive = self.worker_alive(&room).await;
@@ -135,6 +136,9 @@ impl Runs {
         }
         let required = self.required_approvals(&run)?;
         let approves = decision.verdict == Verdict::Approve;
+        if approves && decision.answers(run.gate.as_ref()) {
+            self.ensure_permitted(&run, true)?;
+        }
         let account = identity::account();
         // Without keys every caller acts under the account of this process, whatever name they give.
         let identity = principal.map_or(account.as_str(), |principal| principal.name.as_str());
@@ -191,7 +195,7 @@ impl Runs {
         };
         let waited_s = u64::try_from((Moment::now().wall_ms - run.since_ms) / 1_000).unwrap_or(0);
         let approver = Approver { names: &names, scopes: &scopes };
-        let Some(why) = required.refuses(approver, &run.started_by, waited_s) else { return Ok(()) };
+        let Some(why) = required.refuses(approver, run.starters(), waited_s) else { return Ok(()) };
         let message = format!("not approved: {why}");
         Err(Error { reason: Some(json!({ "approvals": required })), ..Error::new(Code::Forbidden, message) })
     }
@@ -260,6 +264,7 @@ impl Runs {
     ) -> Result<Done, Error> {
         self.next(room, run, &Command::Resume).await?;
         let plan = room.plan(&run.contract_digest).await?;
+        self.ensure_permitted(run, plan.approval.is_some())?;
         if let Some(number) = checkpoint {
             has_checkpoint(room, run, number).await?;
         }
@@ -294,6 +299,30 @@ impl Runs {
         Ok((after, note, false))
     }
 
+    async fn branch(
+        &self,
+        room: &RunRuntime,
+        run: &RunRecord,
+        checkpoint: Option<u64>,
+        held: bool,
+        by: DecisionRecord,
+    ) -> Result<Done, Error> {
+        if let Some(number) = checkpoint {
+            has_checkpoint(room, run, number).await?;
+        }
+        let plan = room.plan(&run.contract_digest).await?;
+        self.ensure_permitted(run, plan.approval.is_some())?;
+        let new = RunId(uuid::Uuid::now_v7().to_string());
+        let made = room.store.branch(&run.id, checkpoint, new, held, by.approver).await?;
+        let at = checkpoint.unwrap_or(run.head);
+        let note = if held {
+            format!("forked from {} at checkpoint {at}; paused until it is resumed", run.id)
+        } else {
+            format!("replays {} from checkpoint {at}", run.id)
+        };
+        Ok((made, note, false))
+    }
+
     /// Rejects the command if the skill is not the one that was launched.
     async fn unchanged(self: &Arc<Self>, run: &RunRecord, plan: &Plan) -> Result<(), Error> {
         let (present, version) = self.present(run, plan).await;
@@ -314,6 +343,23 @@ impl Runs {
         let reason = json!({ "launched": run.contract_digest, "present": present });
         Err(Error { reason: Some(reason), ..Error::new(Code::SkillChanged, message) })
     }
+}
+
+/// Checks that a caller may execute the scripts of a run again: without a sandbox they may do what this process may.
+fn ensure_scope(run: &RunRecord, order: &RunOrder, principal: Option<&Principal>) -> Result<(), Error> {
+    let word = match order {
+        RunOrder::Resume { .. } => "resume",
+        RunOrder::Replay { .. } => "replay",
+        RunOrder::Fork { .. } => "fork",
+        _ => return Ok(()),
+    };
+    let is_admin = principal.is_none_or(|principal| principal.scopes.contains(&Scope::Admin));
+    if !run.options.unsandboxed || is_admin {
+        return Ok(());
+    }
+    let message =
+        format!("run {} was launched with `unsandboxed`; to {word} it needs the scope `admin`", run.id);
+    Err(Error::new(Code::Forbidden, message))
 }
 
 /// Returns who gave a command: the given name, else the account.
@@ -424,27 +470,6 @@ async fn signal(
         _ => format!("signal {name} received{}", then_held(&done.run)),
     };
     Ok((done.run, note, false))
-}
-
-async fn branch(
-    room: &RunRuntime,
-    run: &RunRecord,
-    checkpoint: Option<u64>,
-    held: bool,
-    by: DecisionRecord,
-) -> Result<Done, Error> {
-    if let Some(number) = checkpoint {
-        has_checkpoint(room, run, number).await?;
-    }
-    let new = RunId(uuid::Uuid::now_v7().to_string());
-    let made = room.store.branch(&run.id, checkpoint, new, held, by.approver).await?;
-    let at = checkpoint.unwrap_or(run.head);
-    let note = if held {
-        format!("forked from {} at checkpoint {at}; paused until it is resumed", run.id)
-    } else {
-        format!("replays {} from checkpoint {at}", run.id)
-    };
-    Ok((made, note, false))
 }
 
 /// Rejects a checkpoint that the run does not have, listing those that exist.
