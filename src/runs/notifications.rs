@@ -10,7 +10,7 @@ use hmac::{Hmac, KeyInit as _, Mac as _};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use sha2::Sha256;
-use tokio::sync::mpsc;
+use tokio::sync::{Semaphore, mpsc};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
@@ -30,8 +30,10 @@ const BACKOFF: [Duration; 5] = [
 /// Timeout of a delivery.
 const WEBHOOK_TIMEOUT: Duration = Duration::from_secs(15);
 
-/// Maximum number of deliveries in progress, retries included.
-const MAX_DELIVERIES: usize = 256;
+/// Maximum number of pending deliveries, those that wait for a retry included.
+const MAX_DELIVERIES: usize = 10_000;
+/// Maximum number of messages that are sent at the same time.
+const MAX_SENDS: usize = 16;
 
 /// Events read per page.
 const PAGE: usize = 500;
@@ -209,6 +211,7 @@ pub async fn remind(
     let client = client()?;
     // Dropped together with this function, which aborts them.
     let mut deliveries = JoinSet::new();
+    let sends = Arc::new(Semaphore::new(MAX_SENDS));
     loop {
         tokio::select! {
             () = stop.cancelled() => return Ok(()),
@@ -224,10 +227,10 @@ pub async fn remind(
             while deliveries.try_join_next().is_some() {}
             if let Some(webhook) = webhook.clone() {
                 let (store, client) = (store.clone(), client.clone());
-                let (reminder, event) = (reminder.clone(), event.clone());
+                let (reminder, event, sends) = (reminder.clone(), event.clone(), Arc::clone(&sends));
                 if deliveries.len() < MAX_DELIVERIES {
                     deliveries.spawn(async move {
-                        deliver(&*store, &client, &webhook, &reminder, &event).await;
+                        deliver(&*store, &client, &webhook, &reminder, &event, &sends).await;
                     });
                 } else {
                     tracing::error!(
@@ -270,6 +273,7 @@ async fn deliver(
     webhook: &Webhook,
     reminder: &Reminder,
     event: &RunEvent,
+    sends: &Semaphore,
 ) {
     // The same for each retry, so that a receiver can drop duplicates.
     let id = format!("msg_{}_{}", event.run, event.number);
@@ -282,10 +286,13 @@ async fn deliver(
     let body = body.to_string();
     let mut pauses = webhook.pauses.iter();
     loop {
+        // The semaphore is never closed.
+        let permit = sends.acquire().await;
         let why = match send(client, webhook, &id, &body).await {
             Ok(()) => return,
             Err(why) => why,
         };
+        drop(permit);
         let Some(pause) = pauses.next() else {
             return tracing::error!("the notification of run {} failed: {why}", event.run);
         };

@@ -1,6 +1,6 @@
 //! Records that stores save and return.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::sync::Arc;
 use std::time::Duration;
@@ -153,8 +153,8 @@ pub struct RunOptions {
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub labels: BTreeMap<String, String>,
     /// Who corrected its inputs: for a policy they started it too.
-    #[serde(skip_serializing_if = "BTreeSet::is_empty")]
-    pub corrected_by: BTreeSet<String>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub corrected_by: Vec<String>,
     /// The person it was assigned to.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub assigned: Option<Assignment>,

@@ -41,6 +41,20 @@ pub fn remove_details(value: &mut Value) {
     }
 }
 
+/// Replaces the bindings in decision sheets, which name addresses, for callers who may not decide.
+pub(super) fn hide_bindings(value: &mut Value) {
+    match value {
+        Value::Array(items) => items.iter_mut().for_each(hide_bindings),
+        Value::Object(fields) => {
+            if fields.contains_key("headline") && fields.contains_key("inputs_digest") {
+                fields.insert("binding".to_owned(), "shown to callers with the scope `decide`".into());
+            }
+            fields.values_mut().for_each(hide_bindings);
+        }
+        _ => {}
+    }
+}
+
 /// Returns whether this is a failed step.
 fn ended_in_failure(fields: &Map<String, Value>) -> bool {
     let is_failed = |name: &str| fields.get(name).and_then(Value::as_str) == Some("failed");

@@ -476,7 +476,7 @@ impl Operation {
         match answer {
             Ok(mut answer) => {
                 if !caller.may(Scope::Admin) {
-                    remove_details(&mut answer);
+                    remove_private(&caller, &mut answer);
                 }
                 Ok(answer)
             }
@@ -504,7 +504,7 @@ impl Operation {
             Ok(answer) if caller.may(Scope::Admin) || !may_hold_details(&answer.json) => Ok(answer),
             Ok(answer) => {
                 let mut value: Value = serde_json::from_slice(&answer.json).map_err(unwritten)?;
-                remove_details(&mut value);
+                remove_private(&caller, &mut value);
                 Ok(Written { json: serde_json::to_vec(&value).map_err(unwritten)?, ..answer })
             }
             Err(error) => Err(refused(service, &caller, error, &given).await),
@@ -600,6 +600,14 @@ const INDEPENDENT_OF_CATALOG: [&str; 28] = [
     "view.save",
     "view.delete",
 ];
+
+/// Removes what a caller without the scope `admin` may not see.
+fn remove_private(caller: &Caller, answer: &mut Value) {
+    remove_details(answer);
+    if !caller.may(Scope::Decide) {
+        disclosure::hide_bindings(answer);
+    }
+}
 
 /// Returns an error in the form that this caller may see.
 async fn refused(

@@ -274,8 +274,10 @@ async fn correct<T: Tx>(
         // The unchanged fields would count as sound from here on.
         return Err(failed(doing, &"its stored data was modified; see `skills db check`"));
     }
-    if !corrected.is_empty() {
-        options.corrected_by.extend(by.map(str::to_owned));
+    if let Some(by) =
+        by.filter(|by| !corrected.is_empty() && !options.corrected_by.iter().any(|known| known == by))
+    {
+        options.corrected_by.push(by.to_owned());
     }
     joined.extend(corrected.clone());
     let joined = encode(&joined)?;

@@ -58,6 +58,8 @@ pub struct Sqlite {
     identity: String,
     /// The file, to open further connections; `None` in memory.
     path: Option<PathBuf>,
+    /// The open files, if they are written.
+    file: Option<Arc<guard::FileGuard>>,
     /// Whether the file is opened as immutable.
     immutable: bool,
     _foreign: Option<Foreign>,
@@ -122,10 +124,15 @@ impl Sqlite {
         let tell = |commits: Arc<watch::Sender<u64>>| move || commits.send_modify(|n| *n = n.wrapping_add(1));
         let observer = Arc::new(OnceLock::new());
         let health = Arc::new(WriteHealth::default());
-        let file = path.and_then(|path| open::guard(path, &place));
+        let file = path.and_then(|path| open::guard(path, &place)).map(Arc::new);
         let writer = Writer::start(
             connection,
-            Target { place: place.clone(), file, health: health.clone(), now: Arc::clone(&clocks.wall) },
+            Target {
+                place: place.clone(),
+                file: file.clone(),
+                health: health.clone(),
+                now: Arc::clone(&clocks.wall),
+            },
             tell(commits.clone()),
             observer.clone(),
         )?;
@@ -146,6 +153,7 @@ impl Sqlite {
             places: Arc::default(),
             identity,
             path: path.map(Path::to_owned),
+            file,
             immutable: false,
             _foreign: foreign,
             copy: None,
@@ -175,6 +183,7 @@ impl Sqlite {
             places: Arc::default(),
             identity,
             path: Some(path.to_owned()),
+            file: None,
             immutable,
             _foreign: None,
             copy: None,
@@ -253,8 +262,10 @@ impl Sqlite {
         self.writer()?;
         let mut looked = Ok(());
         if let (Some(path), Some(_)) = (self.path.clone(), &self.reader) {
-            let (place, identity) = (self.place.clone(), self.identity.clone());
+            let (place, identity, file) = (self.place.clone(), self.identity.clone(), self.file.clone());
             let look = move || {
+                // Before a connection is opened, which would create missing files.
+                file.map_or(Ok(()), |file| file.check())?;
                 let connection = reading(&path, &place, false)?;
                 schema::recognize(&connection, &place, Some(&identity))
             };

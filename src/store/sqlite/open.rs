@@ -549,17 +549,6 @@ impl Sqlite {
     }
 }
 
-/// The error for a file that was emptied while it was open.
-pub(super) fn emptied(place: &str) -> StoreError {
-    StoreError::Unavailable {
-        cause: Unavailability::Damaged,
-        doing: format!("opening {place}"),
-        reason: "the file was emptied. Stop this process, then restore a backup with `skills db restore FILE`, or start with \
-                 an empty store: `skills db reset`"
-            .to_owned(),
-    }
-}
-
 /// The error for a different store at a known path.
 pub(super) fn replaced(place: &str, expected: &str, found: Option<&str>) -> StoreError {
     let found = found.map_or_else(|| "no store id".to_owned(), |id| format!("the store {id}"));

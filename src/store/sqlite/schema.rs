@@ -203,9 +203,6 @@ pub(super) fn recognize(
         });
     }
     let Some(expected) = expected else { return Ok(()) };
-    if number("SELECT count(*) FROM sqlite_schema")? == 0 {
-        return Err(open::emptied(place));
-    }
     let has_id = number("SELECT count(*) FROM sqlite_schema WHERE name = 'identity'")? > 0;
     let found = has_id.then(|| identity_of(connection, place)).transpose()?;
     if found.as_deref() == Some(expected) {

@@ -38,7 +38,7 @@ enum Job {
 pub(super) struct Target {
     pub place: String,
     /// Its files; `None` in memory.
-    pub file: Option<FileGuard>,
+    pub file: Option<Arc<FileGuard>>,
     pub health: Arc<WriteHealth>,
     pub now: Clock,
 }
@@ -49,7 +49,7 @@ impl Target {
         if let Some(error) = self.health.refusal() {
             return Err(error);
         }
-        self.file.as_ref().map_or(Ok(()), FileGuard::check)
+        self.file.as_ref().map_or(Ok(()), |file| file.check())
     }
 }
 

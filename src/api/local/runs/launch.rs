@@ -1,6 +1,6 @@
 //! Turns a launch request into a stored run: skill, contract, trust, policy, inputs, plan, idempotency key.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::path::{Component, Path};
 use std::sync::Arc;
 
@@ -240,7 +240,7 @@ impl Runs {
             expires_in_s: options.expires_in,
             on_expiry: options.on_expiry,
             unsandboxed: options.unsandboxed,
-            corrected_by: BTreeSet::new(),
+            corrected_by: Vec::new(),
             files: files(&options.files, &self.config.cwd)?,
             labels: options.labels.clone(),
             title: None,

@@ -7,6 +7,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::{RunRuntime, Runs};
 use crate::{Check, Event};
+use skills_base::audit::redacted_text;
 use skills_config::{Notify, WebhookTo};
 use skills_runs::{Webhook, remind};
 
@@ -56,7 +57,8 @@ impl Runs {
                 let help = format!("set {} in the environment of the worker", to.secret_env);
                 return Some(Check::problem("reminders", format!("none are sent: {why}"), help));
             }
-            ways.push(format!("signed messages to {}", to.url.split('?').next().unwrap_or_default()));
+            let address = to.url.split('?').next().unwrap_or_default();
+            ways.push(format!("signed messages to {}", redacted_text(address)));
         }
         (!ways.is_empty()).then(|| Check::good("reminders", ways.join(", ")))
     }
