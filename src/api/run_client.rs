@@ -55,15 +55,6 @@ pub trait RunClient: Send + Sync + 'static {
         self.order(run, order).await
     }
 
-    /// Withdraws a decision on a run that waits for a connection; the call that made it returns that it was withdrawn.
-    ///
-    /// # Errors
-    /// Returns `invalid_transition` if there is none, or if it was already sent.
-    fn take_back(&self, _run: &str) -> Result<(), Error> {
-        let message = "no pending decision: decisions are applied immediately in this process";
-        Err(Error::new(Code::InvalidTransition, message))
-    }
-
     /// Returns when a run has ended, waits or is paused, with the run in that state. A core in this process
     /// executes the run itself, unless an active worker has claimed it; a remote service executes it there.
     /// When `leave` fires, children of this process are killed, the lease is released, and the run is returned
