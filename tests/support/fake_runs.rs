@@ -142,8 +142,8 @@ impl Book {
 #[async_trait]
 impl RunClient for FakeRuns {
     async fn launch(&self, request: LaunchRequest) -> Result<Launched, Error> {
-        self.launches.lock().unwrap().push(request.clone());
         self.refused()?;
+        self.launches.lock().unwrap().push(request.clone());
         let id = self.book().new_id();
         let mut detail = run_samples::detail(&id, &request.skill, RunState::Pending);
         detail.run.inputs = Value::Object(request.inputs);
