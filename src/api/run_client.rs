@@ -5,8 +5,8 @@ use tokio_util::sync::CancellationToken;
 
 use super::operations::Principal;
 use super::{
-    AttachPreview, AttachRequest, Attached, CapabilityExplanation, CapabilityRequest, Code, ContractView,
-    Error, LaunchRequest, Launched, LocalFiles, NewArtifact, Ordered, RunDetail, RunOrder, SessionAccess,
+    AttachPreview, AttachRequest, Attached, CapabilityExplanation, CapabilityRequest, ContractView, Error,
+    LaunchRequest, Launched, LocalFiles, NewArtifact, Ordered, RunDetail, RunOrder, SessionAccess,
     StoredArtifact, TargetChoice,
 };
 use skills_skill::AttachTarget;

@@ -7,8 +7,6 @@ use std::time::Instant;
 
 use serde::{Deserialize, Serialize};
 
-use super::error::{Code, Error};
-use skills_model::{Choice, Verdict};
 use skills_registry::{Change, Root, ScanProgress, Trusted};
 use skills_runs::Reminder;
 use skills_session::Allowance;

@@ -72,7 +72,9 @@ impl App {
     pub(super) fn undelivered(&self) -> Option<String> {
         match self.unacknowledged {
             0 => None,
-            1 => Some("A command was sent, but not yet acknowledged; the run will show the result.".to_owned()),
+            1 => {
+                Some("A command was sent, but not yet acknowledged; the run will show the result.".to_owned())
+            }
             many => Some(format!(
                 "{many} commands were sent, but not yet acknowledged; the runs will show the results."
             )),
@@ -359,7 +361,7 @@ mod tests {
         let now = Instant::now();
         for width in [120, 80, 40] {
             let mut app = app(false, now);
-            let mut footer = |app: &mut App| {
+            let footer = |app: &mut App| {
                 let mut buffer = Buffer::empty(Rect::new(0, 0, width, 20));
                 app.draw(&mut buffer, now);
                 crate::picture::text(&buffer).lines().last().unwrap_or_default().to_owned()

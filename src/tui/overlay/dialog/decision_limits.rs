@@ -211,7 +211,8 @@ mod tests {
         let unreachable = || Error::service_unreachable(Code::UpstreamFailure, "gate", "cannot connect");
         let unknown = Error { reason: Some(json!({"outcome_unknown": true})), ..unreachable() };
         let refused = Error::new(Code::Forbidden, "no");
-        for (error, said) in [(unreachable(), "Not sent"), (unknown, "Sent, outcome unknown"), (refused, "Rejected")]
+        for (error, said) in
+            [(unreachable(), "Not sent"), (unknown, "Sent, outcome unknown"), (refused, "Rejected")]
         {
             let mut decision = open(json!({}));
             decision.press(Action::ApproveNow);
