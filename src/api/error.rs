@@ -154,15 +154,37 @@ impl Error {
         Self { reason: Some(reason), ..Self::new(code, message) }
     }
 
+    /// Returns whether it is a [`Self::service_unreachable`].
+    #[must_use]
+    pub fn is_service_unreachable(&self) -> bool {
+        self.reason_member(SERVICE_UNREACHABLE).is_some()
+    }
+
+    /// Returns the error of a request that was sent and may or may not have been executed.
+    pub(crate) fn outcome_unknown(mut self, advice: &str) -> Self {
+        self.message = format!("{}; the outcome is unknown: {advice}", self.message);
+        self.reason.get_or_insert_with(|| serde_json::json!({}))[OUTCOME_UNKNOWN] = true.into();
+        self
+    }
+
+    /// Returns whether the request was sent and may or may not have been executed.
+    #[must_use]
+    pub fn is_outcome_unknown(&self) -> bool {
+        self.reason_member(OUTCOME_UNKNOWN).is_some()
+    }
+
+    fn reason_member(&self, member: &str) -> Option<&Value> {
+        self.reason.as_ref()?.get(member)
+    }
+
     /// Returns the process exit code of the command line: that of the code, except 69 for an unreachable service, and
     /// for an attachment that of its failed check: 3 for an unknown skill, 4 for one that cannot be attached there.
     #[must_use]
     pub fn exit(&self) -> u8 {
-        let reason = |member: &str| self.reason.as_ref().and_then(|reason| reason.get(member));
         match self.code {
-            _ if reason(SERVICE_UNREACHABLE).is_some() => 69,
-            Code::AttachInvalid if reason("cause").is_some_and(|cause| cause == "not_found") => 3,
-            Code::AttachInvalid if reason("check").is_some() => 4,
+            _ if self.is_service_unreachable() => 69,
+            Code::AttachInvalid if self.reason_member("cause").is_some_and(|cause| cause == "not_found") => 3,
+            Code::AttachInvalid if self.reason_member("check").is_some() => 4,
             code => code.exit(),
         }
     }
@@ -178,6 +200,8 @@ impl Error {
 
 /// Member of [`Error::reason`] with the address of an unreachable service.
 const SERVICE_UNREACHABLE: &str = "service_unreachable";
+/// Member of [`Error::reason`] of a request that may or may not have been executed.
+const OUTCOME_UNKNOWN: &str = "outcome_unknown";
 
 /// The only form of an error on every interface: `{"error": {"code", "message", "type"}, "trace_id"}`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]

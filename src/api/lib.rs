@@ -141,8 +141,8 @@ pub use trace::new_trace_id;
 pub use trusting::TrustSubject;
 pub use types::{
     ClientView, ClientViewEntry, ClientViewState, Connection, ConnectionState, Diagnostics, Event,
-    FileContent, FileEntry, FileText, IndexProgress, LevelTokens, ListFilter, OperationCount, Sending,
-    SkillDetail, SkillList, SkillSummary, UnderWay,
+    FileContent, FileEntry, FileText, IndexProgress, LevelTokens, ListFilter, OperationCount, SkillDetail,
+    SkillList, SkillSummary,
 };
 pub use visibility::{
     Visibility, VisibilityCell, VisibilityClient, VisibilityReport, VisibilityRequest, VisibilityRow,

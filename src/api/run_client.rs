@@ -5,8 +5,8 @@ use tokio_util::sync::CancellationToken;
 
 use super::operations::Principal;
 use super::{
-    AttachPreview, AttachRequest, Attached, CapabilityExplanation, CapabilityRequest, Code, ContractView,
-    Error, LaunchRequest, Launched, LocalFiles, NewArtifact, Ordered, RunDetail, RunOrder, SessionAccess,
+    AttachPreview, AttachRequest, Attached, CapabilityExplanation, CapabilityRequest, ContractView, Error,
+    LaunchRequest, Launched, LocalFiles, NewArtifact, Ordered, RunDetail, RunOrder, SessionAccess,
     StoredArtifact, TargetChoice,
 };
 use skills_skill::AttachTarget;
@@ -53,15 +53,6 @@ pub trait RunClient: Send + Sync + 'static {
     ) -> Result<Ordered, Error> {
         drop(principal);
         self.order(run, order).await
-    }
-
-    /// Withdraws a decision on a run that waits for a connection; the call that made it returns that it was withdrawn.
-    ///
-    /// # Errors
-    /// Returns `invalid_transition` if there is none, or if it was already sent.
-    fn take_back(&self, _run: &str) -> Result<(), Error> {
-        let message = "no pending decision: decisions are applied immediately in this process";
-        Err(Error::new(Code::InvalidTransition, message))
     }
 
     /// Returns when a run has ended, waits or is paused, with the run in that state. A core in this process

@@ -7,8 +7,6 @@ use std::time::Instant;
 
 use serde::{Deserialize, Serialize};
 
-use super::error::{Code, Error};
-use skills_model::{Choice, Verdict};
 use skills_registry::{Change, Root, ScanProgress, Trusted};
 use skills_runs::Reminder;
 use skills_session::Allowance;
@@ -83,65 +81,6 @@ pub enum Event {
     Connection(ConnectionState),
     /// The core uses another store than before: cached data about runs and sessions is invalid.
     Replaced,
-    /// Progress of a decision of this client that is sent to a remote core.
-    Order(Box<UnderWay>),
-}
-
-/// A decision of this client in flight to a remote core.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct UnderWay {
-    /// The run.
-    pub run: String,
-    /// The waiting step.
-    pub step: String,
-    /// Digest of the step's inputs, from the gate.
-    pub inputs_digest: String,
-    /// Approval or denial.
-    pub verdict: Verdict,
-    /// The choice for a step whose outcome is unknown.
-    pub choice: Option<Choice>,
-    /// Who decided, if given.
-    pub approver: Option<String>,
-    /// When it was decided.
-    pub since: Instant,
-    /// Its progress.
-    pub sending: Sending,
-}
-
-impl UnderWay {
-    /// Returns whether it answers the question of this gate.
-    #[must_use]
-    pub fn is_for(&self, run: &str, step: &str, inputs_digest: &str) -> bool {
-        self.run == run && self.step == step && self.inputs_digest == inputs_digest
-    }
-
-    /// Returns the error of a decision that was withdrawn before it was sent.
-    #[must_use]
-    pub fn taken_back() -> Error {
-        let message = "withdrawn before it was sent; no decision made";
-        let reason = Some(serde_json::json!({ "taken_back": true }));
-        Error { reason, ..Error::new(Code::ConfirmationRequired, message) }
-    }
-
-    /// Returns whether an error is [`Self::taken_back`].
-    #[must_use]
-    pub fn was_taken_back(error: &Error) -> bool {
-        error.reason.as_ref().is_some_and(|reason| reason["taken_back"] == true)
-    }
-}
-
-/// Progress of a command.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, strum::Display)]
-#[strum(serialize_all = "snake_case")]
-pub enum Sending {
-    /// There is no connection, and nothing was sent.
-    Waiting,
-    /// It was sent, and there is no answer yet.
-    Sent,
-    /// It was sent and its response was lost: the run is read to determine the outcome.
-    Unanswered,
-    /// It is complete: a response was received, or it was given up.
-    Over,
 }
 
 /// What `list` keeps. Empty keeps all.

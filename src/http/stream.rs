@@ -238,7 +238,6 @@ fn frame(news: &Event) -> Frame {
             named("connection", &json!({ "connected": *state == ConnectionState::Connected }))
         }
         Event::Replaced => named("replaced", &json!({})),
-        Event::Order(way) => named("order", &json!({ "run": way.run, "sending": way.sending.to_string() })),
         Event::Notice(message) => named("notice", &json!({ "message": message })),
         Event::Waiting(reminder) => named("waiting", &json!(reminder)),
     }

@@ -129,7 +129,6 @@ pub enum Action {
     ItHappened,
     SkipStep,
     FailStep,
-    TakeBack,
     Mark,
     MarkAll,
     ExtendUp,

@@ -7,7 +7,7 @@ mod looking;
 mod perform;
 mod remembered;
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -30,7 +30,7 @@ use super::settings::Settings;
 use super::spanned_error::LocatedError;
 use super::theme::{Depth, Theme, Themes};
 pub use remembered::Remembered;
-use skills_api::{Connection, Error, Event, Signs, UnderWay, terminal_bytes, withdrawal_bytes};
+use skills_api::{Connection, Error, Event, Signs, terminal_bytes, withdrawal_bytes};
 use skills_base::telemetry::RingBuffer;
 use skills_config::{Invocation, TerminalProgress};
 use skills_registry::Catalogue;
@@ -105,8 +105,8 @@ pub struct App {
     /// Whether animations are disabled.
     reduced_motion: bool,
     connection: Connection,
-    /// Decisions in flight to a remote core, by run.
-    orders: BTreeMap<String, UnderWay>,
+    /// Number of commands to runs of a remote core without a response yet.
+    unacknowledged: usize,
     /// Number of skills; `None` until the core reports it.
     skills: Option<usize>,
     /// The skills that the palette offers.
@@ -189,7 +189,7 @@ impl App {
             },
             reduced_motion: settings.reduced_motion,
             connection,
-            orders: BTreeMap::new(),
+            unacknowledged: 0,
             skills: None,
             catalogue: Arc::default(),
             client: None,
@@ -429,6 +429,9 @@ impl App {
         {
             return;
         }
+        if let Message::Run(RunTold::Ordered(..)) = message {
+            self.unacknowledged = self.unacknowledged.saturating_sub(1);
+        }
         if let Message::ClientView(view) = message {
             self.client = view.as_ref().map(|view| view.name.clone());
         }
@@ -469,7 +472,6 @@ impl App {
                     }
                     Event::Connection(state) => self.connection_news(state, message, now),
                     Event::Replaced => self.replaced(message, now),
-                    Event::Order(way) => self.order_news(way, message, now),
                     Event::Scan(_) | Event::Index(_) => {}
                 }
                 if was_busy && !self.progress.busy() {

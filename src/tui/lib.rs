@@ -23,7 +23,6 @@ pub mod notices;
 pub mod overlay;
 pub mod pane;
 pub mod panes;
-mod pending_decision;
 pub mod picture;
 pub mod probe;
 pub mod progress;

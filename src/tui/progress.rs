@@ -26,8 +26,7 @@ impl Progress {
             | Event::Notice(_)
             | Event::Waiting(_)
             | Event::Connection(_)
-            | Event::Replaced
-            | Event::Order { .. } => {}
+            | Event::Replaced => {}
         }
     }
 

@@ -32,8 +32,6 @@ pub enum RunAsk {
         /// Distinguishes commands.
         ticket: u64,
     },
-    /// Withdraw the decision on this run that waits for a connection.
-    TakeBack(RunId),
     /// Launch a run.
     Launch {
         /// The skill and its inputs.
@@ -110,8 +108,6 @@ pub enum RunTold {
     Detail(RunId, Result<Arc<RunDetail>, Error>),
     /// Response to [`RunAsk::Order`]: the ticket, the run, the outcome.
     Ordered(u64, RunId, Result<Arc<Ordered>, Error>),
-    /// Response to [`RunAsk::TakeBack`]; the original command receives a response too.
-    TakenBack(RunId, Result<(), Error>),
     /// Response to [`RunAsk::Launch`].
     Launched(u64, Result<Arc<Launched>, Error>),
     /// Response to [`RunAsk::AttachPreview`].
@@ -164,7 +160,6 @@ impl RunAsk {
             Self::Page { .. } => "runs",
             Self::Detail(_) => "run",
             Self::Order { .. } => "order",
-            Self::TakeBack(_) => "take_back",
             Self::Launch { .. } => "launch",
             Self::AttachPreview { .. } => "attach_preview",
             Self::Attach { .. } => "attach",
@@ -204,10 +199,6 @@ impl RunAsk {
             Self::Order { run, order, ticket } => {
                 let ordered = core.order(&run.0, *order).await.map(Arc::new);
                 RunTold::Ordered(ticket, run, ordered)
-            }
-            Self::TakeBack(run) => {
-                let taken = core.take_back(&run.0);
-                RunTold::TakenBack(run, taken)
             }
             Self::Launch { request, ticket } => {
                 RunTold::Launched(ticket, core.launch(*request).await.map(Arc::new))

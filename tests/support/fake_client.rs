@@ -21,6 +21,7 @@ type Discover = Box<dyn Fn(&Request) -> Answer + Send + Sync>;
 
 pub struct FakeClient {
     events: broadcast::Sender<Event>,
+    pub connection: Connection,
     discover: Discover,
     /// Intents that were ranked, in order.
     pub asked: Mutex<Vec<String>>,
@@ -39,6 +40,7 @@ impl FakeClient {
     pub fn answering(discover: impl Fn(&Request) -> Answer + Send + Sync + 'static) -> Self {
         Self {
             events: broadcast::channel(64).0,
+            connection: Connection::Local,
             discover: Box::new(discover),
             asked: Mutex::default(),
             held: Mutex::default(),
@@ -69,7 +71,7 @@ impl FakeClient {
 #[async_trait]
 impl Client for FakeClient {
     fn connection(&self) -> Connection {
-        Connection::Local
+        self.connection.clone()
     }
 
     fn events(&self) -> broadcast::Receiver<Event> {

@@ -33,13 +33,11 @@ pub struct FakeRuns {
     news: Notify,
     /// Orders in the order in which they came, with the run as it was named.
     pub orders: Mutex<Vec<(String, RunOrder)>>,
-    /// Runs whose decision was taken back.
-    pub taken_back: Mutex<Vec<String>>,
     /// Launches in order.
     pub launches: Mutex<Vec<LaunchRequest>>,
     /// Attachments that were carried out, in order.
     pub attachments: Mutex<Vec<AttachRequest>>,
-    /// Answers every launch and attachment, where a test wants them refused.
+    /// Answers every launch, attachment and order, where a test wants them refused.
     pub refusal: Mutex<Option<Error>>,
     /// Saved views.
     pub views: Mutex<Vec<SavedView>>,
@@ -144,8 +142,8 @@ impl Book {
 #[async_trait]
 impl RunClient for FakeRuns {
     async fn launch(&self, request: LaunchRequest) -> Result<Launched, Error> {
-        self.launches.lock().unwrap().push(request.clone());
         self.refused()?;
+        self.launches.lock().unwrap().push(request.clone());
         let id = self.book().new_id();
         let mut detail = run_samples::detail(&id, &request.skill, RunState::Pending);
         detail.run.inputs = Value::Object(request.inputs);
@@ -213,12 +211,8 @@ impl RunClient for FakeRuns {
         Ok(book.runs[book.position(run)?].clone())
     }
 
-    fn take_back(&self, run: &str) -> Result<(), Error> {
-        self.taken_back.lock().unwrap().push(run.to_owned());
-        Ok(())
-    }
-
     async fn order(&self, run: &str, order: RunOrder) -> Result<Ordered, Error> {
+        self.refused()?;
         self.orders.lock().unwrap().push((run.to_owned(), order.clone()));
         let mut book = self.book();
         let at = book.position(run)?;

@@ -46,10 +46,6 @@ macro_rules! hand_runs_on {
                 self.$part.order(run, order).await
             }
 
-            fn take_back(&self, run: &str) -> Result<(), skills_api::Error> {
-                self.$part.take_back(run)
-            }
-
             async fn run_events(
                 &self,
                 run: Option<&str>,

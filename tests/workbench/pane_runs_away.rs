@@ -1,4 +1,5 @@
-//! What an operator sees in Runs while a core elsewhere cannot be reached: what is on its way, and what is not sent.
+//! What an operator sees in Runs while a remote core cannot be reached: commands are refused, and dialogs keep their
+//! contents.
 
 use crate::support;
 
@@ -6,8 +7,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use skills_api::{Code, ConnectionState, Error, Event, Sending, UnderWay};
-use skills_model::{Gate, RunState, Verdict};
+use skills_api::{Code, Connection, ConnectionState, Error, Event, RunDetail, RunOrder};
+use skills_model::{RunState, Verdict};
 use skills_store::{RunId, RunPage};
 use skills_tui::action::Action;
 use skills_tui::app::AppEvent;
@@ -15,7 +16,8 @@ use skills_tui::harness::Harness;
 use skills_tui::pane::{Effect, Message, Pane as _, PaneId, PickerKind};
 use skills_tui::panes::runs::Runs;
 use skills_tui::run_requests::{RunAsk, RunTold};
-use support::run_pane::{core, has, id, opened, orders};
+use support::fake_client::FakeClient;
+use support::run_pane::{has, id, opened, orders};
 use support::run_samples::{INVOICE, contract_view, detail};
 
 fn tell(harness: &mut Harness, event: Event) {
@@ -24,87 +26,159 @@ fn tell(harness: &mut Harness, event: Event) {
 
 fn lost() -> Event {
     let now = Instant::now();
-    let (why, next_try) = ("connection refused".to_owned(), now + Duration::from_secs(9));
+    // An attempt that is due is shown without a countdown, which would depend on the speed of the test.
+    let next_try = now.checked_sub(Duration::from_secs(60)).unwrap();
+    let why = "connection refused".to_owned();
     Event::Connection(ConnectionState::Lost { since: now, why, next_try })
 }
 
-/// An approval of what a run of the samples waits with.
-fn yes(run: &str, gate: &Gate, sending: Sending) -> Event {
-    let Gate::Human { step, inputs_digest, .. } = gate else { panic!("no gate for a person") };
-    Event::Order(Box::new(UnderWay {
-        run: run.to_owned(),
-        step: step.clone(),
-        inputs_digest: inputs_digest.clone(),
-        verdict: Verdict::Approve,
-        choice: None,
-        approver: Some("bo".to_owned()),
-        since: Instant::now(),
-        sending,
-    }))
+/// A remote core that holds runs.
+fn remote(runs: Vec<RunDetail>) -> Arc<FakeClient> {
+    let mut client = FakeClient::answering(|_| panic!("nothing is ranked here"));
+    let address = "gate.example:8080".to_owned();
+    client.connection = Connection::Remote { address, state: ConnectionState::Connected };
+    runs.into_iter().for_each(|run| client.runs.add(run));
+    Arc::new(client)
 }
 
+/// Loses the connection: from now on the core refuses commands.
+fn lose(client: &FakeClient, harness: &mut Harness) {
+    let message = "cannot connect to gate.example:8080: connection refused; the request was not sent: repeat \
+        it when connected";
+    let error = Error::service_unreachable(Code::UpstreamFailure, "gate.example:8080", message);
+    *client.runs.refusal.lock().unwrap() = Some(error);
+    tell(harness, lost());
+}
+
+fn restore(client: &FakeClient, harness: &mut Harness) {
+    *client.runs.refusal.lock().unwrap() = None;
+    tell(harness, Event::Connection(ConnectionState::Connected));
+}
+
+fn footer(harness: &Harness) -> String {
+    harness.screen().lines().last().unwrap_or_default().to_owned()
+}
+
+/// Each key with the state of the run that takes it and the title of its dialog.
+const COMMANDS: [(&str, RunState, &str); 8] = [
+    ("a", RunState::WaitingForHuman, "Your decision"),
+    ("d", RunState::WaitingForHuman, "Your decision"),
+    ("r", RunState::Failed, "Resume this run"),
+    ("s", RunState::WaitingForSignal, "Send a signal"),
+    ("x", RunState::WaitingForHuman, "Cancel this run?"),
+    ("p", RunState::Failed, "Replay from a checkpoint"),
+    ("f", RunState::Failed, "Fork from a checkpoint"),
+    ("H", RunState::WaitingForHuman, "Assign this run"),
+];
+
 #[test]
-fn a_decision_that_waits_for_the_connection_shows_everywhere_and_is_taken_back_by_a_key() {
-    let waiting = detail(&id(1), "invoice-intake", RunState::WaitingForHuman);
-    let gate = waiting.run.gate.clone().unwrap();
-    let client = core(vec![waiting]);
-    for (width, height) in [(120, 40), (80, 24)] {
-        let mut harness = opened(&client, width, height);
-        tell(&mut harness, yes(&id(1), &gate, Sending::Waiting));
-        harness.wait_for("unsent");
-        has(&harness, &["approved by bo", "B withdraw"]);
-        insta::assert_snapshot!(format!("runs-away-{width}x{height}"), harness.screen());
-        harness.press("d").wait_for("decision pending");
-        // The sheet, opened again, says the same, and decides nothing else meanwhile.
-        harness.press("a").wait_for("Your decision").wait_for("Withdraw");
-        insta::assert_snapshot!(format!("runs-away-sheet-{width}x{height}"), harness.screen());
-        let footer = harness.screen().lines().last().unwrap().to_owned();
-        assert!(footer.contains("B withdraw") && !footer.contains("deny"), "{footer}");
-        harness.press("A D");
-        assert_eq!(orders(&client), []);
-        harness.press("B").wait_until("it is taken back", |_| {
-            client.runs.taken_back.lock().unwrap().last().is_some_and(|run| *run == id(1))
-        });
-        tell(&mut harness, yes(&id(1), &gate, Sending::Over));
-        harness.tell(AppEvent::Answer(
-            PaneId::Runs,
-            Message::Run(RunTold::Ordered(1, RunId(id(1)), Err(UnderWay::taken_back()))),
-        ));
-        harness.wait_for("A approve").press("esc").wait_for("needs you");
-        // Once sent, it cannot be taken back, and every view shows this.
-        tell(&mut harness, yes(&id(1), &gate, Sending::Sent));
-        harness.wait_for("approved by bo just now: sent;");
-        let screen = harness.screen();
-        let words = screen.split_whitespace().collect::<Vec<_>>();
-        assert!(!words.windows(2).any(|pair| pair == ["B", "withdraw"]), "{screen}");
-        harness.press("a").wait_for("Your decision");
-        has(&harness, &["waiting for the response"]);
-        assert!(!harness.screen().contains("Withdraw"));
-        client.runs.taken_back.lock().unwrap().clear();
+fn no_command_key_works_without_a_connection() {
+    for (key, state, title) in COMMANDS {
+        let client = remote(vec![detail(&id(1), "invoice-intake", state)]);
+        let mut harness = opened(&client, 120, 40);
+        lose(&client, &mut harness);
+        harness.press(key).wait_for("commands are refused until it is restored");
+        assert!(!harness.screen().contains(title), "{key} opens no dialog:\n{}", harness.screen());
+        restore(&client, &mut harness);
+        assert_eq!(orders(&client), [], "{key}");
+        harness.press(key).wait_for(title);
     }
 }
 
 #[test]
+fn the_screen_offers_no_command_without_a_connection() {
+    for (width, height) in [(120, 40), (80, 24)] {
+        let client = remote(vec![detail(&id(1), "invoice-intake", RunState::WaitingForHuman)]);
+        let mut harness = opened(&client, width, height);
+        assert!(footer(&harness).contains("a approve"));
+        lose(&client, &mut harness);
+        harness.wait_for("commands are refused");
+        insta::assert_snapshot!(format!("runs-away-{width}x{height}"), harness.screen());
+        assert!(!harness.screen().contains("a approve"));
+        restore(&client, &mut harness);
+        // A note may cover the footer of a small window for a while.
+        harness.pass(Duration::from_secs(30)).wait_for("a approve");
+        assert!(footer(&harness).contains("a approve"));
+    }
+}
+
+#[test]
+fn an_open_decision_is_refused_and_keeps_its_notes() {
+    for (width, height) in [(120, 40), (80, 24)] {
+        for key in ["A", "D"] {
+            let client = remote(vec![detail(&id(1), "invoice-intake", RunState::WaitingForHuman)]);
+            let mut harness = opened(&client, width, height);
+            harness.press("a").wait_for("Your decision").press("n").type_text("otes").press("esc");
+            lose(&client, &mut harness);
+            harness.press(key).wait_for("Not sent: cannot connect to gate.example:8080");
+            has(&harness, &["notes", "commands are refused"]);
+            if key == "A" {
+                insta::assert_snapshot!(format!("runs-away-sheet-{width}x{height}"), harness.screen());
+            }
+            restore(&client, &mut harness);
+            assert_eq!(orders(&client), [], "nothing is sent when the connection is restored");
+            harness.press(key).wait_until("it is closed", |screen| !screen.contains("Your decision"));
+            let [RunOrder::Decide { verdict, notes, .. }] = &orders(&client)[..] else {
+                panic!("one order: {:?}", orders(&client))
+            };
+            assert_eq!((*verdict == Verdict::Approve, notes.as_deref()), (key == "A", Some("notes")));
+        }
+    }
+}
+
+#[test]
+fn other_open_dialogs_are_refused_and_stay() {
+    for (key, state, title) in &COMMANDS[2..] {
+        let client = remote(vec![detail(&id(1), "invoice-intake", *state)]);
+        let mut harness = opened(&client, 120, 40);
+        harness.press(key).wait_for(title);
+        if *key == "H" {
+            harness.type_text("bo");
+        }
+        lose(&client, &mut harness);
+        harness.press("ctrl-s").wait_for("not sent");
+        has(&harness, &[title]);
+        restore(&client, &mut harness);
+        assert_eq!(orders(&client), [], "{key}");
+        harness.press("ctrl-s").wait_until("it is closed", |screen| !screen.contains(title));
+        assert_eq!(orders(&client).len(), 1, "{key}");
+    }
+}
+
+#[test]
+fn marked_runs_stay_chosen_when_the_connection_is_lost() {
+    let runs = (1..=3).map(|number| detail(&id(number), "flaky-upload", RunState::Failed)).collect();
+    let client = remote(runs);
+    let mut harness = opened(&client, 120, 40);
+    harness.press("* r").wait_for("Resume 3 runs");
+    lose(&client, &mut harness);
+    harness.press("enter").pass(Duration::from_secs(4));
+    harness.wait_for("Not sent: cannot connect to gate.example:8080");
+    restore(&client, &mut harness);
+    harness.pass(Duration::from_secs(4));
+    assert_eq!(orders(&client), []);
+    harness.press("enter").pass(Duration::from_secs(4));
+    harness.wait_for("3 done");
+    assert_eq!(orders(&client).len(), 3);
+}
+
+#[test]
 fn a_launch_without_a_connection_says_so_at_once_and_keeps_what_was_typed() {
-    let client = core(vec![detail(&id(7), "flaky-upload", RunState::Failed)]);
+    let client = remote(vec![detail(&id(7), "flaky-upload", RunState::Failed)]);
     client.runs.add_contract(contract_view("invoice-intake", INVOICE));
     let mut harness = opened(&client, 80, 24);
-    tell(&mut harness, lost());
-    harness.press("n").wait_for("no connection: cannot launch");
+    lose(&client, &mut harness);
+    harness.press("n").wait_for("commands are refused until it is");
     assert!(!harness.screen().contains("Launch a run"));
-    tell(&mut harness, Event::Connection(ConnectionState::Connected));
+    restore(&client, &mut harness);
     let picked = Message::Picked(PickerKind::Launchable, "invoice-intake".to_owned());
     harness.tell(AppEvent::All(picked)).wait_for("Launch a run");
     harness.type_text("invoices/7.pdf");
-    tell(&mut harness, lost());
-    harness.wait_for("launch when it is restored");
-    harness.press("ctrl-s").wait_for("Not sent: no connection");
-    assert!(client.runs.launches.lock().unwrap().is_empty());
+    lose(&client, &mut harness);
+    harness.press("ctrl-s").wait_for("not sent");
     has(&harness, &["invoices/7.pdf"]);
-    tell(&mut harness, Event::Connection(ConnectionState::Connected));
-    harness.wait_until("the warning goes", |screen| {
-        !screen.contains("There is no connection") && !screen.contains("Not sent:")
-    });
+    restore(&client, &mut harness);
+    assert_eq!(client.runs.launches.lock().unwrap().len(), 0);
     harness.press("ctrl-s").wait_until("the sheet is gone", |screen| !screen.contains("Launch a run"));
     let launched = client.runs.launches.lock().unwrap().clone();
     assert_eq!(launched.len(), 1);

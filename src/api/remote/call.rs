@@ -10,11 +10,11 @@ use super::Inner;
 use super::transport::TransportError;
 use crate::{Code, Error};
 
-/// Pauses before retries.
+/// Pauses before a command with an idempotency key is sent again.
 const AGAIN: [Duration; 3] = [Duration::from_millis(250), Duration::from_millis(500), Duration::from_secs(1)];
 /// Maximum delay for a busy service before its error is returned.
 const MAX_RETRY_PAUSE: Duration = Duration::from_secs(5);
-/// How long a call with an idempotency key waits for the connection before it is sent again.
+/// How long a command with an idempotency key and a lost response waits for the connection before it is sent again.
 const WAITED: Duration = Duration::from_secs(120);
 /// Timeout of calls that may take arbitrarily long.
 pub const PATIENT: Duration = Duration::from_secs(24 * 3600);
@@ -62,79 +62,73 @@ impl Inner {
         }
     }
 
-    /// Calls an operation that must not be executed twice; retries only if nothing was sent.
+    /// Executes a command: see [`Self::command`].
     pub async fn tell<R: DeserializeOwned>(
         &self,
         name: &'static str,
         arguments: Arguments,
     ) -> Result<R, Error> {
-        match self.call_with_outcome(name, arguments, self.wire.reading()).await {
-            Err(TransportError::Lost(error)) => Err(unknown(&error, "check the result before repeating it")),
+        match self.command(name, arguments, self.wire.reading()).await {
+            Err(TransportError::Lost(error)) => {
+                Err(error.outcome_unknown("check the result before repeating it"))
+            }
             answer => answer.map_err(TransportError::error),
         }
     }
 
-    /// Like [`Self::tell`], distinguishing the kinds of errors.
-    pub async fn call_with_outcome<R: DeserializeOwned>(
+    /// Sends a command once. It is refused while the service cannot be reached: nothing is queued, because an approval
+    /// must not take effect late.
+    pub async fn command<R: DeserializeOwned>(
         &self,
         name: &'static str,
         arguments: Arguments,
         patience: Duration,
     ) -> Result<R, TransportError> {
-        for pause in AGAIN {
-            match self.once(name, arguments.clone(), patience).await {
-                Err(TransportError::Unsent(error)) => {
-                    tracing::debug!("retrying {name}: {error}");
-                    tokio::time::sleep(pause).await;
-                }
-                answer => return answer,
+        let answer = match self.link.given_up() {
+            Some(why) => Err(TransportError::Unsent(self.wire.unreachable(why))),
+            None => self.once(name, arguments, patience).await,
+        };
+        answer.map_err(|error| match error {
+            TransportError::Unsent(Error { message, code, suggestions, reason }) => {
+                let message = format!("{message}; the request was not sent: repeat it when connected");
+                TransportError::Unsent(Error { message, code, suggestions, reason })
             }
-        }
-        self.once(name, arguments, patience).await
+            error => error,
+        })
     }
 
-    /// Calls an operation with an idempotency key: repeated calls are executed once. While the connection is known to
-    /// be lost nothing is sent; if a response is lost, the call is sent again when the connection is back, within
-    /// [`WAITED`].
+    /// Executes a command with an idempotency key, so that it is executed once although it is sent again: if its
+    /// response is lost, when the connection is back, within [`WAITED`].
     pub async fn surely<R: DeserializeOwned>(
         &self,
         name: &'static str,
         arguments: Arguments,
         patience: Duration,
     ) -> Result<R, TransportError> {
-        if let Some(why) = self.link.given_up() {
-            let message = format!("{why}; the request was not sent; try again when connected");
-            let address = self.wire.address();
-            return Err(TransportError::Unsent(Error::service_unreachable(
-                Code::UpstreamFailure,
-                address,
-                message,
-            )));
-        }
         let end = Instant::now() + WAITED;
         let mut sent = false;
         let mut pauses = AGAIN.into_iter();
         loop {
             let times = self.link.times();
-            let error = match self.once(name, arguments.clone(), patience).await {
-                Err(TransportError::Unsent(error)) => error,
-                Err(TransportError::Lost(error)) => {
-                    sent = true;
-                    error
-                }
+            let answer = if sent {
+                self.once(name, arguments.clone(), patience).await
+            } else {
+                self.command(name, arguments.clone(), patience).await
+            };
+            let error = match answer {
+                Err(TransportError::Lost(error)) => error,
+                Err(TransportError::Unsent(error)) if sent => error,
                 answer => return answer,
             };
+            sent = true;
             tracing::debug!("retrying {name} with the same idempotency key: {error}");
-            let given_up = self.link.given_up().is_some();
-            match pauses.next().filter(|_| !given_up) {
-                Some(pause) => tokio::time::sleep(pause).await,
-                None if !sent => return Err(TransportError::Unsent(error)),
-                None => {
-                    let finding = self.link.find(&self.wire, times, &error, 0);
-                    if tokio::time::timeout_at(end, finding).await.is_err() {
-                        return Err(TransportError::Lost(error));
-                    }
-                }
+            if let Some(pause) = pauses.next().filter(|_| self.link.given_up().is_none()) {
+                tokio::time::sleep(pause).await;
+                continue;
+            }
+            let finding = self.link.find(&self.wire, times, &error, 0);
+            if tokio::time::timeout_at(end, finding).await.is_err() {
+                return Err(TransportError::Lost(error));
             }
         }
     }
@@ -157,10 +151,4 @@ impl Inner {
         }
         self.wire.ask(name, arguments, patience).await
     }
-}
-
-/// Returns the error for a request that may or may not have been executed.
-pub fn unknown(error: &Error, advice: &str) -> Error {
-    let message = format!("{}; the outcome is unknown: {advice}", error.message);
-    Error { message, ..error.clone() }
 }

@@ -126,8 +126,7 @@ impl Client for Remote {
             ProposalOrder::Deny => "proposal.deny",
             ProposalOrder::RollBack => "proposal.rollback",
         };
-        // The same command again returns its first outcome.
-        self.inner.ask(operation, arguments(asked)).await
+        self.inner.tell(operation, arguments(asked)).await
     }
 
     async fn collisions(&self, filter: CollisionFilter) -> Result<CollisionReport, Error> {

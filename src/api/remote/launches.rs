@@ -4,7 +4,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use serde_json::{Map, Value, json};
 
-use super::call::{Arguments, PATIENT, arguments, unknown};
+use super::call::{Arguments, PATIENT, arguments};
 use super::transport::TransportError;
 use super::{Inner, Remote};
 use crate::local_files::{LocalFile, is_path, stored_name};
@@ -204,10 +204,8 @@ impl Inner {
         match self.surely(name, fields, patience).await {
             Err(TransportError::Lost(error)) => {
                 let key = keyed.options.idempotency_key.as_deref().unwrap_or_default();
-                Err(unknown(
-                    &error,
-                    &format!("check the runs, or repeat the launch with the idempotency key {key}"),
-                ))
+                let advice = format!("check the runs, or repeat the launch with the idempotency key {key}");
+                Err(error.outcome_unknown(&advice))
             }
             answer => answer.map_err(TransportError::error),
         }

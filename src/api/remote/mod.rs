@@ -10,7 +10,6 @@ mod launches;
 mod news;
 mod operator_client;
 mod orders;
-mod pending_decisions;
 mod run_client;
 mod session_client;
 mod stream;
@@ -24,7 +23,6 @@ use tokio::task::AbortHandle;
 
 use self::connection::Link;
 use self::event_buffer::EventBuffer;
-use self::pending_decisions::PendingDecisions;
 use self::transport::{HttpTransport, READING, TransportError};
 use super::{ConnectionState, Error};
 use skills_registry::Catalogue;
@@ -33,16 +31,14 @@ pub use address::{Address, KEY_VARIABLE, Key};
 
 /// The core of a remote service.
 ///
-/// Read-only calls are retried once if the connection was lost. Launches carry an idempotency key, decisions the digest
-/// of what was reviewed, so that neither is ever executed twice; if the response to a decision is lost, the run is read
-/// before anything is sent again. Waiting for events or for the end of a run continues through any outage.
+/// Read-only calls are retried once if the connection was lost. Commands are refused while the service cannot be reached.
+/// Launches carry an idempotency key, decisions the digest of what was reviewed, so that neither is ever executed twice;
+/// if the response to a decision is lost, the run is read before anything is sent again. Waiting for events or for the end of a run continues through any outage.
 pub struct Remote {
     inner: Arc<Inner>,
     /// Who runs are started by, if the service has no authentication.
     user: Option<String>,
     following: OnceLock<AbortHandle>,
-    /// Decisions in flight.
-    deciding: PendingDecisions,
 }
 
 /// State shared by its tasks.
@@ -84,12 +80,7 @@ impl Remote {
         wire.handshake().await.map_err(TransportError::error)?;
         let (link, heard) = (Link::new(), EventBuffer::new());
         let inner = Inner { wire, link, heard, catalogue: Mutex::new(None) };
-        Ok(Self {
-            inner: Arc::new(inner),
-            user,
-            following: OnceLock::new(),
-            deciding: PendingDecisions::default(),
-        })
+        Ok(Self { inner: Arc::new(inner), user, following: OnceLock::new() })
     }
 
     /// Returns the address of the service.

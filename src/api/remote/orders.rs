@@ -1,18 +1,14 @@
 //! Commands on runs: sent once; if the response is lost, the outcome is read from the run.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use serde_json::{Value, json};
 
 use super::Remote;
-use super::call::{Arguments, arguments, unknown};
-use super::pending_decisions::{InFlightDecision, UNSENT};
+use super::call::{Arguments, arguments};
 use super::transport::TransportError;
 use crate::operations::{KEY_OWNER, Scope};
-use crate::{
-    CallerView, Client as _, Code, ConnectionState, DecisionSheet, Error, Event, Ordered, RunDetail,
-    RunOrder, Sending, UnderWay,
-};
+use crate::{CallerView, Client as _, DecisionSheet, Error, Ordered, RunDetail, RunOrder};
 use skills_model::{Decision, RunState, Verdict};
 use skills_store::{Decided, RunRecord};
 
@@ -37,7 +33,7 @@ impl Remote {
                     choice,
                     result,
                 };
-                self.decided(run, &decision, approver, arguments(made)).await
+                self.decided(run, &decision, arguments(made)).await
             }
             RunOrder::Resume { checkpoint, inputs, despite_change, by } => {
                 let fields = json!({
@@ -51,10 +47,9 @@ impl Remote {
                 let fields = json!({ "run_id": run, "name": name, "payload": payload, "by": by });
                 self.sent(run, "run.signal", fields).await
             }
-            // Canceling is idempotent: sent again it changes nothing.
             RunOrder::Cancel { by } => {
                 let fields = json!({ "run_id": run, "by": self.named(by) });
-                self.inner.ask("run.cancel", arguments(fields)).await
+                self.sent(run, "run.cancel", fields).await
             }
             RunOrder::Assign { to, note, assignee, by } => {
                 let mut fields = json!({ "run_id": run, "to": to, "note": note, "by": self.named(by) });
@@ -62,7 +57,7 @@ impl Remote {
                 if let Some(assignee) = assignee {
                     fields["assignee"] = assignee.into();
                 }
-                self.inner.ask("run.assign", arguments(fields)).await
+                self.sent(run, "run.assign", fields).await
             }
             RunOrder::Replay { checkpoint, by } => {
                 let fields = json!({ "run_id": run, "checkpoint_id": checkpoint, "by": self.named(by) });
@@ -100,126 +95,55 @@ impl Remote {
         Ok(detail)
     }
 
-    /// Sends a decision, and reports its progress.
-    async fn decided(
-        &self,
-        run: &str,
-        decision: &Decision,
-        approver: Option<String>,
-        fields: Arguments,
-    ) -> Result<Ordered, Error> {
-        let way = self.deciding.begin(run, decision)?;
-        let since = Instant::now();
-        let tell = |sending| {
-            let told = UnderWay {
-                run: run.to_owned(),
-                step: decision.step.clone(),
-                inputs_digest: decision.inputs_digest.clone(),
-                verdict: decision.verdict,
-                choice: decision.choice,
-                approver: approver.clone(),
-                since,
-                sending,
-            };
-            if way.is_first() {
-                self.inner.link.tell(Event::Order(Box::new(told)));
-            }
-        };
-        let ordered = self.send_decision(run, decision, fields, (&way, &tell)).await;
-        tell(Sending::Over);
-        ordered
-    }
-
-    /// Sends a decision. Without a connection it waits for one; the service accepts the same decision again, and a
-    /// decision that the run already shows is not sent again.
-    async fn send_decision(
-        &self,
-        run: &str,
-        decision: &Decision,
-        fields: Arguments,
-        (way, tell): (&InFlightDecision<'_>, &(impl Fn(Sending) + Sync)),
-    ) -> Result<Ordered, Error> {
+    /// Sends a decision. If its response is lost, the outcome is read from the run; the decision is sent again only while
+    /// the run waits for it, and the service applies the same decision once.
+    async fn decided(&self, run: &str, decision: &Decision, fields: Arguments) -> Result<Ordered, Error> {
         let name = match decision.verdict {
             Verdict::Approve => "run.approve",
             Verdict::Deny => "run.deny",
         };
+        let patience = self.inner.wire.reading();
+        let advice = "check the run before you decide again";
         let mut tries = 1;
         loop {
             let times = self.inner.link.times();
-            if let ConnectionState::Lost { why, .. } = self.inner.link.state() {
-                self.connected(times, &Error::new(Code::UpstreamFailure, why), tries, (way, tell)).await?;
-                continue;
-            }
-            way.leaves()?;
-            tell(Sending::Sent);
-            let error = match self.inner.once(name, fields.clone(), self.inner.wire.reading()).await {
-                Err(TransportError::Unsent(error)) => {
-                    // Once it may have arrived it can no longer be withdrawn.
-                    if tries == 1 {
-                        way.stayed()?;
-                    }
-                    self.connected(times, &error, tries, (way, tell)).await?;
-                    continue;
-                }
+            let answer = if tries == 1 {
+                self.inner.command(name, fields.clone(), patience).await
+            } else {
+                self.inner.once(name, fields.clone(), patience).await
+            };
+            let error = match answer {
                 Err(TransportError::Lost(error)) => error,
+                Err(TransportError::Unsent(error)) if tries > 1 => error,
                 answer => return answer.map_err(TransportError::error),
             };
-            tell(Sending::Unanswered);
             tracing::info!("the response to a decision on {run} was lost: {error}");
-            let advice = "check the run before you decide again";
             let shown = match self.detail(run).await {
                 Err(_) => {
                     let finding = self.inner.link.find(&self.inner.wire, times, &error, 0);
                     if tokio::time::timeout(FINDING, finding).await.is_err() {
-                        return Err(unknown(&error, advice));
+                        return Err(error.outcome_unknown(advice));
                     }
                     self.detail(run).await
                 }
                 shown => shown,
             };
-            let detail = shown.map_err(|_| unknown(&error, advice))?;
+            let Ok(detail) = shown else { return Err(error.outcome_unknown(advice)) };
             let decisions = detail.decisions.iter().map(|kept| &kept.decision);
             let bound = decision.clone().bound_to(detail.run.gate.as_ref(), decisions);
             if let Some(recorded) = detail.decisions.iter().rev().find(|kept| kept.decision == bound) {
                 return Ok(found(detail.run.clone(), recorded));
             }
             if tries == MAX_ATTEMPTS || !bound.answers(detail.run.gate.as_ref()) {
-                return Err(unknown(&error, advice));
+                return Err(error.outcome_unknown(advice));
             }
             tries += 1;
         }
     }
 
-    /// Returns when the connection that a decision waits for is re-established.
-    async fn connected(
-        &self,
-        times: u64,
-        why: &Error,
-        tries: usize,
-        (way, tell): (&InFlightDecision<'_>, &(impl Fn(Sending) + Sync)),
-    ) -> Result<(), Error> {
-        let sent_before = tries > 1;
-        tell(if sent_before { Sending::Unanswered } else { Sending::Waiting });
-        let finding = self.inner.link.find(&self.inner.wire, times, why, 0);
-        tokio::select! {
-            found = tokio::time::timeout(UNSENT, finding) => found.map_err(|_| {
-                if sent_before {
-                    return unknown(why, "check the run before you decide again");
-                }
-                let message = format!(
-                    "{}; it was dropped without being sent, after {} s without a connection",
-                    why.message,
-                    UNSENT.as_secs()
-                );
-                Error { message, ..why.clone() }
-            }),
-            () = way.taken_back() => Err(UnderWay::taken_back()),
-        }
-    }
-
-    /// Sends a command that is not idempotent.
+    /// Sends any other command. If its response is lost, the state of the run is reported.
     async fn sent(&self, run: &str, name: &'static str, fields: Value) -> Result<Ordered, Error> {
-        match self.inner.call_with_outcome(name, arguments(fields), self.inner.wire.reading()).await {
+        match self.inner.command(name, arguments(fields), self.inner.wire.reading()).await {
             Err(TransportError::Lost(error)) => {
                 let stands = match self.detail(run).await {
                     Ok(detail) => {
@@ -227,7 +151,7 @@ impl Remote {
                     }
                     Err(_) => "check the run before repeating the request".to_owned(),
                 };
-                Err(unknown(&error, &stands))
+                Err(error.outcome_unknown(&stands))
             }
             answer => answer.map_err(TransportError::error),
         }

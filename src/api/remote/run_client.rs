@@ -54,10 +54,6 @@ impl RunClient for Remote {
         self.ordered(run, order).await
     }
 
-    fn take_back(&self, run: &str) -> Result<(), Error> {
-        self.deciding.take_back(run)
-    }
-
     async fn wait_for_completion(&self, run: &str, leave: CancellationToken) -> Result<RunRecord, Error> {
         loop {
             let times = self.inner.link.times();
@@ -173,7 +169,7 @@ impl RunClient for Remote {
         _by: Option<String>,
     ) -> Result<CapabilityExplanation, Error> {
         let fields = arguments(json!({ "capability_id": capability, "binding": binding }));
-        self.inner.ask("capability.activate", fields).await
+        self.inner.tell("capability.activate", fields).await
     }
 }
 

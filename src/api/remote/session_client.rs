@@ -36,7 +36,7 @@ impl SessionClient for Remote {
 
     async fn configure_session(&self, session: &str, change: SettingsChange) -> Result<SessionView, Error> {
         let fields = arguments(json!({ "session_id": session, "settings": change }));
-        self.inner.ask("session.configure", fields).await
+        self.inner.tell("session.configure", fields).await
     }
 
     async fn say(&self, session: &str, speaker: Speaker, text: &str) -> Result<u64, Error> {

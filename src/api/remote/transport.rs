@@ -242,7 +242,7 @@ impl HttpTransport {
     }
 
     /// The error for a connection that could not be established, or was lost.
-    fn unreachable(&self, message: impl Into<String>) -> Error {
+    pub fn unreachable(&self, message: impl Into<String>) -> Error {
         Error::service_unreachable(Code::UpstreamFailure, &self.address, message)
     }
 

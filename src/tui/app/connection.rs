@@ -8,7 +8,7 @@ use crate::overlay::Overlay;
 use crate::pane::{Message, PaneId};
 use crate::run_requests::RunTold;
 use crate::widgets::relative_time::duration;
-use skills_api::{Connection, ConnectionState, Event, Sending, UnderWay};
+use skills_api::{Connection, ConnectionState, Event};
 use skills_skill::safe_text;
 
 impl App {
@@ -50,27 +50,14 @@ impl App {
     pub(super) fn replaced(&mut self, message: &Message, now: Instant) {
         let place = self.elsewhere().unwrap_or("the core").to_owned();
         self.notices.note(format!("{place} has a different store now; reloading everything"), now);
-        self.orders.clear();
         self.tell_overlay(message, now);
         self.wants.push(super::AppCommand::Refresh);
     }
 
-    /// Handles the progress of a decision in flight.
-    pub(super) fn order_news(&mut self, way: &UnderWay, message: &Message, now: Instant) {
-        match way.sending {
-            Sending::Over => drop(self.orders.remove(&way.run)),
-            _ => drop(self.orders.insert(way.run.clone(), way.clone())),
-        }
-        self.tell_overlay(message, now);
-    }
-
-    /// Delivers earlier events to an overlay that opens: the state of the connection, and decisions in flight.
+    /// Delivers the state of the connection to an overlay that opens.
     pub(super) fn introduce(&self, sheet: &mut dyn Overlay) {
         if let Connection::Remote { state, .. } = &self.connection {
             sheet.on_message(&Message::Event(Event::Connection(state.clone())));
-        }
-        for way in self.orders.values() {
-            sheet.on_message(&Message::Event(Event::Order(Box::new(way.clone()))));
         }
     }
 
@@ -81,21 +68,16 @@ impl App {
         }
     }
 
-    /// Describes what happens to decisions in flight if the workbench quits now.
+    /// Describes what happens to commands without a response if the workbench quits now.
     pub(super) fn undelivered(&self) -> Option<String> {
-        let count = |unsent: bool| {
-            self.orders.values().filter(|way| (way.sending == Sending::Waiting) == unsent).count()
-        };
-        match (count(true), count(false)) {
-            (0, 0) => None,
-            (0, 1) => Some(
-                "A decision was sent, but not yet acknowledged; the run will show the result.".to_owned(),
-            ),
-            (0, many) => Some(format!(
-                "{many} decisions were sent, but not yet acknowledged; the runs will show the results."
+        match self.unacknowledged {
+            0 => None,
+            1 => {
+                Some("A command was sent, but not yet acknowledged; the run will show the result.".to_owned())
+            }
+            many => Some(format!(
+                "{many} commands were sent, but not yet acknowledged; the runs will show the results."
             )),
-            (1, _) => Some("A decision waits for the connection and would be discarded.".to_owned()),
-            (many, _) => Some(format!("{many} decisions wait for the connection and would be discarded.")),
         }
     }
 
@@ -105,6 +87,11 @@ impl App {
             Connection::Local => None,
             Connection::Remote { address, .. } => Some(address),
         }
+    }
+
+    /// Returns whether commands are refused because the core is unreachable.
+    pub(super) fn is_disconnected(&self) -> bool {
+        matches!(&self.connection, Connection::Remote { state: ConnectionState::Lost { .. }, .. })
     }
 
     /// Returns whether the screen shows old data because the current state is unknown.
@@ -216,19 +203,6 @@ mod tests {
         }
     }
 
-    fn way(sending: Sending, since: Instant) -> UnderWay {
-        UnderWay {
-            run: "0198a1b2".to_owned(),
-            step: "pay".to_owned(),
-            inputs_digest: "9f".to_owned(),
-            verdict: skills_model::Verdict::Approve,
-            choice: None,
-            approver: Some("ana".to_owned()),
-            since,
-            sending,
-        }
-    }
-
     #[test]
     fn progress_is_shown_by_a_terminal_that_can() {
         use crate::app::AppCommand;
@@ -302,31 +276,6 @@ mod tests {
         assert!(header(&mut app, 120, next).contains("remote gate.example:8080") && !app.is_stale());
     }
 
-    #[test]
-    fn the_question_before_leaving_follows_what_becomes_of_a_decision() {
-        let now = Instant::now();
-        let mut app = app(false, now);
-        let screen = |app: &mut App| {
-            let mut buffer = Buffer::empty(Rect::new(0, 0, 100, 20));
-            app.draw(&mut buffer, now);
-            crate::picture::text(&buffer)
-        };
-        let tell = |app: &mut App, sending| {
-            app.handle(AppEvent::All(Message::Event(Event::Order(Box::new(way(sending, now))))), now);
-        };
-        tell(&mut app, Sending::Waiting);
-        app.leave(now);
-        assert!(screen(&mut app).contains("waits for the connection"));
-        tell(&mut app, Sending::Sent);
-        let sent = screen(&mut app);
-        assert!(
-            sent.contains("not yet acknowledged") && !sent.contains("waits for the connection"),
-            "{sent}"
-        );
-        tell(&mut app, Sending::Over);
-        assert!(screen(&mut app).contains("Nothing would be lost."));
-    }
-
     fn header(app: &mut App, width: u16, now: Instant) -> String {
         let mut buffer = Buffer::empty(Rect::new(0, 0, width, 12));
         app.draw(&mut buffer, now);
@@ -382,24 +331,52 @@ mod tests {
     }
 
     #[test]
-    fn who_leaves_while_a_decision_is_on_its_way_is_asked_first() {
+    fn leaving_with_an_unacknowledged_command_is_confirmed() {
+        use crate::pane::Effect;
+        use crate::run_requests::RunAsk;
+        use skills_api::{Code, Error, RunOrder};
+        use skills_store::RunId;
+
         let now = Instant::now();
         let mut app = app(false, now);
-        app.take_wants();
-        let mut order = |sending| {
-            app.handle(AppEvent::All(Message::Event(Event::Order(Box::new(way(sending, now))))), now);
-            app.leave(now);
-            let mut buffer = Buffer::empty(Rect::new(0, 0, 100, 20));
-            app.draw(&mut buffer, now);
-            let left = app.take_wants().contains(&super::super::AppCommand::Quit);
+        let run = RunId("0198a1b2".to_owned());
+        let order = Box::new(RunOrder::Cancel { by: None });
+        let ask = RunAsk::Order { run: run.clone(), order, ticket: 1 };
+        app.effects_of(PaneId::Runs, vec![Effect::Run(ask)], now);
+        app.leave(now);
+        let mut buffer = Buffer::empty(Rect::new(0, 0, 100, 20));
+        app.draw(&mut buffer, now);
+        let screen = crate::picture::text(&buffer);
+        assert!(screen.contains("not yet acknowledged"), "{screen}");
+        assert!(!app.take_wants().contains(&super::super::AppCommand::Quit));
+        app.overlay = None;
+        let answer = RunTold::Ordered(1, run, Err(Error::new(Code::InvalidTransition, "it has ended")));
+        app.handle(AppEvent::Answer(PaneId::Runs, Message::Run(answer)), now);
+        app.leave(now);
+        assert!(app.take_wants().contains(&super::super::AppCommand::Quit));
+    }
+
+    #[test]
+    fn the_footer_says_that_commands_are_refused() {
+        let now = Instant::now();
+        for width in [120, 80, 40] {
+            let mut app = app(false, now);
+            let footer = |app: &mut App| {
+                let mut buffer = Buffer::empty(Rect::new(0, 0, width, 20));
+                app.draw(&mut buffer, now);
+                crate::picture::text(&buffer).lines().last().unwrap_or_default().to_owned()
+            };
+            assert!(!footer(&mut app).contains("no connection"));
+            tell(&mut app, lost(now, 3), now);
+            let screen = footer(&mut app);
+            assert!(screen.contains("no connection") && screen.contains('?'), "{screen}");
+            assert_eq!(screen.contains("commands are refused"), width >= 80, "{screen}");
+            app.perform(crate::action::Action::Help, now);
+            assert!(footer(&mut app).contains("no connection"), "in front of a dialog's keys too");
             app.overlay = None;
-            (crate::picture::text(&buffer), left)
-        };
-        let (screen, left) = order(Sending::Waiting);
-        assert!(!left && screen.contains("waits for the connection"), "{screen}");
-        let (screen, left) = order(Sending::Sent);
-        assert!(!left && screen.contains("yet acknowledged"), "{screen}");
-        assert!(order(Sending::Over).1, "nothing is on its way any more");
+            tell(&mut app, ConnectionState::Connected, now);
+            assert!(!footer(&mut app).contains("no connection"));
+        }
     }
 
     #[test]

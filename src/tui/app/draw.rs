@@ -69,6 +69,7 @@ impl App {
         self.notices.draw(middle, &mut painter, &seen_key, now);
 
         let hints = self.overlay.as_ref().map(|overlay| self.here(|here| here.hints(&overlay.hints())));
+        let keys = if self.is_disconnected() { refusal(foot, &mut painter) } else { foot };
         if let Some((mut overlay, hints)) = self.overlay.take().zip(hints) {
             self.hits.clear();
             let above = Rect { height: screen.height - 1, ..screen };
@@ -84,12 +85,12 @@ impl App {
             cursor = overlay.draw(above, &mut painter, now);
             let due = overlay.changes_in(now).map(|millis| now + Duration::from_millis(millis.max(1)));
             self.aged = self.aged.into_iter().chain(due).min();
-            self.hits.extend(footer::draw(foot, &mut painter, &hints, &[]));
+            self.hits.extend(footer::draw(keys, &mut painter, &hints, &[]));
             self.overlay = Some(overlay);
         } else {
             let noted = self.notices.draw_in_row(middle, foot, &mut painter, now);
             if !noted {
-                self.hits.extend(footer::draw(foot, &mut painter, &items, &fixed));
+                self.hits.extend(footer::draw(keys, &mut painter, &items, &fixed));
             }
         }
         cursor
@@ -134,6 +135,14 @@ impl App {
         let place = matches!(self.connection, Connection::Local).then(|| "local".to_owned());
         (ids, std::iter::once(count).chain(client).chain(place).collect())
     }
+}
+
+/// Writes in the footer that there is no connection; returns the area that is left for keys.
+fn refusal(foot: Rect, painter: &mut Painter<'_>) -> Rect {
+    let text = if foot.width < 80 { "no connection" } else { "no connection: commands are refused" };
+    painter.band(foot, Role::Surface);
+    let end = painter.put(foot.x + 2, foot.y, text, Role::Danger, foot.width);
+    Rect { x: end, width: foot.right().saturating_sub(end), ..foot }
 }
 
 /// Dims content that may be outdated; everything else about it stays.

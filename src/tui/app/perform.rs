@@ -13,6 +13,7 @@ use crate::overlay::{
     Sheet, SkillEntry,
 };
 use crate::pane::{Effect, Message, PaneId, Picker, PickerKind, beginning};
+use crate::run_requests::RunAsk;
 use crate::theme::contrast;
 use crate::theme::{Depth, Role};
 use crate::widgets::text_width::shown;
@@ -287,7 +288,11 @@ impl App {
                     self.newest.insert(pane, generation);
                     self.wants.push(AppCommand::Call(pane, effect));
                 }
-                effect => self.wants.push(AppCommand::Call(pane, effect)),
+                effect => {
+                    let is_order = matches!(effect, Effect::Run(RunAsk::Order { .. }));
+                    self.unacknowledged += usize::from(is_order && self.elsewhere().is_some());
+                    self.wants.push(AppCommand::Call(pane, effect));
+                }
             }
         }
     }

@@ -6,7 +6,6 @@ mod choice;
 mod decision;
 mod decision_keys;
 mod decision_limits;
-mod decision_progress;
 mod decision_view;
 mod launch;
 mod order;

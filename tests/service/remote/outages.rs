@@ -124,7 +124,7 @@ async fn a_decision_is_carried_out_once_whatever_becomes_of_its_answer() {
     // A request without a key or a visible effect is not sent again, and is reported as unknown.
     service.mishap("run.fork", Mishap::BreaksAfter);
     let error = there.order(&id, RunOrder::Fork { checkpoint: None, by: None }).await.unwrap_err();
-    assert!(error.message.contains("is unknown: it is canceled now"), "{error}");
+    assert!(error.is_outcome_unknown() && error.message.contains("it is canceled now"), "{error}");
     assert_eq!((service.calls("run.fork"), here.run(&id).await.unwrap().descendants.len()), (1, 1));
 }
 
@@ -185,86 +185,84 @@ async fn a_service_that_comes_back_with_another_store_says_so_and_is_followed_fr
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_decision_made_without_a_connection_waits_for_it_and_is_sent_once() {
+async fn commands_without_a_connection_are_refused_and_never_sent() {
     let (_place, here, mut service) = setting().await;
-    let there = Arc::new(connect(&service).await);
-    let mut news = there.events();
-    let run = there.launch(request("ledger", json!({ "amounts": [1] }))).await.unwrap().run.id.0;
-    there.wait_for_completion(&run, CancellationToken::new()).await.unwrap();
-    let decision = decision_on(&there, &run).await;
+    let there = connect(&service).await;
+    let _news = there.events();
+    let launched = there.launch(request("ledger", json!({ "amounts": [1] }))).await.unwrap();
+    let run = there.wait_for_completion(&launched.run.id.0, CancellationToken::new()).await.unwrap();
+    let id = run.id.0.as_str();
+    let commands = [
+        ("run.approve", decide(&run, Verdict::Approve, "bo")),
+        ("run.deny", decide(&run, Verdict::Deny, "bo")),
+        ("run.resume", resume()),
+        ("run.signal", RunOrder::Signal { name: "go".to_owned(), payload: Value::Null, by: None }),
+        ("run.cancel", RunOrder::Cancel { by: None }),
+        ("run.replay", RunOrder::Replay { checkpoint: None, by: None }),
+        ("run.fork", RunOrder::Fork { checkpoint: None, by: None }),
+        ("run.assign", RunOrder::Assign { to: Some("bo".to_owned()), note: None, assignee: None, by: None }),
+    ];
     service.kill();
     stands(&there, |state| matches!(state, ConnectionState::Lost { .. })).await;
-    let (decider, decided) = (Arc::clone(&there), run.clone());
-    let deciding = tokio::spawn(async move { decider.order(&decided, decision).await });
-    let mut way = Vec::new();
-    let mut hear = async |last: Sending| {
-        while way.last() != Some(&last) {
-            let event = tokio::time::timeout(WAIT_TIMEOUT, news.recv()).await.expect("news in time").unwrap();
-            if let Event::Order(told) = event {
-                assert_eq!((&told.run, told.approver.as_deref()), (&run, Some("bo")));
-                way.push(told.sending);
-            }
-        }
-        way.clone()
-    };
-    hear(Sending::Waiting).await;
-    assert_eq!(here.run(&run).await.unwrap().run.state, RunState::WaitingForHuman);
-    service.begin();
-    let approved = tokio::time::timeout(WAIT_TIMEOUT, deciding).await.unwrap().unwrap().unwrap();
-    assert_eq!(approved.note, "approved");
-    let way = hear(Sending::Over).await;
-    assert!(way.ends_with(&[Sending::Waiting, Sending::Sent, Sending::Over]), "{way:?}");
-    assert_eq!((service.calls("run.approve"), here.run(&run).await.unwrap().decisions.len()), (1, 1));
-}
-
-/// An approval of exactly what a run waits with.
-async fn decision_on(there: &Remote, run: &str) -> RunOrder {
-    let sheet = there.run(run).await.unwrap().sheet.unwrap();
-    RunOrder::Decide {
-        verdict: Verdict::Approve,
-        step: Some(sheet.step),
-        inputs_digest: Some(sheet.inputs_digest),
-        approver: Some("bo".to_owned()),
-        notes: None,
-        choice: None,
-        result: None,
+    for (name, command) in &commands {
+        let error = there.order(id, command.clone()).await.unwrap_err();
+        assert!(error.is_service_unreachable() && !error.is_outcome_unknown(), "{name}: {error:?}");
     }
+    assert!(there.drain("w", true, None).await.unwrap_err().is_service_unreachable());
+    service.begin();
+    stands(&there, |state| *state == ConnectionState::Connected).await;
+    let calls: Vec<usize> = commands.iter().map(|(name, _)| service.calls(name)).collect();
+    assert_eq!(calls, [0; 8], "nothing is sent when the connection is restored");
+    assert_eq!(here.run(id).await.unwrap().run.state, RunState::WaitingForHuman);
+    let mut answers = Vec::new();
+    for (_, command) in commands.clone() {
+        answers.push(there.order(id, command).await);
+    }
+    assert_eq!(answers[0].as_ref().unwrap().note, "approved");
+    assert!(commands.iter().all(|(name, _)| service.calls(name) == 1), "{answers:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_decision_that_was_not_sent_is_taken_back_and_another_one_is_free() {
-    let (_place, here, mut service) = setting().await;
-    let there = Arc::new(connect(&service).await);
-    let mut news = there.events();
-    let run = there.launch(request("ledger", json!({ "amounts": [1] }))).await.unwrap().run.id.0;
-    there.wait_for_completion(&run, CancellationToken::new()).await.unwrap();
-    let yes = decision_on(&there, &run).await;
-    let RunOrder::Decide { step, inputs_digest, approver, notes, choice, result, .. } = yes.clone() else {
-        panic!("a decision")
-    };
-    let no =
-        RunOrder::Decide { verdict: Verdict::Deny, step, inputs_digest, approver, notes, choice, result };
+async fn a_command_to_a_dead_service_is_refused() {
+    let (_place, _here, mut service) = setting().await;
+    let there = connect(&service).await;
+    let launched = there.launch(request("ledger", json!({ "amounts": [1] }))).await.unwrap();
+    let run = there.wait_for_completion(&launched.run.id.0, CancellationToken::new()).await.unwrap();
+    let decision = decide(&run, Verdict::Approve, "bo");
     service.kill();
-    // A service that dies may still answer what reached it; what is decided after that waits.
-    stands(&there, |state| matches!(state, ConnectionState::Lost { .. })).await;
-    let (decider, decided) = (Arc::clone(&there), run.clone());
-    let deciding = tokio::spawn(async move { decider.order(&decided, yes).await });
+    // Without an event stream nobody knows yet that the service is gone.
+    let error = there.order(&run.id.0, decision.clone()).await.unwrap_err();
+    assert!(error.is_service_unreachable(), "{error:?}");
+    service.begin();
+    let approved = there.order(&run.id.0, decision).await.unwrap();
+    assert_eq!((approved.note.as_str(), service.calls("run.approve")), ("approved", 1));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_decision_that_no_run_shows_is_unknown() {
+    let (_place, _here, mut service) = setting().await;
+    let there = Arc::new(connect(&service).await);
+    let launched = there.launch(request("ledger", json!({ "amounts": [1] }))).await.unwrap();
+    let run = there.wait_for_completion(&launched.run.id.0, CancellationToken::new()).await.unwrap();
+    let decision = decide(&run, Verdict::Approve, "bo");
+    service.mishap("run.approve", Mishap::Hangs);
+    let decider = Arc::clone(&there);
+    let deciding = tokio::spawn(async move { decider.order(&run.id.0, decision).await });
     tokio::time::timeout(WAIT_TIMEOUT, async {
-        while !matches!(news.recv().await.unwrap(), Event::Order(way) if way.sending == Sending::Waiting) {}
+        while service.calls("run.approve") == 0 {
+            tokio::task::yield_now().await;
+        }
     })
     .await
-    .expect("waits for the connection");
-    let refused = there.order(&run, no.clone()).await.unwrap_err();
-    assert!(refused.message.contains("withdraw it first"), "{refused}");
-    there.take_back(&run).unwrap();
-    let error = tokio::time::timeout(WAIT_TIMEOUT, deciding).await.unwrap().unwrap().unwrap_err();
-    assert!(UnderWay::was_taken_back(&error), "{error}");
-    assert!(there.take_back(&run).unwrap_err().message.contains("no decision on this run"));
+    .unwrap();
+    // The service that returns has another store, which does not have the run.
+    let place = Place::new();
+    service.kill();
+    service.stand_on(&place.open().await);
     service.begin();
-    let denied = there.order(&run, no).await.unwrap();
-    assert_eq!((denied.run.state, service.calls("run.approve")), (RunState::Canceled, 0));
-    let decisions = here.run(&run).await.unwrap().decisions;
-    assert_eq!(decisions.iter().map(|one| one.decision.verdict).collect::<Vec<_>>(), [Verdict::Deny]);
+    let error = tokio::time::timeout(WAIT_TIMEOUT, deciding).await.unwrap().unwrap().unwrap_err();
+    assert!(error.is_outcome_unknown(), "{error:?}");
+    assert_eq!(service.calls("run.approve"), 1, "an approval is not sent to another store");
 }
 
 #[tokio::test(flavor = "multi_thread")]

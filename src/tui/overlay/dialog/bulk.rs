@@ -59,6 +59,8 @@ pub struct BulkSheet {
     rows: Vec<Row>,
     ticket: u64,
     phase: Phase,
+    /// Why sending stopped.
+    said: Option<String>,
     now: Option<Instant>,
     focused: usize,
     scroll: Scroll,
@@ -82,6 +84,7 @@ impl BulkSheet {
             rows: runs.into_iter().zip(texts).map(row).collect(),
             ticket,
             phase: Phase::Choosing,
+            said: None,
             now: None,
             focused,
             scroll: Scroll::default(),
@@ -92,6 +95,11 @@ impl BulkSheet {
 
     fn included(&self) -> usize {
         self.rows.iter().filter(|row| row.included).count()
+    }
+
+    /// Returns the number of runs that the command is still to be sent to.
+    fn unsent(&self) -> usize {
+        self.rows.iter().filter(|row| row.included && row.outcome.is_none()).count()
     }
 
     fn order(&self, run: &RunRecord) -> Option<RunOrder> {
@@ -118,7 +126,8 @@ impl BulkSheet {
     }
 
     fn begin(&mut self) -> Outcome {
-        if self.phase == Phase::Choosing && self.included() > 0 {
+        if self.phase == Phase::Choosing && self.unsent() > 0 {
+            self.said = None;
             let now = self.now.unwrap_or_else(Instant::now);
             self.phase = Phase::Counting(now + UNDO);
         }
@@ -180,7 +189,7 @@ impl BulkSheet {
     }
 
     fn buttons(&self) -> Vec<Button> {
-        let runs = plural(self.included());
+        let runs = plural(self.unsent());
         let (action, key, danger) = match self.command {
             CommandName::Approve => (Action::ApproveNow, "A", false),
             CommandName::Deny => (Action::DenyNow, "D", true),
@@ -192,7 +201,7 @@ impl BulkSheet {
                 let label = format!("{} {runs}", self.verb());
                 let go = Button { danger, ..Button::new(action, label, key) };
                 let back = Button::new(Action::Back, "Not now", "esc");
-                if self.included() == 0 { vec![back] } else { vec![back, go] }
+                if self.unsent() == 0 { vec![back] } else { vec![back, go] }
             }
             Phase::Counting(_) => vec![Button::new(Action::Back, "Undo", "esc")],
             Phase::Sending(_) => vec![Button::new(Action::Back, "Stop", "esc")],
@@ -206,9 +215,12 @@ impl BulkSheet {
             self.rows.iter().filter(move |row| row.outcome.as_ref().is_some_and(|o| o.is_ok() == ok))
         };
         let (ok, refused) = (done(true).count(), done(false).count());
-        let unsent = self.rows.iter().filter(|row| row.included && row.outcome.is_none()).count();
+        let unsent = self.unsent();
         match self.phase {
             Phase::Choosing => {
+                if let Some(said) = &self.said {
+                    return (said.clone(), Role::Danger);
+                }
                 let left_out = self.rows.iter().filter(|row| row.blocked.is_some()).count();
                 let text = match left_out {
                     0 => "Space leaves a run out. Nothing is sent yet.".to_owned(),
@@ -379,6 +391,14 @@ impl Overlay for BulkSheet {
             return Outcome::Stay;
         }
         let Some(at) = self.rows.iter().position(|row| row.run.id == *run) else { return Outcome::Stay };
+        if let Err(error) = answer
+            && error.is_service_unreachable()
+            && !error.is_outcome_unknown()
+        {
+            // The others would not be sent either; what was chosen is kept.
+            (self.phase, self.said) = (Phase::Choosing, Some(format!("Not sent: {}", shown(&error.message))));
+            return Outcome::Heard;
+        }
         self.rows[at].outcome = Some(match answer {
             Ok(ordered) => Ok(shown(&ordered.note)),
             Err(error) => Err(shown(&error.message)),

@@ -8,7 +8,6 @@ use serde_json::{Map, Value};
 
 use super::decision_keys::HELD;
 use super::decision_limits::meanwhile;
-use super::decision_progress::DecisionProgress;
 use super::parts::Button;
 use crate::action::Action;
 use crate::field::Field;
@@ -18,7 +17,7 @@ use crate::pane::{Effect, PaneId, Target};
 use crate::run_requests::RunAsk;
 use crate::widgets::scroll::Scroll;
 use crate::widgets::text_width::shown;
-use skills_api::{Code, DecisionSheet, Error, Ordered, RunDetail, RunOrder, Sending, UnderWay};
+use skills_api::{Code, DecisionSheet, Error, Ordered, RunDetail, RunOrder};
 use skills_model::{Choice, Verdict};
 use skills_store::RunId;
 
@@ -52,18 +51,15 @@ pub(super) struct Waiting {
     /// Whether the decision applies to this gate too.
     pub(super) marked: bool,
     pub(super) standing: SendState,
-    /// Progress of the decision to a remote core, if reported.
-    pub(super) way: Option<DecisionProgress>,
 }
 
 impl Waiting {
     fn open(sheet: DecisionSheet, marked: bool) -> Self {
-        Self { sheet, marked, standing: SendState::Open, way: None }
+        Self { sheet, marked, standing: SendState::Open }
     }
 
-    /// Records that another decision won: ours is no longer in flight.
+    /// Records that another decision won.
     fn was_decided_elsewhere(&mut self) {
-        self.way = None;
         self.standing = SendState::Past("decided by another user".to_owned());
     }
 }
@@ -75,8 +71,6 @@ pub(super) struct Decision {
     pub(super) opened: (i64, Instant),
     /// The gates: first the one it was opened for, then others of the same capability.
     pub(super) waiting: Vec<Waiting>,
-    /// Decisions in flight, for any run.
-    pub(super) ways: Vec<UnderWay>,
     /// Index of the gate whose inputs are shown.
     pub(super) at: usize,
     pub(super) focus: Focus,
@@ -116,7 +110,6 @@ impl Decision {
             ticket,
             opened,
             waiting: vec![Waiting::open(sheet, true)],
-            ways: Vec::new(),
             at: 0,
             focus: Focus::Button(0),
             approver,
@@ -179,15 +172,12 @@ impl Decision {
         self.waiting.iter().filter(|one| one.marked && one.standing == SendState::Open).count()
     }
 
-    /// Returns the buttons: "Cancel" first, or only "Close" and "Withdraw" while a decision is in flight or nothing is
-    /// left to decide.
+    /// Returns the buttons: "Cancel" first, or only "Close" while a decision is in flight or nothing is left to decide.
     pub(super) fn buttons(&self) -> Vec<Button> {
         let open = self.open_ones();
         let blocked = self.in_the_way().is_some();
         if !self.takes_text() {
-            let close = Button::new(Action::Back, "Close", "Esc");
-            let back = self.is_unsent().then(|| Button::new(Action::TakeBack, "Withdraw", "B"));
-            return std::iter::once(close).chain(back).collect();
+            return vec![Button::new(Action::Back, "Close", "Esc")];
         }
         let count = if open > 1 { format!(" {open}") } else { String::new() };
         let mut out = vec![
@@ -313,7 +303,6 @@ impl Decision {
         }
         match action {
             Action::Back => Outcome::Close,
-            Action::TakeBack => self.take_back(),
             Action::ApproveNow => self.decide(Verdict::Approve, None),
             Action::DenyNow => self.decide(Verdict::Deny, None),
             Action::RunAgain => self.decide(Verdict::Approve, Some(Choice::Rerun)),
@@ -337,11 +326,6 @@ impl Decision {
                 self.body.offset = 0;
             }
             Ok(_) => one.standing = SendState::Done,
-            Err(error) if UnderWay::was_taken_back(error) => {
-                (one.way, one.standing) = (None, SendState::Open);
-                self.said = Some("Withdrawn before it was sent: no decision made.".to_owned());
-                self.body.offset = 0;
-            }
             Err(error) if error.code == Code::InvalidTransition => {
                 one.was_decided_elsewhere();
                 let said = format!("Already decided: {}", shown(&error.message));
@@ -350,13 +334,15 @@ impl Decision {
             Err(error) => {
                 // Sending the same decision again is safe: it returns the first result.
                 one.standing = SendState::Open;
-                let unreached = matches!(error.code, Code::UpstreamFailure | Code::UpstreamTimeout);
-                let what = match one.way.take().map(|way| way.told.sending) {
-                    Some(Sending::Unanswered) => "Sent, result unknown",
-                    _ if unreached => "Not sent",
-                    _ => "Rejected",
+                let what = if error.is_outcome_unknown() {
+                    "Sent, outcome unknown"
+                } else if error.is_service_unreachable() {
+                    "Not sent"
+                } else {
+                    "Rejected"
                 };
                 self.said = Some(format!("{what}: {}", shown(&error.message)));
+                self.body.offset = 0;
             }
         }
         let again = answer.is_err_and(|error| error.code != Code::InvalidTransition);
@@ -419,7 +405,6 @@ impl Decision {
                     let at = self.waiting.iter().skip(1).filter(|one| one.sheet.run < sheet.run).count() + 1;
                     self.waiting.insert(at, Waiting::open(sheet.clone(), false));
                     self.at += usize::from(at <= self.at);
-                    self.arrived(at);
                 }
             }
             _ => {}
@@ -448,6 +433,11 @@ impl Decision {
             // Drawing clamps the offset.
             _ => self.body.offset = self.body.offset.saturating_add_signed(rows).min(10_000),
         }
+    }
+
+    /// Returns whether a decision made here is in flight.
+    pub(super) fn sending(&self) -> bool {
+        self.waiting.iter().any(|one| one.marked && one.standing == SendState::Sent)
     }
 
     /// Returns whether a decision is still possible, so that notes can be entered.

@@ -120,17 +120,11 @@ impl Overlay for Decision {
 
     fn on_message(&mut self, message: &Message) -> Outcome {
         match message {
-            Message::Run(RunTold::Ordered(ticket, run, answer))
-                if *ticket == self.ticket || self.awaits(&run.0) =>
-            {
+            Message::Run(RunTold::Ordered(ticket, run, answer)) if *ticket == self.ticket => {
                 self.answered(run, answer.as_deref())
             }
             Message::Run(RunTold::Detail(_, Ok(detail))) => {
                 self.news_of(detail);
-                Outcome::Stay
-            }
-            Message::Event(Event::Order(way)) => {
-                self.on_its_way(way);
                 Outcome::Stay
             }
             Message::Event(Event::Replaced) => {
@@ -184,12 +178,10 @@ impl Overlay for Decision {
         }
         if self.sending() {
             // Closing does not withdraw a decision.
-            let mut out = vec![Hint { action: Action::Back, label: "close" }];
-            if self.is_unsent() {
-                out.push(Hint { action: Action::TakeBack, label: "withdraw" });
-            }
-            out.push(Hint { action: Action::Up, label: "scroll" });
-            return out;
+            return vec![
+                Hint { action: Action::Back, label: "close" },
+                Hint { action: Action::Up, label: "scroll" },
+            ];
         }
         match self.focus {
             Focus::Together => out.push(Hint { action: Action::Mark, label: "select" }),

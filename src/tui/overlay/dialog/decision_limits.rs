@@ -125,7 +125,7 @@ mod tests {
     use crate::pane::{Effect, PaneId};
     use crate::run_requests::RunAsk;
     use skills_api::operations::Scope;
-    use skills_api::{Code, Error, RunOrder, Sending, UnderWay};
+    use skills_api::{Code, Error, RunOrder};
     use skills_store::RunId;
 
     fn sheet(changes: serde_json::Value) -> DecisionSheet {
@@ -207,24 +207,20 @@ mod tests {
     }
 
     #[test]
-    fn who_was_second_reads_of_no_answer_that_is_still_under_way() {
-        let mut decision = open(json!({"expires_ms": 61_000}));
-        decision.press(Action::DenyNow);
-        decision.on_its_way(&UnderWay {
-            run: "r1".to_owned(),
-            step: "send".to_owned(),
-            inputs_digest: "d1".to_owned(),
-            verdict: Verdict::Deny,
-            choice: None,
-            approver: None,
-            since: Instant::now(),
-            sending: Sending::Unanswered,
-        });
-        assert!(decision.waiting[0].way.is_some());
-        let first = Error::new(Code::InvalidTransition, "it was already approved");
-        decision.answered(&RunId("r1".to_owned()), Err(&first));
-        assert!(decision.waiting[0].way.is_none(), "its own answer is over");
-        assert!(!decision.sending());
+    fn an_error_says_what_became_of_the_decision() {
+        let unreachable = || Error::service_unreachable(Code::UpstreamFailure, "gate", "cannot connect");
+        let unknown = Error { reason: Some(json!({"outcome_unknown": true})), ..unreachable() };
+        let refused = Error::new(Code::Forbidden, "no");
+        for (error, said) in
+            [(unreachable(), "Not sent"), (unknown, "Sent, outcome unknown"), (refused, "Rejected")]
+        {
+            let mut decision = open(json!({}));
+            decision.press(Action::ApproveNow);
+            assert!(decision.sending());
+            decision.answered(&RunId("r1".to_owned()), Err(&error));
+            assert!(!decision.sending() && labels(&decision).contains(&"approve"));
+            assert!(decision.said.is_some_and(|text| text.starts_with(said)), "{said}");
+        }
     }
 
     #[test]

@@ -9,7 +9,6 @@ use super::decision::{Decision, Drawn, Focus, SendState};
 use super::decision_limits::outlook;
 use super::parts::{self, LABEL, Row};
 use crate::overlay::{centred, frame};
-use crate::pending_decision;
 use crate::theme::Role;
 use crate::widgets::json_lines::fields;
 use crate::widgets::painter::Painter;
@@ -30,7 +29,7 @@ impl Decision {
         let inner = width.saturating_sub(6);
         let body = self.body_lines(inner, roomy, now, painter);
         let captions = if self.sending() {
-            self.way()
+            ["Sent; waiting for the response."; 2]
         } else if self.not_permitted().is_some() {
             ["This API key lacks the scope shown above.", "This API key cannot decide."]
         } else if !self.takes_text() {
@@ -172,11 +171,6 @@ impl Decision {
         let x = painter.put(row.x + 2, row.y, &name, name_role, row.width / 2);
         let text = match &one.standing {
             SendState::Past(why) => why.clone(),
-            SendState::Sent if one.way.is_some() => one
-                .way
-                .as_ref()
-                .map(|way| pending_decision::briefly(&way.told, row.width))
-                .unwrap_or_default(),
             _ => shown(&one.sheet.headline),
         };
         let room = row.right().saturating_sub(x + 2);
@@ -194,17 +188,6 @@ impl Decision {
         };
         if let Some(said) = &self.said {
             out.extend(warned(said, width));
-            out.push(Line::Plain(RichLine::default()));
-        }
-        if let Some(way) = &self.waiting[self.at.min(self.waiting.len() - 1)].way {
-            let told = pending_decision::describe(&way.told, now);
-            let lines = wrap(&[Seg::new(told, Role::Waiting)], width.saturating_sub(2));
-            for (at, segs) in lines.into_iter().enumerate() {
-                let sign = if at == 0 { painter.glyphs.set } else { " " };
-                let mut all = vec![Seg::new(format!("{sign} "), Role::Waiting)];
-                all.extend(segs);
-                out.push(Line::Plain(RichLine::from_segs(all)));
-            }
             out.push(Line::Plain(RichLine::default()));
         }
         if self.waiting.len() > 1 {

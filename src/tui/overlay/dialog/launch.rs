@@ -24,9 +24,7 @@ use skills_api::{ConnectionState, ContractView, Event, LaunchRequest};
 /// Width of the dialog if there is enough space.
 const WIDTH: u16 = 78;
 
-/// Messages without a connection: before anything is sent, on an attempt, and after it was sent.
-const OFFLINE: &str = "No connection: launch when it is restored. Your input is kept.";
-const UNSENT: &str = "Not sent: no connection. Launch when it is restored. Your input is kept.";
+/// Message if the connection is lost after the launch was sent.
 const LOST: &str = "Sent, but the connection was lost before the response. It is retried within 2 m with \
     the same idempotency key, so that only one run is created.";
 
@@ -102,11 +100,6 @@ impl LaunchSheet {
             self.button = None;
             return Outcome::Stay;
         }
-        if !self.connected {
-            self.button = Some(0);
-            self.said = Some(UNSENT.to_owned());
-            return Outcome::Stay;
-        }
         let Ok(inputs) = self.form.values() else { return Outcome::Stay };
         (self.sent, self.said, self.button) = (true, None, Some(0));
         let skill = self.view.skill_id.to_string();
@@ -134,14 +127,6 @@ impl LaunchSheet {
         }
     }
 
-    /// Handles a change of the connection.
-    fn connection(&mut self, state: &ConnectionState) {
-        self.connected = !matches!(state, ConnectionState::Lost { .. });
-        if self.connected && self.said.as_deref() == Some(UNSENT) {
-            self.said = None;
-        }
-    }
-
     /// Returns a message about the launch, and whether it is a problem.
     fn status_line(&self) -> Option<(String, bool)> {
         let told = self.view.blocked.clone().or_else(|| self.said.clone());
@@ -149,8 +134,7 @@ impl LaunchSheet {
             (Some(told), ..) => Some((told, true)),
             (None, true, true) => Some(("Sent; waiting for the response.".to_owned(), false)),
             (None, true, false) => Some((LOST.to_owned(), true)),
-            (None, false, false) => Some((OFFLINE.to_owned(), true)),
-            (None, false, true) => None,
+            (None, false, _) => None,
         }
     }
 
@@ -292,7 +276,7 @@ impl Overlay for LaunchSheet {
                 Outcome::Heard
             }
             Message::Event(Event::Connection(state)) => {
-                self.connection(state);
+                self.connected = !matches!(state, ConnectionState::Lost { .. });
                 Outcome::Stay
             }
             _ => Outcome::Stay,

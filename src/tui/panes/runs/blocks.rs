@@ -238,7 +238,7 @@ pub(super) fn waiting_lines(
     sheet: Option<&DecisionSheet>,
     record: &RunRecord,
     making: &Making<'_>,
-    decided: bool,
+    disconnected: bool,
     out: &mut Vec<Line>,
 ) {
     let glyphs = making.cx.glyphs;
@@ -251,7 +251,7 @@ pub(super) fn waiting_lines(
         (CommandName::Approve, Action::Approve, "a", "approve"),
         (CommandName::Deny, Action::Deny, "d", "deny"),
     ] {
-        if record.allowed.contains(&command) && !decided {
+        if record.allowed.contains(&command) && !disconnected {
             first.buttons.push((action, key.to_owned(), label.to_owned()));
         }
     }

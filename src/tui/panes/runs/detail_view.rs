@@ -71,8 +71,6 @@ impl Runs {
             Making { width: area.width.saturating_sub(5), now_ms: cx.clock_ms, cx, turning: spinner(cx) };
         let mut out = vec![Line::blank()];
         out.extend(self.state_lines(record, &making));
-        let last = out.len();
-        self.way_lines(record, last, &making, &mut out);
         if let Some(error) = self.detail.error() {
             out.push(Line::blank());
             let segs = [Seg::new(shown(&error.message), Role::Danger)];
@@ -334,10 +332,7 @@ impl Runs {
             let stop = Stop::Step(step.step.clone());
             if waits {
                 out.extend((roomy && !out.is_empty()).then(Line::blank));
-                let begin = out.len();
-                let decided = self.way_of(record).is_some();
-                waiting_lines(step, detail.sheet.as_ref(), record, making, decided, out);
-                self.way_lines(record, begin, making, out);
+                waiting_lines(step, detail.sheet.as_ref(), record, making, self.disconnected, out);
                 out.extend(roomy.then(Line::blank));
                 after_gate = true;
             } else {
@@ -350,7 +345,9 @@ impl Runs {
                     (step.state, &record.gate)
                 {
                     line.text.segs.push(Seg::new(format!("  {}", shown(name)), Role::Text));
-                    line.buttons.push((Action::Signal, "s".to_owned(), "signal".to_owned()));
+                    if !self.disconnected {
+                        line.buttons.push((Action::Signal, "s".to_owned(), "signal".to_owned()));
+                    }
                 } else if step.state == StepState::Interrupted {
                     let gist = step.gist.as_deref().map(shown).unwrap_or_default();
                     let gist = cut_end(&gist, room, making.cx.glyphs.ellipsis).into_owned();

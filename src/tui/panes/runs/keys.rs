@@ -138,8 +138,7 @@ impl Pane for Runs {
         // The remaining time of a wait changes with the clock too, and its expiry is shown at that moment.
         let expiries = self.known.iter().filter_map(|(run, _)| run.expires_ms).filter(|at| *at > clock_ms);
         let expiries = expiries.map(|at| clock_ms + until_younger(at - clock_ms));
-        let decided = self.record().and_then(|run| self.way_of(run)).map(|_| clock_ms + 1_000);
-        ages.chain(expiries).chain(decided).min()
+        ages.chain(expiries).min()
     }
 
     fn looks_at(&self, now: Instant) -> Option<Instant> {

@@ -7,7 +7,6 @@ use super::list::{Group, Row, tail, word};
 use super::view::spinner;
 use super::{Part, Runs};
 use crate::pane::Draw;
-use crate::pending_decision::briefly;
 use crate::theme::Role;
 use crate::widgets::format::count;
 use crate::widgets::painter::Painter;
@@ -231,10 +230,7 @@ impl Runs {
         if let Some(progress) = columns.progress {
             painter.put(progress, y, &format!("{through}/{all}"), Role::Muted, 5);
         }
-        let (word, asks) = match self.way_of(run) {
-            Some(way) => (briefly(way, columns.word.1), true),
-            None => word(run, now_ms),
-        };
+        let (word, asks) = word(run, now_ms);
         let (step_at, step_room) = columns.step;
         let ended = matches!(run.state, RunState::Completed | RunState::Canceled);
         let step = run.step.as_deref().filter(|_| !ended).map(shown).unwrap_or_default();

@@ -15,7 +15,6 @@ mod list_view;
 mod live;
 mod mouse;
 mod orders;
-mod pending_decision;
 mod reading;
 mod state_view;
 mod steps_view;
@@ -33,14 +32,13 @@ use self::detail::{Detail, Showing, Stop};
 use self::feed::{Feeds, Known};
 use self::filter::Filter;
 use self::list::{Row, rows};
-use self::pending_decision::OnTheWay;
 use crate::field::Field;
 use crate::form_drafts::Typed;
 use crate::pane::{Effect, Message, PaneId, PickerKind, Target};
 use crate::run_requests::{RunAsk, RunTold};
 use crate::widgets::scroll::Scroll;
 use crate::widgets::text_width::shown;
-use skills_api::{Error, RunDetail, SavedView};
+use skills_api::{ConnectionState, Error, RunDetail, SavedView};
 use skills_config::RunSettings;
 use skills_model::RunState;
 use skills_registry::Catalogue;
@@ -126,8 +124,8 @@ pub struct Runs {
     launching: Option<String>,
     /// Drafts of dialogs that were closed without submitting.
     typed: Typed,
-    /// Decisions in flight to a remote core, and whether it is reachable.
-    way: OnTheWay,
+    /// Whether the core is unreachable, so that commands are refused.
+    disconnected: bool,
     wanted: Vec<Effect>,
     /// The run, or a step of it, that is shown in the reader and follows new events.
     followed: Option<(RunId, Option<String>)>,
@@ -178,17 +176,13 @@ impl Runs {
                 self.look_again()
             }
             Message::Event(skills_api::Event::Connection(state)) => {
-                self.connection_changed(state);
-                Vec::new()
-            }
-            Message::Event(skills_api::Event::Order(way)) => {
-                self.decision_on_its_way(way);
+                self.disconnected = matches!(state, ConnectionState::Lost { .. });
                 Vec::new()
             }
             Message::Visit(Target::Run(run)) => self.go_to(run),
             Message::Visit(Target::Happened(run)) => self.open_happened(run),
-            Message::Visit(Target::Launch(_)) if self.unreachable().is_some() => {
-                self.unreachable().map(Effect::Toast).into_iter().collect()
+            Message::Visit(Target::Launch(_)) if self.disconnected => {
+                vec![Effect::Toast(orders::DISCONNECTED.to_owned())]
             }
             Message::Visit(Target::Launch(skill)) => {
                 self.launching = Some(skill.to_string());
@@ -235,7 +229,7 @@ impl Runs {
                 Ok(ordered) => {
                     let mut effects = vec![Effect::Toast(shown(&ordered.note))];
                     let made = ordered.run.id != *run;
-                    if self.way_of(&ordered.run).is_none() && ordered.run.state != RunState::WaitingForHuman {
+                    if ordered.run.state != RunState::WaitingForHuman {
                         self.said_all(Some(run), None);
                     }
                     self.known.put(ordered.run.clone(), true);
@@ -245,7 +239,9 @@ impl Runs {
                     }
                     effects
                 }
-                Err(error) => self.refused(run, error),
+                Err(error) => {
+                    vec![Effect::ErrorNotice(format!("{}: failed", shown(&run.0)), shown(&error.message))]
+                }
             },
             RunTold::Board(hours, answer) => self.take_board(*hours, answer),
             RunTold::Views(Ok(list)) => {
@@ -263,7 +259,6 @@ impl Runs {
             RunTold::Drained(Err(error)) => {
                 vec![Effect::ErrorNotice("the worker was not changed".to_owned(), shown(&error.message))]
             }
-            RunTold::TakenBack(_, Err(error)) => vec![Effect::Toast(shown(&error.message))],
             RunTold::Launched(_, Ok(launched)) => {
                 let name = shown(&launched.run.skill_id);
                 let note = if launched.worker_alive {
@@ -313,7 +308,6 @@ impl Runs {
         self.told_waiting = None;
         (self.error, self.selected, self.launching) = (None, None, None);
         self.detail = Detail::default();
-        self.way = OnTheWay::default();
         self.typed.clear();
         self.marked.clear();
         self.build();

@@ -19,12 +19,23 @@ use skills_model::{CommandName, Gate, RunState};
 use skills_skill::SkillId;
 use skills_store::{RunId, RunRecord};
 
+/// Why commands are unavailable while the core is unreachable.
+pub(super) const DISCONNECTED: &str =
+    "no connection to the service: commands are refused until it is restored";
 /// Maximum number of other waiting runs that are loaded to be decided together.
 const TOGETHER: usize = 24;
 
 impl Runs {
     /// Returns every command, with the reason why it is unavailable, if so.
     pub(super) fn offered(&self) -> Vec<Command> {
+        let mut out = self.offered_when_connected();
+        for command in out.iter_mut().filter(|command| self.disconnected && is_sent(command.action)) {
+            command.blocked.get_or_insert_with(|| DISCONNECTED.to_owned());
+        }
+        out
+    }
+
+    fn offered_when_connected(&self) -> Vec<Command> {
         if self.focus == Part::Name {
             return vec![offer(Action::Submit, "save"), offer(Action::Leave, "cancel")];
         }
@@ -72,13 +83,11 @@ impl Runs {
             // A signal that no step waits for is buffered: it has a key, but is not in the footer.
             let footer =
                 name != CommandName::Signal || run.is_some_and(|run| run.state == RunState::WaitingForSignal);
-            let command = Command { blocked, footer, ..offer(action, label) };
-            out.push(run.map_or_else(|| command.clone(), |run| self.on_its_way(run, name, command.clone())));
+            out.push(Command { blocked, footer, ..offer(action, label) });
         }
-        out.insert(2, self.offered_back(run));
         if in_list {
             out.push(with_run(offer(Action::Open, "details")));
-            out.push(Command { blocked: self.unreachable(), ..offer(Action::Launch, "new run") });
+            out.push(offer(Action::Launch, "new run"));
             out.push(with_run(offer(Action::Filter, "filter")));
             out.push(with_run(hidden(Action::ShowCheckpoint, "state")));
             if !self.marked.is_empty() {
@@ -161,7 +170,6 @@ impl Runs {
         let known = |pane: &Self| pane.record().cloned();
         Some(match action {
             Action::Approve | Action::Deny => self.open_decision(),
-            Action::TakeBack => self.take_back(),
             Action::Resume => {
                 let run = known(self)?;
                 let detail = self.detail.get();
@@ -326,6 +334,26 @@ impl Runs {
         if there { self.open_decision() } else { self.no_sheet(run) }
     }
 
+    /// Explains why the requested dialog does not open.
+    pub(super) fn no_sheet(&self, run: &RunId) -> Vec<Effect> {
+        let read = self.detail.other(run).is_some();
+        let error = self.detail.error().filter(|_| self.detail.is_of(run));
+        let text = match error {
+            Some(error) => format!("cannot load the pending decision: {}", shown(&error.message)),
+            None if read => "no pending decision".to_owned(),
+            None => "loading the pending decision".to_owned(),
+        };
+        vec![Effect::Toast(text)]
+    }
+
+    /// Discards the drafts of a completed decision or launch, because they were submitted with it.
+    pub(super) fn said_all(&mut self, decided: Option<&RunId>, launched: Option<&str>) {
+        let names = decided.map(name_of_decision).into_iter().chain(launched.map(name_of_launch));
+        for name in names {
+            self.typed.keep(&name, &serde_json::Map::new());
+        }
+    }
+
     /// Lets the user choose a skill, with that of the run under the cursor preselected.
     pub(super) fn choose_skill(&self, ready: &[(SkillId, String)]) -> Vec<Effect> {
         let choices: Vec<(String, String, String)> = ready
@@ -424,6 +452,23 @@ fn bulk_command(action: Action) -> Option<CommandName> {
         Action::CancelRun => CommandName::Cancel,
         _ => return None,
     })
+}
+
+/// Returns whether an action opens a dialog for a command to the core, or sends one.
+fn is_sent(action: Action) -> bool {
+    matches!(
+        action,
+        Action::Approve
+            | Action::Deny
+            | Action::Resume
+            | Action::Signal
+            | Action::CancelRun
+            | Action::Replay
+            | Action::Fork
+            | Action::Assign
+            | Action::Launch
+            | Action::Drain
+    )
 }
 
 /// Describes why a run does not accept a command, and what it would accept.
