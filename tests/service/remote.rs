@@ -16,8 +16,8 @@ use service::{Mishap, Service};
 use skills_api::remote::{Address, Key, Remote};
 use skills_api::{
     CapabilityRequest, Client as _, Code, Connection, ConnectionState, DraftRequest, Error, Event,
-    ExecutionOptions, GovernanceFilter, LaunchRequest, ListFilter, Local, OperatorClient as _, RunClient as _,
-    RunOrder, SessionAccess, SessionClient as _, SettingsChange,
+    ExecutionOptions, GovernanceFilter, LaunchRequest, ListFilter, Local, OperatorClient as _,
+    RunClient as _, RunOrder, SessionAccess, SessionClient as _, SettingsChange,
 };
 use skills_discovery::Request;
 use skills_model::{RunState, Verdict};
