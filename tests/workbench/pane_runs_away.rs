@@ -13,7 +13,7 @@ use skills_store::{RunId, RunPage};
 use skills_tui::action::Action;
 use skills_tui::app::AppEvent;
 use skills_tui::harness::Harness;
-use skills_tui::pane::{Effect, Message, Pane as _, PaneId, PickerKind};
+use skills_tui::pane::{Effect, Message, Pane as _, PickerKind};
 use skills_tui::panes::runs::Runs;
 use skills_tui::run_requests::{RunAsk, RunTold};
 use support::fake_client::FakeClient;
