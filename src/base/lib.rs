@@ -6,6 +6,7 @@ pub mod blocks;
 pub mod duration;
 pub mod files;
 pub mod hex;
+pub mod idle_cache;
 pub mod locked_folder;
 pub mod private_files;
 pub mod telemetry;

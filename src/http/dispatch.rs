@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::body::{Body, to_bytes};
+use axum::body::{Body, Bytes, to_bytes};
 use axum::extract::{FromRequestParts as _, Query, RawPathParams, Request};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
@@ -23,6 +23,10 @@ use skills_store::RunId;
 const READ_TIMEOUT: Duration = Duration::from_secs(120);
 /// The header that makes a launch safe to repeat.
 const KEY: &str = "x-idempotency-key";
+/// Size of a body in bytes from which it is parsed off the async threads, by a limited number of requests at a time.
+const LARGE_BODY_BYTES: usize = 64 << 10;
+/// Maximum number of requests with large bodies that are processed at the same time.
+pub(super) const MAX_LARGE_BODIES: usize = 8;
 /// Its name in the IETF draft (draft-ietf-httpapi-idempotency-key-header).
 const STANDARD_KEY: &str = "idempotency-key";
 
@@ -52,6 +56,7 @@ async fn answered(
     mut parts: Parts,
     body: Body,
 ) -> Result<Response, ErrorResponse> {
+    let mut _permit = None;
     let mut arguments = if operation.route.asks_by_query() {
         queried(operation, &parts)?
     } else {
@@ -61,7 +66,18 @@ async fn answered(
         }
         // A caller without permission need not send a body.
         operation.may(caller)?;
-        read_body(body, &parts.headers, app.patience.body, operation.max_body).await?
+        let bytes = read_body(body, &parts.headers, app.patience.body, operation.max_body).await?;
+        if bytes.len() > LARGE_BODY_BYTES {
+            // The semaphore is never closed.
+            let permit = app.large_bodies.acquire().await;
+            let arguments =
+                tokio::task::spawn_blocking(move || parsed(&bytes)).await.map_err(|_| broken())??;
+            // Held until the call ends, unless that takes as long as a run.
+            _permit = permit.ok().filter(|_| !operation.waits);
+            arguments
+        } else {
+            parsed(&bytes)?
+        }
     };
     from_path(&mut parts, &mut arguments).await?;
     from_headers(operation, &parts.headers, &mut arguments)?;
@@ -148,7 +164,7 @@ async fn read_body(
     headers: &HeaderMap,
     patience: Duration,
     max_bytes: usize,
-) -> Result<Map<String, Value>, ErrorResponse> {
+) -> Result<Bytes, ErrorResponse> {
     let too_large = || {
         let message = format!("the body has more than {max_bytes} bytes ({} MiB)", max_bytes >> 20);
         // The rest of the body is not read, so the connection cannot be reused.
@@ -173,11 +189,22 @@ async fn read_body(
         ErrorResponse::new(Code::InvalidRequest, format!("cannot read the body: {error}"))
             .header(header::CONNECTION, "close")
     })?;
-    if bytes.iter().all(u8::is_ascii_whitespace) {
+    if !is_blank(&bytes) {
+        is_json(headers)?;
+    }
+    Ok(bytes)
+}
+
+fn is_blank(bytes: &[u8]) -> bool {
+    bytes.iter().all(u8::is_ascii_whitespace)
+}
+
+/// Parses a body; one without content counts as an empty object.
+fn parsed(bytes: &[u8]) -> Result<Map<String, Value>, ErrorResponse> {
+    if is_blank(bytes) {
         return Ok(Map::new());
     }
-    is_json(headers)?;
-    match serde_json::from_slice(&bytes) {
+    match serde_json::from_slice(bytes) {
         Ok(Value::Object(arguments)) => Ok(arguments),
         Ok(other) => {
             let kind = match other {

@@ -35,7 +35,7 @@ pub use finding_builder::slice;
 pub use frontmatter::{Frontmatter, schema};
 pub use id::{Digest, SkillId};
 pub use parse::{MAX_BYTES, parse};
-pub use record::{Clients, Properties, RealPaths, RefusalReason, RejectedBundle, Skill};
+pub use record::{Clients, JsonMap, Properties, RealPaths, RefusalReason, RejectedBundle, Skill};
 pub use safe_open::{open_regular, read_regular, read_regular_text};
 pub use text::{IndexText, body, frontmatter_json, frontmatter_range, index_text, read_index_text};
 pub use yaml::yaml_message;

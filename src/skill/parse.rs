@@ -164,7 +164,8 @@ fn contract(place: &Place<'_>, source: &str, measured: &FileMetrics) -> Result<S
         return Err(place.refuse(RefusalReason::BadFrontmatter, notes));
     };
     let at = |range: &Range<usize>| to_file.to_file(range, start);
-    let fields = Fields::read(&root, &at, &mut notes);
+    let mut fields = Fields::read(&root, &at, &mut notes);
+    fields.unknown.retain(|key, _| !CONTRACT_KEYS.contains(&key.as_str()));
     let id = match root.get("id").map(|entry| &entry.value.value) {
         Some(Content::Text(id)) if !id.trim().is_empty() => id.trim().to_owned(),
         _ => place.folder(),
@@ -177,7 +178,6 @@ fn contract(place: &Place<'_>, source: &str, measured: &FileMetrics) -> Result<S
     let name = fields.top.name.clone().unwrap_or_else(|| id.clone());
     let mut skill = assemble(SkillId::new(id), name, description, place, fields, measured);
     skill.kind = if skill.kind.inferred { Stated::inferred(Kind::Tool) } else { skill.kind };
-    skill.properties.unknown.retain(|key, _| !CONTRACT_KEYS.contains(&key.as_str()));
     lint::check_contract(&Subject { skill: &skill, root: &root, at: &at }, &mut notes);
     skill.findings = notes.finish();
     Ok(skill)
@@ -355,8 +355,8 @@ fn assemble(
             license: top.license,
             compatibility: top.compatibility,
             allowed_tools: top.allowed_tools.unwrap_or_default().0,
-            metadata: all_metadata,
-            unknown,
+            metadata: all_metadata.into(),
+            unknown: unknown.into(),
         },
         clients: Clients {
             when_to_use: top.when_to_use,

@@ -3,7 +3,8 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_json::{Map, Value};
 
 use super::parse::MAX_BYTES;
 use super::{Classification, Digest, Finding, Kind, SkillId, Stated, Status};
@@ -19,13 +20,9 @@ pub struct Properties {
     /// Tools the skill wants pre-approved, split from any of the three spellings in use.
     pub allowed_tools: Vec<String>,
     /// `metadata`, with values of any type, in file order.
-    #[serde(with = "json_text")]
-    #[schemars(with = "serde_json::Map<String, serde_json::Value>")]
-    pub metadata: serde_json::Map<String, serde_json::Value>,
+    pub metadata: JsonMap,
     /// Unknown keys, unchanged, in file order.
-    #[serde(with = "json_text")]
-    #[schemars(with = "serde_json::Map<String, serde_json::Value>")]
-    pub unknown: serde_json::Map<String, serde_json::Value>,
+    pub unknown: JsonMap,
 }
 
 /// Frontmatter fields of individual clients.
@@ -198,25 +195,65 @@ pub struct RejectedBundle {
     pub findings: Vec<Finding>,
 }
 
-/// Serializes JSON maps natively in self-describing formats, and as JSON text in the binary cache (whose format does
-/// not support `deserialize_any`).
-mod json_text {
-    use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _, ser::Error as _};
-    use serde_json::{Map, Value};
+/// A JSON map, stored as text: of the thousands of skills of a collection, few are asked for it, and parsed maps take
+/// several times as much memory.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct JsonMap(Option<Box<str>>);
 
-    pub fn serialize<S: Serializer>(map: &Map<String, Value>, s: S) -> Result<S::Ok, S::Error> {
-        if s.is_human_readable() {
-            map.serialize(s)
-        } else {
-            serde_json::to_string(map).map_err(S::Error::custom)?.serialize(s)
-        }
+impl JsonMap {
+    /// Returns whether it has no members.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.0.is_none()
     }
 
-    pub fn deserialize<'de, D: Deserializer<'de>>(d: D) -> Result<Map<String, Value>, D::Error> {
-        if d.is_human_readable() {
-            Map::deserialize(d)
+    /// Parses it.
+    #[must_use]
+    pub fn to_map(&self) -> Map<String, Value> {
+        let text = self.0.as_deref().unwrap_or("{}");
+        // It was written by this type.
+        serde_json::from_str(text).unwrap_or_default()
+    }
+}
+
+impl From<Map<String, Value>> for JsonMap {
+    fn from(map: Map<String, Value>) -> Self {
+        Self((!map.is_empty()).then(|| Value::Object(map).to_string().into_boxed_str()))
+    }
+}
+
+/// As a map in self-describing formats, and as text in the binary cache, whose format does not support
+/// `deserialize_any`.
+impl Serialize for JsonMap {
+    fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
+        if s.is_human_readable() {
+            self.to_map().serialize(s)
         } else {
-            serde_json::from_str(&String::deserialize(d)?).map_err(D::Error::custom)
+            self.0.as_deref().unwrap_or("{}").serialize(s)
         }
+    }
+}
+
+impl<'de> Deserialize<'de> for JsonMap {
+    fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
+        if d.is_human_readable() {
+            return Map::deserialize(d).map(Self::from);
+        }
+        let text = String::deserialize(d)?;
+        Ok(Self((text != "{}").then(|| text.into_boxed_str())))
+    }
+}
+
+impl schemars::JsonSchema for JsonMap {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        Map::<String, Value>::schema_name()
+    }
+
+    fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        Map::<String, Value>::json_schema(generator)
     }
 }

@@ -4,13 +4,14 @@
 use std::collections::HashSet;
 use std::iter::Sum;
 use std::ops::{Add, AddAssign};
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::sync::Arc;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use tiktoken_rs::CoreBPE;
 
 use super::finding_builder::floor;
+use skills_base::idle_cache::IdleCache;
 
 /// Maximum length of text passed to the tokenizer at once. Its regular expression fails on a run of a million spaces,
 /// and time and memory grow superlinearly with the length of a word.
@@ -19,46 +20,16 @@ const MAX_CHUNK_BYTES: usize = 16 * 1024;
 /// How long the vocabulary stays loaded after the last count.
 const KEEP_VOCABULARY: Duration = Duration::from_secs(10);
 
-/// The vocabulary, and the time of its last use.
-static VOCABULARY: Mutex<Option<(Arc<CoreBPE>, Instant)>> = Mutex::new(None);
+static VOCABULARY: IdleCache<CoreBPE> = IdleCache::new("vocabulary", KEEP_VOCABULARY);
 
-/// Returns the vocabulary; loads it on first use, and again after it was dropped.
 fn vocabulary() -> Option<Arc<CoreBPE>> {
-    let mut loaded = VOCABULARY.lock().unwrap_or_else(PoisonError::into_inner);
-    if let Some((vocabulary, used)) = loaded.as_mut() {
-        *used = Instant::now();
-        return Some(Arc::clone(vocabulary));
-    }
-    let vocabulary = match tiktoken_rs::o200k_base() {
-        Ok(vocabulary) => Arc::new(vocabulary),
+    VOCABULARY.get(|| match tiktoken_rs::o200k_base() {
+        Ok(vocabulary) => Some(vocabulary),
         Err(error) => {
             tracing::error!(%error, "the vocabulary cannot be loaded: token counts are estimates");
-            return None;
+            None
         }
-    };
-    // Without the thread that drops it, the vocabulary stays loaded.
-    if let Err(error) = std::thread::Builder::new().name("vocabulary".into()).spawn(drop_unused_vocabulary) {
-        tracing::debug!(%error, "the vocabulary is kept");
-    }
-    *loaded = Some((Arc::clone(&vocabulary), Instant::now()));
-    Some(vocabulary)
-}
-
-/// Waits until the vocabulary has been unused for [`KEEP_VOCABULARY`], and drops it.
-fn drop_unused_vocabulary() {
-    loop {
-        let unused = {
-            let mut loaded = VOCABULARY.lock().unwrap_or_else(PoisonError::into_inner);
-            let Some((_, used)) = loaded.as_ref() else { return };
-            let unused = used.elapsed();
-            if unused >= KEEP_VOCABULARY {
-                *loaded = None;
-                return;
-            }
-            unused
-        };
-        std::thread::sleep(KEEP_VOCABULARY.saturating_sub(unused));
-    }
+    })
 }
 
 /// A number of tokens.

@@ -113,7 +113,7 @@ fn fields_are_read_in_every_spelling() {
     );
     assert_eq!(read("tools-by-commas").properties.allowed_tools, ["Read", "Bash(git diff:*)", "Write"]);
     assert_eq!(read("tools-as-list").properties.allowed_tools, ["Read", "Bash(*)"]);
-    let metadata = serde_json::Value::Object(read("metadata-values").properties.metadata);
+    let metadata = serde_json::Value::Object(read("metadata-values").properties.metadata.to_map());
     let wanted = serde_json::json!({"version": 1.1, "stable": true, "authors": ["one", "two"],
         "nested": {"a": {"b": 1}}, "since": "2024-05-01"});
     assert_eq!(metadata, wanted);

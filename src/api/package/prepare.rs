@@ -227,8 +227,8 @@ pub(super) fn main_file(names: impl Iterator<Item = String>) -> Option<String> {
 fn version(file: &Path, files: &BTreeMap<String, Content>, skill: Option<&Skill>) -> Option<String> {
     let contract = files.get("skill.yaml").and_then(|content| std::str::from_utf8(&content.bytes).ok());
     let contract = contract.and_then(|text| contract::parse(file, text).0).map(|contract| contract.version);
-    let stated = skill.and_then(|skill| match skill.properties.metadata.get("version") {
-        Some(Value::String(version)) => Some(version.clone()),
+    let stated = skill.and_then(|skill| match skill.properties.metadata.to_map().remove("version") {
+        Some(Value::String(version)) => Some(version),
         Some(Value::Number(version)) => Some(version.to_string()),
         _ => None,
     });

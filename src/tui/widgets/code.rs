@@ -1,21 +1,27 @@
 //! Syntax highlighting by roles. The grammars are parsed on first use (about 100 ms): call it off the UI task.
 
 use std::sync::OnceLock;
+use std::time::Duration;
 
 use syntect::parsing::{ParseState, Scope, ScopeStack, SyntaxReference, SyntaxSet};
 
 use super::rich::Seg;
 use crate::theme::Role;
+use skills_base::idle_cache::IdleCache;
 use skills_skill::safe_text;
 
 /// Maximum size of highlighted texts and lines: some grammars are slow on longer ones.
 const MAX_BYTES: usize = 256 * 1024;
 const MAX_LINE: usize = 2_000;
 
-fn syntaxes() -> &'static SyntaxSet {
-    static SYNTAXES: OnceLock<SyntaxSet> = OnceLock::new();
-    SYNTAXES.get_or_init(two_face::syntax::extra_newlines)
-}
+/// How long the grammars stay loaded after the last use: their regular expressions, which are compiled when they are
+/// needed, take up to 30 MB.
+const KEEP_GRAMMARS: Duration = Duration::from_secs(10);
+
+static GRAMMARS: IdleCache<SyntaxSet> = IdleCache::new("grammars", KEEP_GRAMMARS);
+
+/// Names of no grammar.
+const PLAIN: [&str; 3] = ["", "text", "txt"];
 
 /// Scopes and their roles; the innermost listed scope determines the role.
 fn scope_roles() -> &'static [(Scope, Role)] {
@@ -50,19 +56,20 @@ fn role_of(stack: &ScopeStack) -> Role {
 }
 
 /// Returns the grammar of a name, extension or alias.
-fn find(syntax: &str) -> Option<&'static SyntaxReference> {
+fn find<'s>(syntaxes: &'s SyntaxSet, syntax: &str) -> Option<&'s SyntaxReference> {
     let token = match syntax {
-        "" | "text" | "txt" => return None,
         "shell" | "console" | "shell-session" => "sh",
         other => other,
     };
-    syntaxes().find_syntax_by_token(token)
+    syntaxes.find_syntax_by_token(token)
 }
 
 /// Highlights the lines of a text, each safe to draw; tabs become four spaces.
 #[must_use]
 pub fn highlight(text: &str, syntax: &str) -> Vec<Vec<Seg>> {
-    let Some(grammar) = find(syntax).filter(|_| text.len() <= MAX_BYTES) else {
+    let is_known = !PLAIN.contains(&syntax) && text.len() <= MAX_BYTES;
+    let syntaxes = is_known.then(|| GRAMMARS.get(|| Some(two_face::syntax::extra_newlines()))).flatten();
+    let Some((syntaxes, grammar)) = syntaxes.as_ref().and_then(|all| Some((all, find(all, syntax)?))) else {
         return text.lines().map(|line| vec![Seg::new(clean(line), Role::Text)]).collect();
     };
     let mut state = ParseState::new(grammar);
@@ -72,7 +79,7 @@ pub fn highlight(text: &str, syntax: &str) -> Vec<Vec<Seg>> {
     for line in text.split_inclusive('\n') {
         let bare = line.trim_end_matches(['\n', '\r']);
         failed = failed || line.len() > MAX_LINE;
-        let ops = if failed { None } else { state.parse_line(line, syntaxes()).ok() };
+        let ops = if failed { None } else { state.parse_line(line, syntaxes).ok() };
         let Some(ops) = ops else {
             failed = true;
             out.push(vec![Seg::new(clean(bare), Role::Text)]);

@@ -98,7 +98,7 @@ impl Local {
             properties.insert("allowed-tools".to_owned(), json!(given.allowed_tools));
         }
         if !given.metadata.is_empty() {
-            properties.insert("metadata".to_owned(), Value::Object(given.metadata.clone()));
+            properties.insert("metadata".to_owned(), Value::Object(given.metadata.to_map()));
         }
         let (name, digest) = (skill.id.as_str(), skills_skill::Digest::of(source.as_bytes()));
         // Counts the same text as elsewhere: the body in its element. Loading does not wait for the vocabulary.
