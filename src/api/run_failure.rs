@@ -19,7 +19,7 @@ impl From<TransitionError> for Error {
             TransitionError::OtherDecision(_)
             | TransitionError::StaleFence { .. }
             | TransitionError::NotClaimable
-            | TransitionError::Held
+            | TransitionError::Paused
             | TransitionError::NotOver => None,
         };
         Self { reason, ..Self::new(Code::InvalidTransition, message) }

@@ -99,7 +99,7 @@ impl Context {
             ("--demo", global.demo),
             ("--store", global.store.is_some()),
         ];
-        match local.into_iter().find(|(_, given)| *given && global.connect.is_some()) {
+        match local.into_iter().find(|(_, is_set)| *is_set && global.connect.is_some()) {
             Some((option, _)) => Err(Failure::usage(format!(
                 "{option} applies to this machine, --connect to a service with its own roots and runs; \
                     remove one of them"

@@ -118,8 +118,8 @@ pub fn main(adapters: Adapters) -> ExitCode {
 /// Reports a parse result other than a command: help and version are printed; everything else is a usage error (exit
 /// code 2).
 fn misunderstood(error: &clap::Error, json: bool, no_color: bool) -> ExitCode {
-    let asked = matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion);
-    if json && !asked {
+    let is_requested = matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion);
+    if json && !is_requested {
         let text = error.render().to_string();
         let text = text.strip_prefix("error: ").unwrap_or(&text);
         let message = match error.kind() {
@@ -132,10 +132,10 @@ fn misunderstood(error: &clap::Error, json: bool, no_color: bool) -> ExitCode {
         return failure::say(&Error::new(Code::InvalidRequest, message), true, output::stderr_look(true));
     }
     let text = error.render();
-    let look = if asked { output::stdout_look(no_color) } else { output::stderr_look(no_color) };
+    let look = if is_requested { output::stdout_look(no_color) } else { output::stderr_look(no_color) };
     let text = if look.colour { text.ansi().to_string() } else { text.to_string() };
-    failure::print(&text, asked);
-    if asked { ExitCode::SUCCESS } else { ExitCode::from(2) }
+    failure::print(&text, is_requested);
+    if is_requested { ExitCode::SUCCESS } else { ExitCode::from(2) }
 }
 
 fn run(cli: Cli, adapters: Adapters) -> Result<Done, Failure> {

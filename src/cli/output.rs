@@ -223,12 +223,12 @@ pub fn cut(text: &str, width: usize, unicode: bool) -> String {
         return text.to_owned();
     }
     let ellipsis = if unicode { "…" } else { "..." };
-    let room = width.saturating_sub(cells(ellipsis));
+    let available = width.saturating_sub(cells(ellipsis));
     let mut out = String::new();
     let mut used = 0;
     for grapheme in text.graphemes(true) {
         let wide = cells(grapheme);
-        if used + wide > room {
+        if used + wide > available {
             break;
         }
         used += wide;

@@ -54,10 +54,10 @@ pub async fn run(cx: &mut Context, args: &TrustArgs) -> Result<Done, Failure> {
             }
         }
     }
-    let asked = |subject: &TrustSubject| !subject.state.may_run();
+    let needs_approval = |subject: &TrustSubject| !subject.state.may_run();
     let (wanted, blocked): (Vec<TrustSubject>, Vec<_>) = subjects
         .iter()
-        .filter(|subject| asked(subject))
+        .filter(|subject| needs_approval(subject))
         .cloned()
         .partition(|subject| subject.obstacle.is_none());
     if !cx.out.json {

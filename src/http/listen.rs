@@ -73,7 +73,7 @@ pub(super) struct Activity {
     /// Requests in progress.
     busy: AtomicUsize,
     /// Number of requests received.
-    asked: AtomicU64,
+    requests: AtomicU64,
     /// Number of the first request with a bare LF in its head; 0 if there is none.
     bare_line_feed: AtomicU64,
     /// Whether part of its last request may be unread.
@@ -90,7 +90,7 @@ impl Activity {
             from,
             began: Instant::now(),
             busy: AtomicUsize::new(0),
-            asked: AtomicU64::new(0),
+            requests: AtomicU64::new(0),
             bare_line_feed: AtomicU64::new(0),
             owes: AtomicBool::new(false),
             moved_ms: AtomicU64::new(0),
@@ -101,7 +101,7 @@ impl Activity {
     /// Returns whether the current request has a bare LF in its head: the requests of a connection are sequential.
     pub fn has_bare_line_feed(&self) -> bool {
         let first = self.bare_line_feed.load(Ordering::Relaxed);
-        first > 0 && self.asked.load(Ordering::Relaxed) >= first
+        first > 0 && self.requests.load(Ordering::Relaxed) >= first
     }
 
     fn moved(&self) -> Instant {
@@ -115,11 +115,11 @@ impl Activity {
 
     /// Returns the order of eviction: connections without any request first, then by idle time.
     fn idleness(&self, now: Instant) -> Option<(bool, Duration)> {
-        let (asked, idle) = (self.asked.load(Ordering::Relaxed) > 0, now - self.moved());
-        let least = if asked { MIN_IDLE } else { MIN_AGE_WITHOUT_REQUEST };
+        let (has_requests, idle) = (self.requests.load(Ordering::Relaxed) > 0, now - self.moved());
+        let least = if has_requests { MIN_IDLE } else { MIN_AGE_WITHOUT_REQUEST };
         let gives_way =
             self.busy.load(Ordering::Relaxed) == 0 && idle >= least && !self.evicted.is_cancelled();
-        gives_way.then_some((!asked, idle))
+        gives_way.then_some((!has_requests, idle))
     }
 }
 
@@ -175,7 +175,7 @@ pub(super) struct Busy(Arc<Activity>);
 impl Busy {
     pub fn with(peer: &Peer) -> Self {
         peer.activity.busy.fetch_add(1, Ordering::Relaxed);
-        peer.activity.asked.fetch_add(1, Ordering::Relaxed);
+        peer.activity.requests.fetch_add(1, Ordering::Relaxed);
         Self(Arc::clone(&peer.activity))
     }
 }

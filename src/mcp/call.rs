@@ -79,8 +79,8 @@ fn repeatable(operation: &Operation, arguments: &Map<String, Value>) -> bool {
 /// Returns the trace id of a call: from its arguments, else that of the request.
 fn trace_of(arguments: &Map<String, Value>, caller: &Caller) -> String {
     let own = arguments.get("options").and_then(|options| options.get("trace_id"));
-    let given = arguments.get("trace_id").or(own).and_then(Value::as_str);
-    given.unwrap_or(&caller.trace_id).to_owned()
+    let trace = arguments.get("trace_id").or(own).and_then(Value::as_str);
+    trace.unwrap_or(&caller.trace_id).to_owned()
 }
 
 /// A call, which may be executed several times.
@@ -127,7 +127,7 @@ impl Invocation<'_> {
             match elicitation::about_run(self.server, self.caller, self.cx, &run, way, self.lent.clone())
                 .await
             {
-                Ok(Answered::Decided) => {}
+                Ok(Answered::Recorded) => {}
                 Ok(Answered::Later(required)) => return required.into(),
                 Ok(Answered::Nothing) => return self.failed(&error),
                 Err(error) => return self.failed(&error),

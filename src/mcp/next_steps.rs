@@ -51,26 +51,25 @@ impl Onward {
     }
 
     /// Returns the command that confirms and runs a script exactly as requested.
-    pub fn of_script(&self, session: &str, asked: &RunScriptArguments, digest: &str) -> String {
+    pub fn of_script(&self, session: &str, args: &RunScriptArguments, digest: &str) -> String {
         if *self == Self::Nowhere {
             return format!("; {NOWHERE}");
         }
-        let mut words = vec!["session", "run-script", session, asked.path.as_str()];
-        if let Some(skill) = &asked.skill {
+        let mut words = vec!["session", "run-script", session, args.path.as_str()];
+        if let Some(skill) = &args.skill {
             words.extend(["--skill", skill]);
         }
-        let variables: Vec<String> =
-            asked.env.iter().map(|(name, value)| format!("{name}={value}")).collect();
+        let variables: Vec<String> = args.env.iter().map(|(name, value)| format!("{name}={value}")).collect();
         for variable in &variables {
             words.extend(["--env", variable]);
         }
-        if let Some(workdir) = &asked.workdir {
+        if let Some(workdir) = &args.workdir {
             words.extend(["--workdir", workdir]);
         }
         words.extend(["--inputs-digest", digest, "--yes"]);
-        if !asked.args.is_empty() {
+        if !args.args.is_empty() {
             words.push("--");
-            words.extend(asked.args.iter().map(String::as_str));
+            words.extend(args.args.iter().map(String::as_str));
         }
         if words.iter().any(|word| safe_text::line(word) != *word) {
             // A command that is displayed differently from what it is would run something else.
@@ -83,9 +82,9 @@ impl Onward {
     }
 
     /// Returns the equivalent HTTP request, for callers over HTTP.
-    fn route(&self, name: &str, given: &[(&str, &str)]) -> String {
+    fn route(&self, name: &str, params: &[(&str, &str)]) -> String {
         let Some(found) = operation(name).filter(|_| *self == Self::Service) else { return String::new() };
-        let path = given.iter().fold(found.route.path.to_owned(), |path, (parameter, value)| {
+        let path = params.iter().fold(found.route.path.to_owned(), |path, (parameter, value)| {
             path.replace(&format!("{{{parameter}}}"), &safe_text::line(value))
         });
         format!(
@@ -109,12 +108,12 @@ mod tests {
     fn a_command_runs_what_was_asked_for_in_the_same_store() {
         let called =
             Onward::Commands(Invocation::with(["--store", "sqlite:my m.db"].map(str::to_owned).into()));
-        let asked = script(json!({
+        let args = script(json!({
             "path": "scripts/invoice.py", "args": ["--help", "it's"], "skill": "intake",
             "env": { "MODE": "dry run" }, "workdir": "in",
         }));
         assert_eq!(
-            called.of_script("0198", &asked, "9f"),
+            called.of_script("0198", &args, "9f"),
             "; the user can run it with `skills --store 'sqlite:my m.db' session run-script 0198 scripts/invoice.py --skill intake --env 'MODE=dry run' --workdir in --inputs-digest 9f --yes -- --help 'it'\\''s'`"
         );
         let hidden = called.of_script(
@@ -123,9 +122,9 @@ mod tests {
             "9f",
         );
         assert!(!hidden.contains('\u{1b}') && hidden.contains("session show 0198"), "{hidden}");
-        let told = called.of_run("r1", Some(("book", "9f")));
+        let line = called.of_run("r1", Some(("book", "9f")));
         let approve = "`skills --store 'sqlite:my m.db' runs approve r1 --step book --inputs-digest 9f`";
-        assert!(told.contains(approve), "{told}");
+        assert!(line.contains(approve), "{line}");
     }
 
     #[test]

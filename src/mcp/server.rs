@@ -17,7 +17,7 @@ use serde_json::Value;
 use tokio::sync::{Mutex, OnceCell, Semaphore, broadcast};
 use tokio_util::sync::CancellationToken;
 
-use super::caller::Door;
+use super::caller::Transport;
 use super::next_steps::Onward;
 use super::short::EXPLAIN;
 use super::{answer, call, news, prompts, resources, runtime, tools};
@@ -39,7 +39,7 @@ const INSTRUCTIONS: &str = "Skills are instructions for kinds of tasks. Check th
 #[derive(Debug, Clone)]
 pub struct Settings {
     /// How calls arrive.
-    pub door: Door,
+    pub transport: Transport,
     /// The session that connections continue; if absent, each has its own.
     pub session: Option<String>,
     /// How this process was called, for commands that use the same core; `None` if its store is in memory and cannot be
@@ -54,14 +54,14 @@ pub struct Settings {
 impl Settings {
     /// Returns how a user can reach the same core outside of the connection.
     pub(super) fn onward(&self) -> Onward {
-        match self.door {
-            Door::Process(_) => self.called.clone().map_or(Onward::Nowhere, Onward::Commands),
-            Door::Http => Onward::Service,
+        match self.transport {
+            Transport::Process(_) => self.called.clone().map_or(Onward::Nowhere, Onward::Commands),
+            Transport::Http => Onward::Service,
         }
     }
 
     fn caller(&self, cx: &RequestContext<RoleServer>) -> Result<Caller, Error> {
-        self.door.caller(cx, &self.leave)
+        self.transport.caller(cx, &self.leave)
     }
 }
 

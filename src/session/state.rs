@@ -99,7 +99,7 @@ impl Session {
     pub fn load(&mut self, wanted: Vec<Active>, mode: LoadMode) -> Result<Receipt, ToolError> {
         let named: BTreeSet<String> = wanted.iter().map(|skill| skill.name.clone()).collect();
         let next = active::loaded(&self.active, wanted, mode, self.settings.cap)?;
-        let given = match self.settings.instructions {
+        let delivered = match self.settings.instructions {
             Instructions::TopLevel => BTreeSet::new(),
             // A body that is in no result yet must not be placed in instructions that the host cannot change.
             Instructions::ToolResult => {
@@ -108,7 +108,7 @@ impl Session {
                 names.filter(|name| named.contains(name) || !known.contains(name)).collect()
             }
         };
-        Ok(self.replace(next, &given))
+        Ok(self.replace(next, &delivered))
     }
 
     /// Like [`Session::load`], with the bodies of the named skills in the result, wherever others are placed.
@@ -140,8 +140,8 @@ impl Session {
     }
 
     /// Replaces the active skills; `given` are those whose body is in the result.
-    fn replace(&mut self, next: Vec<Active>, given: &BTreeSet<String>) -> Receipt {
-        let receipt = active::receipt(&self.active, &next, given, &self.settings);
+    fn replace(&mut self, next: Vec<Active>, delivered: &BTreeSet<String>) -> Receipt {
+        let receipt = active::receipt(&self.active, &next, delivered, &self.settings);
         self.active = next;
         receipt
     }

@@ -30,7 +30,7 @@ use super::settings::Settings;
 use super::spanned_error::LocatedError;
 use super::theme::{Depth, Theme, Themes};
 pub use remembered::Remembered;
-use skills_api::{Connection, Error, Event, Signs, UnderWay, terminal_bytes, withdrawal_bytes};
+use skills_api::{Connection, Error, Event, TerminalSignals, UnderWay, terminal_bytes, withdrawal_bytes};
 use skills_base::telemetry::RingBuffer;
 use skills_config::{Invocation, TerminalProgress};
 use skills_registry::Catalogue;
@@ -119,7 +119,7 @@ pub struct App {
     recent: Vec<Action>,
     log: RingBuffer,
     config_file: String,
-    signs: Signs,
+    signs: TerminalSignals,
     /// Runs with a notification that can be withdrawn, each with the start of its wait.
     notified: Vec<(RunId, i64)>,
     /// The progress that the terminal shows, if any.
@@ -434,7 +434,7 @@ impl App {
         }
         if let Some(overlay) = self.behind.as_mut().or(self.overlay.as_mut()) {
             let outcome = overlay.on_message(message);
-            let heard = matches!(outcome, Outcome::Heard | Outcome::HeardAsk(..));
+            let heard = matches!(outcome, Outcome::Handled | Outcome::HeardAsk(..));
             self.finish(outcome, now);
             if heard {
                 return;

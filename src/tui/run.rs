@@ -184,8 +184,8 @@ fn choose(settings: &mut Settings, remembered: &Remembered, answers: probe::Answ
     }
     if settings.glyphs == GlyphSet::Auto {
         let narrow = answers.glyph_cells.is_none_or(|cells| cells == 1);
-        let plain = variable("TERM").is_some_and(|term| probe::lacks_signs(&term));
-        settings.glyphs = if narrow && !plain { GlyphSet::Unicode } else { GlyphSet::Ascii };
+        let lacks_glyphs = variable("TERM").is_some_and(|term| probe::lacks_signs(&term));
+        settings.glyphs = if narrow && !lacks_glyphs { GlyphSet::Unicode } else { GlyphSet::Ascii };
     }
 }
 
@@ -320,13 +320,13 @@ impl Running {
     fn play(&mut self, now: Instant) {
         let Some(stage) = &mut self.stage else { return };
         // A result that has just arrived is not handled yet.
-        let settled = self.calls.under_way() == 0 && self.news.is_empty() && !self.app.dirty();
-        stage.rest(settled, &self.app);
+        let is_idle = self.calls.under_way() == 0 && self.news.is_empty() && !self.app.dirty();
+        stage.rest(is_idle, &self.app);
         if let Some(why) = stage.take_failure() {
             self.app.handle(AppEvent::Failed("the demonstration".to_owned(), why), Instant::now());
         }
         let before = stage.wake(now);
-        if let Some(key) = stage.next(now, settled) {
+        if let Some(key) = stage.next(now, is_idle) {
             self.app.handle(AppEvent::Input(Input::Key(key)), now);
         }
         if stage.wake(now) != before {

@@ -104,7 +104,7 @@ async fn a_step_that_a_cancellation_stopped_is_told_as_begun() {
         worker.await.unwrap();
         let step = pay(&core, &run).await;
         assert_eq!((step.state, step.attempts, step.ended_ms), (StepState::Interrupted, 1, None), "{step:?}");
-        assert!(step.started_ms.is_some() && step.gist.as_deref().unwrap().ends_with(told), "{step:?}");
+        assert!(step.started_ms.is_some() && step.summary.as_deref().unwrap().ends_with(told), "{step:?}");
         assert_eq!(core.run(&run.id.0).await.unwrap().run.state, RunState::Canceled);
     }
 }

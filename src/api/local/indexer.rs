@@ -124,7 +124,7 @@ pub struct Indexer {
     behind: VecDeque<SkillId>,
     /// The same as a set.
     pending: HashSet<SkillId>,
-    told: Option<Instant>,
+    reported_at: Option<Instant>,
     home: PathBuf,
     cache: IndexCache,
     /// Ids restored from the cache that no scan has confirmed yet.
@@ -143,7 +143,7 @@ impl Indexer {
             have: HashMap::new(),
             behind: VecDeque::new(),
             pending: HashSet::new(),
-            told: None,
+            reported_at: None,
             home,
             cache,
             restored: HashSet::new(),
@@ -362,8 +362,9 @@ impl Indexer {
         let progress =
             IndexProgress { indexed: total - self.behind.len(), total, done: self.behind.is_empty() };
         self.shared.progress.send_replace(progress);
-        if at_once || self.told.is_none_or(|told| now.duration_since(told) >= TELL_EVERY) {
-            self.told = Some(now);
+        if at_once || self.reported_at.is_none_or(|reported_at| now.duration_since(reported_at) >= TELL_EVERY)
+        {
+            self.reported_at = Some(now);
             self.shared.tell(Event::Index(progress));
         }
     }

@@ -267,8 +267,8 @@ fn write(output: &Path, archive: &[u8], replace: bool) -> Result<(), Error> {
         .map_err(|e| io(&e))?;
     file.write_all(archive).map_err(|e| io(&e))?;
     file.as_file().sync_all().map_err(|e| io(&e))?;
-    let kept = if replace { file.persist(output) } else { file.persist_noclobber(output) };
-    kept.map(drop).map_err(|error| {
+    let result = if replace { file.persist(output) } else { file.persist_noclobber(output) };
+    result.map(drop).map_err(|error| {
         if error.error.kind() == io::ErrorKind::AlreadyExists {
             let message = format!("{} already exists; use --force to overwrite it", output.display());
             Error::new(Code::Forbidden, message)

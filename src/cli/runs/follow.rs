@@ -63,9 +63,9 @@ pub async fn wait_for_completion(
     let mut interrupted = pin!(interrupted());
     let mut news: Events<'_> = client.run_events(Some(id), seen, EVENT_PAGE_SIZE, POLL_WAIT_MS);
     let mut silence = Silence::begin();
-    let settled = loop {
+    let completion = loop {
         tokio::select! {
-            settled = &mut settling => break settled?,
+            completion = &mut settling => break completion?,
             events = &mut news => {
                 let events = events?;
                 let steps = if with_steps { steps(client, id, &events, &mut ended).await? } else { Vec::new() };
@@ -101,7 +101,7 @@ pub async fn wait_for_completion(
             tell(RunUpdate::Event(event, &steps))?;
         }
     }
-    Ok(Settled { left: left && is_active(&settled), run: settled })
+    Ok(Settled { left: left && is_active(&completion), run: completion })
 }
 
 /// Returns the steps of a run, if some of them ended and there are not too many.
@@ -234,7 +234,7 @@ async fn look_over(client: &dyn RunClient, tell: Tell<'_>) -> Result<(), Failure
 pub fn is_active(run: &RunRecord) -> bool {
     match run.state {
         RunState::Running | RunState::Replaying => true,
-        RunState::Pending => !run.held,
+        RunState::Pending => !run.paused,
         _ => false,
     }
 }

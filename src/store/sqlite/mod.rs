@@ -22,7 +22,7 @@ use tokio::sync::watch;
 use super::write_health::WriteHealth;
 use super::{Clock, Clocks, CommitObserver, Places, Unavailability};
 use crate::sql::methods::{implement_store, prelude::*};
-use change_watch::Foreign;
+use change_watch::ChangeWatch;
 pub use open::{OpenOptions, Opened, Reset, adopt, has_existed, reset, restore};
 use reason::Reason;
 pub use source::check_source;
@@ -59,11 +59,11 @@ pub struct Sqlite {
     path: Option<PathBuf>,
     /// Whether the file is opened as immutable.
     immutable: bool,
-    _foreign: Option<Foreign>,
+    _foreign: Option<ChangeWatch>,
     /// Folder of a copy that is read instead of the file.
     copy: Option<tempfile::TempDir>,
     /// Outlives the connections.
-    _open_here: Option<guard::OpenHere>,
+    _open_here: Option<guard::OpenCount>,
 }
 
 impl std::fmt::Debug for Sqlite {
@@ -128,7 +128,7 @@ impl Sqlite {
             tell(commits.clone()),
             observer.clone(),
         )?;
-        let foreign = path.and_then(|path| Foreign::watch(path, tell(commits)));
+        let foreign = path.and_then(|path| ChangeWatch::watch(path, tell(commits)));
         Ok(Self {
             place,
             reader: reader.map(|reader| Arc::new(Mutex::new(reader))),
@@ -291,7 +291,7 @@ impl Sqlite {
         self.read_apart(move |connection| storage::check(connection, now)).await
     }
 
-    async fn glance_storage(&self, patience: Duration) -> Result<Glance, StoreError> {
+    async fn glance_storage(&self, patience: Duration) -> Result<QuickCheck, StoreError> {
         self.read_apart(move |connection| storage::quick_check(connection, patience)).await
     }
 
@@ -318,12 +318,12 @@ impl Sqlite {
 
     fn post_audit_anchor(&self, log: String, anchor: AuditAnchor) {
         let clocks = self.clocks.clone();
-        let kept = self.writer().and_then(|writer| {
+        let result = self.writer().and_then(|writer| {
             writer.post(move |connection| {
                 complete(audit_anchors::keep(&Transaction::new(connection, clocks.now()), &log, &anchor))
             })
         });
-        if let Err(error) = kept {
+        if let Err(error) = result {
             tracing::debug!("keeping the anchor of the audit log: {error}");
         }
     }

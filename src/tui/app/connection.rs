@@ -260,13 +260,13 @@ mod tests {
     fn a_notification_is_withdrawn_after_the_wait() {
         use crate::app::AppCommand;
         use crate::run_requests::RunTold;
-        use skills_api::{Reminder, Signs};
+        use skills_api::{Reminder, TerminalSignals};
         use skills_model::{ApprovalReason, Gate};
         use skills_store::{EventKind, NewEvent, RunEvent, RunId};
 
         let now = Instant::now();
         let mut app = app(false, now);
-        app.signs = Signs { bell: false, osc: true, withdrawable: true };
+        app.signs = TerminalSignals { bell: false, osc: true, withdrawable: true };
         let run = RunId("0198-a1".to_owned());
         let gate = Gate::human("pay", "d", ApprovalReason::Confirmation);
         let reminder =

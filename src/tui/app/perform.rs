@@ -151,7 +151,7 @@ impl App {
     pub(super) fn finish(&mut self, outcome: Outcome, now: Instant) {
         match outcome {
             Outcome::Close => self.close(now),
-            Outcome::Leave => self.wants.push(AppCommand::Quit),
+            Outcome::Quit => self.wants.push(AppCommand::Quit),
             Outcome::Do(action) => {
                 self.overlay = None;
                 self.recent.retain(|done| *done != action);
@@ -174,7 +174,7 @@ impl App {
                 self.effects_of(pane, effects, now);
             }
             Outcome::Hovered(Purpose::Theme, name) => self.wear(&name),
-            Outcome::Stay | Outcome::Heard | Outcome::Hovered(..) => {}
+            Outcome::Stay | Outcome::Handled | Outcome::Hovered(..) => {}
             Outcome::Chosen(Purpose::Theme, name) => {
                 self.overlay = None;
                 self.wear(&name);
@@ -192,9 +192,9 @@ impl App {
         if closed.as_ref().is_some_and(|overlay| overlay.asks_to_leave()) {
             self.overlay = self.behind.take();
         }
-        let kept = closed.and_then(|overlay| overlay.draft_effect());
+        let draft = closed.and_then(|overlay| overlay.draft_effect());
         self.wear(&self.kept_theme.clone());
-        if let Some((pane, effect)) = kept {
+        if let Some((pane, effect)) = draft {
             self.effects_of(pane, vec![effect], now);
         }
     }
@@ -275,7 +275,7 @@ impl App {
                     self.notices.note("checking", now);
                     self.wants.push(AppCommand::Call(pane, Effect::Why(request)));
                 }
-                Effect::Keep(sheet, typed) => self.tell(pane, &Message::Kept(sheet, typed), now),
+                Effect::Keep(sheet, typed) => self.tell(pane, &Message::SavedDraft(sheet, typed), now),
                 Effect::ErrorNotice(what, place) => self.notices.error(what, place),
                 Effect::Awaited(text) => {
                     let shown = self.panes.get(self.active).is_some_and(|active| active.id() == pane);

@@ -367,7 +367,7 @@ impl Decision {
             (true, _) if again => {
                 Outcome::HeardAsk(self.pane, vec![Effect::Run(RunAsk::Detail(run.clone()))])
             }
-            (true, _) => Outcome::Heard,
+            (true, _) => Outcome::Handled,
             (false, true) => Outcome::Close,
             (false, false) => Outcome::Stay,
         }

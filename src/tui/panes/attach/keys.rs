@@ -68,8 +68,8 @@ impl Pane for Attach {
                 vec![shown_key(Action::NextPart, "next field"), attach, hidden(Action::Open, "attach")]
             }
             Part::Preview => {
-                let label = if self.preview.whole { "shorten" } else { "complete" };
-                let nothing = !self.preview.whole && !self.preview.shortened;
+                let label = if self.preview.expanded { "shorten" } else { "complete" };
+                let nothing = !self.preview.expanded && !self.preview.shortened;
                 let why = nothing.then(|| "content is complete".to_owned());
                 vec![
                     shown_key(Action::Down, "scroll"),
@@ -366,7 +366,7 @@ impl Attach {
             Action::Top => isize::MIN,
             Action::Bottom => isize::MAX,
             Action::Open | Action::Fold => {
-                self.preview.whole = !self.preview.whole;
+                self.preview.expanded = !self.preview.expanded;
                 self.preview.scroll.offset = 0;
                 return Some(Vec::new());
             }

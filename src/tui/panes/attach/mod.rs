@@ -136,13 +136,13 @@ impl Attach {
             }
             Message::Picked(PickerKind::CopyAs, what) => self.copy_as(what),
             Message::Visit(Target::Attach { skill, target }) => self.visit(skill.as_ref(), target.as_ref()),
-            Message::Run(told) => self.on_response(told),
+            Message::Run(response) => self.on_response(response),
             _ => Vec::new(),
         }
     }
 
-    fn on_response(&mut self, told: &RunTold) -> Vec<Effect> {
-        match told {
+    fn on_response(&mut self, response: &RunTold) -> Vec<Effect> {
+        match response {
             RunTold::AttachPreview(generation, preview) => {
                 if self.preview.take(*generation, preview)
                     && let Ok(preview) = preview

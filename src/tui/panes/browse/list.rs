@@ -192,7 +192,7 @@ fn key_of<'a>(entry: &'a Entry, wishes: &Wishes<'_>) -> Key<'a> {
     if wishes.client.is_some_and(|(_, unseen)| unseen.contains_key(&entry.id)) {
         return Key::Unseen;
     }
-    match (entry.standing, wishes.group) {
+    match (entry.exclusion, wishes.group) {
         (ExclusionReason::Shadowed(_), _) if wishes.client.is_none() => Key::Shadowed,
         (ExclusionReason::Refused(_), _) => Key::Refused,
         (ExclusionReason::Elsewhere, _) => Key::Elsewhere,

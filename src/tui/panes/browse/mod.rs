@@ -116,7 +116,7 @@ impl Browse {
     }
 
     fn refusal(&self) -> Option<&RejectedBundle> {
-        match self.shown_entry()?.standing {
+        match self.shown_entry()?.exclusion {
             ExclusionReason::Refused(index) => self.catalogue.refused.get(index),
             _ => None,
         }
@@ -312,8 +312,8 @@ impl Browse {
             }
             Message::Visit(Target::Skill(id)) => self.go_to(id),
             Message::Picked(PickerKind::Client, id) => Self::as_client(id),
-            Message::Session(SessionTold::Budget(client, told)) => {
-                match told {
+            Message::Session(SessionTold::Budget(client, result)) => {
+                match result {
                     Ok(view) => self.take_budget(client, view),
                     Err(error) => {
                         return vec![Effect::ErrorNotice(

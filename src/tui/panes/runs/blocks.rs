@@ -100,10 +100,10 @@ impl Runs {
             let forked = self.detail.events().any(|event| event.event.kind == EventKind::RunForkedFrom);
             let how = if forked { "forked from " } else { "replayed from " };
             // Next to the id: the relation, the checkpoint, and the key that compares the two.
-            let beside = cells(how) + cells(&format!(" at c{checkpoint}")) + cells("  = compare") + 1;
-            let room = making.width.saturating_sub(beside).max(9);
-            let whole = shown(&source.0);
-            let id = if cells(&whole) > room { short_id(&whole, glyphs.ellipsis) } else { whole };
+            let suffix_width = cells(how) + cells(&format!(" at c{checkpoint}")) + cells("  = compare") + 1;
+            let available = making.width.saturating_sub(suffix_width).max(9);
+            let text = shown(&source.0);
+            let id = if cells(&text) > available { short_id(&text, glyphs.ellipsis) } else { text };
             let mut line = Line::of(vec![
                 Seg::new(how, Role::Muted),
                 Seg::new(id, Role::Text),
@@ -127,7 +127,7 @@ impl Runs {
         let mut row = |label: &str, segs: Vec<Seg>| labelled_row(label, segs, making, out);
         row("isolation", vec![Seg::new(shown(&detail.isolation), Role::Text)]);
         let digest: String = record.contract_digest.chars().filter(char::is_ascii_alphanumeric).collect();
-        let (standing, role) = match detail.contract_unchanged {
+        let (state_text, role) = match detail.contract_unchanged {
             Some(true) => ("unchanged", Role::Muted),
             Some(false) => ("skill changed", Role::Warning),
             None => ("skill no longer exists", Role::Warning),
@@ -144,7 +144,7 @@ impl Runs {
                 Seg::new(shown(&detail.contract_version), Role::Text),
                 Seg::new(format!(" {} digest ", glyphs.dot), Role::Muted),
                 Seg::new(short, Role::Text),
-                Seg::new(format!(" {standing}"), role),
+                Seg::new(format!(" {state_text}"), role),
             ],
         );
         self.corrected_lines(making, out);
@@ -208,11 +208,11 @@ fn corrected_rows(name: &str, was: Option<&Value>, after: &Value, making: &Makin
         return;
     }
     let taken = cells("corrected ") + cells(&name.text) + cells(" -> ");
-    let room = (making.width.saturating_sub(taken) / 2).max(8);
+    let available = (making.width.saturating_sub(taken) / 2).max(8);
     let said = |value: &Value, role: Role| match value {
         Value::Null => vec![Seg::new("nothing", Role::Muted)],
         value => {
-            let cut = on_one_line(value, room, glyphs.ellipsis);
+            let cut = on_one_line(value, available, glyphs.ellipsis);
             cut.into_iter().map(|seg| Seg::new(seg.text, role)).collect()
         }
     };
@@ -262,8 +262,8 @@ pub(super) fn waiting_lines(
         all.extend(segs);
         out.push(Line::of(all).waiting());
     };
-    let room = making.width.saturating_sub(13);
-    let cut = |text: &str| cut_end(&shown(text), room, glyphs.ellipsis).into_owned();
+    let available = making.width.saturating_sub(13);
+    let cut = |text: &str| cut_end(&shown(text), available, glyphs.ellipsis).into_owned();
     let Some(sheet) = sheet else {
         row("does", vec![Seg::new(cut(&step.uses), Role::Text)]);
         return;
@@ -273,7 +273,7 @@ pub(super) fn waiting_lines(
     if let Value::Object(inputs) = &sheet.inputs {
         for (name, value) in inputs.iter().take(4) {
             let label = cut_end(&shown(name), 8, glyphs.ellipsis).into_owned();
-            let mut segs = on_one_line(value, room, glyphs.ellipsis);
+            let mut segs = on_one_line(value, available, glyphs.ellipsis);
             segs.iter_mut().filter(|seg| seg.role == Role::CodeString).for_each(|seg| seg.role = Role::Text);
             row(&label, segs);
         }

@@ -163,8 +163,8 @@ impl Runs {
 
     fn news(&mut self, message: &Message) -> Vec<Effect> {
         match message {
-            Message::Run(told) => {
-                let mut effects = self.on_response(told);
+            Message::Run(response) => {
+                let mut effects = self.on_response(response);
                 effects.extend(self.read_again());
                 effects
             }
@@ -206,7 +206,7 @@ impl Runs {
                 self.build();
                 Vec::new()
             }
-            Message::Kept(sheet, typed) => {
+            Message::SavedDraft(sheet, typed) => {
                 self.typed.keep(sheet, typed);
                 Vec::new()
             }
@@ -214,8 +214,8 @@ impl Runs {
         }
     }
 
-    fn on_response(&mut self, told: &RunTold) -> Vec<Effect> {
-        match told {
+    fn on_response(&mut self, response: &RunTold) -> Vec<Effect> {
+        match response {
             RunTold::Following => {
                 let mut effects = self.feeds.refresh_all(&self.known);
                 effects.extend(self.ask_detail());
@@ -429,8 +429,8 @@ impl Runs {
 
     fn ask_detail(&mut self) -> Vec<Effect> {
         let Some(run) = self.selected.clone() else { return Vec::new() };
-        let asked = self.detail.ask(&run);
-        asked.then(|| Effect::Run(RunAsk::Detail(run))).into_iter().collect()
+        let is_new = self.detail.ask(&run);
+        is_new.then(|| Effect::Run(RunAsk::Detail(run))).into_iter().collect()
     }
 
     /// Rebuilds the rows; the cursor stays on its run.
