@@ -24,7 +24,7 @@ use skills_skill::client::{
 use skills_skill::{MAX_BYTES, RejectedBundle, Skill, SkillId};
 
 /// A bundle of the catalog in a client's view.
-pub struct Judged<'a> {
+pub struct ClientBundle<'a> {
     /// Its id in the catalog.
     pub id: &'a SkillId,
     /// What the client does with it.
@@ -42,11 +42,11 @@ pub struct Row<'a> {
 }
 
 /// A client's view of everything in its folders and in the catalog.
-pub struct Sight<'a> {
+pub struct ClientCatalog<'a> {
     /// The listed skills, in the client's order if known.
     pub rows: Vec<Row<'a>>,
     /// The bundles of the catalog: those that it lists in its order, then the others.
-    pub bundles: Vec<Judged<'a>>,
+    pub bundles: Vec<ClientBundle<'a>>,
     /// Bundles in its folders that are neither listed nor in the catalog: name and reason.
     pub others: Vec<(String, String)>,
 }
@@ -158,7 +158,7 @@ pub fn sight<'a>(
     catalogue: &'a Catalogue,
     config: &Config,
     files: &SkillFiles,
-) -> Sight<'a> {
+) -> ClientCatalog<'a> {
     let places = places(profile, catalogue, config);
     let known = Known::of(catalogue);
     let one_file_once = profile.reading.value().is_some_and(|reading| reading.real_paths);
@@ -180,7 +180,7 @@ pub fn sight<'a>(
     let scopes: Vec<Scope> = places.iter().map(|place| place.scope).collect();
     let aliases = aliases(&candidates, places.len(), profile);
     let writing = Writing { profile, config, places: &places, scopes: &scopes, aliases: &aliases };
-    let mut bundles: Vec<Judged<'a>> = Vec::new();
+    let mut bundles: Vec<ClientBundle<'a>> = Vec::new();
     let (mut rows, mut others, mut seen_bundles) = (Vec::new(), Vec::new(), HashSet::new());
     // A file that is listed under any path counts as listed: another path to it may have lost the name.
     let (listed, unlisted): (Vec<usize>, Vec<usize>) =
@@ -188,7 +188,7 @@ pub fn sight<'a>(
     for at in listed {
         let one = &candidates[at];
         if let Some(id) = one.id.filter(|id| seen_bundles.insert(id.as_str())) {
-            bundles.push(Judged { id, state: one.state.clone(), why: None });
+            bundles.push(ClientBundle { id, state: one.state.clone(), why: None });
         }
         if !either.hidden.contains(&at) {
             rows.push(writing.row(one));
@@ -199,7 +199,7 @@ pub fn sight<'a>(
         let Some(why) = one.why.clone() else { continue };
         match one.id {
             Some(id) if seen_bundles.insert(id.as_str()) => {
-                bundles.push(Judged { id, state: one.state.clone(), why: Some(why) });
+                bundles.push(ClientBundle { id, state: one.state.clone(), why: Some(why) });
             }
             Some(_) => {}
             None => others.push((one.read.name.clone(), why)),
@@ -209,10 +209,10 @@ pub fn sight<'a>(
     for (id, location) in everything(catalogue) {
         if seen_bundles.insert(id.as_str()) {
             let (state, why) = missed(location, catalogue, &places, profile, &config.dirs.home);
-            bundles.push(Judged { id, state, why: Some(why) });
+            bundles.push(ClientBundle { id, state, why: Some(why) });
         }
     }
-    Sight { rows, bundles, others }
+    ClientCatalog { rows, bundles, others }
 }
 
 /// Returns the ids and locations of all bundles of the catalog.

@@ -109,7 +109,7 @@ pub use proposals::{
 };
 pub use request_limits::MAX_RESULTS;
 pub use run_client::RunClient;
-pub use run_commands::{GivenOrder, order_note, ordered, orders_given};
+pub use run_commands::{RecordedCommand, list_commands, order_note, ordered};
 pub use run_compare::{Change, ComparedRun, RunComparison, StepComparison, changes, compare_runs};
 pub use run_history::{ChangedInput, EarlierAttempt};
 pub use run_sidecars::{ControlOutcome, ControlRequest, pause_wanted, sidecar_wishes};

@@ -19,7 +19,7 @@ pub struct ControlRequest {
     /// The sidecar's reason.
     pub because: Option<String>,
     /// Its outcome.
-    pub came: ControlOutcome,
+    pub outcome: ControlOutcome,
 }
 
 /// The current outcome of a control request.
@@ -30,30 +30,30 @@ pub enum ControlOutcome {
     /// It was applied; nothing more is known here about the other run.
     Done,
     /// Paused since this time: nothing starts until it is resumed.
-    Held(i64),
+    Paused(i64),
     /// It will be paused, and when.
-    ToBeHeld(&'static str),
+    PausePending(&'static str),
     /// It was paused from the first time to the second, when it was resumed or ended.
-    WasHeld(i64, i64),
+    WasPaused(i64, i64),
     /// It moved on or ended before it was paused.
-    NeverHeld(RunState),
+    NotPaused(RunState),
     /// It was canceled.
     Canceled,
     /// The signal is buffered until a step waits for it.
     SignalBuffered,
     /// A step consumed the signal.
-    Taken,
+    Consumed,
     /// The run ended before any step waited for the signal.
-    NeverTaken,
+    Unconsumed,
 }
 
 impl ControlRequest {
     /// Returns whether it is still pending, or pauses the run now.
     #[must_use]
-    pub fn stands(&self) -> bool {
+    pub fn is_active(&self) -> bool {
         matches!(
-            self.came,
-            ControlOutcome::Held(_) | ControlOutcome::ToBeHeld(_) | ControlOutcome::SignalBuffered
+            self.outcome,
+            ControlOutcome::Paused(_) | ControlOutcome::PausePending(_) | ControlOutcome::SignalBuffered
         )
     }
 
@@ -67,14 +67,14 @@ impl ControlRequest {
         let other = named(self.other.0.as_deref(), &self.other.1);
         let because = self.because.as_ref().map(|why| format!(" ({why})")).unwrap_or_default();
         let description = &self.description;
-        let came = match &self.came {
+        let came = match &self.outcome {
             ControlOutcome::Refused(why) => format!("refused: {why}"),
             ControlOutcome::Done => format!("executed at {}", time(self.at_ms)),
-            ControlOutcome::Held(since) => {
+            ControlOutcome::Paused(since) => {
                 format!("paused since {}, until it is resumed", time(*since))
             }
-            ControlOutcome::ToBeHeld(when) => format!("{when} it is paused until it is resumed"),
-            ControlOutcome::WasHeld(from, until) => {
+            ControlOutcome::PausePending(when) => format!("{when} it is paused until it is resumed"),
+            ControlOutcome::WasPaused(from, until) => {
                 return if self.on_this {
                     format!(
                         "the sidecar {other} requested a pause{because}: paused from {} until {}",
@@ -89,18 +89,18 @@ impl ControlRequest {
                     )
                 };
             }
-            ControlOutcome::NeverHeld(state) => format!("it was {} before it could be paused", word(*state)),
+            ControlOutcome::NotPaused(state) => format!("it was {} before it could be paused", word(*state)),
             ControlOutcome::Canceled => "it is canceled".to_owned(),
             ControlOutcome::SignalBuffered => "kept until a step waits for it".to_owned(),
-            ControlOutcome::Taken => "received by a step".to_owned(),
-            ControlOutcome::NeverTaken => "no step has waited for it".to_owned(),
+            ControlOutcome::Consumed => "received by a step".to_owned(),
+            ControlOutcome::Unconsumed => "no step has waited for it".to_owned(),
         };
         if self.on_this {
-            let verb = match (&self.came, description.as_str()) {
-                (ControlOutcome::ToBeHeld(_) | ControlOutcome::Held(_), "pause") => {
+            let verb = match (&self.outcome, description.as_str()) {
+                (ControlOutcome::PausePending(_) | ControlOutcome::Paused(_), "pause") => {
                     "requests a pause".to_owned()
                 }
-                (ControlOutcome::NeverHeld(_), "pause") => "requested a pause".to_owned(),
+                (ControlOutcome::NotPaused(_), "pause") => "requested a pause".to_owned(),
                 _ => format!("requested {description}"),
             };
             format!("the sidecar {other} {verb}{because}: {came}")
@@ -140,7 +140,7 @@ pub fn sidecar_wishes<'e>(
         let came = match (text("refused"), on_this) {
             (Some(why), _) => ControlOutcome::Refused(why),
             (None, false) => ControlOutcome::Done,
-            (None, true) => came_of(&description, run, &events, at),
+            (None, true) => outcome_of(&description, run, &events, at),
         };
         wishes.push(ControlRequest {
             at_ms: event.at_ms,
@@ -148,13 +148,13 @@ pub fn sidecar_wishes<'e>(
             on_this,
             description,
             because: text("why"),
-            came,
+            outcome: came,
         });
     }
     wishes
 }
 
-fn came_of(description: &str, run: &RunRecord, events: &[&RunEvent], at: usize) -> ControlOutcome {
+fn outcome_of(description: &str, run: &RunRecord, events: &[&RunEvent], at: usize) -> ControlOutcome {
     let kind = |event: &&RunEvent, wanted: EventKind| event.event.kind == wanted;
     if description == "cancel" {
         return if run.state == RunState::Canceled { ControlOutcome::Canceled } else { ControlOutcome::Done };
@@ -165,8 +165,8 @@ fn came_of(description: &str, run: &RunRecord, events: &[&RunEvent], at: usize) 
                 && event.event.data.get("name").and_then(Value::as_str) == Some(name)
         });
         return match (taken, run.state.is_terminal() || run.state == RunState::Failed) {
-            (true, _) => ControlOutcome::Taken,
-            (false, true) => ControlOutcome::NeverTaken,
+            (true, _) => ControlOutcome::Consumed,
+            (false, true) => ControlOutcome::Unconsumed,
             (false, false) => ControlOutcome::SignalBuffered,
         };
     }
@@ -181,16 +181,16 @@ fn came_of(description: &str, run: &RunRecord, events: &[&RunEvent], at: usize) 
     let paused = stretch.iter().find(|event| kind(event, EventKind::RunHeld)).map(|event| event.at_ms);
     let over = ends.map(|at| events[at].at_ms);
     match (paused, over) {
-        (Some(from), Some(until)) => ControlOutcome::WasHeld(from, until),
-        (Some(from), None) if run.paused => ControlOutcome::Held(from),
-        (Some(from), None) => ControlOutcome::WasHeld(from, run.since_ms.max(from)),
-        (None, Some(_)) => ControlOutcome::NeverHeld(RunState::Failed),
-        (None, None) if run.paused => ControlOutcome::ToBeHeld(match (run.state, &run.gate) {
+        (Some(from), Some(until)) => ControlOutcome::WasPaused(from, until),
+        (Some(from), None) if run.paused => ControlOutcome::Paused(from),
+        (Some(from), None) => ControlOutcome::WasPaused(from, run.since_ms.max(from)),
+        (None, Some(_)) => ControlOutcome::NotPaused(RunState::Failed),
+        (None, None) if run.paused => ControlOutcome::PausePending(match (run.state, &run.gate) {
             (RunState::WaitingForHuman, Some(Gate::Human { .. })) => "after approval",
             (RunState::WaitingForSignal, _) => "after its signal",
             _ => "before its next step",
         }),
-        (None, None) => ControlOutcome::NeverHeld(run.state),
+        (None, None) => ControlOutcome::NotPaused(run.state),
     }
 }
 
@@ -204,7 +204,8 @@ pub fn pause_wanted<'a>(
         return None;
     }
     let wishes = sidecar_wishes(run, events);
-    let wish = wishes.iter().rev().find(|wish| wish.on_this && wish.description == "pause" && wish.stands());
+    let wish =
+        wishes.iter().rev().find(|wish| wish.on_this && wish.description == "pause" && wish.is_active());
     Some(wish.map_or_else(
         || "another user".to_owned(),
         |wish| {

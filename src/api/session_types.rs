@@ -370,7 +370,7 @@ impl ComposedView {
 
     /// Returns the transcript entry whose result contains the body of a skill, unless the instructions contain it.
     #[must_use]
-    pub fn given_in(&self, name: &str) -> Option<u64> {
+    pub fn delivered_in(&self, name: &str) -> Option<u64> {
         let body = |part: &Part| matches!(part.kind, PartKind::ActiveSkill | PartKind::AgentSkill);
         let here = self.composed.parts.iter().any(|part| body(part) && part.skill.as_deref() == Some(name));
         let delivered_body =

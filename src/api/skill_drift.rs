@@ -78,7 +78,7 @@ impl SkillDrift {
 
     /// Returns whether loading it again by name yields a different text.
     #[must_use]
-    pub fn loads_anew(&self) -> bool {
+    pub fn needs_reload(&self) -> bool {
         match self.roots {
             LoadedFrom::Here => self.file == LoadedFile::Changed,
             LoadedFrom::Namesake => true,

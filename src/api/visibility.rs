@@ -330,7 +330,7 @@ impl<'v> Index<'v> {
             let state = if undefined.is_some() { Visibility::Undefined } else { Visibility::Unknown };
             return VisibilityCell { repaired, ..without(state, undefined.unwrap_or_default()) };
         };
-        let text = why::kept_text(listed, shown);
+        let text = why::shown_text(listed, shown);
         let (state, reason) = match shown {
             Shown::Whole if !listed.cut => (Visibility::Full, None),
             Shown::Whole => (Visibility::Cut, Some("the client's own limit for one description".to_owned())),

@@ -755,7 +755,7 @@ fn folder_of(location: &Path) -> String {
 }
 
 /// Returns what a client shows of a description, without the ellipsis of a truncated one.
-pub(super) fn kept_text<'l>(listed: &'l Listed, shown: &Shown) -> &'l str {
+pub(super) fn shown_text<'l>(listed: &'l Listed, shown: &Shown) -> &'l str {
     match shown {
         Shown::NameOnly { .. } | Shown::Omitted { .. } | Shown::Beyond => "",
         Shown::Whole if !listed.cut => &listed.description,
@@ -802,7 +802,7 @@ fn description_check(
         let evidence = format!("which text {} shows as the description is not known", view.name);
         return (WhyCheck::unknown(kind, evidence), None);
     };
-    let other = repaired.and_then(|_| other_text_check(&view.name, subject, kept_text(listed, shown)));
+    let other = repaired.and_then(|_| other_text_check(&view.name, subject, shown_text(listed, shown)));
     if let Some(check) = other {
         return (check, None);
     }
@@ -827,7 +827,7 @@ fn description_check(
         Shown::Omitted { why } => {
             return (WhyCheck::fail(kind, format!("not in the catalog: {why}"), fit), None);
         }
-        Shown::NameOnly { .. } | Shown::Whole | Shown::Shortened { .. } => kept_text(listed, shown),
+        Shown::NameOnly { .. } | Shown::Whole | Shown::Shortened { .. } => shown_text(listed, shown),
     };
     // If a client rewrites the text, the truncation cannot be shown in the original.
     let full = subject.description.trim();

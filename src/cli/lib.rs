@@ -86,8 +86,8 @@ pub fn main(adapters: Adapters) -> ExitCode {
     // Determined before parsing, because parse errors are reported in the same format.
     let flag = |name: &str| args.iter().skip(1).take_while(|arg| *arg != "--").any(|arg| arg == name);
     let (json, no_color) = (flag("--json"), flag("--no-color"));
-    let look = output::stderr_look(no_color);
-    let width = output::stdout_look(no_color).width.min(100);
+    let look = output::stderr_caps(no_color);
+    let width = output::stdout_caps(no_color).width.min(100);
     let parse = |args: &[OsString]| {
         let command = args::command().term_width(width);
         command.try_get_matches_from(args).and_then(|found| Cli::of(&found))
@@ -129,10 +129,10 @@ fn misunderstood(error: &clap::Error, json: bool, no_color: bool) -> ExitCode {
             }
             _ => text.split("\n\nUsage:").next().unwrap_or(text).trim().to_owned(),
         };
-        return failure::say(&Error::new(Code::InvalidRequest, message), true, output::stderr_look(true));
+        return failure::say(&Error::new(Code::InvalidRequest, message), true, output::stderr_caps(true));
     }
     let text = error.render();
-    let look = if is_requested { output::stdout_look(no_color) } else { output::stderr_look(no_color) };
+    let look = if is_requested { output::stdout_caps(no_color) } else { output::stderr_caps(no_color) };
     let text = if look.colour { text.ansi().to_string() } else { text.to_string() };
     failure::print(&text, is_requested);
     if is_requested { ExitCode::SUCCESS } else { ExitCode::from(2) }

@@ -142,12 +142,12 @@ fn look_of(terminal: bool, global_no_color: bool) -> TerminalCaps {
 }
 
 /// Returns the capabilities of standard error.
-pub fn stderr_look(no_color: bool) -> TerminalCaps {
+pub fn stderr_caps(no_color: bool) -> TerminalCaps {
     look_of(io::stderr().is_terminal(), no_color)
 }
 
 /// Returns the capabilities of standard output.
-pub fn stdout_look(no_color: bool) -> TerminalCaps {
+pub fn stdout_caps(no_color: bool) -> TerminalCaps {
     look_of(io::stdout().is_terminal(), no_color)
 }
 
@@ -165,7 +165,7 @@ pub struct Out {
 impl Out {
     /// Returns the process's standard output.
     pub fn stdout(global: &Global) -> Self {
-        let look = stdout_look(global.no_color);
+        let look = stdout_caps(global.no_color);
         Self {
             sink: Box::new(BufWriter::new(io::stdout())),
             look,

@@ -48,7 +48,7 @@ pub async fn run(cx: &mut Context, args: &TrustArgs) -> Result<Done, Failure> {
     }
     let mut subjects: Vec<TrustSubject> = Vec::new();
     for wanted in &args.what {
-        for subject in local.trust_look(wanted).await? {
+        for subject in local.trust_digest(wanted).await? {
             if !subjects.iter().any(|known| known.place == subject.place) {
                 subjects.push(subject);
             }

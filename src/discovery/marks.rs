@@ -153,7 +153,7 @@ pub(crate) struct Exclusion {
     pub stems: Vec<u32>,
 }
 
-/// Returns the first exclusion clause that shares a stem with a request; `asked` must be sorted.
+/// Returns the first exclusion clause that shares a stem with a request; `query` must be sorted.
 pub(crate) fn exclusion(description: &str, all: &[Exclusion], query: &[StemId]) -> Option<String> {
     let touched = all.iter().find(|e| e.stems.iter().any(|stem| query.binary_search(stem).is_ok()))?;
     Some(description.get(touched.start as usize..touched.end as usize)?.trim().to_owned())

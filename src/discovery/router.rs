@@ -77,7 +77,7 @@ impl PartialEq for Revision {
 #[derive(Debug)]
 pub struct PendingAnalyses(Vec<Analysis>);
 
-/// Receipt of [`Router::write_snapshot`], with which [`Router::keep_in`] maps the written documents to slots.
+/// Receipt of [`Router::write_snapshot`], with which [`Router::store_in`] maps the written documents to slots.
 #[derive(Debug)]
 pub struct WrittenSnapshot {
     /// Slots of the documents in the order in which they were written.

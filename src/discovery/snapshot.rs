@@ -52,7 +52,7 @@ struct StoredEntry {
     language: Option<super::language::Language>,
 }
 
-/// The borrowed form of [`KeptEntry`], for writing.
+/// The borrowed form of [`StoredEntry`], for writing.
 #[derive(Serialize)]
 struct EntryRef<'a> {
     document: &'a Document,

@@ -6,7 +6,7 @@ use rmcp::service::RequestContext;
 use serde_json::{Map, Value, json};
 
 use super::answer::{explained, failed, failed_with, text_result};
-use super::elicitation::{self, Answered, ElicitationMode, Ticket};
+use super::elicitation::{self, DecisionResult, ElicitationMode, Ticket};
 use super::progress::Progress;
 use super::server::{Server, wants_skills};
 use super::short::{EXPLAIN, short};
@@ -107,7 +107,7 @@ impl Invocation<'_> {
         if let Some(ticket) = ticket.filter(|_| way != ElicitationMode::None) {
             match elicitation::settle_ticket(self.server, self.caller, self.cx, &ticket, responses).await {
                 // Elicited once without an answer: the call reports that it waits, and does not elicit again.
-                Ok(Answered::Nothing) => way = ElicitationMode::None,
+                Ok(DecisionResult::Nothing) => way = ElicitationMode::None,
                 Ok(_) => {}
                 Err(error) => return self.failed(&error),
             }
@@ -127,9 +127,9 @@ impl Invocation<'_> {
             match elicitation::about_run(self.server, self.caller, self.cx, &run, way, self.lent.clone())
                 .await
             {
-                Ok(Answered::Recorded) => {}
-                Ok(Answered::Later(required)) => return required.into(),
-                Ok(Answered::Nothing) => return self.failed(&error),
+                Ok(DecisionResult::Recorded) => {}
+                Ok(DecisionResult::Later(required)) => return required.into(),
+                Ok(DecisionResult::Nothing) => return self.failed(&error),
                 Err(error) => return self.failed(&error),
             }
         }

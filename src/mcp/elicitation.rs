@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use strum::IntoEnumIterator as _;
 
 use super::caller::is_stateless;
-use super::next_steps::Onward;
+use super::next_steps::NextSteps;
 use super::server::Server;
 use skills_api::operations::{Caller, Scope, operation};
 use skills_api::{Code, DecisionSheet, Error};
@@ -72,7 +72,7 @@ pub async fn deciding(server: &Server, caller: &Caller, cx: &RequestContext<Role
 }
 
 /// The result of an elicitation.
-pub enum Answered {
+pub enum DecisionResult {
     /// A decision was made, by this or another user: make the call again.
     Recorded,
     /// The client has to ask its user and make the call again.
@@ -161,18 +161,18 @@ pub async fn about_run(
     run: &str,
     way: ElicitationMode,
     key: Option<String>,
-) -> Result<Answered, Error> {
+) -> Result<DecisionResult, Error> {
     let detail = server.core().run(run).await?;
     // It was decided concurrently.
-    let Some(sheet) = detail.sheet else { return Ok(Answered::Recorded) };
+    let Some(sheet) = detail.sheet else { return Ok(DecisionResult::Recorded) };
     let question = question(message(&sheet, &server.inner().settings.onward()), form(&sheet));
     let ticket = Ticket { about: run.to_owned(), step: sheet.step, digest: sheet.inputs_digest, key };
     match way {
-        ElicitationMode::None => Ok(Answered::Nothing),
-        ElicitationMode::Later => Ok(Answered::Later(ticket.required(question))),
+        ElicitationMode::None => Ok(DecisionResult::Nothing),
+        ElicitationMode::Later => Ok(DecisionResult::Later(ticket.required(question))),
         ElicitationMode::Now => match ask(cx, question).await {
             Some(answer) => decide(server, caller, cx, &ticket, answer).await,
-            None => Ok(Answered::Nothing),
+            None => Ok(DecisionResult::Nothing),
         },
     }
 }
@@ -187,10 +187,10 @@ pub async fn settle_ticket(
     cx: &RequestContext<RoleServer>,
     ticket: &Ticket,
     responses: Option<InputResponses>,
-) -> Result<Answered, Error> {
+) -> Result<DecisionResult, Error> {
     match response(responses)? {
         Some(answer) => decide(server, caller, cx, ticket, answer).await,
-        None => Ok(Answered::Nothing),
+        None => Ok(DecisionResult::Nothing),
     }
 }
 
@@ -201,11 +201,11 @@ async fn decide(
     cx: &RequestContext<RoleServer>,
     ticket: &Ticket,
     answer: ElicitResult,
-) -> Result<Answered, Error> {
+) -> Result<DecisionResult, Error> {
     let order = match answer.action {
         ElicitationAction::Accept => "run.approve",
         ElicitationAction::Decline => "run.deny",
-        _ => return Ok(Answered::Nothing),
+        _ => return Ok(DecisionResult::Nothing),
     };
     let value_of = |field: &str| answer.content.as_ref().and_then(|content| content.get(field)).cloned();
     let arguments = json!({
@@ -215,13 +215,13 @@ async fn decide(
         "notes": notes(value_of("notes").as_ref().and_then(Value::as_str), cx),
         "choice": value_of("choice"),
     });
-    let Some(order) = operation(order) else { return Ok(Answered::Nothing) };
+    let Some(order) = operation(order) else { return Ok(DecisionResult::Nothing) };
     match order.call(&server.inner().service, caller, arguments).await {
-        Ok(_) => Ok(Answered::Recorded),
+        Ok(_) => Ok(DecisionResult::Recorded),
         // Decided meanwhile by another user: the call itself returns the outcome.
         Err(error) if error.code == Code::InvalidTransition => {
             tracing::info!("a decision came too late: {error}");
-            Ok(Answered::Recorded)
+            Ok(DecisionResult::Recorded)
         }
         Err(error) => Err(error),
     }
@@ -256,7 +256,7 @@ fn form(sheet: &DecisionSheet) -> ElicitationSchema {
 
 /// Describes exactly what would be executed: callers who may decide see what would be called, as on the decision sheet
 /// of the workbench.
-fn message(sheet: &DecisionSheet, onward: &Onward) -> String {
+fn message(sheet: &DecisionSheet, onward: &NextSteps) -> String {
     let mut out = format!("{}\n", sheet.headline);
     if sheet.outcome_unknown {
         out.push_str("Accept applies your choice, decline cancels the run.\n\n");
@@ -333,7 +333,7 @@ mod tests {
 
     #[test]
     fn a_question_says_what_would_happen_and_hides_nothing() {
-        let text = message(&sheet(), &Onward::Service);
+        let text = message(&sheet(), &NextSteps::Service);
         for part in [
             "Books 120.50 EUR",
             "cannot be undone",

@@ -11,7 +11,7 @@ const ADDRESS: &str = "URL";
 
 /// How a user can reach the core of this server from outside the connection.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Onward {
+pub enum NextSteps {
     /// By commands with the options of this process.
     Commands(Invocation),
     /// By the HTTP service that the caller uses.
@@ -24,7 +24,7 @@ pub enum Onward {
 const NOWHERE: &str = "it can only be decided in this connection, because this server keeps runs and \
     sessions in memory: use a client that supports elicitation, or start the server with `--store sqlite:FILE`";
 
-impl Onward {
+impl NextSteps {
     /// Returns a command line that uses the same core.
     pub fn line(&self, words: &[&str]) -> String {
         let line = match self {
@@ -107,7 +107,7 @@ mod tests {
     #[test]
     fn a_command_runs_what_was_asked_for_in_the_same_store() {
         let called =
-            Onward::Commands(Invocation::with(["--store", "sqlite:my m.db"].map(str::to_owned).into()));
+            NextSteps::Commands(Invocation::with(["--store", "sqlite:my m.db"].map(str::to_owned).into()));
         let args = script(json!({
             "path": "scripts/invoice.py", "args": ["--help", "it's"], "skill": "intake",
             "env": { "MODE": "dry run" }, "workdir": "in",
@@ -129,18 +129,18 @@ mod tests {
 
     #[test]
     fn of_what_is_in_memory_no_command_is_named() {
-        let script = Onward::Nowhere.of_script("s1", &script(json!({ "path": "scripts/a.py" })), "9f");
-        for said in [Onward::Nowhere.of_run("r1", None), script] {
+        let script = NextSteps::Nowhere.of_script("s1", &script(json!({ "path": "scripts/a.py" })), "9f");
+        for said in [NextSteps::Nowhere.of_run("r1", None), script] {
             assert!(said.contains("in memory") && !said.contains("approve"), "{said}");
         }
     }
 
     #[test]
     fn over_http_the_route_is_named_and_none_of_the_servers_options() {
-        let run = Onward::Service.of_run("r1", None);
+        let run = NextSteps::Service.of_run("r1", None);
         assert!(run.contains("`skills --connect URL runs approve r1`"), "{run}");
         assert!(run.contains("POST /v1/runs/r1/approve"), "{run}");
-        let script = Onward::Service.of_script("s1", &script(json!({ "path": "scripts/a.py" })), "9f");
+        let script = NextSteps::Service.of_script("s1", &script(json!({ "path": "scripts/a.py" })), "9f");
         assert!(script.contains("POST /v1/sessions/s1/tools/skills.run_script"), "{script}");
         assert!(
             script.contains(

@@ -12,14 +12,14 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 const MAX_TOKEN_BYTES: usize = 256;
 
 /// An input that is passed through unchanged.
-pub struct Watched<R> {
+pub struct InspectedReader<R> {
     inner: R,
     max_line_bytes: usize,
     line: Line,
     found: UnboundedSender<Option<RequestId>>,
 }
 
-impl<R> Watched<R> {
+impl<R> InspectedReader<R> {
     /// Wraps an input. The receiver gets an item for each line longer than `max_line_bytes`, with the id of its request.
     pub fn new(inner: R, max_line_bytes: usize) -> (Self, UnboundedReceiver<Option<RequestId>>) {
         let (found, oversized) = unbounded_channel();
@@ -27,7 +27,7 @@ impl<R> Watched<R> {
     }
 }
 
-impl<R: AsyncRead + Unpin> AsyncRead for Watched<R> {
+impl<R: AsyncRead + Unpin> AsyncRead for InspectedReader<R> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,

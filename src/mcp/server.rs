@@ -18,7 +18,7 @@ use tokio::sync::{Mutex, OnceCell, Semaphore, broadcast};
 use tokio_util::sync::CancellationToken;
 
 use super::caller::Transport;
-use super::next_steps::Onward;
+use super::next_steps::NextSteps;
 use super::short::EXPLAIN;
 use super::{answer, call, news, prompts, resources, runtime, tools};
 use skills_api::operations::{Caller, Scope, Service, operations};
@@ -53,10 +53,10 @@ pub struct Settings {
 
 impl Settings {
     /// Returns how a user can reach the same core outside of the connection.
-    pub(super) fn onward(&self) -> Onward {
+    pub(super) fn onward(&self) -> NextSteps {
         match self.transport {
-            Transport::Process(_) => self.called.clone().map_or(Onward::Nowhere, Onward::Commands),
-            Transport::Http => Onward::Service,
+            Transport::Process(_) => self.called.clone().map_or(NextSteps::Nowhere, NextSteps::Commands),
+            Transport::Http => NextSteps::Service,
         }
     }
 

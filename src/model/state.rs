@@ -123,7 +123,7 @@ fn decide(run: &RunSnapshot, decision: &Decision) -> Result<Next, TransitionErro
     }
     if run.state != RunState::WaitingForHuman {
         if let Some(first) = run.decided.as_ref().filter(|first| first.same_gate(decision)) {
-            return Err(TransitionError::OtherDecision(format!(
+            return Err(TransitionError::DecisionConflict(format!(
                 "step {} was already decided: {}; a decision cannot be taken back",
                 first.step, first.verdict
             )));
@@ -138,10 +138,10 @@ fn decide(run: &RunSnapshot, decision: &Decision) -> Result<Next, TransitionErro
                 Verdict::Deny => to(run, RunState::Canceled),
             })
         }
-        Some(Gate::Human { step, .. }) if *step != decision.step => Err(TransitionError::OtherDecision(
+        Some(Gate::Human { step, .. }) if *step != decision.step => Err(TransitionError::DecisionConflict(
             format!("the run waits for a decision on step {step}, not on step {}", decision.step),
         )),
-        Some(Gate::Human { step, inputs_digest, .. }) => Err(TransitionError::OtherDecision(format!(
+        Some(Gate::Human { step, inputs_digest, .. }) => Err(TransitionError::DecisionConflict(format!(
             "the run waits for a decision on step {step} with inputs {inputs_digest}, not with inputs {}",
             decision.inputs_digest
         ))),
@@ -183,27 +183,27 @@ fn endorse(run: &RunSnapshot, decision: &Decision, by: &str, need: u32) -> Resul
 fn fits(step: &str, why: &ApprovalReason, decision: &Decision) -> Result<(), TransitionError> {
     let unknown = *why == ApprovalReason::UnknownOutcome && decision.verdict == Verdict::Approve;
     match (unknown, decision.choice) {
-        (true, None) => Err(TransitionError::OtherDecision(format!(
+        (true, None) => Err(TransitionError::DecisionConflict(format!(
             "the outcome of step {step} is unknown: choose `rerun`, `happened` (with its `result`), `skip` or `fail`"
         ))),
         (true, Some(Choice::Happened)) if decision.result.is_none() => {
-            Err(TransitionError::OtherDecision(format!(
+            Err(TransitionError::DecisionConflict(format!(
                 "`happened` needs the `result` of step {step}, an object of its outputs; the other choices are `rerun`, \
              `skip` and `fail`"
             )))
         }
         (_, choice) if decision.result.is_some() && choice != Some(Choice::Happened) => {
-            Err(TransitionError::OtherDecision(format!(
+            Err(TransitionError::DecisionConflict(format!(
                 "a result is only valid with the choice `happened`; remove it from the decision on step \
                     {step}"
             )))
         }
         (false, Some(choice)) if *why == ApprovalReason::UnknownOutcome => {
-            Err(TransitionError::OtherDecision(format!(
+            Err(TransitionError::DecisionConflict(format!(
                 "denying step {step} cancels the run; the choice {choice} is only valid for an approval"
             )))
         }
-        (false, Some(choice)) => Err(TransitionError::OtherDecision(format!(
+        (false, Some(choice)) => Err(TransitionError::DecisionConflict(format!(
             "the choice {choice} is only valid for an unknown outcome; approve or deny step {step}"
         ))),
         _ => Ok(()),

@@ -468,7 +468,7 @@ pub enum TransitionError {
     },
     /// The run was decided differently, or the decision is for another gate (409).
     #[error("{0}")]
-    OtherDecision(String),
+    DecisionConflict(String),
     /// The worker's claim is no longer the current one; its write has no effect.
     #[error("stale fencing token {given}, current {present}: another worker owns the run")]
     StaleFence {
@@ -482,7 +482,7 @@ pub enum TransitionError {
     Paused,
     /// The wait of the run has not expired, or is already over.
     #[error("the run has not expired")]
-    NotOver,
+    NotExpired,
     /// The run cannot be claimed in its current state.
     #[error("the run cannot be claimed now")]
     NotClaimable,

@@ -84,7 +84,7 @@ impl Progress {
         let record = StepRecord {
             step: call.path.clone(),
             status,
-            inputs: self.kept_inputs(&call.inputs),
+            inputs: self.inputs_to_record(&call.inputs),
             result: if call.role == Role::Call && self.run.options.audit_mode == AuditMode::Off {
                 Value::Null
             } else {
@@ -106,7 +106,7 @@ impl Progress {
     }
 
     /// Returns the inputs to record: all of them in full audit mode, otherwise null.
-    pub fn kept_inputs(&self, inputs: &Map<String, Value>) -> Value {
+    pub fn inputs_to_record(&self, inputs: &Map<String, Value>) -> Value {
         if self.run.options.audit_mode == AuditMode::Full {
             Value::Object(inputs.clone())
         } else {
@@ -178,7 +178,7 @@ impl Progress {
             records.push(StepRecord {
                 step: path,
                 status: StepStatus::Failed,
-                inputs: if own { self.kept_inputs(&failure.inputs) } else { Value::Null },
+                inputs: if own { self.inputs_to_record(&failure.inputs) } else { Value::Null },
                 result: result.clone(),
                 binding: failure.error.binding.clone().filter(|_| own),
                 isolation: None,

@@ -63,13 +63,13 @@ pub fn detect(setup: &Setup, table: &Table) -> Mechanisms {
     let mut failure = None;
     if let Some(wrapper) = wrapper {
         match probe(helper, Some(wrapper), base, table) {
-            Ok(means) => return means,
+            Ok(mechanisms) => return mechanisms,
             Err(why) => failure = Some(why),
         }
     }
-    let mut means = probe(helper, None, base, table).unwrap_or_else(|why| Mechanisms::unavailable(&why));
-    means.report.missing.extend(failure.map(|why| format!("bubblewrap: {why}")));
-    means
+    let mut mechanisms = probe(helper, None, base, table).unwrap_or_else(|why| Mechanisms::unavailable(&why));
+    mechanisms.report.missing.extend(failure.map(|why| format!("bubblewrap: {why}")));
+    mechanisms
 }
 
 fn probe(

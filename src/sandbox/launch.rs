@@ -52,7 +52,7 @@ pub async fn run_isolated(
     order: &Order,
     stdin: &[u8],
     limits: &Limits,
-    tap: Option<OutputListener>,
+    listener: Option<OutputListener>,
     counted: Option<&Arc<WorkDir>>,
     cancel: &CancellationToken,
 ) -> Result<LaunchResult, SandboxError> {
@@ -69,7 +69,7 @@ pub async fn run_isolated(
     })?;
     // The command keeps the helper's end of the socket open, and only its closing shows that the helper has died.
     drop(command);
-    let output = Output::capture(&mut child, limits.output, tap.as_ref());
+    let output = Output::capture(&mut child, limits.output, listener.as_ref());
     let (mut from, mut to) = UnixStream::from_std(ours).map_err(lost)?.into_split();
 
     let handed_over = timeout(HELPER_TIMEOUT, async {
@@ -137,7 +137,7 @@ pub async fn run_unsandboxed(
     plan: &Plan,
     stdin: Vec<u8>,
     limits: &Limits,
-    tap: Option<OutputListener>,
+    listener: Option<OutputListener>,
     counted: Option<&Arc<WorkDir>>,
     cancel: &CancellationToken,
 ) -> Result<LaunchResult, SandboxError> {
@@ -149,19 +149,19 @@ pub async fn run_unsandboxed(
     let mut child = command.spawn().map_err(|error| SandboxError::NotStarted {
         why: format!("starting {}: {error}", plan.program.display()),
     })?;
-    let mut reins = ChildControl::Group(Group(child.id().map(|id| Pid::from_raw(id.cast_signed()))));
-    let output = Output::capture(&mut child, limits.output, tap.as_ref());
+    let mut control = ChildControl::Group(Group(child.id().map(|id| Pid::from_raw(id.cast_signed()))));
+    let output = Output::capture(&mut child, limits.output, listener.as_ref());
     if let Some(mut pipe) = child.stdin.take() {
         // Ends when the script has read it completely, or has ended.
         tokio::spawn(async move { pipe.write_all(&stdin).await });
     }
-    let (status, stopped) = supervise(child.wait(), &mut reins, limits, counted, cancel).await;
+    let (status, stopped) = supervise(child.wait(), &mut control, limits, counted, cancel).await;
     let status = match status {
         Some(Ok(status)) => status,
         Some(Err(error)) => return Err(SandboxError::Lost { why: error.to_string() }),
         None => return Err(SandboxError::Lost { why: "it cannot be killed".to_owned() }),
     };
-    reins.disarm();
+    control.disarm();
     let duration = begun.elapsed();
     let (stdout, stderr) = output.collect().await;
     let end = match (status.code(), status.signal()) {
@@ -246,7 +246,7 @@ async fn wait_for_exceeded_limit(work: Option<&Arc<WorkDir>>, limits: Limits) ->
 /// period. Returns `None` if even that did not end it.
 async fn supervise<T>(
     end: impl Future<Output = T>,
-    reins: &mut ChildControl,
+    control: &mut ChildControl,
     limits: &Limits,
     counted: Option<&Arc<WorkDir>>,
     cancel: &CancellationToken,
@@ -261,12 +261,12 @@ async fn supervise<T>(
     }
     // A script that exceeds a write limit gets no grace period to continue.
     if stopped.exceeded.is_none() {
-        reins.send_stop(false).await;
+        control.send_stop(false).await;
         if let Ok(end) = timeout(limits.grace, &mut end).await {
             return (Some(end), stopped);
         }
     }
-    reins.send_stop(true).await;
+    control.send_stop(true).await;
     (timeout(HELPER_TIMEOUT, &mut end).await.ok(), stopped)
 }
 
@@ -277,7 +277,7 @@ struct Output {
 }
 
 impl Output {
-    fn capture(child: &mut Child, keep: usize, tap: Option<&OutputListener>) -> Self {
+    fn capture(child: &mut Child, keep: usize, listener: Option<&OutputListener>) -> Self {
         let streams = [Arc::default(), Arc::default()];
         let mut readers = Vec::new();
         if let Some(pipe) = child.stdout.take() {
@@ -285,7 +285,7 @@ impl Output {
                 pipe,
                 keep,
                 Arc::clone(&streams[0]),
-                LineBuffer::new(tap.cloned(), Channel::Stdout),
+                LineBuffer::new(listener.cloned(), Channel::Stdout),
             )));
         }
         if let Some(pipe) = child.stderr.take() {
@@ -293,7 +293,7 @@ impl Output {
                 pipe,
                 keep,
                 Arc::clone(&streams[1]),
-                LineBuffer::new(tap.cloned(), Channel::Stderr),
+                LineBuffer::new(listener.cloned(), Channel::Stderr),
             )));
         }
         Self { streams, readers }

@@ -130,9 +130,9 @@ impl Sandbox {
     ///
     /// Everything that the script started is dead when this returns. A failed script is an [`Outcome`] too.
     pub async fn run(&self, mut spec: Spec, cancel: CancellationToken) -> Result<Outcome, SandboxError> {
-        let workshop = Arc::clone(&self.preparer);
-        let tap = spec.tap.take();
-        let prepared = tokio::task::spawn_blocking(move || workshop.prepare(spec))
+        let preparer = Arc::clone(&self.preparer);
+        let output = spec.output.take();
+        let prepared = tokio::task::spawn_blocking(move || preparer.prepare(spec))
             .await
             .map_err(|error| SandboxError::NotStarted { why: error.to_string() })??;
         let PreparedScript { order, stdin, limits, work, report, isolated, lease } = prepared;
@@ -140,10 +140,10 @@ impl Sandbox {
         // Without a file system of limited size, written files are counted.
         let counted = order.plan.disk.is_none().then_some(&work);
         let mut ran = if isolated {
-            launch::run_isolated(self.preparer.helper(), &order, &stdin, &limits, tap, counted, &cancel)
+            launch::run_isolated(self.preparer.helper(), &order, &stdin, &limits, output, counted, &cancel)
                 .await?
         } else {
-            launch::run_unsandboxed(&order.plan, stdin, &limits, tap, counted, &cancel).await?
+            launch::run_unsandboxed(&order.plan, stdin, &limits, output, counted, &cancel).await?
         };
         // The user id is only released now that no process runs under it.
         drop(lease);

@@ -30,13 +30,13 @@ impl OutputListener {
 
 impl fmt::Debug for OutputListener {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Tap")
+        f.write_str("OutputListener")
     }
 }
 
 /// Splits the bytes of one stream into lines.
 pub(super) struct LineBuffer {
-    tap: Option<OutputListener>,
+    listener: Option<OutputListener>,
     channel: Channel,
     begun: Vec<u8>,
     /// Whether the current line already exceeds the maximum length.
@@ -44,13 +44,13 @@ pub(super) struct LineBuffer {
 }
 
 impl LineBuffer {
-    pub fn new(tap: Option<OutputListener>, channel: Channel) -> Self {
-        Self { tap, channel, begun: Vec::new(), cut: false }
+    pub fn new(listener: Option<OutputListener>, channel: Channel) -> Self {
+        Self { listener, channel, begun: Vec::new(), cut: false }
     }
 
     /// Processes the next bytes.
     pub fn take(&mut self, mut bytes: &[u8]) {
-        if self.tap.is_none() {
+        if self.listener.is_none() {
             return;
         }
         while let Some(end) = bytes.iter().position(|byte| *byte == b'\n') {
@@ -66,7 +66,7 @@ impl LineBuffer {
         if !self.begun.is_empty() {
             self.emit_line();
         }
-        if let Some(OutputListener(take)) = self.tap.take().filter(|_| dropped) {
+        if let Some(OutputListener(take)) = self.listener.take().filter(|_| dropped) {
             take(self.channel, "… output truncated");
         }
     }
@@ -84,7 +84,7 @@ impl LineBuffer {
         if std::mem::take(&mut self.cut) {
             text.push('…');
         }
-        if let Some(OutputListener(take)) = &self.tap {
+        if let Some(OutputListener(take)) = &self.listener {
             take(self.channel, &text);
         }
     }
@@ -100,8 +100,8 @@ mod tests {
     fn lines_are_put_together_and_long_ones_cut() {
         let seen = Arc::new(Mutex::new(Vec::new()));
         let sink = Arc::clone(&seen);
-        let tap = OutputListener::new(move |_, line| sink.lock().unwrap().push(line.to_owned()));
-        let mut lines = LineBuffer::new(Some(tap), Channel::Stdout);
+        let listener = OutputListener::new(move |_, line| sink.lock().unwrap().push(line.to_owned()));
+        let mut lines = LineBuffer::new(Some(listener), Channel::Stdout);
         lines.take(b"a");
         lines.take(b"b\r\n\nc\n");
         lines.take(&[b'x'; MAX_LINE + 1]);

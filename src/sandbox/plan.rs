@@ -46,7 +46,7 @@ pub struct Plan {
     /// The text of a Seatbelt profile (macOS).
     pub seatbelt: Option<String>,
     /// Instead of becoming the script: attempt forbidden operations in this folder, which is outside of the sandbox
-    /// and contains a file [`WITNESS`], and print the [`Findings`].
+    /// and contains a file [`PROBE_FILE`], and print the [`Findings`].
     pub probe: Option<PathBuf>,
 }
 

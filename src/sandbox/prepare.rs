@@ -45,9 +45,9 @@ impl Preparer {
     /// Probes the machine.
     pub fn open(setup: Setup) -> Self {
         let table = Table::shipped().map_err(|error| error.to_string());
-        let means = table.as_ref().ok().map(|table| detect::detect(&setup, table));
+        let mechanisms = table.as_ref().ok().map(|table| detect::detect(&setup, table));
         let unavailable = Report::unavailable(table.as_ref().err().map_or("", String::as_str));
-        Self { setup, table, mechanisms: means, unavailable, runners: Mutex::default() }
+        Self { setup, table, mechanisms, unavailable, runners: Mutex::default() }
     }
 
     pub fn report(&self) -> &Report {
@@ -93,14 +93,16 @@ impl Preparer {
     pub fn prepare(&self, spec: Spec) -> Result<PreparedScript, SandboxError> {
         spec.check()?;
         let table = self.table.as_ref().map_err(|why| SandboxError::bad("interpreters", why.clone()))?;
-        let means = match &self.mechanisms {
-            Some(means) if !spec.unsandboxed && means.report.level >= Level::Partial => Some(means),
+        let mechanisms = match &self.mechanisms {
+            Some(mechanisms) if !spec.unsandboxed && mechanisms.report.level >= Level::Partial => {
+                Some(mechanisms)
+            }
             _ if spec.unsandboxed => None,
             _ => return Err(SandboxError::NoIsolation { why: self.report().summary() }),
         };
         let located = bundle::locate(&spec.bundle_root, spec.follow_links, &spec.script)?;
-        let lease = match means {
-            Some(means) if means.identity => Some(identity::lease().ok_or_else(|| {
+        let lease = match mechanisms {
+            Some(mechanisms) if mechanisms.identity => Some(identity::lease().ok_or_else(|| {
                 SandboxError::NotStarted { why: "all user ids reserved for scripts are in use".to_owned() }
             })?),
             _ => None,
@@ -138,25 +140,26 @@ impl Preparer {
             probe: None,
         };
         let mut wrapper = None;
-        if let Some(means) = means {
+        if let Some(mechanisms) = mechanisms {
             let files = FileAccess {
-                landlock: means.landlock,
+                landlock: mechanisms.landlock,
                 readable: std::iter::once(root).chain(runner.readable).collect(),
                 readable_if_present: table.readable.clone(),
                 devices: table.devices.clone(),
                 writable: work.path().to_owned(),
             };
-            wrapper = self.wrap(means, &files)?;
-            plan.namespace = means.namespace;
-            plan.limits =
-                means.limits.then(|| kernel_limits(&spec.limits, runner.reserve, foreign_task_count(means)));
-            if means.disk {
+            wrapper = self.wrap(mechanisms, &files)?;
+            plan.namespace = mechanisms.namespace;
+            plan.limits = mechanisms
+                .limits
+                .then(|| kernel_limits(&spec.limits, runner.reserve, foreign_task_count(mechanisms)));
+            if mechanisms.disk {
                 let (bytes, files) = (spec.limits.disk, spec.limits.files);
                 plan.disk = Some(Disk { work: work.path().to_owned(), out: work.export()?, bytes, files });
             }
             plan.seatbelt = cfg!(target_os = "macos").then(|| seatbelt::profile(&files));
-            plan.files = means.landlock.map(|_| files);
-            plan.syscalls = means
+            plan.files = mechanisms.landlock.map(|_| files);
+            plan.syscalls = mechanisms
                 .syscalls
                 .then_some(CallFilter { freeze_metadata: owner.is_none() && wrapper.is_none() });
         }
@@ -165,14 +168,14 @@ impl Preparer {
             stdin: spec.stdin,
             limits: spec.limits,
             work,
-            report: means.map_or_else(Report::unsandboxed, |means| means.report.clone()),
-            isolated: means.is_some(),
+            report: mechanisms.map_or_else(Report::unsandboxed, |means| means.report.clone()),
+            isolated: mechanisms.is_some(),
             lease,
         })
     }
 
-    fn wrap(&self, means: &Mechanisms, files: &FileAccess) -> Result<Option<Vec<String>>, SandboxError> {
-        let Some(wrapper) = &means.wrapper else { return Ok(None) };
+    fn wrap(&self, mechanisms: &Mechanisms, files: &FileAccess) -> Result<Option<Vec<String>>, SandboxError> {
+        let Some(wrapper) = &mechanisms.wrapper else { return Ok(None) };
         let helper = detect::real(&self.setup.helper).map_err(|why| SandboxError::NotStarted { why })?;
         Ok(Some(bwrap::command(wrapper, &helper, files, identity::is_root())))
     }
@@ -212,11 +215,11 @@ fn copy_bundle(
 ///
 /// A separate user and a user namespace are counted separately (the latter since Linux 5.14, which is older than the
 /// Landlock version required here). Otherwise a script is counted together with all other tasks of this user.
-fn foreign_task_count(means: &Mechanisms) -> u64 {
-    if means.identity || means.namespace {
+fn foreign_task_count(mechanisms: &Mechanisms) -> u64 {
+    if mechanisms.identity || mechanisms.namespace {
         return 0;
     }
-    match (&means.wrapper, means.landlock) {
+    match (&mechanisms.wrapper, mechanisms.landlock) {
         (Some(_), Some(_)) => WRAPPER_TASKS,
         _ => identity::own_tasks(),
     }

@@ -123,13 +123,13 @@ pub(super) struct Evidence {
 
 impl Report {
     /// Returns whether a guarantee holds, at least partly.
-    pub fn is_enforced(&self, promise: Guarantee) -> bool {
-        self.enforcement(promise) != Enforcement::No
+    pub fn is_enforced(&self, guarantee: Guarantee) -> bool {
+        self.enforcement(guarantee) != Enforcement::No
     }
 
     /// Returns to what extent a guarantee holds.
-    pub fn enforcement(&self, promise: Guarantee) -> Enforcement {
-        self.coverage.iter().find(|row| row.promise == promise).map_or(Enforcement::No, |row| row.held)
+    pub fn enforcement(&self, guarantee: Guarantee) -> Enforcement {
+        self.coverage.iter().find(|row| row.promise == guarantee).map_or(Enforcement::No, |row| row.held)
     }
 
     /// Returns a one-line summary: the level, the mechanisms, and the guarantees that do not hold.
@@ -163,8 +163,8 @@ impl Report {
     /// Returns the report of a run without isolation.
     pub fn unsandboxed() -> Self {
         let coverage = Guarantee::iter()
-            .map(|promise| {
-                let (held, how) = match promise {
+            .map(|guarantee| {
+                let (held, how) = match guarantee {
                     Guarantee::Time => {
                         (Enforcement::Partly, "its process group is killed; a daemon can survive")
                     }
@@ -172,7 +172,7 @@ impl Report {
                     Guarantee::Disk => (Enforcement::Partly, DISK_COUNTED),
                     _ => (Enforcement::No, "run without a sandbox on request"),
                 };
-                Coverage { promise, held, how: how.to_owned() }
+                Coverage { promise: guarantee, held, how: how.to_owned() }
             })
             .collect();
         Self { level: Level::Unsandboxed, coverage, means: Vec::new(), missing: Vec::new(), untested: false }
@@ -191,16 +191,16 @@ impl Report {
     pub(super) fn from_evidence(evidence: &Evidence) -> Self {
         let (means, missing) = list_mechanisms(evidence);
         let coverage: Vec<_> = Guarantee::iter()
-            .map(|promise| {
-                let (enforcement, how) = assess(promise, evidence);
-                Coverage { promise, held: enforcement, how: how.to_owned() }
+            .map(|guarantee| {
+                let (enforcement, how) = assess(guarantee, evidence);
+                Coverage { promise: guarantee, held: enforcement, how: how.to_owned() }
             })
             .collect();
         let enforcement_of =
-            |promise| coverage.iter().find(|row: &&Coverage| row.promise == promise).map(|row| row.held);
+            |guarantee| coverage.iter().find(|row: &&Coverage| row.promise == guarantee).map(|row| row.held);
         let closed = [Guarantee::Files, Guarantee::Network, Guarantee::Environment]
             .iter()
-            .all(|promise| enforcement_of(*promise) == Some(Enforcement::Yes));
+            .all(|guarantee| enforcement_of(*guarantee) == Some(Enforcement::Yes));
         let level = match (closed, coverage.iter().all(|row| row.held == Enforcement::Yes)) {
             (true, true) => Level::Full,
             (true, false) => Level::Partial,
@@ -240,7 +240,7 @@ const DISK_COUNTED: &str =
     "counted every 100 ms in the work directory, so a script may write beyond the limit before it is killed";
 
 /// Determines from the evidence whether one guarantee holds.
-fn assess(promise: Guarantee, evidence: &Evidence) -> (Enforcement, &'static str) {
+fn assess(guarantee: Guarantee, evidence: &Evidence) -> (Enforcement, &'static str) {
     let found = &evidence.findings;
     let abi = match found.landlock {
         Some(Ok(abi)) => abi,
@@ -255,7 +255,7 @@ fn assess(promise: Guarantee, evidence: &Evidence) -> (Enforcement, &'static str
     let still_root = matches!(found.identity, Some(Err(_)));
     let limit =
         |how| if limited { (Enforcement::Yes, how) } else { (Enforcement::No, "no limit could be set") };
-    match promise {
+    match guarantee {
         Guarantee::Files if leaks(Leak::ReadsOutside) || leaks(Leak::WritesOutside) => {
             (Enforcement::No, "files outside can be accessed")
         }

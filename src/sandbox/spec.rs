@@ -44,7 +44,7 @@ pub struct Spec {
     /// Verifies the files of the bundle and of the work directory as seen by the script, before it starts.
     pub verify: Option<Verify>,
     /// Receives the output line by line while the script runs, up to the output limit.
-    pub tap: Option<OutputListener>,
+    pub output: Option<OutputListener>,
 }
 
 impl Spec {
@@ -62,7 +62,7 @@ impl Spec {
             limits: Limits::default(),
             unsandboxed: false,
             verify: None,
-            tap: None,
+            output: None,
         }
     }
 

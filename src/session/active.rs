@@ -150,7 +150,7 @@ pub fn unloaded(active: &[Active], names: &[String]) -> Vec<Active> {
     active.iter().filter(|skill| !names.contains(&skill.name)).cloned().collect()
 }
 
-/// Returns the receipt of a change, with the bodies of those that are `given` in it.
+/// Returns the receipt of a change, with the bodies of those that are `delivered` in it.
 #[must_use]
 pub fn receipt(
     before: &[Active],

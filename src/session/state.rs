@@ -115,7 +115,7 @@ impl Session {
     ///
     /// # Errors
     /// Same as [`Session::load`].
-    pub fn load_and_tell(&mut self, wanted: Vec<Active>, mode: LoadMode) -> Result<Receipt, ToolError> {
+    pub fn load_with_receipt(&mut self, wanted: Vec<Active>, mode: LoadMode) -> Result<Receipt, ToolError> {
         let named: BTreeSet<String> = wanted.iter().map(|skill| skill.name.clone()).collect();
         let next = active::loaded(&self.active, wanted, mode, self.settings.cap)?;
         Ok(self.replace(next, &named))
@@ -139,7 +139,7 @@ impl Session {
         self.replace(Vec::new(), &BTreeSet::new())
     }
 
-    /// Replaces the active skills; `given` are those whose body is in the result.
+    /// Replaces the active skills; `delivered` are those whose body is in the result.
     fn replace(&mut self, next: Vec<Active>, delivered: &BTreeSet<String>) -> Receipt {
         let receipt = active::receipt(&self.active, &next, delivered, &self.settings);
         self.active = next;

@@ -110,7 +110,7 @@ pub trait Store: Send + Sync + 'static {
     /// Records that a step is about to start, before it has any external effect.
     ///
     /// # Errors
-    /// Returns [`skills_model::TransitionError::Held`] for a step of a paused run that has not started before.
+    /// Returns [`skills_model::TransitionError::Paused`] for a step of a paused run that has not started before.
     async fn record_intent(&self, run: &RunId, fence: u64, intent: StepIntent) -> Result<(), StoreError>;
 
     /// Applies a worker's report with its finished steps, the new checkpoint, events, and the intents of the steps that

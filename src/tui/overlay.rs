@@ -53,7 +53,7 @@ pub enum Outcome {
     /// Like [`Self::Stay`], and the message is not delivered to the pane.
     Handled,
     /// Like [`Self::Heard`], and these effects are run for a pane.
-    HeardAsk(PaneId, Vec<Effect>),
+    HandledAsk(PaneId, Vec<Effect>),
     /// The overlay closes; nothing else happens.
     Close,
     /// The overlay closes, and this action is executed.
@@ -100,7 +100,7 @@ pub trait Overlay {
         false
     }
     /// Sets what would currently be lost.
-    fn would_be_lost(&mut self, _lost: Option<String>) {}
+    fn set_unsaved(&mut self, _lost: Option<String>) {}
     /// Sets the time of the next key.
     fn at(&mut self, _now: Instant) {}
     /// Returns the effect to run when it closes for any reason: entered text that was not submitted is kept.

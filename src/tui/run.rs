@@ -140,7 +140,7 @@ pub async fn run_panes(
     };
     let events = running.calls.follow_events();
     let of_runs = running.calls.follow_runs();
-    let ended = match running.until_left().await {
+    let ended = match running.run_until_exit().await {
         // Drawing also fails on a closed terminal, which is a shutdown and not an error.
         Err(error) if error.raw_os_error() == Some(rustix::io::Errno::IO.raw_os_error()) => Ok(()),
         ended => ended,
@@ -215,7 +215,7 @@ struct Running {
 }
 
 impl Running {
-    async fn until_left(&mut self) -> io::Result<()> {
+    async fn run_until_exit(&mut self) -> io::Result<()> {
         let mut resized = signal(SignalKind::window_change())?;
         loop {
             self.drain();

@@ -112,7 +112,7 @@ pub async fn an_expiry_that_comes_late_changes_nothing(store: &dyn Store, time: 
     let wait = work(claim.fence, WorkerReport::Wait(gate));
     store.report(&run, wait, vec![], None, vec![], vec![]).await.unwrap();
     let late = store.command(&run, Command::Expire(Expiry::Deny), None, None, None).await;
-    assert_eq!(late.unwrap_err(), StoreError::Refused(TransitionError::NotOver));
+    assert_eq!(late.unwrap_err(), StoreError::Refused(TransitionError::NotExpired));
     assert_eq!(state(store, &run.0).await, RunState::WaitingForHuman, "the new wait has its own time");
 }
 
@@ -204,7 +204,7 @@ pub async fn another_question_at_the_same_step_leaves_the_wait_as_it_is(store: &
         (Some(&anew), before.expires_ms, before.since_ms)
     );
     let old = store.command(&run, decision(Verdict::Approve), None, None, None).await;
-    assert!(matches!(old, Err(StoreError::Refused(TransitionError::OtherDecision(_)))), "{old:?}");
+    assert!(matches!(old, Err(StoreError::Refused(TransitionError::DecisionConflict(_)))), "{old:?}");
     let elsewhere = Gate::human("other", "d9", ApprovalReason::Confirmation);
     assert!(store.command(&run, Command::Ask(elsewhere), None, None, None).await.is_err());
     let Gate::Human { step, inputs_digest, .. } = anew else { unreachable!() };

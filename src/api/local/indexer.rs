@@ -324,7 +324,7 @@ impl Indexer {
                 self.shared.update(names.to_vec(), &[]);
             }
         }
-        self.tell_progress(true);
+        self.report_progress(true);
     }
 
     /// Queues a skill whose body is to be read.
@@ -353,10 +353,10 @@ impl Indexer {
         self.scattered += documents.len();
         self.shared.update(documents, &[]);
         self.cache.changed();
-        self.tell_progress(self.behind.is_empty());
+        self.report_progress(self.behind.is_empty());
     }
 
-    fn tell_progress(&mut self, at_once: bool) {
+    fn report_progress(&mut self, at_once: bool) {
         let now = Instant::now();
         let total = self.have.len();
         let progress =

@@ -56,7 +56,7 @@ impl Local {
     ///
     /// # Errors
     /// Returns `not_found` if there is nothing at that name or folder that could run.
-    pub async fn trust_look(&self, wanted: &str) -> Result<Vec<TrustSubject>, Error> {
+    pub async fn trust_digest(&self, wanted: &str) -> Result<Vec<TrustSubject>, Error> {
         let places = self.trust_places(wanted)?;
         let trust = self.trust.clone();
         run_blocking(move || {

@@ -59,7 +59,7 @@ pub fn prepare(job: &PackageJob) -> Result<PackageReport, Error> {
         return Err(Error::new(Code::NotFound, message));
     };
     let mut report = PackageReport::empty();
-    let mut gathered = Gathered {
+    let mut gathered = BundleFiles {
         folder: &folder,
         report: &mut report,
         files: BTreeMap::new(),
@@ -100,7 +100,7 @@ pub fn prepare(job: &PackageJob) -> Result<PackageReport, Error> {
     Ok(report)
 }
 
-struct Gathered<'a> {
+struct BundleFiles<'a> {
     folder: &'a Folder,
     report: &'a mut PackageReport,
     files: BTreeMap<String, Content>,
@@ -108,7 +108,7 @@ struct Gathered<'a> {
     allow: &'a [String],
 }
 
-impl Gathered<'_> {
+impl BundleFiles<'_> {
     /// Reads a subfolder recursively; `prefix` is its path with a slash, or empty for the bundle itself.
     fn folder(&mut self, prefix: &str) -> Result<(), Error> {
         let inside = prefix.trim_end_matches('/');

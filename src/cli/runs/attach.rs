@@ -113,7 +113,7 @@ fn question(check: AttachCheck) -> &'static str {
     }
 }
 
-/// Renders the checks and, with `whole`, what would happen.
+/// Renders the checks and, with `full`, what would happen.
 fn render(preview: &AttachPreview, full: bool, look: TerminalCaps) -> String {
     let mut out = String::new();
     let available = look.text_width(100);

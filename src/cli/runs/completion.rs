@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use serde::Serialize;
 
-use super::follow::{self, RunUpdate, Settled};
+use super::follow::{self, Completion, RunUpdate};
 use super::next_steps::Caller;
 use super::progress::Progress;
 use super::reporter::Reporter;
@@ -38,7 +38,7 @@ pub async fn work(
     after: u64,
     steps: &[String],
     reporter: &mut Reporter,
-) -> Result<Settled, Failure> {
+) -> Result<Completion, Failure> {
     let mut progress = Progress::new(steps.iter().map(String::as_str));
     let completion = follow::wait_for_completion(client, run, after, true, &mut |news| {
         match news {
@@ -54,7 +54,7 @@ pub async fn work(
 }
 
 /// Reports the state of a run after its execution, writes its outputs, and returns how the command ends.
-pub fn conclude(cx: &mut Context, completion: &Settled, reporter: &mut Reporter) -> Result<Done, Failure> {
+pub fn conclude(cx: &mut Context, completion: &Completion, reporter: &mut Reporter) -> Result<Done, Failure> {
     reporter.say(&ending(completion, &Caller::of(&cx.global), cx.in_memory(), reporter.look));
     if !cx.out.json
         && let Some(outputs) = &completion.run.outputs
@@ -66,7 +66,7 @@ pub fn conclude(cx: &mut Context, completion: &Settled, reporter: &mut Reporter)
 }
 
 /// Renders the state of the run, and the commands that continue from there.
-fn ending(completion: &Settled, caller: &Caller, in_memory: bool, look: TerminalCaps) -> String {
+fn ending(completion: &Completion, caller: &Caller, in_memory: bool, look: TerminalCaps) -> String {
     let run = &completion.run;
     let mut out =
         format!("{} {}", status::sign(run, look), status::words(run, &jiff::tz::TimeZone::system()));
@@ -113,7 +113,7 @@ mod tests {
     }
 
     fn said(state: RunState, left: bool, in_memory: bool) -> String {
-        ending(&Settled { run: record(state), left }, &caller(), in_memory, LOOK)
+        ending(&Completion { run: record(state), left }, &caller(), in_memory, LOOK)
     }
 
     #[test]

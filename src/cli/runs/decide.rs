@@ -27,7 +27,8 @@ pub async fn run(cx: &mut Context, args: &DecideArgs, verdict: Verdict) -> Resul
     // Stating a result implies that the step completed.
     let mut choice = args.choice.or_else(|| result.as_ref().map(|_| Choice::Happened));
     if let Some(sheet) = waits {
-        let decision = Asking { verdict, id: &id, args, said: choice, caller: Caller::of(&cx.global) };
+        let decision =
+            DecisionPrompt { verdict, id: &id, args, said: choice, caller: Caller::of(&cx.global) };
         let named = decision.is_named();
         if !(args.yes && named) {
             let text = sheet::render(sheet, clock::now_ms(), &TimeZone::system(), reporter.look);
@@ -85,7 +86,7 @@ fn is_meant(args: &DecideArgs, sheet: &DecisionSheet) -> bool {
 }
 
 /// A decision to be made.
-struct Asking<'a> {
+struct DecisionPrompt<'a> {
     verdict: Verdict,
     id: &'a str,
     args: &'a DecideArgs,
@@ -94,7 +95,7 @@ struct Asking<'a> {
     caller: Caller,
 }
 
-impl Asking<'_> {
+impl DecisionPrompt<'_> {
     fn show(&self, reporter: &mut Reporter, text: &str) {
         let title = match self.verdict {
             Verdict::Approve => "To approve",
@@ -242,7 +243,8 @@ mod tests {
         use clap::Parser as _;
         let args = args(&[]);
         let caller = Caller::of(&Cli::try_parse_from(["skills"]).unwrap().global);
-        let asking = Asking { verdict: Verdict::Approve, id: "abcd", args: &args, said: None, caller };
+        let asking =
+            DecisionPrompt { verdict: Verdict::Approve, id: "abcd", args: &args, said: None, caller };
         let mut sheet = detail(RunState::WaitingForHuman).sheet.unwrap();
         let digest = "9f".repeat(32);
         assert_eq!(
@@ -251,7 +253,7 @@ mod tests {
         );
         sheet.outcome_unknown = true;
         assert!(asking.instead(&sheet).ends_with("--choice 'rerun|happened|skip|fail' --yes"));
-        let said = Asking { said: Some(Choice::Happened), ..asking };
+        let said = DecisionPrompt { said: Some(Choice::Happened), ..asking };
         assert!(said.instead(&sheet).ends_with("--choice happened --result JSON --yes"));
     }
 }

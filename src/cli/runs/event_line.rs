@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::{clock, status, values};
 use crate::output::{TerminalCaps, TextStyle, cells, cut, fit};
-use skills_api::{GivenOrder, order_note, ordered, orders_given};
+use skills_api::{RecordedCommand, list_commands, order_note, ordered};
 use skills_model::Gate;
 use skills_skill::safe_text;
 use skills_store::{EventKind, RunEvent};
@@ -125,12 +125,12 @@ pub fn describe_event(kind: &EventKind, data: &Value) -> String {
 
 /// Renders the commands that users gave to a run, one per line: time, command and user.
 pub fn orders(events: &[RunEvent], zone: &TimeZone, look: TerminalCaps) -> String {
-    let line = |order: GivenOrder| {
+    let line = |order: RecordedCommand| {
         let moment = TextStyle::Muted.paint(&clock::moment(order.at_ms, zone), look.colour);
         let note = order.note.map(|note| format!(": {note}")).unwrap_or_default();
         format!("  {moment}  {} by {}{note}\n", order.what, order.by)
     };
-    orders_given(events.iter()).into_iter().map(line).collect()
+    list_commands(events.iter()).into_iter().map(line).collect()
 }
 
 /// Describes the command that was given, and by whom.

@@ -6,7 +6,7 @@ use jiff::tz::TimeZone;
 use serde::Serialize;
 
 use super::completion::{self, NextCommand};
-use super::follow::{self, RunUpdate, Settled};
+use super::follow::{self, Completion, RunUpdate};
 use super::inputs::Known;
 use super::reporter::Reporter;
 use super::{event_line, inputs};
@@ -40,7 +40,7 @@ pub async fn run(cx: &mut Context, args: &RunArgs) -> Result<Done, Failure> {
         if let Some(warning) = unattended(launched.worker_alive) {
             reporter.say(&format!("{} {warning}", TextStyle::Warn.paint("warning:", reporter.look.colour)));
         }
-        let completion = Settled { run: launched.run.clone(), left: false };
+        let completion = Completion { run: launched.run.clone(), left: false };
         let done =
             if cx.out.json { Done::Fine } else { completion::conclude(cx, &completion, &mut reporter)? };
         answer(cx, &launched, &contract)?;

@@ -58,7 +58,7 @@ pub fn session_view(view: &SessionView, call: &ComposedView, look: TerminalCaps)
     for (at, skill) in view.active.iter().enumerate() {
         let drift = view.drift.get(&skill.name).and_then(SkillDrift::describe);
         let drift = drift.map(|drift| format!("  {drift}")).unwrap_or_default();
-        let delivered = call.given_in(&skill.name);
+        let delivered = call.delivered_in(&skill.name);
         let delivered = match delivered {
             Some(entry) => format!("  in the result of entry {entry}"),
             // Loaded before bodies were placed in results: it is only in the instructions.
@@ -83,7 +83,7 @@ pub fn session_view(view: &SessionView, call: &ComposedView, look: TerminalCaps)
     let changed: Vec<String> = view
         .active
         .iter()
-        .filter(|skill| view.drift.get(&skill.name).is_some_and(SkillDrift::loads_anew))
+        .filter(|skill| view.drift.get(&skill.name).is_some_and(SkillDrift::needs_reload))
         .map(|skill| unescape(&skill.name))
         .collect();
     if !changed.is_empty() {

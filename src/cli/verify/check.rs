@@ -3,7 +3,7 @@
 use serde::Serialize;
 use serde_json::Value;
 
-use super::probe::Answered;
+use super::probe::RawResponse;
 
 /// Its outcome.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -56,7 +56,7 @@ impl Check {
     }
 
     /// Creates a check from a response; it is not tried if the response was rate-limited.
-    pub fn of(check: impl Into<String>, answer: &Answered, passes: bool, note: impl Into<String>) -> Self {
+    pub fn of(check: impl Into<String>, answer: &RawResponse, passes: bool, note: impl Into<String>) -> Self {
         if answer.is_limited() {
             return Self::not_tried(check, LIMITED);
         }

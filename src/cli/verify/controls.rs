@@ -4,7 +4,7 @@ use reqwest::header::{AUTHORIZATION, CONTENT_TYPE};
 use serde_json::{Map, Value, json};
 
 use super::check::{Check, LIMITED};
-use super::probe::{Answered, Probe};
+use super::probe::{Probe, RawResponse};
 use crate::failure::Failure;
 use skills_api::operations::{Method, operation, operations};
 
@@ -251,7 +251,7 @@ async fn limit(probe: &Probe) -> Result<Check, Failure> {
 }
 
 /// Describes a status other than the expected one; empty if it is as expected.
-fn unlike(answer: &Answered, wanted: u16) -> String {
+fn unlike(answer: &RawResponse, wanted: u16) -> String {
     if answer.status == wanted {
         String::new()
     } else {

@@ -26,13 +26,13 @@ const REVISION: &str = "2025-06-18";
 pub type ProbeResponse = Result<Value, Value>;
 
 /// An unmodified response.
-pub struct Answered {
+pub struct RawResponse {
     pub status: u16,
     pub headers: HeaderMap,
     pub body: String,
 }
 
-impl Answered {
+impl RawResponse {
     /// Returns the body as JSON; null if it is not JSON.
     pub fn json(&self) -> Value {
         serde_json::from_str(&self.body).unwrap_or(Value::Null)
@@ -139,7 +139,7 @@ impl Probe {
     ///
     /// # Errors
     /// Returns `upstream_failure` if the service does not respond.
-    pub async fn send(&self, request: RequestBuilder) -> Result<Answered, Failure> {
+    pub async fn send(&self, request: RequestBuilder) -> Result<RawResponse, Failure> {
         let mut request = request;
         loop {
             let again = request.try_clone();
@@ -173,7 +173,7 @@ impl Probe {
     ///
     /// # Errors
     /// Returns `upstream_failure` if the service does not respond.
-    pub async fn send_once(&self, request: RequestBuilder) -> Result<Answered, Failure> {
+    pub async fn send_once(&self, request: RequestBuilder) -> Result<RawResponse, Failure> {
         let again = request.try_clone();
         match self.sent(request).await {
             Err((error, true)) => match again {
@@ -185,7 +185,7 @@ impl Probe {
     }
 
     /// Returns the response, or why there is none and whether the connection was lost.
-    async fn sent(&self, request: RequestBuilder) -> Result<Answered, (Failure, bool)> {
+    async fn sent(&self, request: RequestBuilder) -> Result<RawResponse, (Failure, bool)> {
         let failed = |error: reqwest::Error| {
             let broke = !error.is_connect() && !error.is_timeout();
             let why = error.without_url().to_string();
@@ -196,7 +196,7 @@ impl Probe {
         };
         let answer = request.send().await.map_err(failed)?;
         let (status, headers) = (answer.status().as_u16(), answer.headers().clone());
-        Ok(Answered { status, headers, body: answer.text().await.map_err(failed)? })
+        Ok(RawResponse { status, headers, body: answer.text().await.map_err(failed)? })
     }
 
     /// Calls an operation by its route.

@@ -30,7 +30,7 @@ struct Prepared<'a> {
     reading: &'a Reading,
     verb: Option<Verb<'a>>,
     stems: Vec<RequestStem>,
-    /// Slots with the stems (as indices into `asked`) of the clauses that occur in the request, sorted.
+    /// Slots with the stems (as indices into `stems`) of the clauses that occur in the request, sorted.
     clauses: Vec<(u32, u32)>,
 }
 

@@ -41,9 +41,11 @@ fn cell(run: &RunSnapshot, command: &Command) -> String {
         Ok(Next::Unchanged) => "same".into(),
         Ok(Next::SignalBuffered) => "kept".into(),
         Ok(Next::NewRun { paused }) => format!("new{}", if paused { " held" } else { "" }),
-        Err(TransitionError::Invalid { .. } | TransitionError::OtherDecision(_)) => "409".into(),
+        Err(TransitionError::Invalid { .. } | TransitionError::DecisionConflict(_)) => "409".into(),
         Err(TransitionError::StaleFence { .. }) => "stale".into(),
-        Err(TransitionError::NotOver | TransitionError::NotClaimable | TransitionError::Paused) => "–".into(),
+        Err(TransitionError::NotExpired | TransitionError::NotClaimable | TransitionError::Paused) => {
+            "–".into()
+        }
     }
 }
 
@@ -134,7 +136,7 @@ fn the_same_decision_again_gets_the_same_answer_and_another_one_a_conflict() {
     assert_eq!(transition(&run, &Command::Decide(yes)), Ok(Next::Unchanged));
     let no = transition(&run, &Command::Decide(decision(Verdict::Deny)));
     assert!(
-        matches!(no, Err(TransitionError::OtherDecision(why)) if why.contains("already decided: approve"))
+        matches!(no, Err(TransitionError::DecisionConflict(why)) if why.contains("already decided: approve"))
     );
 }
 
@@ -142,7 +144,7 @@ fn the_same_decision_again_gets_the_same_answer_and_another_one_a_conflict() {
 fn a_decision_for_other_inputs_is_refused() {
     let run = snapshot_in(RunState::WaitingForHuman);
     let other = Decision { inputs_digest: "d2".into(), ..decision(Verdict::Approve) };
-    assert!(matches!(transition(&run, &Command::Decide(other)), Err(TransitionError::OtherDecision(_))));
+    assert!(matches!(transition(&run, &Command::Decide(other)), Err(TransitionError::DecisionConflict(_))));
 }
 
 #[test]
@@ -175,7 +177,7 @@ fn that_a_step_happened_is_said_with_its_result_and_with_nothing_else() {
     apply(&mut run, &happened);
     assert_eq!(transition(&run, &happened), Ok(Next::Unchanged));
     let other = said(Some(Choice::Happened), Some(serde_json::json!({"sent": false})));
-    assert!(matches!(transition(&run, &Command::Decide(other)), Err(TransitionError::OtherDecision(_))));
+    assert!(matches!(transition(&run, &Command::Decide(other)), Err(TransitionError::DecisionConflict(_))));
 }
 
 #[test]
@@ -280,7 +282,7 @@ fn a_gate_opens_with_the_last_approval_needed() {
     assert_eq!((state, gate), (RunState::Pending, None));
     let other = Decision { inputs_digest: "d2".into(), ..decision(Verdict::Approve) };
     let stale = Command::Endorse { decision: other, by: "bo".into(), need: 2 };
-    assert!(matches!(transition(&run, &stale), Err(TransitionError::OtherDecision(_))));
+    assert!(matches!(transition(&run, &stale), Err(TransitionError::DecisionConflict(_))));
     let deny = transition(&run, &Command::Decide(decision(Verdict::Deny)));
     assert!(matches!(deny, Ok(Next::Move { state: RunState::Canceled, .. })), "one denial is enough");
 }

@@ -206,7 +206,7 @@ impl BindingContext {
         Self { services, limits, environment, sandbox, artifacts, http, sessions }
     }
 
-    /// Returns why a binding cannot be called now; `bare` allows scripts without isolation.
+    /// Returns why a binding cannot be called now; `unsandboxed` allows scripts without isolation.
     pub fn obstacle(
         &self,
         offered: &RegisteredBinding,

@@ -142,7 +142,7 @@ pub async fn execute(
             .and_then(|pins| pins.get(&binding.id))
             .filter(|pin| is_complete(pin))
             .map(|pin| unchanged(job, &found, pin)),
-        tap: Some(OutputListener::new(move |channel, line| tap.take(channel, line))),
+        output: Some(OutputListener::new(move |channel, line| tap.take(channel, line))),
         ..Spec::new(found.bundle.clone(), found.script.clone())
     };
     let outcome =

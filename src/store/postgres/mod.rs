@@ -201,7 +201,7 @@ impl Postgres {
                     contradictions.push(format!("{count} {what}"));
                 }
             }
-            contradictions.extend(maintenance::modified_in_words(tx).await?);
+            contradictions.extend(maintenance::describe_modified(tx).await?);
             Ok(Health {
                 damage: checksum_failures(tx).await?,
                 contradictions,

@@ -71,7 +71,7 @@ pub(crate) async fn command<T: Tx>(tx: &T, run: &RunId, order: &Order) -> Result
     let mut expired = None;
     match (&command, due) {
         // It was decided and waits again, or waits without a limit: the sweep saw an older state.
-        (Command::Expire(_), false) => return Err(TransitionError::NotOver.into()),
+        (Command::Expire(_), false) => return Err(TransitionError::NotExpired.into()),
         (Command::Expire(_), true) | (_, false) => {}
         (_, true) => expired = Some(Box::new(expire(tx, run).await?)),
     }

@@ -273,7 +273,7 @@ impl Sqlite {
     }
 
     /// Reads on a connection of its own, so that a long read does not block others.
-    async fn read_apart<T: Send + 'static>(
+    async fn read_blocking<T: Send + 'static>(
         &self,
         work: impl FnOnce(&Connection) -> Result<T, StoreError> + Send + 'static,
     ) -> Result<T, StoreError> {
@@ -288,16 +288,16 @@ impl Sqlite {
 impl Sqlite {
     async fn check_storage(&self) -> Result<Health, StoreError> {
         let now = self.clocks.now();
-        self.read_apart(move |connection| storage::check(connection, now)).await
+        self.read_blocking(move |connection| storage::check(connection, now)).await
     }
 
     async fn glance_storage(&self, patience: Duration) -> Result<QuickCheck, StoreError> {
-        self.read_apart(move |connection| storage::quick_check(connection, patience)).await
+        self.read_blocking(move |connection| storage::quick_check(connection, patience)).await
     }
 
     async fn copy_storage(&self, to: &Path) -> Result<(), StoreError> {
         let to = to.to_owned();
-        self.read_apart(move |connection| storage::backup(connection, &to)).await
+        self.read_blocking(move |connection| storage::backup(connection, &to)).await
     }
 
     async fn compact_storage(&self) -> Result<(), StoreError> {
@@ -306,8 +306,10 @@ impl Sqlite {
 
     async fn count_runs_by_skill(&self) -> Result<Vec<SkillRuns>, StoreError> {
         let now = self.clocks.now();
-        self.read_apart(move |connection| complete(counts::runs_by_skill(&Transaction::new(connection, now))))
-            .await
+        self.read_blocking(move |connection| {
+            complete(counts::runs_by_skill(&Transaction::new(connection, now)))
+        })
+        .await
     }
 
     /// Returns whether this is the store of a file.

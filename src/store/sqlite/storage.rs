@@ -11,7 +11,7 @@ use super::open::place_of;
 use super::schema::is_damage;
 use super::tx::{Transaction, complete};
 use super::{failed, reading};
-use crate::sql::maintenance::{RULES, modified_in_words};
+use crate::sql::maintenance::{RULES, describe_modified};
 use crate::{Health, Moment, QuickCheck, StoreError};
 use skills_base::private_files;
 
@@ -125,7 +125,7 @@ pub(super) fn check(connection: &Connection, now: Moment) -> Result<Health, Stor
         }
     }
     // An unreadable page has already been reported.
-    if let Ok(modified) = complete(modified_in_words(&Transaction::new(connection, now))) {
+    if let Ok(modified) = complete(describe_modified(&Transaction::new(connection, now))) {
         contradictions.extend(modified);
     }
     let (runs, events) = (counted("SELECT count(*) FROM runs")?, counted("SELECT count(*) FROM events")?);

@@ -14,7 +14,7 @@ use skills_skill::safe_text;
 impl App {
     /// Handles a change of the connection.
     pub(super) fn connection_news(&mut self, state: &ConnectionState, message: &Message, now: Instant) {
-        self.tell_overlay(message, now);
+        self.notify_overlay(message, now);
         let Connection::Remote { address, state: kept } = &mut self.connection else { return };
         let before = std::mem::replace(kept, state.clone());
         let what = format!("connection to {address} lost");
@@ -51,7 +51,7 @@ impl App {
         let place = self.elsewhere().unwrap_or("the core").to_owned();
         self.notices.note(format!("{place} has a different store now; reloading everything"), now);
         self.orders.clear();
-        self.tell_overlay(message, now);
+        self.notify_overlay(message, now);
         self.wants.push(super::AppCommand::Refresh);
     }
 
@@ -61,7 +61,7 @@ impl App {
             Sending::Over => drop(self.orders.remove(&way.run)),
             _ => drop(self.orders.insert(way.run.clone(), way.clone())),
         }
-        self.tell_overlay(message, now);
+        self.notify_overlay(message, now);
     }
 
     /// Delivers earlier events to an overlay that opens: the state of the connection, and decisions in flight.
@@ -74,7 +74,7 @@ impl App {
         }
     }
 
-    pub(super) fn tell_overlay(&mut self, message: &Message, now: Instant) {
+    pub(super) fn notify_overlay(&mut self, message: &Message, now: Instant) {
         if let Some(overlay) = self.behind.as_mut().or(self.overlay.as_mut()) {
             let outcome = overlay.on_message(message);
             self.finish(outcome, now);

@@ -477,7 +477,7 @@ impl Overlay for ClientsView {
                 self.is_pending = false;
                 if std::mem::take(&mut self.is_stale) {
                     self.is_pending = true;
-                    return Outcome::HeardAsk(self.pane, vec![Effect::Visibility(None)]);
+                    return Outcome::HandledAsk(self.pane, vec![Effect::Visibility(None)]);
                 }
                 Outcome::Handled
             }
@@ -730,6 +730,6 @@ mod tests {
         let (mut view, _) = ClientsView::open(PaneId::Browse);
         assert_eq!(view.skills_changed(), Outcome::Stay);
         let again = view.on_message(&Message::Visibility(None, Ok(report())));
-        assert_eq!(again, Outcome::HeardAsk(PaneId::Browse, vec![Effect::Visibility(None)]));
+        assert_eq!(again, Outcome::HandledAsk(PaneId::Browse, vec![Effect::Visibility(None)]));
     }
 }

@@ -284,7 +284,7 @@ impl DraftEditor {
                 (self.report, self.error) = (Some(Arc::new(merged)), None);
                 self.stages += 1;
                 if self.stages < STAGES.len() {
-                    Outcome::HeardAsk(self.pane, vec![self.measure()])
+                    Outcome::HandledAsk(self.pane, vec![self.measure()])
                 } else {
                     Outcome::Handled
                 }
@@ -626,7 +626,7 @@ mod tests {
 
     fn stage(outcome: &Outcome) -> Option<DraftMeasure> {
         match outcome {
-            Outcome::Ask(_, effects) | Outcome::HeardAsk(_, effects) => match &effects[..] {
+            Outcome::Ask(_, effects) | Outcome::HandledAsk(_, effects) => match &effects[..] {
                 [Effect::Draft { request, .. }] => Some(request.measure),
                 _ => None,
             },

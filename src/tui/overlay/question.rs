@@ -41,7 +41,7 @@ impl Overlay for Question {
         true
     }
 
-    fn would_be_lost(&mut self, lost: Option<String>) {
+    fn set_unsaved(&mut self, lost: Option<String>) {
         self.lost = lost.unwrap_or_else(|| "Nothing would be lost.".to_owned());
     }
 

@@ -52,7 +52,7 @@ pub fn marked(raw: &str, marks: &[Mark], role: Role, ascii: bool) -> Vec<Seg> {
     segs
 }
 
-/// Returns the byte offset in `raw` of an excerpt that shows the first match within `room` cells: 0 if that suffices,
+/// Returns the byte offset in `raw` of an excerpt that shows the first match within `available` cells: 0 if that suffices,
 /// else a word boundary before the match.
 #[must_use]
 pub fn excerpt_from(raw: &str, marks: &[Mark], available: u16) -> usize {

@@ -99,7 +99,7 @@ impl Runs {
 
     /// Returns why an approval could only lead to a failed step or to a run that no worker here can continue, with what
     /// to do; `None` if it can be executed. Reads files.
-    pub(super) fn stands_in_the_way(
+    pub(super) fn find_blocker(
         &self,
         runtime: &RunRuntime,
         run: &RunRecord,
@@ -127,7 +127,7 @@ impl Runs {
     /// Rejects the approval of what cannot be executed, and of what was edited since it was reviewed, and records
     /// nothing. A denial is always accepted. If the decision is about a current question that is not recorded yet,
     /// records the question.
-    pub(super) async fn agreeable(
+    pub(super) async fn check_approval(
         self: &Arc<Self>,
         runtime: &Arc<RunRuntime>,
         run: RunRecord,
@@ -172,7 +172,7 @@ impl Runs {
             let capability = at.map_or(own, |at| at.capability);
             let (runs, runtime, waiting) = (Arc::clone(self), Arc::clone(runtime), now.clone());
             super::super::run_blocking(move || {
-                runs.stands_in_the_way(&runtime, &waiting, &plan, capability.as_deref()).map_or(Ok(()), Err)
+                runs.find_blocker(&runtime, &waiting, &plan, capability.as_deref()).map_or(Ok(()), Err)
             })
             .await?;
         }

@@ -6,7 +6,7 @@ use serde_json::json;
 use strum::IntoEnumIterator as _;
 use tokio_util::sync::CancellationToken;
 
-use super::contracts::{self, Contracted};
+use super::contracts::{self, SkillContract};
 use super::references::{self, Found};
 use super::{RunRuntime, Runs, reproduce};
 use crate::{
@@ -21,14 +21,14 @@ use skills_skill::{AttachTarget, EffectMode, Invocation, Skill};
 const OFFERED: usize = 3;
 
 /// The results of the four checks.
-struct Looked {
+struct AttachChecks {
     checks: Vec<AttachCheckResult>,
     failed: Option<(AttachReason, Error)>,
-    read: Option<Contracted>,
+    read: Option<SkillContract>,
     target: Option<(AttachTarget, Found)>,
 }
 
-impl Looked {
+impl AttachChecks {
     fn record_passed(&mut self, check: AttachCheck, note: String) {
         self.checks.push(AttachCheckResult { check, passed: Some(true), note });
     }
@@ -129,8 +129,12 @@ impl Runs {
     }
 
     /// Makes the four checks, each only if those before it hold.
-    async fn look(self: &Arc<Self>, runtime: &RunRuntime, request: &AttachRequest) -> Result<Looked, Error> {
-        let mut looked = Looked { checks: Vec::new(), failed: None, read: None, target: None };
+    async fn look(
+        self: &Arc<Self>,
+        runtime: &RunRuntime,
+        request: &AttachRequest,
+    ) -> Result<AttachChecks, Error> {
+        let mut looked = AttachChecks { checks: Vec::new(), failed: None, read: None, target: None };
         let read = match self.loads(&request.skill).await {
             Ok(read) => read,
             Err(error) => {
@@ -190,7 +194,7 @@ impl Runs {
     }
 
     /// Returns a skill whose contract loads without errors.
-    async fn loads(self: &Arc<Self>, wanted: &str) -> Result<Contracted, Error> {
+    async fn loads(self: &Arc<Self>, wanted: &str) -> Result<SkillContract, Error> {
         let (runs, wanted) = (Arc::clone(self), wanted.to_owned());
         super::super::run_blocking(move || {
             let read = contracts::read(&runs.skill(&wanted)?)?;
@@ -205,7 +209,7 @@ impl Runs {
     /// Describes what the skill may do to the target and beyond.
     async fn may_do(
         self: &Arc<Self>,
-        read: &Contracted,
+        read: &SkillContract,
         found: Option<&Found>,
     ) -> Result<Vec<String>, Error> {
         let (runs, read) = (Arc::clone(self), read.clone());
@@ -271,7 +275,7 @@ mod tests {
 
     #[test]
     fn after_a_failed_check_the_later_ones_are_not_looked_at() {
-        let mut looked = Looked { checks: Vec::new(), failed: None, read: None, target: None };
+        let mut looked = AttachChecks { checks: Vec::new(), failed: None, read: None, target: None };
         looked.record_passed(AttachCheck::Exists, "a 1.0.0, loads".to_owned());
         let error = Error::new(Code::AttachInvalid, "run directly");
         let looked = looked.fails(AttachCheck::Invocation, "direct", vec!["attach".to_owned()], error);

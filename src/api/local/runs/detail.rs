@@ -74,8 +74,7 @@ impl Runs {
             let Some(mut sheet) = sheet else { return Ok(None) };
             let capability = plan.capability(&sheet.capability).map(Arc::as_ref);
             sheet.why = with_approvals(sheet.why, &run, &runs.required_approvals(&run)?);
-            sheet.blocked =
-                runs.stands_in_the_way(&runtime, &run, &plan, capability).map(|error| error.message);
+            sheet.blocked = runs.find_blocker(&runtime, &run, &plan, capability).map(|error| error.message);
             if runs.elsewhere(&run).is_some() {
                 "the bindings of the skills it was launched from".clone_into(&mut sheet.binding);
             }

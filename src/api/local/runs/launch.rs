@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 
-use super::contracts::{self, Contracted};
+use super::contracts::{self, SkillContract};
 use super::runtime::place_of_root;
 use super::{Runs, identity};
 use crate::{Code, Error, ExecutionOptions, LaunchRequest, Launched, new_trace_id, policies};
@@ -34,7 +34,7 @@ pub(super) struct Pinned {
 /// A skill that may be launched, independent of the inputs.
 pub(super) struct Ready {
     skill: Arc<Skill>,
-    read: Contracted,
+    read: SkillContract,
     /// Checked last: invalid inputs are reported first.
     plan: Result<Pinned, Error>,
     /// The rule that requires an approval independent of the labels.
@@ -150,7 +150,7 @@ impl Runs {
     }
 
     /// Pins a contract in its current state.
-    pub(super) fn pin(&self, read: &Contracted, approval: Option<String>) -> Result<Plan, Error> {
+    pub(super) fn pin(&self, read: &SkillContract, approval: Option<String>) -> Result<Plan, Error> {
         let catalogue = self.registry.snapshot();
         let capabilities = self.capabilities()?;
         let sources = contracts::Sources {

@@ -47,7 +47,7 @@ use tokio::sync::OnceCell;
 
 pub(super) use self::launch::files as handed_over;
 pub(super) use self::runtime::StorePlace;
-use self::runtime::{Calling, RunRuntime};
+use self::runtime::{CallServices, RunRuntime};
 use super::Local;
 use super::indexer::Shared;
 use crate::policies::{self, PolicyFile};
@@ -77,10 +77,10 @@ pub(super) struct Runs {
     /// Deduplicates concurrent checks of skills to be launched.
     launching: SingleFlight<launch::Readiness>,
     sandbox: OnceLock<Sandbox>,
-    calling: Mutex<Option<Arc<Calling>>>,
+    calling: Mutex<Option<Arc<CallServices>>>,
     places: Arc<runtime::KnownPlaces>,
     runtime: OnceCell<Arc<RunRuntime>>,
-    working: tokio::sync::Mutex<Option<workers::Working>>,
+    working: tokio::sync::Mutex<Option<workers::WorkerSet>>,
     works: AtomicBool,
     /// Whether work folders of dead processes have been cleaned up.
     cleared: AtomicBool,

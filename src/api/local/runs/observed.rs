@@ -19,7 +19,7 @@ use skills_store::{
 };
 
 /// A store and its metrics.
-pub(super) struct Observed {
+pub(super) struct MeteredStore {
     inner: Arc<dyn Store>,
     metrics: Metrics,
     audit: Arc<Recorder>,
@@ -27,7 +27,7 @@ pub(super) struct Observed {
     metric_labels: Vec<String>,
 }
 
-impl Observed {
+impl MeteredStore {
     pub(super) fn new(
         inner: Arc<dyn Store>,
         metrics: Metrics,
@@ -92,7 +92,7 @@ fn took_ms(step: &StepRecord) -> u64 {
 }
 
 #[async_trait]
-impl Store for Observed {
+impl Store for MeteredStore {
     fn describe(&self) -> String {
         self.inner.describe()
     }

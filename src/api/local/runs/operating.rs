@@ -374,7 +374,7 @@ impl Runs {
     }
 
     /// Deletes ended runs as configured, and escalates approvals that wait too long, while runs are executed here.
-    pub(super) async fn look_after_runs(self: Arc<Self>, runtime: Arc<RunRuntime>) {
+    pub(super) async fn maintain_runs(self: Arc<Self>, runtime: Arc<RunRuntime>) {
         let mut purged: Option<Instant> = None;
         loop {
             if purged.is_none_or(|at| at.elapsed() >= RETENTION_INTERVAL) {

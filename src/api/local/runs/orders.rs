@@ -126,7 +126,7 @@ impl Runs {
         let DecisionRequest { verdict, step, inputs_digest, choice, result, mut by } = request;
         let (step, inputs_digest) = (step.unwrap_or_default(), inputs_digest.unwrap_or_default());
         let decision = Decision { verdict, step, inputs_digest, choice, result };
-        let run = self.agreeable(runtime, run, &decision).await?;
+        let run = self.check_approval(runtime, run, &decision).await?;
         if by.approver.as_deref().is_none_or(|name| name.trim().is_empty()) {
             by.approver = Some(self.approver().await.0);
         }
@@ -155,7 +155,7 @@ impl Runs {
             Ok(CommandOutcome { run, .. }) => {
                 let note = match run.approval_progress().filter(|_| approves) {
                     Some(progress) => format!("{progress}; the run waits for another approval"),
-                    None => word(&decision).to_owned() + then_held(&run),
+                    None => word(&decision).to_owned() + paused_note(&run),
                 };
                 Ok((run, note, false))
             }
@@ -366,7 +366,7 @@ fn already(first: &RecordedDecision, now: &DecisionRecord) -> String {
 }
 
 /// Returns a note if a sidecar paused the run while it could have continued.
-fn then_held(after: &RunRecord) -> &'static str {
+fn paused_note(after: &RunRecord) -> &'static str {
     if after.paused { "; it was paused meanwhile and stays paused until it is resumed" } else { "" }
 }
 
@@ -426,7 +426,7 @@ async fn signal(
     let done = runtime.store.command(&run.id, command, Some(by), None, Some(payload)).await?;
     let note = match done.effect {
         CommandEffect::Stored => format!("signal {name} is kept until a step waits for it"),
-        _ => format!("signal {name} received{}", then_held(&done.run)),
+        _ => format!("signal {name} received{}", paused_note(&done.run)),
     };
     Ok((done.run, note, false))
 }

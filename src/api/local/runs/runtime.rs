@@ -13,7 +13,7 @@ use super::super::temporary_folder;
 use super::Runs;
 use super::durations::StepDurations;
 use super::measured::CountedBroker;
-use super::observed::Observed;
+use super::observed::MeteredStore;
 use crate::{Code, Error};
 use skills_base::audit::Anchor;
 use skills_base::locked_folder::LockedFolder;
@@ -30,7 +30,7 @@ use skills_store::{
 const CAPABILITIES_MAX_AGE: Duration = Duration::from_millis(500);
 
 /// The services that execute capabilities, without a store.
-pub(super) struct Calling {
+pub(super) struct CallServices {
     /// Files that steps produced.
     pub artifacts: Arc<Artifacts>,
     /// Selects and calls bindings.
@@ -124,7 +124,7 @@ impl StorePlace {
 
 impl Runs {
     /// Returns the services that execute capabilities, with the current catalog. Reads from disk.
-    pub(super) fn calling(&self) -> Result<Arc<Calling>, Error> {
+    pub(super) fn calling(&self) -> Result<Arc<CallServices>, Error> {
         let mut opened = self.calling.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(calling) = &*opened {
             return Ok(Arc::clone(calling));
@@ -153,7 +153,7 @@ impl Runs {
         let trust: TrustCheck = Arc::new(self.trust.check());
         let broker = Broker::new(capabilities, settings, sandbox.clone(), trust, Arc::clone(&artifacts));
         let calling =
-            Arc::new(Calling { artifacts, broker: Arc::new(broker), sandbox, _temporary: temporary });
+            Arc::new(CallServices { artifacts, broker: Arc::new(broker), sandbox, _temporary: temporary });
         *opened = Some(Arc::clone(&calling));
         Ok(calling)
     }
@@ -409,7 +409,7 @@ impl Runs {
         let anchors: Arc<dyn AuditAnchors> = store.clone();
         let sessions: Arc<dyn Sessions> = store.clone();
         let counts: Arc<dyn Counts> = store.clone();
-        let store: Arc<dyn Store> = Arc::new(Observed::new(
+        let store: Arc<dyn Store> = Arc::new(MeteredStore::new(
             store,
             self.metrics.clone(),
             Arc::clone(&self.audit),
@@ -417,7 +417,7 @@ impl Runs {
         ));
         let caller = Arc::new(CountedBroker::new(Arc::clone(&calling.broker), self.metrics.clone()));
         let engine = Engine::new(Arc::clone(&store), caller).with_conformance(self.config.conformance);
-        let execute: Arc<dyn Execute> = Arc::new(UpToDate { runs, engine: engine.clone() });
+        let execute: Arc<dyn Execute> = Arc::new(CurrentEngine { runs, engine: engine.clone() });
         Ok(Arc::new(RunRuntime {
             durations: StepDurations::default(),
             store,
@@ -494,13 +494,13 @@ pub(super) fn place_of_root(root: &Root) -> String {
 }
 
 /// The engine for workers: it uses the skills as they are when a run is started.
-struct UpToDate {
+struct CurrentEngine {
     runs: Weak<Runs>,
     engine: Engine,
 }
 
 #[async_trait]
-impl Execute for UpToDate {
+impl Execute for CurrentEngine {
     async fn execute(&self, claimed: Claimed, cancel: CancellationToken) -> Result<(), StoreError> {
         if let Some(runs) = self.runs.upgrade() {
             // A worker that starts with the program must not find the catalog empty and fail the runs it takes over.

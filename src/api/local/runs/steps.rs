@@ -30,7 +30,7 @@ struct Known<'a> {
 }
 
 /// The data from which views are built.
-struct Maker<'a> {
+struct ViewBuilder<'a> {
     run: &'a RunRecord,
     plan: &'a Plan,
     known: BTreeMap<&'a str, Known<'a>>,
@@ -73,12 +73,12 @@ pub(super) fn views(
             _ => {}
         }
     }
-    let mut maker = Maker { run, plan, known, views: Vec::new() };
+    let mut maker = ViewBuilder { run, plan, known, views: Vec::new() };
     maker.contract(&plan.contract, "", 0);
     maker.views
 }
 
-impl Maker<'_> {
+impl ViewBuilder<'_> {
     fn contract(&mut self, contract: &Contract, frame: &str, depth: u32) {
         for step in &contract.steps {
             let path = if frame.is_empty() { step.id.clone() } else { format!("{frame}/{}", step.id) };

@@ -22,7 +22,7 @@ const FOLLOW_MS: u64 = 60_000;
 const PAGE: usize = 500;
 
 /// The workers of this process, and the task that follows their completed runs.
-pub(super) struct Working {
+pub(super) struct WorkerSet {
     supervisor: Supervisor,
     /// Other tasks that run while runs are executed here.
     followers: JoinSet<()>,
@@ -60,9 +60,9 @@ impl Runs {
                 Supervisor::start(Arc::clone(&runtime.store), Arc::clone(&runtime.execute), settings);
             let mut followers = JoinSet::new();
             followers.spawn(Arc::clone(self).follow_sidecars(Arc::clone(&runtime)));
-            followers.spawn(Arc::clone(self).look_after_runs(Arc::clone(&runtime)));
+            followers.spawn(Arc::clone(self).maintain_runs(Arc::clone(&runtime)));
             followers.spawn(Arc::clone(self).follow_questions(runtime));
-            *working = Some(Working { supervisor, followers, _reminding: reminding });
+            *working = Some(WorkerSet { supervisor, followers, _reminding: reminding });
             self.works.store(true, std::sync::atomic::Ordering::SeqCst);
         }
         Ok(())
@@ -87,7 +87,7 @@ impl Runs {
     pub(super) async fn stop_workers(&self, at_once: bool) {
         let stopped = self.working.lock().await.take();
         self.works.store(false, std::sync::atomic::Ordering::SeqCst);
-        if let Some(Working { supervisor, mut followers, .. }) = stopped {
+        if let Some(WorkerSet { supervisor, mut followers, .. }) = stopped {
             if at_once {
                 supervisor.shutdown_within(Duration::ZERO).await;
             } else {

@@ -326,7 +326,7 @@ impl Done {
             Self::Load(skills, mode) => {
                 let skills = skills.clone();
                 let receipt = if bodies {
-                    session.load_and_tell(skills, *mode)?
+                    session.load_with_receipt(skills, *mode)?
                 } else {
                     session.load(skills, *mode)?
                 };

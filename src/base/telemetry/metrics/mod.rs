@@ -121,7 +121,7 @@ impl Metrics {
     }
 
     /// Counts a matcher that failed or exceeded its time limit, and was skipped for a request.
-    pub fn link_left_out(&self, link: &str) {
+    pub fn record_skipped_matcher(&self, link: &str) {
         self.families().links_left_out.get_or_create(&one("link", link)).inc();
     }
 

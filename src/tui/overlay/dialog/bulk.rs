@@ -387,7 +387,7 @@ impl Overlay for BulkSheet {
             return Outcome::Handled;
         }
         let effect = self.send(at + 1);
-        effect.map_or(Outcome::Handled, |effect| Outcome::HeardAsk(self.pane, vec![effect]))
+        effect.map_or(Outcome::Handled, |effect| Outcome::HandledAsk(self.pane, vec![effect]))
     }
 
     fn mouse(&mut self, event: MouseEvent) -> Outcome {

@@ -285,7 +285,7 @@ impl Overlay for LaunchSheet {
             // Reload the contract: what may run, and its inputs, may have changed.
             Message::Event(Event::Catalogue(_)) | Message::Catalogue(_) if !self.sent => {
                 let ask = RunAsk::Contract(self.view.skill_id.to_string());
-                Outcome::HeardAsk(self.pane, vec![Effect::Run(ask)])
+                Outcome::HandledAsk(self.pane, vec![Effect::Run(ask)])
             }
             Message::Run(RunTold::Contract(skill, Ok(view))) if *skill == *self.view.skill_id.as_str() => {
                 self.stands_now(view);

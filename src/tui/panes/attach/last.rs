@@ -10,7 +10,7 @@ use skills_store::{EventKind, NewEvent, RunId};
 
 /// The last attachment.
 #[derive(Debug, Clone)]
-pub(super) enum Last {
+pub(super) enum LastAttachment {
     /// It started a run.
     Done(Arc<Attached>),
     /// It failed.
@@ -24,7 +24,7 @@ pub(super) enum Last {
     },
 }
 
-impl Last {
+impl LastAttachment {
     pub fn of(attached: &Result<Arc<Attached>, Error>) -> Self {
         match attached {
             Ok(attached) => Self::Done(Arc::clone(attached)),

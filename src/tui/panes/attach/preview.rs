@@ -7,7 +7,7 @@ use skills_api::{AttachCheckResult, AttachPreview, Error};
 
 /// The preview and the state of its requests.
 #[derive(Debug, Default)]
-pub(super) struct Previewing {
+pub(super) struct PreviewState {
     requested_at: u64,
     answered: u64,
     shown: Option<Arc<AttachPreview>>,
@@ -21,7 +21,7 @@ pub(super) struct Previewing {
     pub scroll: Scroll,
 }
 
-impl Previewing {
+impl PreviewState {
     /// Returns the number of the next request.
     pub fn ask(&mut self) -> u64 {
         self.requested_at += 1;

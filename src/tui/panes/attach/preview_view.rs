@@ -6,7 +6,7 @@ use ratatui::style::Modifier;
 use serde_json::Value;
 
 use super::result_view::check_name;
-use super::{Attach, Part, Same};
+use super::{Attach, CommandForm, Part};
 use crate::pane::Draw;
 use crate::theme::Role;
 use crate::widgets::format::{bytes, counted};
@@ -112,8 +112,8 @@ impl Attach {
         foot.extend(blank());
         foot.push(Row::Rule(SAME, self.same_note(cx)));
         let command = match self.same {
-            Same::Cli => &preview.cli,
-            Same::Curl => &preview.curl,
+            CommandForm::Cli => &preview.cli,
+            CommandForm::Curl => &preview.curl,
         };
         foot.extend(command_lines(command, width).into_iter().map(Row::Code));
         let effects = self.effect_rows(&preview, width);
@@ -192,7 +192,7 @@ impl Attach {
     }
 
     fn same_note(&self, cx: &Draw<'_>) -> RichLine {
-        let of = |same: Same, text: &str| {
+        let of = |same: CommandForm, text: &str| {
             if self.same == same {
                 Seg::new(text, Role::Text).with(Modifier::UNDERLINED)
             } else {
@@ -200,7 +200,7 @@ impl Attach {
             }
         };
         let dot = Seg::new(format!(" {} ", cx.glyphs.dot), Role::Muted);
-        RichLine::from_segs(vec![of(Same::Cli, "CLI"), dot, of(Same::Curl, "curl")])
+        RichLine::from_segs(vec![of(CommandForm::Cli, "CLI"), dot, of(CommandForm::Curl, "curl")])
     }
 
     fn effect_rows(&self, preview: &AttachPreview, width: u16) -> Vec<Row> {
@@ -238,10 +238,10 @@ impl Attach {
 const SAME: &str = "As a command";
 
 /// Returns the click targets of the two command forms in a note that ends before `end`.
-fn same_places(note: &RichLine, end: u16, y: u16) -> Vec<(Rect, Same)> {
+fn same_places(note: &RichLine, end: u16, y: u16) -> Vec<(Rect, CommandForm)> {
     let mut x = end.saturating_sub(note.width() as u16);
     let mut out = Vec::new();
-    for (seg, same) in note.segs.iter().zip([Some(Same::Cli), None, Some(Same::Curl)]) {
+    for (seg, same) in note.segs.iter().zip([Some(CommandForm::Cli), None, Some(CommandForm::Curl)]) {
         let width = cells(&seg.text);
         out.extend(same.map(|same| (Rect::new(x, y, width, 1), same)));
         x += width;

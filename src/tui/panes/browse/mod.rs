@@ -24,7 +24,7 @@ use ratatui::layout::Rect;
 
 use self::detail::{Detail, Tab};
 use self::items::{Entry, ExclusionReason};
-use self::list::{GroupBy, Row, SortBy, Wishes};
+use self::list::{GroupBy, Row, RowOptions, SortBy};
 use crate::field::Field;
 use crate::pane::{Effect, Message, PickerKind, Target};
 use crate::run_requests::{RunAsk, RunTold};
@@ -159,7 +159,7 @@ impl Browse {
     fn build(&mut self) {
         let name = self.client.as_ref().map(|c| c.name.clone());
         let client = name.as_deref().map(|name| (name, &self.unseen));
-        let wishes = Wishes { group: self.group, turned: &self.turned, client };
+        let wishes = RowOptions { group: self.group, turned: &self.turned, client };
         let group = match self.rows.get(self.scroll.cursor) {
             Some(Row::Group { key, .. }) => Some(key.clone()),
             _ => None,
@@ -294,7 +294,7 @@ impl Browse {
             Message::ClientView(view) => {
                 self.client.clone_from(view);
                 self.take_entries();
-                self.look_as_client();
+                self.collect_hidden();
                 self.build();
                 self.selection_changed()
             }

@@ -166,7 +166,7 @@ impl Discover {
         let all = usize::from(area.height);
         let sentence = [Seg::new(self.sentence(answer), Role::Strong)];
         let mut rows = wrap_to(&sentence, available.saturating_sub(2), all, painter.glyphs.ellipsis);
-        let why = [Seg::new(self.reason_in_words(answer), Role::Muted)];
+        let why = [Seg::new(self.reason_text(answer), Role::Muted)];
         let width = end.saturating_sub(x + 2);
         let verdict = rows.len();
         rows.extend(wrap_to(&why, width, all - verdict, painter.glyphs.ellipsis));
@@ -188,7 +188,7 @@ impl Discover {
         let sentence = self.sentence(answer);
         let long = cells(&sentence) > available;
         let mut segs = vec![Seg::new(sentence, Role::Strong)];
-        let reason = self.reason_in_words(answer);
+        let reason = self.reason_text(answer);
         if !reason.is_empty() {
             segs.push(Seg::new(format!(": {reason}"), Role::Muted));
         }
@@ -224,7 +224,7 @@ impl Discover {
 
     /// Describes how many skills are loaded, why the first result fits or is the nearest, and which words of the
     /// request no skill contains.
-    fn reason_in_words(&self, answer: &Answer) -> String {
+    fn reason_text(&self, answer: &Answer) -> String {
         let unknown: Vec<String> = answer
             .words
             .iter()

@@ -63,7 +63,7 @@ impl Discover {
         let Some(answer) = self.asking.shown().map(|s| std::sync::Arc::clone(&s.answer)) else {
             let mut painter = Painter::new(buf, cx);
             self.results_title(focused, "", area.width, cx).draw(&mut painter, area.x, area.y, area.width);
-            self.draw_nothing_asked(list, &mut painter);
+            self.draw_empty_request(list, &mut painter);
             return;
         };
         let foot = u16::from(self.drawn.folded && list.height > 8);
@@ -326,7 +326,7 @@ impl Discover {
             Row::Item(Item::Excluded(index)) => {
                 let Some(excluded) = first.excluded.get(index) else { return };
                 let available = area.right().saturating_sub(layout.note_x + 2);
-                let note = why_left_out(excluded, available, painter.glyphs.ellipsis);
+                let note = exclusion_text(excluded, available, painter.glyphs.ellipsis);
                 draw_other(excluded.skill_id.as_str(), &note, layout, area, painter);
             }
             Row::Item(Item::Copies(copies)) => {
@@ -342,7 +342,9 @@ impl Discover {
                 let Some(opened) = &self.opened else { return };
                 let available = area.right().saturating_sub(layout.note_x + 2);
                 let note = match &opened.outcome {
-                    Outcome::Excluded(excluded) => why_left_out(excluded, available, painter.glyphs.ellipsis),
+                    Outcome::Excluded(excluded) => {
+                        exclusion_text(excluded, available, painter.glyphs.ellipsis)
+                    }
                     Outcome::Sidecar(_) => SIDECAR.to_owned(),
                     Outcome::NoMatch if available < cells(NO_MATCH) => "no match".to_owned(),
                     Outcome::NoMatch => NO_MATCH.to_owned(),
@@ -420,7 +422,7 @@ impl Discover {
         }
     }
 
-    fn draw_nothing_asked(&self, area: Rect, painter: &mut Painter<'_>) {
+    fn draw_empty_request(&self, area: Rect, painter: &mut Painter<'_>) {
         let (x, mut y, width) = (area.x + 2, area.y + 1, area.width.saturating_sub(4));
         if let Some(error) = self.asking.error() {
             let x = painter.put(x, y, painter.glyphs.bad, Role::Danger, 1) + 1;
@@ -575,7 +577,7 @@ fn draw_other(id: &str, note: &str, layout: &Layout, area: Rect, painter: &mut P
 }
 
 /// Formats `a copy, shadowed by ~/.claude/skills`: words are dropped first, then the path is truncated in its middle.
-fn why_left_out(excluded: &Excluded, available: u16, ellipsis: &str) -> String {
+fn exclusion_text(excluded: &Excluded, available: u16, ellipsis: &str) -> String {
     let why = shown(&excluded.why);
     let ExcludedWhy::Shadowed(place) = &excluded.reason else { return why };
     let place = shown(place);

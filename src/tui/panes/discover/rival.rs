@@ -31,7 +31,7 @@ pub struct Reason {
 }
 
 impl Reason {
-    /// Formats the reason in at most `room` cells, truncating the rival's name.
+    /// Formats the reason in at most `available` cells, truncating the rival's name.
     #[must_use]
     pub fn text(self, rival: &str, available: u16, ellipsis: &str) -> String {
         let Some(after) = self.after else { return cut_end(self.before, available, ellipsis).into_owned() };

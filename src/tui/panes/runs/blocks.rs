@@ -13,7 +13,7 @@ use crate::widgets::relative_time::duration;
 use crate::widgets::rich::{RichLine, Seg};
 use crate::widgets::text_width::{cells, cut_end, cut_middle, shown};
 use crate::widgets::wrap::wrap_to;
-use skills_api::{DecisionSheet, RunDetail, StepView, orders_given};
+use skills_api::{DecisionSheet, RunDetail, StepView, list_commands};
 use skills_model::{CommandName, RunState};
 use skills_store::{EventKind, RunRecord};
 
@@ -79,7 +79,7 @@ impl Line {
 }
 
 /// The parameters for building rows.
-pub(super) struct Making<'a> {
+pub(super) struct RowContext<'a> {
     pub(super) width: u16,
     pub(super) now_ms: i64,
     pub(super) cx: &'a Draw<'a>,
@@ -91,7 +91,7 @@ impl Runs {
         &self,
         detail: &RunDetail,
         record: &RunRecord,
-        making: &Making<'_>,
+        making: &RowContext<'_>,
         out: &mut Vec<Line>,
     ) {
         let glyphs = making.cx.glyphs;
@@ -159,7 +159,7 @@ impl Runs {
                 vec![Seg::new(verdict, Role::Text), Seg::new(format!(" by {by}{notes}"), Role::Muted)],
             );
         }
-        for order in orders_given(self.detail.events()) {
+        for order in list_commands(self.detail.events()) {
             let note = order.note.map(|note| format!(": {note}")).unwrap_or_default();
             let by = format!(" by {}{note}", order.by);
             row("order", vec![Seg::new(order.what, Role::Text), Seg::new(by, Role::Muted)]);
@@ -169,7 +169,7 @@ impl Runs {
 
 impl Runs {
     /// Appends corrected inputs: the previous and the new value.
-    fn corrected_lines(&self, making: &Making<'_>, out: &mut Vec<Line>) {
+    fn corrected_lines(&self, making: &RowContext<'_>, out: &mut Vec<Line>) {
         for event in self.detail.events().filter(|event| event.event.kind == EventKind::RunResumed) {
             let data = &event.event.data;
             let Some(corrected) = data.get("corrected_inputs").and_then(Value::as_object) else { continue };
@@ -183,7 +183,13 @@ impl Runs {
 }
 
 /// Appends a corrected input: both values in one row, or for texts of several lines the lines that differ.
-fn corrected_rows(name: &str, was: Option<&Value>, after: &Value, making: &Making<'_>, out: &mut Vec<Line>) {
+fn corrected_rows(
+    name: &str,
+    was: Option<&Value>,
+    after: &Value,
+    making: &RowContext<'_>,
+    out: &mut Vec<Line>,
+) {
     let glyphs = making.cx.glyphs;
     let name = Seg::new(format!("{}  ", shown(name)), Role::Strong);
     if let (Some(Value::String(was)), Value::String(after)) = (was, after)
@@ -225,7 +231,7 @@ fn corrected_rows(name: &str, was: Option<&Value>, after: &Value, making: &Makin
     labelled_row("corrected", segs, making, out);
 }
 
-fn labelled_row(label: &str, segs: Vec<Seg>, making: &Making<'_>, out: &mut Vec<Line>) {
+fn labelled_row(label: &str, segs: Vec<Seg>, making: &RowContext<'_>, out: &mut Vec<Line>) {
     let mut all = vec![Seg::new(format!("{label} "), Role::Muted)];
     all.extend(segs);
     let lines = wrap_to(&all, making.width, 2, making.cx.glyphs.ellipsis);
@@ -237,7 +243,7 @@ pub(super) fn waiting_lines(
     step: &StepView,
     sheet: Option<&DecisionSheet>,
     record: &RunRecord,
-    making: &Making<'_>,
+    making: &RowContext<'_>,
     decided: bool,
     out: &mut Vec<Line>,
 ) {
@@ -294,7 +300,12 @@ pub(super) fn waiting_lines(
 }
 
 /// Appends the result of the run, or its error.
-pub(super) fn result_lines(detail: &RunDetail, record: &RunRecord, making: &Making<'_>, out: &mut Vec<Line>) {
+pub(super) fn result_lines(
+    detail: &RunDetail,
+    record: &RunRecord,
+    making: &RowContext<'_>,
+    out: &mut Vec<Line>,
+) {
     if let Some(error) = record.error.as_ref().filter(|_| record.state == RunState::Failed) {
         let text = |key: &str| error.get(key).and_then(Value::as_str).map(shown);
         let message = text("detail")
@@ -327,7 +338,7 @@ pub(super) fn result_lines(detail: &RunDetail, record: &RunRecord, making: &Maki
 pub(super) fn checkpoint_lines(
     detail: &RunDetail,
     record: &RunRecord,
-    making: &Making<'_>,
+    making: &RowContext<'_>,
     out: &mut Vec<Line>,
 ) {
     let note = if detail.checkpoints.len() > POINTS {

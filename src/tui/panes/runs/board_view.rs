@@ -30,7 +30,7 @@ const NOTE: u16 = 24;
 
 /// A position of the cursor.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Spot {
+pub(super) enum CursorPosition {
     Run(RunId),
     Worker(String),
 }
@@ -41,7 +41,7 @@ pub(super) struct BoardState {
     hours: u32,
     board: Option<Board>,
     error: Option<Error>,
-    spots: Vec<Spot>,
+    spots: Vec<CursorPosition>,
     cursor: usize,
     /// When it was last requested; `None` before the first request.
     requested_at: Option<Instant>,
@@ -52,14 +52,14 @@ impl BoardState {
     /// Returns the run under the cursor.
     pub fn run(&self) -> Option<&RunId> {
         match self.spots.get(self.cursor)? {
-            Spot::Run(run) => Some(run),
-            Spot::Worker(_) => None,
+            CursorPosition::Run(run) => Some(run),
+            CursorPosition::Worker(_) => None,
         }
     }
 
     /// Returns the worker under the cursor.
     pub fn worker(&self) -> Option<&WorkerView> {
-        let Spot::Worker(id) = self.spots.get(self.cursor)? else { return None };
+        let CursorPosition::Worker(id) = self.spots.get(self.cursor)? else { return None };
         self.board.as_ref()?.workers.iter().find(|worker| worker.worker == *id)
     }
 }
@@ -129,8 +129,8 @@ impl Runs {
                 let here = state.spots.get(state.cursor).cloned();
                 let runs = board.waiting.iter().chain(&board.running).chain(&board.ended);
                 state.spots = runs
-                    .map(|run| Spot::Run(run.run.clone()))
-                    .chain(board.workers.iter().map(|worker| Spot::Worker(worker.worker.clone())))
+                    .map(|run| CursorPosition::Run(run.run.clone()))
+                    .chain(board.workers.iter().map(|worker| CursorPosition::Worker(worker.worker.clone())))
                     .collect();
                 let found = here.and_then(|here| state.spots.iter().position(|spot| *spot == here));
                 state.cursor = found.unwrap_or(state.cursor).min(state.spots.len().saturating_sub(1));

@@ -5,7 +5,7 @@ use ratatui::layout::Rect;
 use ratatui::style::Modifier;
 use serde_json::Value;
 
-use super::blocks::{Kind, Line, Making, checkpoint_lines, result_lines, waiting_lines};
+use super::blocks::{Kind, Line, RowContext, checkpoint_lines, result_lines, waiting_lines};
 use super::detail::{Showing, Stop};
 use super::list::{Group, has_expired, tail};
 use super::steps_view::{Axis, head, inside};
@@ -68,7 +68,7 @@ impl Runs {
 
     fn no_detail(&self, record: &RunRecord, area: Rect, cx: &Draw<'_>) -> Vec<Line> {
         let making =
-            Making { width: area.width.saturating_sub(5), now_ms: cx.clock_ms, cx, turning: spinner(cx) };
+            RowContext { width: area.width.saturating_sub(5), now_ms: cx.clock_ms, cx, turning: spinner(cx) };
         let mut out = vec![Line::blank()];
         out.extend(self.state_lines(record, &making));
         let last = out.len();
@@ -162,7 +162,7 @@ impl Runs {
 
     fn lines(&self, detail: &RunDetail, record: &RunRecord, area: Rect, cx: &Draw<'_>) -> Vec<Line> {
         let making =
-            Making { width: area.width.saturating_sub(4), now_ms: cx.clock_ms, cx, turning: spinner(cx) };
+            RowContext { width: area.width.saturating_sub(4), now_ms: cx.clock_ms, cx, turning: spinner(cx) };
         let roomy = area.height >= 28;
         let mut out = Vec::new();
         let blank = |out: &mut Vec<Line>| out.extend(roomy.then(Line::blank));
@@ -183,7 +183,7 @@ impl Runs {
     }
 
     /// Returns two or three rows: the state and its duration, who started the run, its progress, its trace id.
-    fn state_lines(&self, record: &RunRecord, making: &Making<'_>) -> Vec<Line> {
+    fn state_lines(&self, record: &RunRecord, making: &RowContext<'_>) -> Vec<Line> {
         let glyphs = making.cx.glyphs;
         let (sign, role) = match record.state {
             RunState::Pending => (glyphs.pending, Role::Muted),
@@ -284,7 +284,7 @@ impl Runs {
     }
 
     /// Appends that this process cannot execute it, and which one can.
-    fn elsewhere_lines(detail: &RunDetail, making: &Making<'_>, out: &mut Vec<Line>) {
+    fn elsewhere_lines(detail: &RunDetail, making: &RowContext<'_>, out: &mut Vec<Line>) {
         let Some(why) = &detail.elsewhere else { return };
         let text = format!("{} {}", making.cx.glyphs.warn, shown(why));
         let lines = wrap_to(&[Seg::new(text, Role::Warning)], making.width, 4, making.cx.glyphs.ellipsis);
@@ -293,10 +293,10 @@ impl Runs {
 
     /// Appends control requests of sidecars on this run, or of this run as a sidecar, with their current outcome:
     /// newest first.
-    fn control_lines(&self, record: &RunRecord, making: &Making<'_>, out: &mut Vec<Line>) {
+    fn control_lines(&self, record: &RunRecord, making: &RowContext<'_>, out: &mut Vec<Line>) {
         let wishes = sidecar_wishes(record, self.detail.events());
         let mut sentences: Vec<(bool, String)> =
-            wishes.iter().rev().map(|wish| (wish.stands(), live::wished(wish))).collect();
+            wishes.iter().rev().map(|wish| (wish.is_active(), live::wished(wish))).collect();
         sentences.dedup();
         for (stands, sentences) in sentences.into_iter().take(WISHES) {
             let (sign, role) = if stands {
@@ -314,7 +314,7 @@ impl Runs {
         &self,
         detail: &RunDetail,
         record: &RunRecord,
-        making: &Making<'_>,
+        making: &RowContext<'_>,
         roomy: bool,
         out: &mut Vec<Line>,
     ) {
@@ -369,7 +369,7 @@ impl Runs {
                 out.push(line.at(stop.clone()));
             }
             if self.detail.opened.contains(&stop) {
-                let said = live::said_to_have_happened(detail, &step.step);
+                let said = live::completed_by_decision(detail, &step.step);
                 let available = making.width.saturating_sub(14);
                 let said = said.map(|said| {
                     let lines =
@@ -391,7 +391,13 @@ impl Runs {
         }
     }
 
-    fn output_lines(&self, detail: &RunDetail, record: &RunRecord, making: &Making<'_>, out: &mut Vec<Line>) {
+    fn output_lines(
+        &self,
+        detail: &RunDetail,
+        record: &RunRecord,
+        making: &RowContext<'_>,
+        out: &mut Vec<Line>,
+    ) {
         let opened = self.detail.opened.contains(&Stop::Output);
         let limit = if opened { OUTPUT_OPEN } else { OUTPUT };
         let column = live::column(detail);

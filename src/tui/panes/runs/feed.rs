@@ -130,7 +130,7 @@ impl Feeds {
     }
 
     /// Discards pending requests and the position in the pages.
-    pub fn begin_anew(&mut self) {
+    pub fn reset(&mut self) {
         *self = Self { generation: self.generation, ..Self::default() };
     }
 

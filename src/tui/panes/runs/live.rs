@@ -166,7 +166,7 @@ fn agreed(data: &Value, by: &str) -> String {
 /// Describes who marked a step with an unknown outcome as completed, when, and with which comment; `None` if its
 /// outcome was observed.
 #[must_use]
-pub fn said_to_have_happened(detail: &RunDetail, step: &str) -> Option<String> {
+pub fn completed_by_decision(detail: &RunDetail, step: &str) -> Option<String> {
     let decided =
         detail.decisions.iter().rev().find(|decided| {
             decided.decision.step == step && decided.decision.choice == Some(Choice::Happened)

@@ -35,7 +35,7 @@ use self::filter::Filter;
 use self::list::{Row, rows};
 use self::pending_decision::OnTheWay;
 use crate::field::Field;
-use crate::form_drafts::Typed;
+use crate::form_drafts::FormDrafts;
 use crate::pane::{Effect, Message, PaneId, PickerKind, Target};
 use crate::run_requests::{RunAsk, RunTold};
 use crate::widgets::scroll::Scroll;
@@ -125,7 +125,7 @@ pub struct Runs {
     /// The skill whose contract was requested for a launch.
     launching: Option<String>,
     /// Drafts of dialogs that were closed without submitting.
-    typed: Typed,
+    typed: FormDrafts,
     /// Decisions in flight to a remote core, and whether it is reachable.
     way: OnTheWay,
     wanted: Vec<Effect>,
@@ -168,14 +168,14 @@ impl Runs {
                 effects.extend(self.read_again());
                 effects
             }
-            Message::Event(skills_api::Event::Replaced) => self.begin_anew(),
+            Message::Event(skills_api::Event::Replaced) => self.reset(),
             Message::Catalogue(catalogue) => {
                 self.catalogue = Arc::clone(catalogue);
-                self.look_again()
+                self.check_again()
             }
             Message::Event(skills_api::Event::Catalogue(change)) => {
                 self.catalogue = Arc::clone(&change.catalogue);
-                self.look_again()
+                self.check_again()
             }
             Message::Event(skills_api::Event::Connection(state)) => {
                 self.connection_changed(state);
@@ -305,9 +305,9 @@ impl Runs {
     }
 
     /// Resets everything after the core changed to another store.
-    fn begin_anew(&mut self) -> Vec<Effect> {
+    fn reset(&mut self) -> Vec<Effect> {
         self.known = Known::default();
-        self.feeds.begin_anew();
+        self.feeds.reset();
         self.counts.clear();
         (self.loaded, self.moved) = (false, false);
         self.told_waiting = None;
@@ -343,7 +343,7 @@ impl Runs {
     }
 
     /// Reloads what depends on skills after a change of the catalog, such as what would execute a step.
-    fn look_again(&mut self) -> Vec<Effect> {
+    fn check_again(&mut self) -> Vec<Effect> {
         let mut effects = self.probe();
         if self.loaded {
             effects.extend(self.ask_detail());

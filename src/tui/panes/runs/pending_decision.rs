@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::Runs;
-use super::blocks::{Line, Making};
+use super::blocks::{Line, RowContext};
 use crate::action::{Action, Command};
 use crate::overlay::{name_of_decision, name_of_launch};
 use crate::pane::Effect;
@@ -75,7 +75,7 @@ impl Runs {
     }
 
     /// Inserts the decision and its progress on the band of the pending approval, after the row that names the step.
-    pub(super) fn way_lines(&self, run: &RunRecord, at: usize, making: &Making<'_>, out: &mut Vec<Line>) {
+    pub(super) fn way_lines(&self, run: &RunRecord, at: usize, making: &RowContext<'_>, out: &mut Vec<Line>) {
         let Some(way) = self.way_of(run) else { return };
         let text = [Seg::new(describe(way, making.cx.now), Role::Waiting)];
         let lines = wrap_to(&text, making.width.saturating_sub(4), 4, making.cx.glyphs.ellipsis);

@@ -71,7 +71,7 @@ fn step(detail: &RunDetail, view: &StepView, events: &[&RunEvent]) -> Reading {
         ("state", Some(view.state.to_string())),
         ("took", took),
         ("attempts", (view.attempts > 1).then(|| view.attempts.to_string())),
-        ("seen", live::said_to_have_happened(detail, &view.step)),
+        ("seen", live::completed_by_decision(detail, &view.step)),
         ("binding", view.binding.clone()),
         ("isolation", view.isolation.clone()),
     ];

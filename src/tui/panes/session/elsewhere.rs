@@ -57,7 +57,7 @@ fn changes(effect: &Effect) -> bool {
 }
 
 impl SessionPane {
-    pub(super) fn look_again(&mut self, now: Instant) -> Vec<Effect> {
+    pub(super) fn check_again(&mut self, now: Instant) -> Vec<Effect> {
         self.others.looked = Some(now);
         let Some(session) = &self.session else {
             let effects = self.ask_again();
@@ -69,7 +69,7 @@ impl SessionPane {
         self.look_at_it(outside)
     }
 
-    /// Checks whether others changed the session; with `whole`, also returns the state of its skills in any case.
+    /// Checks whether others changed the session; with `always`, also returns the state of its skills in any case.
     pub(super) fn look_at_it(&mut self, always: bool) -> Vec<Effect> {
         let Some(session) = &self.session else { return Vec::new() };
         self.others.looking = true;

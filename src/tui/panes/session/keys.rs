@@ -147,7 +147,7 @@ impl Pane for SessionPane {
     }
 
     fn look(&mut self, now: Instant) -> Vec<Effect> {
-        self.look_again(now)
+        self.check_again(now)
     }
 }
 
@@ -258,8 +258,8 @@ impl SessionPane {
     fn loadable(&self) -> Effect {
         let loaded: Vec<&str> = self.active().iter().map(|skill| skill.name.as_str()).collect();
         let to_reload = loaded.iter().filter_map(|name| {
-            let drift = self.standing_of(name);
-            let description = drift.describe().filter(|_| drift.loads_anew())?;
+            let drift = self.drift_of(name);
+            let description = drift.describe().filter(|_| drift.needs_reload())?;
             Some(((*name).to_owned(), safe(name), format!("reload: {description}")))
         });
         let others = self

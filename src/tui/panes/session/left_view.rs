@@ -63,7 +63,7 @@ impl SessionPane {
                 let gutter = if focused { Role::Gutter } else { Role::Muted };
                 painter.put(area.x, y, painter.glyphs.gutter, gutter, 1);
             }
-            let drift = self.standing_of(&skill.name);
+            let drift = self.drift_of(&skill.name);
             let digest: String = skill.digest.trim_start_matches("sha256:").chars().take(4).collect();
             // A status mark is shown at any width; a digest only if it fits.
             let mark = match (drift.file, drift.roots) {
@@ -99,7 +99,7 @@ impl SessionPane {
             self.drawn.rows.push((row, at));
             y += 1;
         }
-        if let Some(drift_text) = standing_in_words(self.selected_drift()) {
+        if let Some(drift_text) = drift_text(self.selected_drift()) {
             let available = area.width.saturating_sub(5);
             for line in
                 wrap_to(&[Seg::new(drift_text, Role::Warning)], available, TOLD, painter.glyphs.ellipsis)
@@ -216,9 +216,9 @@ impl SessionPane {
 }
 
 /// Describes the status of the selected skill, and how to fix it.
-fn standing_in_words(drift: SkillDrift) -> Option<String> {
+fn drift_text(drift: SkillDrift) -> Option<String> {
     let text = drift.describe()?;
-    let then = if drift.loads_anew() { "l reloads it" } else { "the loaded version is kept" };
+    let then = if drift.needs_reload() { "l reloads it" } else { "the loaded version is kept" };
     Some(format!("{text}; {then}"))
 }
 

@@ -44,7 +44,7 @@ impl SessionPane {
         let name = levels.skill_id.as_str();
         let call = self.composed.as_ref();
         let body = call.and_then(|call| call.body_size(name)).unwrap_or(levels.l2);
-        let is_delivered = call.is_some_and(|call| call.given_in(name).is_some());
+        let is_delivered = call.is_some_and(|call| call.delivered_in(name).is_some());
         let second = if is_delivered { "L2 in a tool result" } else { "L2 once loaded" };
         let files = levels.files_unknown.is_none().then_some(files);
         let heads = [("L1 in every call", Some(first)), (second, Some(body)), ("L3 when read", files)];
@@ -101,7 +101,7 @@ impl SessionPane {
         // the budget.
         let bound = composed.allowance.as_ref().filter(|fill| fill.made.omitted > 0);
         let named = composed.not_listed.iter().find(|group| group.names.iter().any(|name| name == skill));
-        let roots = self.standing_of(skill).roots;
+        let roots = self.drift_of(skill).roots;
         let missing = match (named, bound, &client) {
             (None, ..) if matches!(roots, LoadedFrom::Elsewhere | LoadedFrom::Refused) => {
                 "no entry: not in these roots".to_owned()

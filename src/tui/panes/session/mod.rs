@@ -20,7 +20,7 @@ use std::sync::Arc;
 use ratatui::layout::Rect;
 use strum::IntoEnumIterator as _;
 
-use crate::form_drafts::Typed;
+use crate::form_drafts::FormDrafts;
 use crate::pane::{Effect, PickerKind};
 use crate::session_requests::SessionAsk;
 use crate::widgets::rich::RichLine;
@@ -106,7 +106,7 @@ pub struct SessionPane {
     /// Errors that the service is expected to report for that request.
     objections: Vec<String>,
     /// Drafts of dialogs, by the dialog's name.
-    typed: Typed,
+    typed: FormDrafts,
     rendered: BTreeMap<u64, Arc<[RichLine]>>,
     /// The cached rows of the composed call, with the hash of their input.
     laid_out: Option<(u64, Arc<[context_view::Line]>)>,
@@ -231,10 +231,10 @@ impl SessionPane {
 
     /// Returns the drift of the selected skill from its file and the roots.
     fn selected_drift(&self) -> SkillDrift {
-        self.selected().map(|skill| self.standing_of(&skill.name)).unwrap_or_default()
+        self.selected().map(|skill| self.drift_of(&skill.name)).unwrap_or_default()
     }
 
-    fn standing_of(&self, name: &str) -> SkillDrift {
+    fn drift_of(&self, name: &str) -> SkillDrift {
         self.session.as_ref().and_then(|session| session.drift.get(name)).copied().unwrap_or_default()
     }
 

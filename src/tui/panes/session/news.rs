@@ -27,7 +27,7 @@ impl SessionPane {
                 self.catalogue = Arc::clone(&change.catalogue);
                 self.again()
             }
-            Message::Event(Event::Replaced) => self.begin_anew(),
+            Message::Event(Event::Replaced) => self.reset(),
             Message::Run(RunTold::Following) => self.reached(),
             Message::Rendered(key, lines) => {
                 self.rendered.insert(*key, Arc::clone(lines));
@@ -59,7 +59,7 @@ impl SessionPane {
     }
 
     /// Resets the pane after the core changed to another store, in which this session does not exist.
-    fn begin_anew(&mut self) -> Vec<Effect> {
+    fn reset(&mut self) -> Vec<Effect> {
         if self.session.take().is_none() {
             return Vec::new();
         }
