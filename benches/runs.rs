@@ -189,7 +189,7 @@ async fn one_by_one(runs: usize) -> f64 {
         let run = store.launch(launch(&plan, n)).await.expect("launched").run.id;
         let claimed = store.claim(&worker, 30_000, Some(&run)).await.expect("claims").expect("claimable");
         let executed = engine.execute(claimed, CancellationToken::new()).await;
-        assert!(matches!(executed, skills_runs::Executed::Completed(_)), "{executed:?}");
+        assert!(matches!(executed, skills_runs::ExecutionEnd::Completed(_)), "{executed:?}");
     }
     per_second(runs, began)
 }

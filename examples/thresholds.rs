@@ -24,7 +24,7 @@ fn excess(answer: &Answer) -> f64 {
         VerdictReason::Fits | VerdictReason::FitsByReading | VerdictReason::BelowThreshold
     );
     let first = answer.results.first().zip(answer.confidence).filter(|_| by_score);
-    first.map_or(-9.0, |(hit, confidence)| hit.score - confidence.fits_from)
+    first.map_or(-9.0, |(hit, confidence)| hit.score - confidence.fit_threshold)
 }
 
 /// Requests with a skill and strangers, by how far they are above their thresholds.
@@ -43,7 +43,7 @@ impl Measured {
         let router = filled(skills, &Weights::shipped().unwrap().patient());
         let profiles = &router.weights().profiles;
         let profile = if router.bodies() * 2 >= router.len() { &profiles.bodies } else { &profiles.short };
-        self.used = profile.confidence.at(router.len()).fits_from;
+        self.used = profile.confidence.at(router.len()).fit_threshold;
         let ask = |case: &Case| {
             let request = Request { intent: case.query.clone(), ..Request::default() };
             router.discover(&request).unwrap()

@@ -186,7 +186,7 @@ mod tests {
             id: RunId(id.to_owned()),
             skill_id: "deploy".to_owned(),
             state,
-            held: false,
+            paused: false,
             gate: None,
             decided: None,
             contract_digest: String::new(),

@@ -24,7 +24,7 @@ use skills_skill::client::{
 use skills_skill::{MAX_BYTES, RejectedBundle, Skill, SkillId};
 
 /// A bundle of the catalog in a client's view.
-pub struct Judged<'a> {
+pub struct ClientBundle<'a> {
     /// Its id in the catalog.
     pub id: &'a SkillId,
     /// What the client does with it.
@@ -42,11 +42,11 @@ pub struct Row<'a> {
 }
 
 /// A client's view of everything in its folders and in the catalog.
-pub struct Sight<'a> {
+pub struct ClientCatalog<'a> {
     /// The listed skills, in the client's order if known.
     pub rows: Vec<Row<'a>>,
     /// The bundles of the catalog: those that it lists in its order, then the others.
-    pub bundles: Vec<Judged<'a>>,
+    pub bundles: Vec<ClientBundle<'a>>,
     /// Bundles in its folders that are neither listed nor in the catalog: name and reason.
     pub others: Vec<(String, String)>,
 }
@@ -73,11 +73,11 @@ impl SkillFiles {
         }
         let bytes = files::read_file(real, MAX_BYTES).map_err(|refusal| refusal.to_string())?;
         let file = Arc::new(SkillFile::of(&bytes));
-        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if kept.len() >= MAX_FILES {
-            kept.clear();
+        let mut files = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if files.len() >= MAX_FILES {
+            files.clear();
         }
-        kept.insert(real.to_owned(), (stamp, Arc::clone(&file)));
+        files.insert(real.to_owned(), (stamp, Arc::clone(&file)));
         Ok(file)
     }
 }
@@ -158,7 +158,7 @@ pub fn sight<'a>(
     catalogue: &'a Catalogue,
     config: &Config,
     files: &SkillFiles,
-) -> Sight<'a> {
+) -> ClientCatalog<'a> {
     let places = places(profile, catalogue, config);
     let known = Known::of(catalogue);
     let one_file_once = profile.reading.value().is_some_and(|reading| reading.real_paths);
@@ -180,15 +180,15 @@ pub fn sight<'a>(
     let scopes: Vec<Scope> = places.iter().map(|place| place.scope).collect();
     let aliases = aliases(&candidates, places.len(), profile);
     let writing = Writing { profile, config, places: &places, scopes: &scopes, aliases: &aliases };
-    let mut bundles: Vec<Judged<'a>> = Vec::new();
-    let (mut rows, mut others, mut judged) = (Vec::new(), Vec::new(), HashSet::new());
+    let mut bundles: Vec<ClientBundle<'a>> = Vec::new();
+    let (mut rows, mut others, mut seen_bundles) = (Vec::new(), Vec::new(), HashSet::new());
     // A file that is listed under any path counts as listed: another path to it may have lost the name.
     let (listed, unlisted): (Vec<usize>, Vec<usize>) =
         order.into_iter().partition(|at| candidates[*at].is_listed());
     for at in listed {
         let one = &candidates[at];
-        if let Some(id) = one.id.filter(|id| judged.insert(id.as_str())) {
-            bundles.push(Judged { id, state: one.state.clone(), why: None });
+        if let Some(id) = one.id.filter(|id| seen_bundles.insert(id.as_str())) {
+            bundles.push(ClientBundle { id, state: one.state.clone(), why: None });
         }
         if !either.hidden.contains(&at) {
             rows.push(writing.row(one));
@@ -198,8 +198,8 @@ pub fn sight<'a>(
         let one = &candidates[at];
         let Some(why) = one.why.clone() else { continue };
         match one.id {
-            Some(id) if judged.insert(id.as_str()) => {
-                bundles.push(Judged { id, state: one.state.clone(), why: Some(why) });
+            Some(id) if seen_bundles.insert(id.as_str()) => {
+                bundles.push(ClientBundle { id, state: one.state.clone(), why: Some(why) });
             }
             Some(_) => {}
             None => others.push((one.read.name.clone(), why)),
@@ -207,12 +207,12 @@ pub fn sight<'a>(
     }
     add_unnamed(&mut rows, profile);
     for (id, location) in everything(catalogue) {
-        if judged.insert(id.as_str()) {
+        if seen_bundles.insert(id.as_str()) {
             let (state, why) = missed(location, catalogue, &places, profile, &config.dirs.home);
-            bundles.push(Judged { id, state, why: Some(why) });
+            bundles.push(ClientBundle { id, state, why: Some(why) });
         }
     }
-    Sight { rows, bundles, others }
+    ClientCatalog { rows, bundles, others }
 }
 
 /// Returns the ids and locations of all bundles of the catalog.
@@ -408,7 +408,7 @@ fn in_order(candidates: &[Candidate<'_>], profile: &Profile, places: &[ClientFol
     let of = |at: &usize| &candidates[*at];
     let among = profile.bundled.value().map_or(Among::Last, |bundled| bundled.among);
     // Included skills have their own order, before or after the others.
-    let apart = |one: &Candidate<'_>| match (one.bundled, among) {
+    let precedence = |one: &Candidate<'_>| match (one.bundled, among) {
         (true, Among::First) => (0, one.found.at),
         (true, Among::Last) => (2, one.found.at),
         (true, Among::Sorted) | (false, _) => (1, 0),
@@ -418,7 +418,7 @@ fn in_order(candidates: &[Candidate<'_>], profile: &Profile, places: &[ClientFol
         Some(Order::ScopeNamePath) => {
             let scope =
                 |one: &Candidate<'_>| places.get(one.place).map_or(1, |place| scope_rank(place.scope));
-            let key = |one: &Candidate<'_>| (apart(one), scope(one));
+            let key = |one: &Candidate<'_>| (precedence(one), scope(one));
             order.sort_by(|a, b| {
                 let (a, b) = (of(a), of(b));
                 key(a)
@@ -429,24 +429,28 @@ fn in_order(candidates: &[Candidate<'_>], profile: &Profile, places: &[ClientFol
         }
         Some(Order::Name) => order.sort_by(|a, b| {
             let (a, b) = (of(a), of(b));
-            apart(a)
-                .cmp(&apart(b))
+            precedence(a)
+                .cmp(&precedence(b))
                 .then_with(|| english(&a.read.name, &b.read.name))
                 .then_with(|| by_path(a, b))
         }),
         Some(Order::StrongestFirst) | None => order.sort_by(|a, b| {
             let (a, b) = (of(a), of(b));
-            apart(a).cmp(&apart(b)).then(a.place.cmp(&b.place)).then_with(|| by_path(a, b))
+            precedence(a).cmp(&precedence(b)).then(a.place.cmp(&b.place)).then_with(|| by_path(a, b))
         }),
         Some(Order::StrongestFirstByName) => order.sort_by(|a, b| {
             let (a, b) = (of(a), of(b));
             let name = english(&a.read.name, &b.read.name);
-            apart(a).cmp(&apart(b)).then(a.place.cmp(&b.place)).then(name).then_with(|| by_path(a, b))
+            precedence(a)
+                .cmp(&precedence(b))
+                .then(a.place.cmp(&b.place))
+                .then(name)
+                .then_with(|| by_path(a, b))
         }),
         Some(Order::WeakestFirst) => {
             order.sort_by(|a, b| {
                 let (a, b) = (of(a), of(b));
-                let own = apart(a).cmp(&apart(b));
+                let own = precedence(a).cmp(&precedence(b));
                 own.then(Reverse(a.place).cmp(&Reverse(b.place))).then_with(|| by_path(b, a))
             });
             // The first skill of a name reserves the position for the one that wins it.

@@ -126,8 +126,8 @@ fn what_nobody_published_is_told_and_not_taken_for_found() {
     let catalogue = Home::catalogue(vec![skill]);
     let profile = client::profile("cursor").unwrap();
     let sight = sight(profile, &catalogue, &home.config(), &SkillFiles::default());
-    let told = "what Cursor does with no name is not documented".to_owned();
-    assert_eq!(sight.bundles[0].state, ClientViewState::Unknown(told));
+    let message = "what Cursor does with no name is not documented".to_owned();
+    assert_eq!(sight.bundles[0].state, ClientViewState::Unknown(message));
     assert_eq!(sight.rows.len(), 1);
 }
 

@@ -80,11 +80,11 @@ pub fn read_file(skill: &Skill, path: &str) -> Result<FileContent, Error> {
 
 /// Returns text if it is UTF-8 without a zero byte (a character truncated by the limit is dropped), else its first
 /// bytes.
-fn as_text(mut bytes: Vec<u8>, whole: u64) -> FileText {
+fn as_text(mut bytes: Vec<u8>, total_bytes: u64) -> FileText {
     let valid = match std::str::from_utf8(&bytes) {
         Ok(_) => bytes.len(),
         // Only the end of a truncated file may be incomplete.
-        Err(e) if e.error_len().is_none() && whole > bytes.len() as u64 => e.valid_up_to(),
+        Err(e) if e.error_len().is_none() && total_bytes > bytes.len() as u64 => e.valid_up_to(),
         Err(_) => 0,
     };
     if (valid > 0 || bytes.is_empty()) && !bytes[..valid].contains(&0) {
@@ -230,8 +230,8 @@ mod tests {
 
     #[test]
     fn a_large_text_is_cut_at_a_character() {
-        let whole = "é".repeat(10);
-        assert_eq!(as_text(whole.as_bytes()[..5].to_vec(), 20), FileText::Text("éé".into()));
-        assert!(matches!(as_text(whole.as_bytes()[..5].to_vec(), 5), FileText::Binary(_)));
+        let text_value = "é".repeat(10);
+        assert_eq!(as_text(text_value.as_bytes()[..5].to_vec(), 20), FileText::Text("éé".into()));
+        assert!(matches!(as_text(text_value.as_bytes()[..5].to_vec(), 5), FileText::Binary(_)));
     }
 }

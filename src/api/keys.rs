@@ -126,10 +126,10 @@ impl KeyRing {
 
     /// Returns the principal of a key. Every key is compared completely, whichever matches.
     #[must_use]
-    pub fn principal(&self, given: &str) -> Option<&Principal> {
+    pub fn principal(&self, presented: &str) -> Option<&Principal> {
         let mut found = None;
         for key in &self.keys {
-            if same(&digest(&key.salt, given), &key.digest) {
+            if same(&digest(&key.salt, presented), &key.digest) {
                 found = Some(&key.principal);
             }
         }
@@ -201,12 +201,12 @@ mod tests {
 
     #[test]
     fn a_stored_key_finds_its_principal_and_does_not_contain_the_key() {
-        let (key, kept) = new_key("ci \"nightly\"", BTreeSet::from([Scope::Read, Scope::Run])).unwrap();
-        assert!(key.len() > 40 && !kept.line().contains(&key), "{}", kept.line());
+        let (key, stored) = new_key("ci \"nightly\"", BTreeSet::from([Scope::Read, Scope::Run])).unwrap();
+        assert!(key.len() > 40 && !stored.line().contains(&key), "{}", stored.line());
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("keys.yaml");
         let (_, other) = new_key("bo", BTreeSet::from([Scope::Admin])).unwrap();
-        std::fs::write(&path, format!("keys:\n  {}\n  {}\n", other.line(), kept.line())).unwrap();
+        std::fs::write(&path, format!("keys:\n  {}\n  {}\n", other.line(), stored.line())).unwrap();
         let mut ring = KeyRing::default();
         ring.read(&path).unwrap();
         let who = ring.principal(&key).unwrap();
@@ -218,17 +218,20 @@ mod tests {
     fn a_file_that_cannot_be_right_says_where_and_why() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("keys.yaml");
-        let told = |text: &str| {
+        let message_of = |text: &str| {
             std::fs::write(&path, text).unwrap();
             KeyRing::default().read(&path).unwrap_err().message
         };
-        let (_, kept) = new_key("a", BTreeSet::from([Scope::Read])).unwrap();
-        assert!(told(&format!("keys:\n  {}\n  {}\n", kept.line(), kept.line())).contains("two keys"));
+        let (_, stored) = new_key("a", BTreeSet::from([Scope::Read])).unwrap();
         assert!(
-            told("keys:\n  - {name: a, hash: \"sha256:zz:00\", scopes: [read]}\n").contains("sha256:SALT")
+            message_of(&format!("keys:\n  {}\n  {}\n", stored.line(), stored.line())).contains("two keys")
         );
-        assert!(told("keys:\n  - {name: a, hash: x, scopes: [write]}\n").contains("line 2"));
-        assert!(told("keys: []\n").contains("no key"));
+        assert!(
+            message_of("keys:\n  - {name: a, hash: \"sha256:zz:00\", scopes: [read]}\n")
+                .contains("sha256:SALT")
+        );
+        assert!(message_of("keys:\n  - {name: a, hash: x, scopes: [write]}\n").contains("line 2"));
+        assert!(message_of("keys: []\n").contains("no key"));
         assert!(KeyRing::default().add("a", "short").unwrap_err().message.contains("16"));
     }
 

@@ -109,10 +109,10 @@ pub use proposals::{
 };
 pub use request_limits::MAX_RESULTS;
 pub use run_client::RunClient;
-pub use run_commands::{GivenOrder, order_note, ordered, orders_given};
+pub use run_commands::{RecordedCommand, list_commands, order_note, ordered};
 pub use run_compare::{Change, ComparedRun, RunComparison, StepComparison, changes, compare_runs};
 pub use run_history::{ChangedInput, EarlierAttempt};
-pub use run_sidecars::{Came, SidecarWish, pause_wanted, sidecar_wishes};
+pub use run_sidecars::{ControlOutcome, ControlRequest, pause_wanted, sidecar_wishes};
 pub use run_types::{
     AttachCheck, AttachCheckResult, AttachPreview, AttachReason, AttachRequest, Attached, DecisionSheet,
     ExecutionOptions, LaunchRequest, Launched, NewArtifact, Ordered, ResumeMode, RunDetail, RunOrder,
@@ -130,12 +130,12 @@ pub use session_types::{
     Redescribed, SessionSummary, SessionView, SettingChanged, SettingsChange, SinceLast, ToolAnswer,
 };
 pub use single_flight::SingleFlight;
-pub use skill_drift::{LoadedFile, LoadedFrom, Standing};
+pub use skill_drift::{LoadedFile, LoadedFrom, SkillDrift};
 pub use skills_authoring::proposals::diff::{Hunk, HunkLine};
 pub use skills_authoring::proposals::{ProposalDecision, ProposalState, SkillVersion};
 pub use skills_base::audit::redacted_text;
 pub use skills_base::telemetry::{METRICS_CONTENT_TYPE, MetricsReport};
-pub use skills_runs::{Reminder, Signs, terminal_bytes, withdrawal_bytes};
+pub use skills_runs::{Reminder, TerminalSignals, terminal_bytes, withdrawal_bytes};
 pub use skills_session::call_order;
 pub use trace::new_trace_id;
 pub use trusting::TrustSubject;

@@ -162,12 +162,12 @@ mod tests {
     use super::*;
     use skills_store::Sqlite;
 
-    struct Rig {
+    struct Fixture {
         time: Arc<AtomicI64>,
         folder: tempfile::TempDir,
     }
 
-    impl Rig {
+    impl Fixture {
         fn new() -> Self {
             Self { time: Arc::new(AtomicI64::new(1_000_000)), folder: tempfile::tempdir().unwrap() }
         }
@@ -186,7 +186,7 @@ mod tests {
 
     #[tokio::test(flavor = "multi_thread")]
     async fn one_instance_lets_exactly_the_limit_through_and_says_when_to_come_back() {
-        let rig = Rig::new();
+        let rig = Fixture::new();
         let limiter = rig.instance(50);
         // 1,000 s is 40 s into its window of 60.
         for n in 1..=50 {
@@ -206,7 +206,7 @@ mod tests {
 
     #[tokio::test(flavor = "multi_thread")]
     async fn two_instances_share_one_budget_within_a_batch() {
-        let rig = Rig::new();
+        let rig = Fixture::new();
         let (one, other) = (rig.instance(200), rig.instance(200));
         let mut through = 0;
         for _ in 0..400 {
@@ -226,15 +226,15 @@ mod tests {
 
     #[tokio::test(flavor = "multi_thread")]
     async fn many_tasks_at_once_get_no_more_than_the_limit() {
-        let rig = Rig::new();
+        let rig = Fixture::new();
         let limiter = Arc::new(rig.instance(120));
         let ask = |_| {
             let limiter = limiter.clone();
             tokio::spawn(async move { limiter.admit("ana").await.allowed })
         };
-        let asked: Vec<_> = (0..500).map(ask).collect();
+        let requests: Vec<_> = (0..500).map(ask).collect();
         let mut through = 0;
-        for one in asked {
+        for one in requests {
             through += u32::from(one.await.unwrap());
         }
         assert_eq!(through, 120);
@@ -242,7 +242,7 @@ mod tests {
 
     #[tokio::test(flavor = "multi_thread")]
     async fn principals_of_past_windows_are_forgotten() {
-        let rig = Rig::new();
+        let rig = Fixture::new();
         let limiter = rig.instance(10);
         for n in 0..MAX_PRINCIPALS {
             limiter.share(&format!("p{n}"), 960_000);

@@ -585,8 +585,8 @@ fn beside_contract(skill: &Skill, known: &Capabilities) -> Vec<Finding> {
 }
 
 fn capability_place(folder: &Path) -> Option<CapabilityFolder> {
-    let holds = ["capabilities", "bindings"].iter().any(|name| folder.join(name).is_dir());
-    holds.then(|| CapabilityFolder { dir: folder.to_owned(), bundle: None, shipped: false })
+    let has_bindings = ["capabilities", "bindings"].iter().any(|name| folder.join(name).is_dir());
+    has_bindings.then(|| CapabilityFolder { dir: folder.to_owned(), bundle: None, shipped: false })
 }
 
 fn of_skill(skill: &Skill, known: Option<&Neighbors>) -> LintReport {

@@ -208,8 +208,11 @@ mod tests {
         assert_eq!((ids(&first), first.total, first.refused.len()), (vec!["a", "b"], 3, 0));
         let second = page(Some(2), first.next);
         assert_eq!((ids(&second), second.refused.len(), second.next.is_none()), (vec!["c"], 1, true));
-        let whole = page(None, None);
-        assert_eq!((whole.skills.len(), whole.refused.len(), whole.total, whole.next), (3, 1, 3, None));
+        let all_entries = page(None, None);
+        assert_eq!(
+            (all_entries.skills.len(), all_entries.refused.len(), all_entries.total, all_entries.next),
+            (3, 1, 3, None)
+        );
         let filter = ListFilter { query: Some("b".into()), limit: Some(5), ..ListFilter::default() };
         assert!(list(&catalogue, &filter).unwrap().refused.is_empty());
     }

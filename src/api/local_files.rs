@@ -120,8 +120,8 @@ mod tests {
         {
             assert_eq!(read(good).unwrap().content, b"x", "{good}");
         }
-        let whole = at("root/pdf/a.md");
-        assert_eq!(read(whole.to_str().unwrap()).unwrap().name, "pdf/a.md");
+        let text = at("root/pdf/a.md");
+        assert_eq!(read(text.to_str().unwrap()).unwrap().name, "pdf/a.md");
         for bad in
             [".env", "absolute", "upwards", "folder/secret", "../elsewhere/secret", "/etc/passwd", ".", ""]
         {

@@ -112,8 +112,8 @@ fn nearest<'a, const N: usize>(wanted: &str, things: impl Iterator<Item = [&'a s
         let lower = name.to_lowercase();
         let alike = strsim::jaro_winkler(&wanted, &lower);
         // A name that contains the given text (`tables` in `pdf-tables`) counts as similar however long it is.
-        let holds = wanted.chars().count() >= 3 && lower.contains(&wanted);
-        if holds { alike.max(NEAR) } else { alike }
+        let contains = wanted.chars().count() >= 3 && lower.contains(&wanted);
+        if contains { alike.max(NEAR) } else { alike }
     };
     let mut scored: Vec<(f64, &str)> = things
         .filter_map(|names| {

@@ -13,7 +13,7 @@ pub const PENDING_MS: i64 = 5_000;
 #[must_use]
 pub fn unworked(run: &RunRecord, now_ms: i64, age: impl Fn(i64) -> String) -> Option<String> {
     let Some(hold) = &run.hold else {
-        let waits = run.state == RunState::Pending && !run.held;
+        let waits = run.state == RunState::Pending && !run.paused;
         return waits.then(|| "not yet claimed by a worker".to_owned());
     };
     let worker = hold.worker.as_ref().map_or_else(|| "its worker".to_owned(), WorkerId::in_words);

@@ -39,14 +39,14 @@ pub fn intent(text: &str) -> Result<String, Error> {
             text.len()
         )));
     }
-    let plain = without_sequences(text);
-    let longest = plain.split_whitespace().map(|word| word.chars().count()).max().unwrap_or(0);
+    let text_only = without_sequences(text);
+    let longest = text_only.split_whitespace().map(|word| word.chars().count()).max().unwrap_or(0);
     if longest > MAX_WORD_LEN {
         return Err(refused(format!(
             "a word of the request has {longest} characters; the maximum is {MAX_WORD_LEN}"
         )));
     }
-    Ok(plain)
+    Ok(text_only)
 }
 
 fn refused(message: String) -> Error {
@@ -129,18 +129,18 @@ mod tests {
 
     use super::*;
 
-    fn asked(limit: usize) -> Result<Request, Error> {
+    fn request(limit: usize) -> Result<Request, Error> {
         admit(Request { intent: "read a pdf".into(), limit, ..Request::default() })
     }
 
     #[test]
     fn a_limit_outside_1_to_1000_is_refused() {
         for limit in [0, 1001, 999_999_999_999, usize::MAX] {
-            let error = asked(limit).unwrap_err();
+            let error = request(limit).unwrap_err();
             assert_eq!(error.code, Code::InvalidRequest);
             assert!(error.message.contains("1 to 1000"), "{error}");
         }
-        assert!(asked(1).is_ok() && asked(1000).is_ok());
+        assert!(request(1).is_ok() && request(1000).is_ok());
     }
 
     #[test]
@@ -156,9 +156,9 @@ mod tests {
     #[test]
     fn control_sequences_are_no_words_and_places_stay() {
         let words = |text: &str| -> Vec<String> {
-            let plain = intent(text).unwrap();
-            assert_eq!(plain.len(), text.len());
-            plain.split_whitespace().map(str::to_owned).collect()
+            let text_only = intent(text).unwrap();
+            assert_eq!(text_only.len(), text.len());
+            text_only.split_whitespace().map(str::to_owned).collect()
         };
         assert_eq!(words("\u{1b}[31mread\u{1b}[0m a pdf"), ["read", "a", "pdf"]);
         assert_eq!(words("\u{9b}1;31mread"), ["read"]);
@@ -171,9 +171,9 @@ mod tests {
     proptest! {
         #[test]
         fn any_text_keeps_its_length(text in "[\u{1b}\u{9b}\u{9d}\u{7}\\]\\[0-9;a-zA-Z表 \n(]{0,40}") {
-            let plain = without_sequences(&text);
-            prop_assert_eq!(plain.len(), text.len());
-            let left = plain.contains(['\u{1b}', '\u{9b}']);
+            let text_only = without_sequences(&text);
+            prop_assert_eq!(text_only.len(), text.len());
+            let left = text_only.contains(['\u{1b}', '\u{9b}']);
             prop_assert!(!left);
         }
     }

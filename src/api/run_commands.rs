@@ -7,7 +7,7 @@ use skills_store::{EventKind, RunEvent};
 
 /// A command that a user gave.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct GivenOrder {
+pub struct RecordedCommand {
     /// Time of the command, in milliseconds since 1970-01-01 UTC.
     pub at_ms: i64,
     /// Short description: `canceled`, `resumed from checkpoint 2`, `signal books-closed`; safe to display.
@@ -20,14 +20,14 @@ pub struct GivenOrder {
 
 /// Returns the commands that users gave to a run, oldest first, except decisions, which are stored separately.
 #[must_use]
-pub fn orders_given<'e>(events: impl Iterator<Item = &'e RunEvent>) -> Vec<GivenOrder> {
+pub fn list_commands<'e>(events: impl Iterator<Item = &'e RunEvent>) -> Vec<RecordedCommand> {
     events
         .filter_map(|event| {
             let (kind, data) = (&event.event.kind, &event.event.data);
             let by = data.get("by")?.as_str()?;
             let what = ordered(kind, data)?;
             let by = safe_text::line(by).into_owned();
-            Some(GivenOrder { at_ms: event.at_ms, what, by, note: order_note(kind, data) })
+            Some(RecordedCommand { at_ms: event.at_ms, what, by, note: order_note(kind, data) })
         })
         .collect()
 }
@@ -76,7 +76,7 @@ mod tests {
 
     #[test]
     fn every_order_names_who_gave_it() {
-        let told = [
+        let expected = [
             ("run.canceled", json!({"by": "ana"})),
             ("run.canceled", json!({"by": "bo", "reason": "denied"})),
             ("run.resumed", json!({"by": "cy", "checkpoint": 2, "corrected_inputs": {"name": "right.csv"}})),
@@ -87,7 +87,7 @@ mod tests {
             ("run.canceled", json!({})),
         ];
         let events: Vec<RunEvent> = (1..)
-            .zip(told)
+            .zip(expected)
             .map(|(number, (kind, data))| RunEvent {
                 run: RunId("r".into()),
                 number,
@@ -96,14 +96,14 @@ mod tests {
                 event: NewEvent { kind: kind.into(), step: None, data },
             })
             .collect();
-        let given = orders_given(events.iter());
-        let given: Vec<(&str, &str)> =
-            given.iter().map(|order| (order.what.as_str(), order.by.as_str())).collect();
-        assert_eq!(given[0], ("canceled", "ana"));
-        assert_eq!(given[1], ("resumed from checkpoint 2 with other name", "cy"));
-        assert_eq!(given[2].0, "signal go");
-        assert!(!given[2].1.contains('\u{1b}'));
-        assert_eq!(given[3..], [("forked as r2", "ed"), ("assigned to kim", "fi")]);
-        assert_eq!(orders_given(events.iter())[4].note.as_deref(), Some("see INC-7"));
+        let commands = list_commands(events.iter());
+        let commands: Vec<(&str, &str)> =
+            commands.iter().map(|order| (order.what.as_str(), order.by.as_str())).collect();
+        assert_eq!(commands[0], ("canceled", "ana"));
+        assert_eq!(commands[1], ("resumed from checkpoint 2 with other name", "cy"));
+        assert_eq!(commands[2].0, "signal go");
+        assert!(!commands[2].1.contains('\u{1b}'));
+        assert_eq!(commands[3..], [("forked as r2", "ed"), ("assigned to kim", "fi")]);
+        assert_eq!(list_commands(events.iter())[4].note.as_deref(), Some("see INC-7"));
     }
 }

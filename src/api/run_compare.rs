@@ -189,9 +189,13 @@ pub fn compare_runs(left: &RunDetail, right: &RunDetail) -> RunComparison {
             let digests = left_given.get(step.as_str()).zip(right_given.get(step.as_str()));
             let binding = |view: &Option<StepView>| view.as_ref().and_then(|view| view.binding.clone());
             // Inputs stored by only one of them cannot be compared.
-            let kept = |view: &Option<StepView>| view.as_ref().is_some_and(|view| view.inputs.is_some());
-            let inputs =
-                if kept(&one) && kept(&other) { pair(|view| view.inputs.as_ref()) } else { Vec::new() };
+            let has_inputs =
+                |view: &Option<StepView>| view.as_ref().is_some_and(|view| view.inputs.is_some());
+            let inputs = if has_inputs(&one) && has_inputs(&other) {
+                pair(|view| view.inputs.as_ref())
+            } else {
+                Vec::new()
+            };
             StepComparison {
                 inputs,
                 result: pair(|view| view.result.as_ref()),
@@ -303,7 +307,7 @@ mod tests {
             attempts: 1,
             inputs: None,
             result: None,
-            gist: None,
+            summary: None,
             binding: None,
             isolation: None,
             artifacts: Vec::new(),

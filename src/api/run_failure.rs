@@ -16,11 +16,11 @@ impl From<TransitionError> for Error {
             TransitionError::Invalid { command, state, needed, allowed } => {
                 Some(json!({ "command": command, "state": state, "needed": needed, "allowed": allowed }))
             }
-            TransitionError::OtherDecision(_)
+            TransitionError::DecisionConflict(_)
             | TransitionError::StaleFence { .. }
             | TransitionError::NotClaimable
-            | TransitionError::Held
-            | TransitionError::NotOver => None,
+            | TransitionError::Paused
+            | TransitionError::NotExpired => None,
         };
         Self { reason, ..Self::new(Code::InvalidTransition, message) }
     }

@@ -7,7 +7,7 @@ use skills_store::{EventKind, RunEvent, RunId, RunRecord};
 
 /// A control request of a sidecar, and its current outcome.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SidecarWish {
+pub struct ControlRequest {
     /// Time of the request, in milliseconds since 1970-01-01 UTC.
     pub at_ms: i64,
     /// Skill and id of the other run: the sidecar, or the run it watches.
@@ -15,43 +15,46 @@ pub struct SidecarWish {
     /// Whether the request was for this run, not made by it.
     pub on_this: bool,
     /// `pause`, `cancel`, `signal NAME`.
-    pub asked: String,
+    pub description: String,
     /// The sidecar's reason.
     pub because: Option<String>,
     /// Its outcome.
-    pub came: Came,
+    pub outcome: ControlOutcome,
 }
 
 /// The current outcome of a control request.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Came {
+pub enum ControlOutcome {
     /// It was refused, with the reason.
     Refused(String),
     /// It was applied; nothing more is known here about the other run.
     Done,
     /// Paused since this time: nothing starts until it is resumed.
-    Held(i64),
+    Paused(i64),
     /// It will be paused, and when.
-    ToBeHeld(&'static str),
+    PausePending(&'static str),
     /// It was paused from the first time to the second, when it was resumed or ended.
-    WasHeld(i64, i64),
+    WasPaused(i64, i64),
     /// It moved on or ended before it was paused.
-    NeverHeld(RunState),
+    NotPaused(RunState),
     /// It was canceled.
     Canceled,
     /// The signal is buffered until a step waits for it.
-    Kept,
+    SignalBuffered,
     /// A step consumed the signal.
-    Taken,
+    Consumed,
     /// The run ended before any step waited for the signal.
-    NeverTaken,
+    Unconsumed,
 }
 
-impl SidecarWish {
+impl ControlRequest {
     /// Returns whether it is still pending, or pauses the run now.
     #[must_use]
-    pub fn stands(&self) -> bool {
-        matches!(self.came, Came::Held(_) | Came::ToBeHeld(_) | Came::Kept)
+    pub fn is_active(&self) -> bool {
+        matches!(
+            self.outcome,
+            ControlOutcome::Paused(_) | ControlOutcome::PausePending(_) | ControlOutcome::SignalBuffered
+        )
     }
 
     /// Returns a sentence; `named` formats the other run, `time` a time.
@@ -63,15 +66,15 @@ impl SidecarWish {
     ) -> String {
         let other = named(self.other.0.as_deref(), &self.other.1);
         let because = self.because.as_ref().map(|why| format!(" ({why})")).unwrap_or_default();
-        let asked = &self.asked;
-        let came = match &self.came {
-            Came::Refused(why) => format!("refused: {why}"),
-            Came::Done => format!("executed at {}", time(self.at_ms)),
-            Came::Held(since) => {
+        let description = &self.description;
+        let came = match &self.outcome {
+            ControlOutcome::Refused(why) => format!("refused: {why}"),
+            ControlOutcome::Done => format!("executed at {}", time(self.at_ms)),
+            ControlOutcome::Paused(since) => {
                 format!("paused since {}, until it is resumed", time(*since))
             }
-            Came::ToBeHeld(when) => format!("{when} it is paused until it is resumed"),
-            Came::WasHeld(from, until) => {
+            ControlOutcome::PausePending(when) => format!("{when} it is paused until it is resumed"),
+            ControlOutcome::WasPaused(from, until) => {
                 return if self.on_this {
                     format!(
                         "the sidecar {other} requested a pause{because}: paused from {} until {}",
@@ -80,27 +83,29 @@ impl SidecarWish {
                     )
                 } else {
                     format!(
-                        "requested {asked} of {other}: paused from {} until {}",
+                        "requested {description} of {other}: paused from {} until {}",
                         time(*from),
                         time(*until)
                     )
                 };
             }
-            Came::NeverHeld(state) => format!("it was {} before it could be paused", word(*state)),
-            Came::Canceled => "it is canceled".to_owned(),
-            Came::Kept => "kept until a step waits for it".to_owned(),
-            Came::Taken => "received by a step".to_owned(),
-            Came::NeverTaken => "no step has waited for it".to_owned(),
+            ControlOutcome::NotPaused(state) => format!("it was {} before it could be paused", word(*state)),
+            ControlOutcome::Canceled => "it is canceled".to_owned(),
+            ControlOutcome::SignalBuffered => "kept until a step waits for it".to_owned(),
+            ControlOutcome::Consumed => "received by a step".to_owned(),
+            ControlOutcome::Unconsumed => "no step has waited for it".to_owned(),
         };
         if self.on_this {
-            let verb = match (&self.came, asked.as_str()) {
-                (Came::ToBeHeld(_) | Came::Held(_), "pause") => "requests a pause".to_owned(),
-                (Came::NeverHeld(_), "pause") => "requested a pause".to_owned(),
-                _ => format!("requested {asked}"),
+            let verb = match (&self.outcome, description.as_str()) {
+                (ControlOutcome::PausePending(_) | ControlOutcome::Paused(_), "pause") => {
+                    "requests a pause".to_owned()
+                }
+                (ControlOutcome::NotPaused(_), "pause") => "requested a pause".to_owned(),
+                _ => format!("requested {description}"),
             };
             format!("the sidecar {other} {verb}{because}: {came}")
         } else {
-            format!("requested {asked} of {other}: {came}")
+            format!("requested {description} of {other}: {came}")
         }
     }
 }
@@ -115,7 +120,10 @@ fn word(state: RunState) -> &'static str {
 }
 
 /// Returns all control requests of sidecars for a run, or of this run as a sidecar, oldest first.
-pub fn sidecar_wishes<'e>(run: &RunRecord, events: impl Iterator<Item = &'e RunEvent>) -> Vec<SidecarWish> {
+pub fn sidecar_wishes<'e>(
+    run: &RunRecord,
+    events: impl Iterator<Item = &'e RunEvent>,
+) -> Vec<ControlRequest> {
     let events: Vec<&RunEvent> = events.collect();
     let mut wishes = Vec::new();
     for (at, event) in events.iter().enumerate() {
@@ -128,61 +136,61 @@ pub fn sidecar_wishes<'e>(run: &RunRecord, events: impl Iterator<Item = &'e RunE
             (None, Some(on)) => (false, on),
             (None, None) => continue,
         };
-        let asked = text("asked").unwrap_or_else(|| "control".to_owned());
+        let description = text("asked").unwrap_or_else(|| "control".to_owned());
         let came = match (text("refused"), on_this) {
-            (Some(why), _) => Came::Refused(why),
-            (None, false) => Came::Done,
-            (None, true) => came_of(&asked, run, &events, at),
+            (Some(why), _) => ControlOutcome::Refused(why),
+            (None, false) => ControlOutcome::Done,
+            (None, true) => outcome_of(&description, run, &events, at),
         };
-        wishes.push(SidecarWish {
+        wishes.push(ControlRequest {
             at_ms: event.at_ms,
             other: (text("skill"), RunId(other)),
             on_this,
-            asked,
+            description,
             because: text("why"),
-            came,
+            outcome: came,
         });
     }
     wishes
 }
 
-fn came_of(asked: &str, run: &RunRecord, events: &[&RunEvent], at: usize) -> Came {
+fn outcome_of(description: &str, run: &RunRecord, events: &[&RunEvent], at: usize) -> ControlOutcome {
     let kind = |event: &&RunEvent, wanted: EventKind| event.event.kind == wanted;
-    if asked == "cancel" {
-        return if run.state == RunState::Canceled { Came::Canceled } else { Came::Done };
+    if description == "cancel" {
+        return if run.state == RunState::Canceled { ControlOutcome::Canceled } else { ControlOutcome::Done };
     }
-    if let Some(name) = asked.strip_prefix("signal ") {
+    if let Some(name) = description.strip_prefix("signal ") {
         let taken = events[at..].iter().any(|event| {
             kind(event, EventKind::SignalConsumed)
                 && event.event.data.get("name").and_then(Value::as_str) == Some(name)
         });
         return match (taken, run.state.is_terminal() || run.state == RunState::Failed) {
-            (true, _) => Came::Taken,
-            (false, true) => Came::NeverTaken,
-            (false, false) => Came::Kept,
+            (true, _) => ControlOutcome::Consumed,
+            (false, true) => ControlOutcome::Unconsumed,
+            (false, false) => ControlOutcome::SignalBuffered,
         };
     }
-    if asked != "pause" {
-        return Came::Done;
+    if description != "pause" {
+        return ControlOutcome::Done;
     }
     // Between two resumes a run can be paused once.
     let begins =
         events[..at].iter().rposition(|event| kind(event, EventKind::RunResumed)).map_or(0, |at| at + 1);
     let ends = events[at..].iter().position(|event| kind(event, EventKind::RunResumed)).map(|more| at + more);
     let stretch = &events[begins..ends.unwrap_or(events.len())];
-    let held = stretch.iter().find(|event| kind(event, EventKind::RunHeld)).map(|event| event.at_ms);
+    let paused = stretch.iter().find(|event| kind(event, EventKind::RunHeld)).map(|event| event.at_ms);
     let over = ends.map(|at| events[at].at_ms);
-    match (held, over) {
-        (Some(from), Some(until)) => Came::WasHeld(from, until),
-        (Some(from), None) if run.held => Came::Held(from),
-        (Some(from), None) => Came::WasHeld(from, run.since_ms.max(from)),
-        (None, Some(_)) => Came::NeverHeld(RunState::Failed),
-        (None, None) if run.held => Came::ToBeHeld(match (run.state, &run.gate) {
+    match (paused, over) {
+        (Some(from), Some(until)) => ControlOutcome::WasPaused(from, until),
+        (Some(from), None) if run.paused => ControlOutcome::Paused(from),
+        (Some(from), None) => ControlOutcome::WasPaused(from, run.since_ms.max(from)),
+        (None, Some(_)) => ControlOutcome::NotPaused(RunState::Failed),
+        (None, None) if run.paused => ControlOutcome::PausePending(match (run.state, &run.gate) {
             (RunState::WaitingForHuman, Some(Gate::Human { .. })) => "after approval",
             (RunState::WaitingForSignal, _) => "after its signal",
             _ => "before its next step",
         }),
-        (None, None) => Came::NeverHeld(run.state),
+        (None, None) => ControlOutcome::NotPaused(run.state),
     }
 }
 
@@ -192,11 +200,12 @@ pub fn pause_wanted<'a>(
     run: &RunRecord,
     events: impl DoubleEndedIterator<Item = &'a RunEvent>,
 ) -> Option<String> {
-    if !run.held || !matches!(run.state, RunState::WaitingForHuman | RunState::WaitingForSignal) {
+    if !run.paused || !matches!(run.state, RunState::WaitingForHuman | RunState::WaitingForSignal) {
         return None;
     }
     let wishes = sidecar_wishes(run, events);
-    let wish = wishes.iter().rev().find(|wish| wish.on_this && wish.asked == "pause" && wish.stands());
+    let wish =
+        wishes.iter().rev().find(|wish| wish.on_this && wish.description == "pause" && wish.is_active());
     Some(wish.map_or_else(
         || "another user".to_owned(),
         |wish| {

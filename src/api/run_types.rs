@@ -15,7 +15,7 @@ use skills_runs::Artifact;
 use skills_skill::contract::Conformance;
 use skills_skill::{AttachTarget, EffectMode, SkillId};
 use skills_store::{
-    AuditMode, Checkpoint, Decided, IdempotencyOutcome, RunEvent, RunId, RunRecord, StepStatus,
+    AuditMode, Checkpoint, IdempotencyOutcome, RecordedDecision, RunEvent, RunId, RunRecord, StepStatus,
 };
 
 /// Execution options.
@@ -222,7 +222,8 @@ pub struct StepView {
     /// What it produced, or its error.
     pub result: Option<Value>,
     /// The result as short text (`214 rows, 4 columns`, `http 502`).
-    pub gist: Option<String>,
+    #[serde(rename = "gist")]
+    pub summary: Option<String>,
     /// The binding that executed it.
     pub binding: Option<String>,
     /// Isolation in effect, as short text.
@@ -318,7 +319,7 @@ pub struct RunDetail {
     /// Its events so far, oldest first.
     pub events: Vec<RunEvent>,
     /// Decisions on it.
-    pub decisions: Vec<Decided>,
+    pub decisions: Vec<RecordedDecision>,
     /// What to decide, when it waits for a person.
     pub sheet: Option<DecisionSheet>,
     /// Runs that were replayed or forked from it.
@@ -422,7 +423,8 @@ pub struct AttachCheckResult {
     /// The check.
     pub check: AttachCheck,
     /// Whether it passed; none if an earlier one failed.
-    pub holds: Option<bool>,
+    #[serde(rename = "holds")]
+    pub passed: Option<bool>,
     /// Evidence, or why there is none.
     pub note: String,
 }

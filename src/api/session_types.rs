@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::skill_drift::Standing;
+use super::skill_drift::SkillDrift;
 use skills_session::{
     Active, Allowance, Composed, Entry, Fill, Form, Instructions, Listed, Part, PartKind, Settings,
     ToolError, ToolSpec,
@@ -78,7 +78,8 @@ pub struct SessionView {
     pub changed_since: Vec<String>,
     /// Active skills that differ from the current roots, by name: changed, missing, moved.
     #[serde(default)]
-    pub standing: BTreeMap<String, Standing>,
+    #[serde(rename = "standing")]
+    pub drift: BTreeMap<String, SkillDrift>,
     /// What happened, oldest first.
     pub transcript: Vec<Arc<Entry>>,
     /// Isolation of its scripts on this machine, as short text.
@@ -103,7 +104,7 @@ impl SessionView {
             (own.locations != usual.locations, "no locations".to_owned()),
             (own.compat != usual.compat, "with old tool names".to_owned()),
         ];
-        let others = others.into_iter().filter(|(own, _)| *own).map(|(_, told)| told);
+        let others = others.into_iter().filter(|(own, _)| *own).map(|(_, text)| text);
         agent.into_iter().chain(client).chain(others).collect()
     }
 }
@@ -325,7 +326,8 @@ pub struct ComposedView {
     pub parts_estimated: Vec<usize>,
     /// Bodies in results of calls, in order; a skill that was loaded twice appears twice.
     #[serde(default)]
-    pub given: Vec<GivenBody>,
+    #[serde(rename = "given")]
+    pub delivered: Vec<GivenBody>,
     /// Differences from the last call; empty if none, absent before the first call.
     pub diff: Option<Vec<DiffLine>>,
     /// How the settings of this call differ from the last one; absent before the first call, and for calls
@@ -349,8 +351,13 @@ impl ComposedView {
             let body = matches!(part.0.kind, PartKind::ActiveSkill | PartKind::AgentSkill);
             body && part.0.skill.as_deref() == Some(name)
         };
-        let given = self.given.iter().rev().find(|given| given.skill == name).map(|given| given.size);
-        self.part_sizes().find(|part| this(&part)).map(|(_, size)| size).or(given)
+        let delivered_body = self
+            .delivered
+            .iter()
+            .rev()
+            .find(|delivered_body| delivered_body.skill == name)
+            .map(|delivered_body| delivered_body.size);
+        self.part_sizes().find(|part| this(&part)).map(|(_, size)| size).or(delivered_body)
     }
 
     /// Returns the parts of the instructions with their sizes, in order.
@@ -363,11 +370,12 @@ impl ComposedView {
 
     /// Returns the transcript entry whose result contains the body of a skill, unless the instructions contain it.
     #[must_use]
-    pub fn given_in(&self, name: &str) -> Option<u64> {
+    pub fn delivered_in(&self, name: &str) -> Option<u64> {
         let body = |part: &Part| matches!(part.kind, PartKind::ActiveSkill | PartKind::AgentSkill);
         let here = self.composed.parts.iter().any(|part| body(part) && part.skill.as_deref() == Some(name));
-        let given = self.given.iter().rev().find(|given| given.skill == name)?;
-        (!here).then_some(given.entry)
+        let delivered_body =
+            self.delivered.iter().rev().find(|delivered_body| delivered_body.skill == name)?;
+        (!here).then_some(delivered_body.entry)
     }
 }
 

@@ -47,20 +47,20 @@ impl<T: Clone> SingleFlight<T> {
 
     fn ask(&self, name: &str) -> Question<'_, T> {
         let mut all = self.in_flight();
-        let asked = all.entry(name.to_owned()).or_insert_with(|| InFlight {
+        let in_flight = all.entry(name.to_owned()).or_insert_with(|| InFlight {
             by: 0,
             coming: None,
             turn: Arc::default(),
         });
-        asked.by += 1;
-        let answer = Arc::clone(asked.coming.get_or_insert_with(Arc::default));
-        Question { looks: self, name: name.to_owned(), answer, turn: Arc::clone(&asked.turn) }
+        in_flight.by += 1;
+        let answer = Arc::clone(in_flight.coming.get_or_insert_with(Arc::default));
+        Question { flights: self, name: name.to_owned(), answer, turn: Arc::clone(&in_flight.turn) }
     }
 }
 
 /// A caller's request, until it completes or is dropped.
 struct Question<'a, T: Clone> {
-    looks: &'a SingleFlight<T>,
+    flights: &'a SingleFlight<T>,
     name: String,
     answer: Arc<OnceCell<T>>,
     turn: Arc<tokio::sync::Mutex<()>>,
@@ -69,18 +69,18 @@ struct Question<'a, T: Clone> {
 impl<T: Clone> Question<'_, T> {
     /// Marks the read as started: from now on no caller joins.
     fn begin(&self) {
-        if let Some(asked) = self.looks.in_flight().get_mut(&self.name) {
-            asked.coming.take_if(|coming| Arc::ptr_eq(coming, &self.answer));
+        if let Some(in_flight) = self.flights.in_flight().get_mut(&self.name) {
+            in_flight.coming.take_if(|coming| Arc::ptr_eq(coming, &self.answer));
         }
     }
 }
 
 impl<T: Clone> Drop for Question<'_, T> {
     fn drop(&mut self) {
-        let mut all = self.looks.in_flight();
-        if let Some(asked) = all.get_mut(&self.name) {
-            asked.by -= 1;
-            if asked.by == 0 {
+        let mut all = self.flights.in_flight();
+        if let Some(in_flight) = all.get_mut(&self.name) {
+            in_flight.by -= 1;
+            if in_flight.by == 0 {
                 all.remove(&self.name);
             }
         }
@@ -96,15 +96,15 @@ mod tests {
 
     use super::*;
 
-    struct Rig {
-        looks: SingleFlight<usize>,
+    struct Fixture {
+        flights: SingleFlight<usize>,
         begun: AtomicUsize,
         end: Notify,
     }
 
-    impl Rig {
+    impl Fixture {
         fn new() -> Self {
-            Self { looks: SingleFlight::default(), begun: AtomicUsize::new(0), end: Notify::new() }
+            Self { flights: SingleFlight::default(), begun: AtomicUsize::new(0), end: Notify::new() }
         }
 
         /// Makes a request; returns the number of the read.
@@ -114,13 +114,13 @@ mod tests {
                 self.end.notified().await;
                 number
             };
-            self.looks.share(name, look).await
+            self.flights.share(name, look).await
         }
     }
 
     #[tokio::test]
     async fn who_comes_during_a_look_shares_the_next_one() {
-        let rig = Rig::new();
+        let rig = Fixture::new();
         let mut first = Box::pin(rig.ask("a"));
         assert!(poll!(&mut first).is_pending());
         let mut later: Vec<_> = (0..50).map(|_| Box::pin(rig.ask("a"))).collect();
@@ -132,12 +132,12 @@ mod tests {
         assert_eq!(first.await, 1, "no caller gets the result of a call that began before its request");
         rig.end.notify_one();
         assert_eq!(futures::future::join_all(later).await, [2; 50]);
-        assert!(rig.looks.in_flight().is_empty());
+        assert!(rig.flights.in_flight().is_empty());
     }
 
     #[tokio::test]
     async fn other_names_do_not_wait_and_who_gives_up_holds_nobody_up() {
-        let rig = Rig::new();
+        let rig = Fixture::new();
         let mut gone = Box::pin(rig.ask("a"));
         let mut stays = Box::pin(rig.ask("a"));
         let mut other = Box::pin(rig.ask("b"));
@@ -150,6 +150,6 @@ mod tests {
         assert!(poll!(&mut stays).is_pending());
         rig.end.notify_one();
         assert_eq!(stays.await, 3, "it looked for itself");
-        assert!(rig.looks.in_flight().is_empty());
+        assert!(rig.flights.in_flight().is_empty());
     }
 }

@@ -38,14 +38,15 @@ pub enum LoadedFrom {
 
 /// Drift of a loaded skill.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
-pub struct Standing {
+#[schemars(rename = "Standing")]
+pub struct SkillDrift {
     /// Its file.
     pub file: LoadedFile,
     /// The current roots.
     pub roots: LoadedFrom,
 }
 
-impl Standing {
+impl SkillDrift {
     /// Returns whether there is no drift: the roots contain it as it was loaded.
     #[must_use]
     pub fn is_usual(&self) -> bool {
@@ -71,13 +72,13 @@ impl Standing {
             LoadedFrom::Elsewhere if self.has_file() => Some("not in these roots"),
             LoadedFrom::Elsewhere => None,
         };
-        let told: Vec<&str> = file.into_iter().chain(roots).collect();
-        (!told.is_empty()).then(|| told.join(", "))
+        let notes: Vec<&str> = file.into_iter().chain(roots).collect();
+        (!notes.is_empty()).then(|| notes.join(", "))
     }
 
     /// Returns whether loading it again by name yields a different text.
     #[must_use]
-    pub fn loads_anew(&self) -> bool {
+    pub fn needs_reload(&self) -> bool {
         match self.roots {
             LoadedFrom::Here => self.file == LoadedFile::Changed,
             LoadedFrom::Namesake => true,
@@ -104,7 +105,7 @@ mod tests {
 
     #[test]
     fn changed_gone_and_not_in_these_roots_are_told_apart() {
-        let describe = |file, roots| Standing { file, roots }.describe();
+        let describe = |file, roots| SkillDrift { file, roots }.describe();
         assert_eq!(describe(LoadedFile::Unchanged, LoadedFrom::Here), None);
         for (file, roots, words) in [
             (LoadedFile::Changed, LoadedFrom::Here, "changed on disk"),

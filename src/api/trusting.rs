@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::{Code, Error};
 use skills_base::files::Folder;
-use skills_registry::trust::{Measured, TrustError, is_bundle};
+use skills_registry::trust::{BundleDigest, TrustError, is_bundle};
 use skills_registry::{Trust, TrustState};
 use skills_skill::contract::{self, StepAction};
 use skills_skill::{Digest, Skill, SkillId};
@@ -44,7 +44,7 @@ pub struct TrustSubject {
     pub obstacle: Option<String>,
     /// What was seen; pinned as it is on an approval.
     #[serde(skip)]
-    pub measured: Option<Measured>,
+    pub measured: Option<BundleDigest>,
 }
 
 impl TrustSubject {
@@ -58,7 +58,7 @@ impl TrustSubject {
 /// Returns what trusting this folder would allow. Reads all of its files.
 #[must_use]
 pub fn survey(trust: &Trust, place: &Path, skill: Option<&Skill>) -> TrustSubject {
-    let (measured, obstacle) = match trust.look(place) {
+    let (measured, obstacle) = match trust.compute_digest(place) {
         Ok(measured) => (Some(measured), None),
         Err(TrustError::Unpinnable { why, .. }) => (None, Some(why.to_string())),
         Err(error) => (None, Some(error.to_string())),

@@ -13,8 +13,9 @@ const MAX_FILE_BYTES: u64 = 64 * 1024;
 /// Returns the setting, in a file next to the instructions, that hides a skill in this folder from the model, if the
 /// client respects it.
 pub fn mark(profile: &Profile, folder: &std::path::Path) -> Option<&'static str> {
-    let asked = profile.people_only.value().is_some_and(|ways| ways.contains(&PeopleOnly::OpenaiYaml));
-    (asked && forbids(folder)).then_some("allow_implicit_invocation in agents/openai.yaml")
+    let reads_openai_yaml =
+        profile.people_only.value().is_some_and(|ways| ways.contains(&PeopleOnly::OpenaiYaml));
+    (reads_openai_yaml && forbids(folder)).then_some("allow_implicit_invocation in agents/openai.yaml")
 }
 
 /// Returns whether `policy.allow_implicit_invocation` is false; an unreadable file forbids nothing.

@@ -330,11 +330,11 @@ impl<'v> Index<'v> {
             let state = if undefined.is_some() { Visibility::Undefined } else { Visibility::Unknown };
             return VisibilityCell { repaired, ..without(state, undefined.unwrap_or_default()) };
         };
-        let kept = why::kept_text(listed, shown);
+        let text = why::shown_text(listed, shown);
         let (state, reason) = match shown {
             Shown::Whole if !listed.cut => (Visibility::Full, None),
             Shown::Whole => (Visibility::Cut, Some("the client's own limit for one description".to_owned())),
-            Shown::Shortened { why, .. } if kept.is_empty() => (Visibility::NameOnly, Some(why.clone())),
+            Shown::Shortened { why, .. } if text.is_empty() => (Visibility::NameOnly, Some(why.clone())),
             Shown::Shortened { why, .. } => (Visibility::Cut, Some(why.clone())),
             Shown::NameOnly { why } => (Visibility::NameOnly, Some(why.clone())),
             Shown::Omitted { why } => (Visibility::Dropped, Some(why.clone())),
@@ -348,11 +348,11 @@ impl<'v> Index<'v> {
         VisibilityCell {
             client: self.view.client.clone(),
             state,
-            words: if matches!(shown, Shown::Omitted { .. } | Shown::Beyond) { 0 } else { words(kept) },
+            words: if matches!(shown, Shown::Omitted { .. } | Shown::Beyond) { 0 } else { words(text) },
             name: Some(listed.name.clone()).filter(|_| !matches!(shown, Shown::Omitted { .. })),
             repaired,
             reason: undefined.or(reason),
-            shown: (with_text && !is_complete).then(|| kept.to_owned()),
+            shown: (with_text && !is_complete).then(|| text.to_owned()),
         }
     }
 }

@@ -204,7 +204,8 @@ pub struct WhyRanking {
     pub terms: Vec<WhyTerm>,
     /// The score below which no skill fits.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub fits_from: Option<f64>,
+    #[serde(rename = "fits_from")]
+    pub fit_threshold: Option<f64>,
     /// The skill as a result; none if it is not one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub own: Option<WhyHit>,
@@ -269,12 +270,13 @@ pub async fn why(core: &(impl Client + ?Sized), request: &WhyRequest) -> Result<
     let (ranking, rank_checks) =
         ranking.map_or((None, Vec::new()), |(ranking, checks)| (Some(ranking), checks));
     let known = core.client_profiles().await?;
-    let asked = |id: &str| request.clients.is_empty() || request.clients.iter().any(|wanted| wanted == id);
+    let is_requested =
+        |id: &str| request.clients.is_empty() || request.clients.iter().any(|wanted| wanted == id);
     // An unknown client is rejected with similar ids.
     for unknown in request.clients.iter().filter(|id| !known.iter().any(|(known, _)| known == *id)) {
         core.client_view(unknown).await?;
     }
-    let views = known.iter().filter(|(id, _)| asked(id)).map(|(id, _)| core.client_view(id));
+    let views = known.iter().filter(|(id, _)| is_requested(id)).map(|(id, _)| core.client_view(id));
     let views = futures::future::try_join_all(views).await?;
     let terms = ranking.as_ref().map_or(&[][..], |ranking| ranking.terms.as_slice());
     let mut clients: Vec<ClientChecks> =
@@ -460,7 +462,7 @@ async fn ranked(
     let wins = rank == Some(1) && first.fit != Fit::None;
     let advice = if is_compared && !wins { advice(core, &subject.id, intent).await } else { None };
     let ranking = WhyRanking {
-        fits_from: first.confidence.as_ref().map(|confidence| confidence.fits_from),
+        fit_threshold: first.confidence.as_ref().map(|confidence| confidence.fit_threshold),
         own: hit.zip(rank).map(|(hit, rank)| WhyHit::of(hit, rank)),
         // If the skill itself is first, the rival is second.
         rival_hit: rival.map(|rival| WhyHit::of(rival, if winner.is_some() { 1 } else { 2 })),
@@ -753,7 +755,7 @@ fn folder_of(location: &Path) -> String {
 }
 
 /// Returns what a client shows of a description, without the ellipsis of a truncated one.
-pub(super) fn kept_text<'l>(listed: &'l Listed, shown: &Shown) -> &'l str {
+pub(super) fn shown_text<'l>(listed: &'l Listed, shown: &Shown) -> &'l str {
     match shown {
         Shown::NameOnly { .. } | Shown::Omitted { .. } | Shown::Beyond => "",
         Shown::Whole if !listed.cut => &listed.description,
@@ -800,7 +802,7 @@ fn description_check(
         let evidence = format!("which text {} shows as the description is not known", view.name);
         return (WhyCheck::unknown(kind, evidence), None);
     };
-    let other = repaired.and_then(|_| other_text_check(&view.name, subject, kept_text(listed, shown)));
+    let other = repaired.and_then(|_| other_text_check(&view.name, subject, shown_text(listed, shown)));
     if let Some(check) = other {
         return (check, None);
     }
@@ -810,7 +812,7 @@ fn description_check(
     let is_whole =
         repaired.is_none() || one_line(&listed.description).starts_with(&one_line(&subject.description));
     let cut_by_client = listed.cut || !subject.description.trim().starts_with(listed.description.trim());
-    let kept = match shown {
+    let text = match shown {
         Shown::Whole if !listed.cut && is_whole => {
             return (
                 WhyCheck::pass(kind, format!("all {all} characters of the description are shown")),
@@ -825,11 +827,11 @@ fn description_check(
         Shown::Omitted { why } => {
             return (WhyCheck::fail(kind, format!("not in the catalog: {why}"), fit), None);
         }
-        Shown::NameOnly { .. } | Shown::Whole | Shown::Shortened { .. } => kept_text(listed, shown),
+        Shown::NameOnly { .. } | Shown::Whole | Shown::Shortened { .. } => shown_text(listed, shown),
     };
     // If a client rewrites the text, the truncation cannot be shown in the original.
     let full = subject.description.trim();
-    let common = full.chars().zip(kept.chars()).take_while(|(a, b)| a == b).map(|(a, _)| a.len_utf8()).sum();
+    let common = full.chars().zip(text.chars()).take_while(|(a, b)| a == b).map(|(a, _)| a.len_utf8()).sum();
     let (head, tail) = full.split_at(common);
     let is_in = |text: &str, term: &str| text.to_lowercase().contains(&term.to_lowercase());
     let lost_terms: Vec<String> = terms
@@ -851,7 +853,7 @@ fn description_check(
         format!("{count} of {all} characters are shown{because}")
     };
     // If no description is shown, no change of this one helps.
-    let help = if kept.is_empty() {
+    let help = if text.is_empty() {
         fit.as_str()
     } else {
         "put the most important terms first, or shorten the description"

@@ -90,23 +90,23 @@ fn value_of(source: &str, yaml: Range<usize>) -> Option<(Range<usize>, Style)> {
     let key = "description:".len();
     let value_start =
         start + key + first.get(key..)?.len() - first.get(key..)?.trim_start_matches([' ', '\t']).len();
-    let whole = text.get(value_start..end)?.trim_end();
-    let (length, style) = match whole.chars().next() {
-        Some('"') => (closing(whole, '"')?, Style::Double),
-        Some('\'') => (closing(whole, '\'')?, Style::Single),
+    let value = text.get(value_start..end)?.trim_end();
+    let (length, style) = match value.chars().next() {
+        Some('"') => (closing(value, '"')?, Style::Double),
+        Some('\'') => (closing(value, '\'')?, Style::Single),
         Some('>' | '|') => {
-            let (header, rest) = whole.split_once('\n').unwrap_or((whole, ""));
+            let (header, rest) = value.split_once('\n').unwrap_or((value, ""));
             let line = rest.lines().find(|line| !line.trim().is_empty()).unwrap_or("  ");
             let indent = line.get(..line.len() - line.trim_start().len()).unwrap_or("  ");
             let indent = if indent.is_empty() { "  " } else { indent };
-            (whole.len(), Style::Block(header.trim_end().to_owned(), indent.to_owned()))
+            (value.len(), Style::Block(header.trim_end().to_owned(), indent.to_owned()))
         }
         // An empty value has no range.
         None => return None,
         _ => (
-            whole
+            value
                 .find(" #")
-                .map_or(whole.len(), |at| whole.get(..at).map_or(at, |text| text.trim_end().len())),
+                .map_or(value.len(), |at| value.get(..at).map_or(at, |text| text.trim_end().len())),
             Style::Plain,
         ),
     };

@@ -118,9 +118,9 @@ impl Blocks {
     /// Reads the checksums. `damaged` is set as soon as a read finds a mismatch.
     pub fn open(source: Box<dyn ReadAt>, damaged: Arc<AtomicBool>) -> io::Result<Self> {
         let cut = || io::Error::new(io::ErrorKind::InvalidData, "truncated");
-        let whole = source.length()?;
+        let total_length = source.length()?;
         let mut trailer = [0; TRAILER];
-        let at = whole.checked_sub(TRAILER as u64).ok_or_else(cut)?;
+        let at = total_length.checked_sub(TRAILER as u64).ok_or_else(cut)?;
         source.read_exact_at(&mut trailer, at)?;
         let sum = u32::from_le_bytes(std::array::from_fn(|i| trailer[i]));
         let length = u64::from_le_bytes(std::array::from_fn(|i| trailer[4 + i]));
@@ -218,11 +218,11 @@ impl Reader<'_> {
                 _ => self.blocks.read_block(number)?,
             };
             let start = (self.at % BLOCK as u64) as usize;
-            let piece = block.get(start..).unwrap_or_default();
-            let piece = &piece[..piece.len().min((end - self.at) as usize)];
-            self.bytes.extend_from_slice(piece);
-            self.at += piece.len() as u64;
-            let nothing = piece.is_empty();
+            let chunk = block.get(start..).unwrap_or_default();
+            let chunk = &chunk[..chunk.len().min((end - self.at) as usize)];
+            self.bytes.extend_from_slice(chunk);
+            self.at += chunk.len() as u64;
+            let nothing = chunk.is_empty();
             self.block = Some((number, block));
             if nothing {
                 return Err(self.blocks.damaged());
@@ -366,15 +366,15 @@ mod tests {
     #[test]
     fn a_flipped_bit_is_noticed_when_its_block_is_read_and_a_cut_at_once() {
         let content = vec![7; 2 * BLOCK];
-        let whole = written(&content);
-        let mut flipped = whole.clone();
+        let intact = written(&content);
+        let mut flipped = intact.clone();
         flipped[BLOCK + 9] ^= 1;
         let damaged = Arc::<AtomicBool>::default();
         let blocks = Blocks::open(Box::new(flipped), Arc::clone(&damaged)).unwrap();
         assert!(blocks.read(0, BLOCK).is_ok() && !damaged.load(Ordering::Relaxed));
         assert!(blocks.read(0, BLOCK + 1).is_err() && damaged.load(Ordering::Relaxed));
-        for cut in [0, 11, BLOCK, whole.len() - 1] {
-            assert!(Blocks::open(Box::new(whole[..cut].to_vec()), Arc::default()).is_err(), "{cut}");
+        for cut in [0, 11, BLOCK, intact.len() - 1] {
+            assert!(Blocks::open(Box::new(intact[..cut].to_vec()), Arc::default()).is_err(), "{cut}");
         }
     }
 }

@@ -35,7 +35,7 @@ pub fn stacked(
     signals: &SignalSums,
     score: f64,
     scale: f64,
-    fits_from: Option<f64>,
+    fit_threshold: Option<f64>,
     width: usize,
     look: TerminalCaps,
 ) -> String {
@@ -51,7 +51,7 @@ pub fn stacked(
         used += cells;
     }
     let tick =
-        fits_from.map(|from| ((from / scale) * width as f64).round() as usize).filter(|&at| at < width);
+        fit_threshold.map(|from| ((from / scale) * width as f64).round() as usize).filter(|&at| at < width);
     for cell in used..width {
         if Some(cell) == tick {
             out += &TextStyle::Muted.paint(if look.unicode { "┊" } else { ":" }, look.colour);

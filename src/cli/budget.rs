@@ -8,7 +8,7 @@ use super::failure::{Done, Failure};
 use super::output::{TerminalCaps, TextStyle, about, counted, cut, fit, grouped, tokens, wrap};
 use serde_json::json;
 use skills_api::{BudgetView, Code, Error, Needs, call_order};
-use skills_session::{Listed, Made, Shown};
+use skills_session::{BudgetResult, Listed, Shown};
 use skills_skill::safe_text;
 use skills_skill::tokens::TokenCount;
 
@@ -48,7 +48,7 @@ fn all(views: &[BudgetView], look: TerminalCaps) -> String {
     let _ = writeln!(out, "{}", TextStyle::Muted.paint(head, look.colour));
     for view in views {
         let fill = &view.allowance.fill;
-        let Made { whole, shortened, name_only, omitted, beyond } = fill.made;
+        let BudgetResult { whole: unchanged, shortened, name_only, omitted, beyond } = fill.made;
         let unseen: usize = view.not_listed.iter().map(|group| group.skills).sum();
         let limit = match (&view.client, fill.limit) {
             (None, _) => "none".to_owned(),
@@ -68,7 +68,7 @@ fn all(views: &[BudgetView], look: TerminalCaps) -> String {
         let beyond = if beyond > 0 { format!(", {beyond} beyond it") } else { String::new() };
         let _ = writeln!(
             out,
-            "{}  {unseen:>8}  {:>7}  {whole:>7}  {shortened:>9}  {name_only:>9}  {omitted:>8}  {:>6}  {limit}{beyond}{own}",
+            "{}  {unseen:>8}  {:>7}  {unchanged:>7}  {shortened:>9}  {name_only:>9}  {omitted:>8}  {:>6}  {limit}{beyond}{own}",
             TextStyle::Strong
                 .paint(&fit(view.client.as_deref().unwrap_or("plain"), 14, look.unicode), look.colour),
             entries,
@@ -116,7 +116,7 @@ fn one(view: &BudgetView, every: bool, look: TerminalCaps) -> String {
     for unknown in &fill.unknown {
         let _ = writeln!(out, "  {}", TextStyle::Warn.paint(&format!("unknown: {unknown}"), look.colour));
     }
-    let room = look.text_width(120);
+    let available = look.text_width(120);
     not_listed(&mut out, view, every, look);
     let mut shown = 0;
     for (entry, state) in allowance.entries.iter().filter(|(entry, _)| every || !entry.bundled) {
@@ -149,28 +149,29 @@ fn one(view: &BudgetView, every: bool, look: TerminalCaps) -> String {
             "  {}  {}  {}",
             ink.paint(&format!("{word:<9}"), look.colour),
             name,
-            TextStyle::Muted.paint(&cut(&why, room.saturating_sub(47).max(20), look.unicode), look.colour)
+            TextStyle::Muted
+                .paint(&cut(&why, available.saturating_sub(47).max(20), look.unicode), look.colour)
         );
     }
     if shown == 0 {
-        let told = if allowance.entries.is_empty() {
+        let text = if allowance.entries.is_empty() {
             "no skills are listed"
         } else {
             "no truncation: every entry is complete"
         };
-        let _ = writeln!(out, "  {told}");
+        let _ = writeln!(out, "  {text}");
     }
     if let Some((name, most)) = view.long.first() {
-        let told = format!(
+        let text = format!(
             "{} with more than 20 tokens; the longest, of {}, has {most}",
             counted(view.long.len(), "description", "descriptions"),
             safe_text::line(name)
         );
-        let _ = writeln!(out, "\n  {}", TextStyle::Muted.paint(&told, look.colour));
+        let _ = writeln!(out, "\n  {}", TextStyle::Muted.paint(&text, look.colour));
     }
     let _ = writeln!(out);
     let by = if view.source.is_empty() { String::new() } else { format!("by {}", view.source) };
-    for line in wrap(&by, room) {
+    for line in wrap(&by, available) {
         let _ = writeln!(out, "{}", TextStyle::Muted.paint(&line, look.colour));
     }
     out

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use super::args::Global;
 use super::failure::Failure;
 use super::links::Links;
-use super::output::{Out, TerminalCaps, stderr_look};
+use super::output::{Out, TerminalCaps, stderr_caps};
 use super::runs::Reporter;
 use skills_api::remote::{Address, KEY_VARIABLE, Key, Remote};
 use skills_api::{
@@ -100,7 +100,7 @@ impl Context {
             ("--demo", global.demo),
             ("--store", global.store.is_some()),
         ];
-        match local.into_iter().find(|(_, given)| *given && global.connect.is_some()) {
+        match local.into_iter().find(|(_, is_set)| *is_set && global.connect.is_some()) {
             Some((option, _)) => Err(Failure::usage(format!(
                 "{option} applies to this machine, --connect to a service with its own roots and runs; \
                     remove one of them"
@@ -111,7 +111,7 @@ impl Context {
 
     /// Returns the reporter on standard error, for messages in addition to the result.
     pub fn reporter(&self) -> Reporter {
-        let look = stderr_look(self.global.no_color);
+        let look = stderr_caps(self.global.no_color);
         // The setting for Unicode characters applies to both streams.
         Reporter::new(TerminalCaps { unicode: look.unicode && self.out.look.unicode, ..look }, self.out.json)
     }
@@ -181,7 +181,7 @@ impl Context {
 
     /// Returns whether the terminal shows the progress of this command.
     pub(super) fn shows_progress(&self) -> bool {
-        let is_terminal = self.out.look.terminal && stderr_look(true).terminal && !self.global.plain;
+        let is_terminal = self.out.look.terminal && stderr_caps(true).terminal && !self.global.plain;
         is_terminal && self.config().is_ok_and(|config| config.terminal.progress && !config.plain)
     }
 

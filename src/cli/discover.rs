@@ -185,8 +185,8 @@ fn result(out: &mut String, place: usize, hit: &Hit, best: f64, answer: &Answer,
     let bar_width = 24;
     let name_width = (look.width.min(120) - bar_width - 4 - 2 - 6 - 2).max(12);
     let name = look.name(&safe_text::line(hit.skill_id.as_str()), name_width);
-    let fits_from = answer.confidence.map(|confidence| confidence.fits_from);
-    let bar = bar::stacked(&hit.breakdown.signals, hit.score, best, fits_from, bar_width, look);
+    let fit_threshold = answer.confidence.map(|confidence| confidence.fit_threshold);
+    let bar = bar::stacked(&hit.breakdown.signals, hit.score, best, fit_threshold, bar_width, look);
     let ink = if answer.fit == Fit::None { TextStyle::Muted } else { TextStyle::Strong };
     let row = format!("{place:>3} {} {:>6.2}  {bar}", ink.paint(&name, look.colour), hit.score);
     let _ = writeln!(out, "{}", row.trim_end());

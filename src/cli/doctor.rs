@@ -78,7 +78,7 @@ fn terminal(look: TerminalCaps, term: Option<&str>, colorterm: Option<&str>) -> 
 fn render(checks: &[Check], look: TerminalCaps) -> String {
     let mut out = String::new();
     let subject_width = checks.iter().map(|check| cells(&check.subject)).max().unwrap_or(0).clamp(8, 32);
-    let room = look.text_width(110).saturating_sub(subject_width + 4);
+    let available = look.text_width(110).saturating_sub(subject_width + 4);
     for check in checks {
         let (sign, ink) = match (check.health, look.unicode) {
             (Health::Good, true) => ("✓", TextStyle::Good),
@@ -88,7 +88,7 @@ fn render(checks: &[Check], look: TerminalCaps) -> String {
             (Health::Problem, false) => ("x", TextStyle::Bad),
         };
         let subject = fit(&safe_text::line(&check.subject), subject_width, look.unicode);
-        for (i, line) in wrap(&safe_text::line(&check.found), room).iter().enumerate() {
+        for (i, line) in wrap(&safe_text::line(&check.found), available).iter().enumerate() {
             let head = if i == 0 {
                 format!("{} {subject}", ink.paint(sign, look.colour))
             } else {
@@ -96,7 +96,7 @@ fn render(checks: &[Check], look: TerminalCaps) -> String {
             };
             let _ = writeln!(out, "{head}  {line}");
         }
-        for line in check.advice.iter().flat_map(|advice| wrap(advice, room)) {
+        for line in check.advice.iter().flat_map(|advice| wrap(advice, available)) {
             let _ = writeln!(
                 out,
                 "{}  {}",

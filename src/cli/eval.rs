@@ -257,7 +257,7 @@ fn lost(out: &mut String, evaluation: &Evaluation, look: TerminalCaps) {
     let title = |out: &mut String, text: &str, n: usize| {
         let _ = writeln!(out, "\n{}", TextStyle::Strong.paint(&format!("{text} ({n})"), look.colour));
     };
-    let room = look.width.min(110);
+    let available = look.width.min(110);
     let more = |out: &mut String, n: usize| {
         if n > MAX_LOST_QUERIES {
             let text = format!("and {} more (--json names them)", n - MAX_LOST_QUERIES);
@@ -273,8 +273,8 @@ fn lost(out: &mut String, evaluation: &Evaluation, look: TerminalCaps) {
         let rank = lost.rank.map_or_else(|| "not among the first ten".to_owned(), |rank| format!("#{rank}"));
         let by = lost.by.map(|by| format!(" by {by:.2}")).unwrap_or_default();
         let what = format!("{won} won{by}; expected {} ({rank})", expected.join(" or "));
-        let _ = writeln!(out, "  {}", cut(&safe_text::line(&lost.query), room - 2, look.unicode));
-        let what = cut(&safe_text::line(&what), room - 4, look.unicode);
+        let _ = writeln!(out, "  {}", cut(&safe_text::line(&lost.query), available - 2, look.unicode));
+        let what = cut(&safe_text::line(&what), available - 4, look.unicode);
         let _ = writeln!(out, "    {}", TextStyle::Muted.paint(&what, look.colour));
         if let Some(advice) = evaluation.advice.iter().find(|advice| advice.query == lost.query) {
             let then = match advice.rank {
@@ -292,11 +292,14 @@ fn lost(out: &mut String, evaluation: &Evaluation, look: TerminalCaps) {
         title(out, "false triggers", report.false_triggers.len());
     }
     for trigger in report.false_triggers.iter().take(MAX_LOST_QUERIES) {
-        let _ = writeln!(out, "  {}", cut(&safe_text::line(&trigger.query), room - 2, look.unicode));
+        let _ = writeln!(out, "  {}", cut(&safe_text::line(&trigger.query), available - 2, look.unicode));
         let why = if trigger.near_miss { "first, but forbidden" } else { "first, but no skill fits" };
         let what = format!("{} {why}", safe_text::line(trigger.won.as_str()));
-        let _ =
-            writeln!(out, "    {}", TextStyle::Muted.paint(&cut(&what, room - 4, look.unicode), look.colour));
+        let _ = writeln!(
+            out,
+            "    {}",
+            TextStyle::Muted.paint(&cut(&what, available - 4, look.unicode), look.colour)
+        );
     }
     more(out, report.false_triggers.len());
 }

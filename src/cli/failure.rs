@@ -107,9 +107,9 @@ pub fn say(error: &Error, json: bool, look: TerminalCaps) -> ExitCode {
 }
 
 /// Writes requested text to standard output, and everything else to standard error.
-pub fn print(text: &str, asked: bool) {
+pub fn print(text: &str, is_requested: bool) {
     // A reader that has closed the pipe (`--help | head`) is not an error.
-    drop(if asked {
+    drop(if is_requested {
         io::stdout().lock().write_all(text.as_bytes())
     } else {
         io::stderr().lock().write_all(text.as_bytes())

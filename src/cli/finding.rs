@@ -21,10 +21,10 @@ pub fn render(finding: &Finding, look: TerminalCaps) -> String {
         let _ = write!(place, ":{}:{}", span.line, span.column);
     }
     let word = finding.severity.to_string();
-    let room = look.text_width(100) - 2;
+    let available = look.text_width(100) - 2;
     let mut out = String::new();
     let head = format!("{word} {}: {}", safe_text::line(&place), safe_text::line(&finding.message));
-    for (i, line) in wrap(&head, room).into_iter().enumerate() {
+    for (i, line) in wrap(&head, available).into_iter().enumerate() {
         let line = match line.strip_prefix(&word).filter(|_| i == 0) {
             Some(rest) => format!("{}{rest}", ink(finding.severity).paint(&word, look.colour)),
             None => format!("  {line}"),
@@ -32,7 +32,8 @@ pub fn render(finding: &Finding, look: TerminalCaps) -> String {
         let _ = writeln!(out, "  {line}");
     }
     let field = finding.field.as_ref().map_or_else(String::new, |field| format!(" ({field})"));
-    for line in wrap(&format!("{}{}", safe_text::line(&finding.help), safe_text::line(&field)), room - 2) {
+    for line in wrap(&format!("{}{}", safe_text::line(&finding.help), safe_text::line(&field)), available - 2)
+    {
         let _ = writeln!(out, "    {}", TextStyle::Muted.paint(&line, look.colour));
     }
     out

@@ -51,9 +51,9 @@ fn format_skill(skill: &GovernedSkill, look: TerminalCaps) -> String {
         TextStyle::Strong.paint(&safe_text::line(skill.skill_id.as_str()), look.colour),
         ink(skill.state).paint(&skill.state.to_string(), look.colour)
     );
-    let (holds, lacks) = if look.unicode { ("✓", "·") } else { ("+", "-") };
+    let (passed, lacks) = if look.unicode { ("✓", "·") } else { ("+", "-") };
     for reason in &skill.reasons {
-        let _ = writeln!(out, "  {} {}", TextStyle::Good.paint(holds, look.colour), safe_text::line(reason));
+        let _ = writeln!(out, "  {} {}", TextStyle::Good.paint(passed, look.colour), safe_text::line(reason));
     }
     if !skill.next.is_empty() {
         let _ = writeln!(out, "{}", TextStyle::Muted.paint("missing for the next state:", look.colour));
@@ -69,7 +69,7 @@ fn render(list: &GovernanceList, look: TerminalCaps) -> String {
     let mut out = String::new();
     let ids = list.skills.iter().map(|skill| skill.skill_id.as_str());
     let width = look.name_width(ids, 12, if look.width >= 120 { 48 } else { 30 });
-    let room = look.text_width(usize::MAX).saturating_sub(width + 2 + 12 + 2);
+    let available = look.text_width(usize::MAX).saturating_sub(width + 2 + 12 + 2);
     if !list.skills.is_empty() {
         let head = format!("{}  {:<12}  missing for the next state", fit("id", width, look.unicode), "state");
         let _ = writeln!(out, "{}", TextStyle::Muted.paint(&head, look.colour));
@@ -82,7 +82,8 @@ fn render(list: &GovernanceList, look: TerminalCaps) -> String {
             "{}  {}  {}",
             TextStyle::Strong.paint(&id, look.colour),
             ink(skill.state).paint(&format!("{:<12}", skill.state.to_string()), look.colour),
-            TextStyle::Muted.paint(&cut(&safe_text::line(&missing), room.max(8), look.unicode), look.colour)
+            TextStyle::Muted
+                .paint(&cut(&safe_text::line(&missing), available.max(8), look.unicode), look.colour)
         );
     }
     let mut states: Vec<(QualityState, usize)> = Vec::new();

@@ -21,13 +21,13 @@ fn make(cx: &mut Context, args: &NewKeyArgs) -> Result<Done, Failure> {
     if args.scopes.is_empty() {
         return Err(Failure::usage("a key needs a scope: --scopes read,run,decide,admin"));
     }
-    let (key, kept) = new_key(name, args.scopes.clone())?;
+    let (key, stored) = new_key(name, args.scopes.clone())?;
     if cx.out.json {
-        cx.out.value(&json!({ "key": key, "stored": kept }))?;
+        cx.out.value(&json!({ "key": key, "stored": stored }))?;
     } else {
         cx.out.line(&key)?;
         cx.reporter().say("The key above is shown only once. Add this line to the key file, under `keys:`:");
-        cx.reporter().say(&format!("  {}", kept.line()));
+        cx.reporter().say(&format!("  {}", stored.line()));
     }
     Ok(Done::Fine)
 }

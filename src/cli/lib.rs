@@ -86,8 +86,8 @@ pub fn main(adapters: Adapters) -> ExitCode {
     // Determined before parsing, because parse errors are reported in the same format.
     let flag = |name: &str| args.iter().skip(1).take_while(|arg| *arg != "--").any(|arg| arg == name);
     let (json, no_color) = (flag("--json"), flag("--no-color"));
-    let look = output::stderr_look(no_color);
-    let width = output::stdout_look(no_color).width.min(100);
+    let look = output::stderr_caps(no_color);
+    let width = output::stdout_caps(no_color).width.min(100);
     let parse = |args: &[OsString]| {
         let command = args::command().term_width(width);
         command.try_get_matches_from(args).and_then(|found| Cli::of(&found))
@@ -118,8 +118,8 @@ pub fn main(adapters: Adapters) -> ExitCode {
 /// Reports a parse result other than a command: help and version are printed; everything else is a usage error (exit
 /// code 2).
 fn misunderstood(error: &clap::Error, json: bool, no_color: bool) -> ExitCode {
-    let asked = matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion);
-    if json && !asked {
+    let is_requested = matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion);
+    if json && !is_requested {
         let text = error.render().to_string();
         let text = text.strip_prefix("error: ").unwrap_or(&text);
         let message = match error.kind() {
@@ -129,13 +129,13 @@ fn misunderstood(error: &clap::Error, json: bool, no_color: bool) -> ExitCode {
             }
             _ => text.split("\n\nUsage:").next().unwrap_or(text).trim().to_owned(),
         };
-        return failure::say(&Error::new(Code::InvalidRequest, message), true, output::stderr_look(true));
+        return failure::say(&Error::new(Code::InvalidRequest, message), true, output::stderr_caps(true));
     }
     let text = error.render();
-    let look = if asked { output::stdout_look(no_color) } else { output::stderr_look(no_color) };
+    let look = if is_requested { output::stdout_caps(no_color) } else { output::stderr_caps(no_color) };
     let text = if look.colour { text.ansi().to_string() } else { text.to_string() };
-    failure::print(&text, asked);
-    if asked { ExitCode::SUCCESS } else { ExitCode::from(2) }
+    failure::print(&text, is_requested);
+    if is_requested { ExitCode::SUCCESS } else { ExitCode::from(2) }
 }
 
 fn run(cli: Cli, adapters: Adapters) -> Result<Done, Failure> {

@@ -53,8 +53,8 @@ pub async fn run(cx: &mut Context, args: &LintArgs) -> Result<Done, Failure> {
 }
 
 /// Returns the path to lint: the given one, or the file of the skill with this id.
-async fn place(cx: &mut Context, given: &Path) -> Result<PathBuf, Failure> {
-    let path = cx.cwd.join(given);
+async fn place(cx: &mut Context, wanted: &Path) -> Result<PathBuf, Failure> {
+    let path = cx.cwd.join(wanted);
     let error = match path.metadata() {
         Ok(_) => return Ok(path),
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
@@ -62,11 +62,11 @@ async fn place(cx: &mut Context, given: &Path) -> Result<PathBuf, Failure> {
         }
         Err(_) => {
             let message =
-                format!("no file or folder {}; lint takes paths and ids of skills", given.display());
+                format!("no file or folder {}; lint takes paths and ids of skills", wanted.display());
             Error::new(Code::NotFound, message)
         }
     };
-    let Some(id) = given.to_str().filter(|id| !id.contains('/')) else { return Err(error.into()) };
+    let Some(id) = wanted.to_str().filter(|id| !id.contains('/')) else { return Err(error.into()) };
     match cx.reach(Needs::Catalogue).await?.describe(id).await {
         Ok(detail) => Ok(detail.summary.location),
         Err(found) if found.code == Code::NotFound => {

@@ -246,8 +246,8 @@ fn render_client(list: &SkillList, view: &ClientView, filtered: bool, look: Term
     for entry in &unseen {
         let id = look.name(&safe_text::line(entry.skill_id.as_str()), width);
         let why = state_text(&entry.state);
-        let room = look.text_width(usize::MAX).saturating_sub(6 + width + 2);
-        let _ = writeln!(out, "      {id}  {}", middle(&why, room, look));
+        let available = look.text_width(usize::MAX).saturating_sub(6 + width + 2);
+        let _ = writeln!(out, "      {id}  {}", middle(&why, available, look));
     }
     let own = view.list.fill.own.skills;
     let version = view.version.as_ref().map(|version| format!(" {version}")).unwrap_or_default();

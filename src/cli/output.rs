@@ -143,12 +143,12 @@ fn look_of(terminal: bool, global_no_color: bool) -> TerminalCaps {
 }
 
 /// Returns the capabilities of standard error.
-pub fn stderr_look(no_color: bool) -> TerminalCaps {
+pub fn stderr_caps(no_color: bool) -> TerminalCaps {
     look_of(io::stderr().is_terminal(), no_color)
 }
 
 /// Returns the capabilities of standard output.
-pub fn stdout_look(no_color: bool) -> TerminalCaps {
+pub fn stdout_caps(no_color: bool) -> TerminalCaps {
     look_of(io::stdout().is_terminal(), no_color)
 }
 
@@ -166,7 +166,7 @@ pub struct Out {
 impl Out {
     /// Returns the process's standard output.
     pub fn stdout(global: &Global) -> Self {
-        let look = stdout_look(global.no_color);
+        let look = stdout_caps(global.no_color);
         Self {
             sink: Box::new(BufWriter::new(io::stdout())),
             look,
@@ -224,12 +224,12 @@ pub fn cut(text: &str, width: usize, unicode: bool) -> String {
         return text.to_owned();
     }
     let ellipsis = if unicode { "…" } else { "..." };
-    let room = width.saturating_sub(cells(ellipsis));
+    let available = width.saturating_sub(cells(ellipsis));
     let mut out = String::new();
     let mut used = 0;
     for grapheme in text.graphemes(true) {
         let wide = cells(grapheme);
-        if used + wide > room {
+        if used + wide > available {
             break;
         }
         used += wide;

@@ -96,16 +96,16 @@ async fn complete(
     core: &dyn super::context::FullClient,
     skill: Option<String>,
 ) -> Result<CollisionReport, Failure> {
-    let mut voice = cx.reporter();
+    let mut reporter = cx.reporter();
     loop {
         let filter =
             CollisionFilter { skill: skill.clone(), wait_ms: Some(WAIT_MS), ..CollisionFilter::default() };
         let report = core.collisions(filter).await?;
         if report.complete {
-            voice.clear();
+            reporter.clear();
             return Ok(report);
         }
-        voice.show(&format!("probing {} of {}", report.done, counted(report.skills, "skill", "skills")));
+        reporter.show(&format!("probing {} of {}", report.done, counted(report.skills, "skill", "skills")));
     }
 }
 
@@ -352,8 +352,8 @@ fn pair_text(pair: &PairReport, look: TerminalCaps) -> String {
             .map(|term| safe_text::line(term).into_owned())
             .collect::<Vec<_>>()
             .join(", ");
-        let kept = format!("{} of {} kept", side.separable_kept, side.separable);
-        let _ = writeln!(out, "  only {letter} says {terms}: {kept}");
+        let separable_note = format!("{} of {} kept", side.separable_kept, side.separable);
+        let _ = writeln!(out, "  only {letter} says {terms}: {separable_note}");
         if let Some(clause) = &side.separating_clause {
             let _ = writeln!(
                 out,

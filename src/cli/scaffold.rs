@@ -72,7 +72,7 @@ fn scaffold_from_args(args: &ScaffoldArgs) -> Result<Scaffold, Failure> {
 
 /// Prompts for what the options leave open; Enter accepts the default in brackets.
 fn prompt_scaffold(args: &ScaffoldArgs) -> Result<Scaffold, Failure> {
-    let text = |given: &Option<String>, question: &str| match given {
+    let text = |value: &Option<String>, question: &str| match value {
         Some(text) => Ok(Some(text.clone())),
         None => line(question).map(|answer| Some(answer).filter(|text| !text.is_empty())),
     };
@@ -100,8 +100,8 @@ fn prompt_scaffold(args: &ScaffoldArgs) -> Result<Scaffold, Failure> {
             }
         },
     };
-    let yes = |given: bool, question: &str| -> Result<bool, Failure> {
-        Ok(given || matches!(line(&format!("{question} [y/N]"))?.to_ascii_lowercase().as_str(), "y" | "yes"))
+    let yes = |value: bool, question: &str| -> Result<bool, Failure> {
+        Ok(value || matches!(line(&format!("{question} [y/N]"))?.to_ascii_lowercase().as_str(), "y" | "yes"))
     };
     let contract = script.is_some_and(|script| script != ScriptLanguage::Shell)
         && yes(args.contract, "add a contract, so that it can be executed")?;
@@ -148,9 +148,9 @@ fn line(question: &str) -> Result<String, Failure> {
     Ok(answer.trim().to_owned())
 }
 
-fn word<T: FromStr + ToString + Copy>(given: Option<T>, question: &str, usual: T) -> Result<T, Failure> {
-    if let Some(given) = given {
-        return Ok(given);
+fn word<T: FromStr + ToString + Copy>(value: Option<T>, question: &str, usual: T) -> Result<T, Failure> {
+    if let Some(value) = value {
+        return Ok(value);
     }
     loop {
         let answer = line(&format!("{question} [{}]", usual.to_string()))?;

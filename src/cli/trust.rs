@@ -48,16 +48,16 @@ pub async fn run(cx: &mut Context, args: &TrustArgs) -> Result<Done, Failure> {
     }
     let mut subjects: Vec<TrustSubject> = Vec::new();
     for wanted in &args.what {
-        for subject in local.trust_look(wanted).await? {
+        for subject in local.trust_digest(wanted).await? {
             if !subjects.iter().any(|known| known.place == subject.place) {
                 subjects.push(subject);
             }
         }
     }
-    let asked = |subject: &TrustSubject| !subject.state.may_run();
+    let needs_approval = |subject: &TrustSubject| !subject.state.may_run();
     let (wanted, blocked): (Vec<TrustSubject>, Vec<_>) = subjects
         .iter()
-        .filter(|subject| asked(subject))
+        .filter(|subject| needs_approval(subject))
         .cloned()
         .partition(|subject| subject.obstacle.is_none());
     if !cx.out.json {

@@ -65,8 +65,8 @@ impl Dirs {
     #[must_use]
     pub fn new(env: &Env) -> Self {
         let base = |name: &str, default: &str| {
-            let given = env.get(name).map(PathBuf::from).filter(|path| path.is_absolute());
-            given.unwrap_or_else(|| env.home.join(default)).join(NAME)
+            let absolute = env.get(name).map(PathBuf::from).filter(|path| path.is_absolute());
+            absolute.unwrap_or_else(|| env.home.join(default)).join(NAME)
         };
         Self {
             home: env.home.clone(),
@@ -111,13 +111,13 @@ impl Dirs {
 /// lexically, without file system access.
 #[must_use]
 pub fn expand(path: &str, base: &Path, home: &Path) -> PathBuf {
-    let whole = match path.strip_prefix('~') {
+    let expanded = match path.strip_prefix('~') {
         Some("") => home.to_owned(),
         Some(rest) if rest.starts_with('/') => home.join(rest.trim_start_matches('/')),
         _ => base.join(path),
     };
     let mut out = PathBuf::new();
-    for part in whole.components() {
+    for part in expanded.components() {
         match part {
             Component::CurDir => {}
             Component::ParentDir => {

@@ -164,7 +164,7 @@ pub(super) fn parse(file: &Path, text: &str) -> Result<Layer, ConfigError> {
         let near =
             known.and_then(|known| near_key(said, known)).map(|near| format!("; did you mean `{near}`?"));
         let known = known.map_or_else(known_keys, |known| format!("allowed: {known}"));
-        wrong(place(file, at), in_plain_words(said), known + &near.unwrap_or_default())
+        wrong(place(file, at), translate_message(said), known + &near.unwrap_or_default())
     })?;
     let layer = layer.unwrap_or_default();
     for (key, number, most) in [("limit", &layer.limit, MAX_LIMIT), ("workers", &layer.workers, MAX_WORKERS)]
@@ -204,7 +204,7 @@ fn near_key<'a>(said: &str, known: &'a str) -> Option<&'a str> {
 const NEAR_KEY: f64 = 0.8;
 
 /// Rewrites the parser's message in the terms of the user interface.
-fn in_plain_words(said: &str) -> String {
+fn translate_message(said: &str) -> String {
     const WORDS: [(&str, &str); 8] = [
         ("unknown field", "unknown key"),
         ("unknown variant", "unknown value"),

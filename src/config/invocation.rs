@@ -83,8 +83,8 @@ impl Invocation {
 /// Quotes a word for a POSIX shell.
 #[must_use]
 pub fn quoted(word: &str) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=@%+,~".contains(c);
-    if !word.is_empty() && word.chars().all(plain) && !word.starts_with('~') {
+    let is_unquoted = |c: char| c.is_ascii_alphanumeric() || "-_./:=@%+,~".contains(c);
+    if !word.is_empty() && word.chars().all(is_unquoted) && !word.starts_with('~') {
         return word.to_owned();
     }
     format!("'{}'", word.replace('\'', r"'\''"))

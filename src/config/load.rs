@@ -470,10 +470,11 @@ impl Config {
         set(&mut self.glyphs, arguments.glyphs);
         self.theme = arguments.theme.clone().or(self.theme.take());
         self.client = arguments.client.clone().or(self.client.take());
-        let given = arguments.store.as_deref().map(|store| store_place(store, &self.cwd, &self.dirs.home));
+        let store_path =
+            arguments.store.as_deref().map(|store| store_place(store, &self.cwd, &self.dirs.home));
         // A demonstration leaves no files, unless a store is given.
         let passing = arguments.demo.then(|| MEMORY_STORE.to_owned());
-        self.store = given.or(passing).or(self.store.take());
+        self.store = store_path.or(passing).or(self.store.take());
         self.missing_store = arguments.missing_store.of(self.store.is_some());
         // Roots or a store given as arguments refer to this machine, so they override a configured address unless
         // `--connect` is also given.

@@ -48,8 +48,8 @@ impl Notify {
             let allowed = "allowed: an address such as https://hooks.example.com/runs";
             return Err(wrong(place(file, url.referenced), message, allowed));
         }
-        let plain = |c: char| c.is_ascii_alphanumeric() || c == '_';
-        if variable.value.is_empty() || !variable.value.chars().all(plain) {
+        let is_valid = |c: char| c.is_ascii_alphanumeric() || c == '_';
+        if variable.value.is_empty() || !variable.value.chars().all(is_valid) {
             let message = format!("`notify.webhook.secret_env` is `{}`", variable.value);
             let allowed = "allowed: the name of an environment variable, not the secret itself";
             return Err(wrong(place(file, variable.referenced), message, allowed));

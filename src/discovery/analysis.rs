@@ -133,8 +133,8 @@ fn pieces(
     let mut name_pieces: Vec<u16> = model.pieces(name, limits.query_pieces).iter().map(|p| p.token).collect();
     name_pieces.sort_unstable();
     name_pieces.dedup();
-    let whole = format!("{name}. {description} {}", document.tags.join(" "));
-    let mut all: Vec<u16> = model.pieces(&whole, limits.document_pieces).iter().map(|p| p.token).collect();
+    let combined = format!("{name}. {description} {}", document.tags.join(" "));
+    let mut all: Vec<u16> = model.pieces(&combined, limits.document_pieces).iter().map(|p| p.token).collect();
     all.sort_unstable();
     all.dedup();
     let all = all.into_iter().map(|t| (t, name_pieces.binary_search(&t).is_ok())).collect();

@@ -287,9 +287,11 @@ pub struct Confidence {
     /// Calibrated probability that the first result fits, 0 to 1; displayed only as a label.
     pub p_fit: f64,
     /// Below this score, no skill fits.
-    pub fits_from: f64,
+    #[serde(rename = "fits_from")]
+    pub fit_threshold: f64,
     /// From this score on, it fits without the label "unsure".
-    pub sure_from: f64,
+    #[serde(rename = "sure_from")]
+    pub medium_threshold: f64,
     /// Lead of the first result over the second.
     pub lead: Lead,
 }

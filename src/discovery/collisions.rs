@@ -328,8 +328,10 @@ impl Router {
         map.collisions.sort_by(|a, b| {
             by_share(a, b).then_with(|| (&a.skill_id, &a.rival).cmp(&(&b.skill_id, &b.rival)))
         });
-        let kept = |skill: &ProbedSkill| skill.kept as f64 / skill.made as f64;
-        map.losers.sort_by(|a, b| kept(a).total_cmp(&kept(b)).then_with(|| a.skill_id.cmp(&b.skill_id)));
+        let kept_share = |skill: &ProbedSkill| skill.kept as f64 / skill.made as f64;
+        map.losers.sort_by(|a, b| {
+            kept_share(a).total_cmp(&kept_share(b)).then_with(|| a.skill_id.cmp(&b.skill_id))
+        });
         map.clusters = self.clusters(&map.collisions);
         map.groups = self.similar_groups();
         Some(map)

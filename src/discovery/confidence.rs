@@ -7,11 +7,11 @@ use super::weights::Fitted;
 /// (infinite if there is no second result).
 pub(crate) fn confidence(fitted: &Fitted, score: f64, margin: f64, base: f64) -> Confidence {
     let z = score - base;
-    let fit = if z < fitted.fits_from {
+    let fit = if z < fitted.fit_threshold {
         Fit::None
-    } else if z < fitted.sure_from {
+    } else if z < fitted.medium_threshold {
         Fit::Low
-    } else if z < fitted.high_from {
+    } else if z < fitted.high_threshold {
         Fit::Medium
     } else {
         Fit::High
@@ -19,8 +19,8 @@ pub(crate) fn confidence(fitted: &Fitted, score: f64, margin: f64, base: f64) ->
     Confidence {
         fit,
         p_fit: fitted.p_fit(z),
-        fits_from: fitted.fits_from + base,
-        sure_from: fitted.sure_from + base,
+        fit_threshold: fitted.fit_threshold + base,
+        medium_threshold: fitted.medium_threshold + base,
         lead: if margin >= fitted.lead { Lead::Clear } else { Lead::Ambiguous },
     }
 }
@@ -84,9 +84,9 @@ mod tests {
     const FITTED: Fitted = Fitted {
         slope: 4.0,
         offset: -6.0,
-        fits_from: 1.2,
-        sure_from: 1.6,
-        high_from: 2.0,
+        fit_threshold: 1.2,
+        medium_threshold: 1.6,
+        high_threshold: 2.0,
         lead: 0.3,
         at: 200,
         growth: 0.125,
@@ -98,11 +98,14 @@ mod tests {
     fn thresholds_grow_with_the_collection() {
         assert_eq!(FITTED.at(200), FITTED);
         let many = FITTED.at(1_478); // two e-folds more
-        assert!((many.fits_from - 1.45).abs() < 0.001 && (many.sure_from - 1.85).abs() < 0.001, "{many:?}");
+        assert!(
+            (many.fit_threshold - 1.45).abs() < 0.001 && (many.medium_threshold - 1.85).abs() < 0.001,
+            "{many:?}"
+        );
         assert!((many.p_fit(1.75) - FITTED.p_fit(1.5)).abs() < 0.001);
         let few = FITTED.at(27); // two e-folds fewer
-        assert!((few.fits_from - 0.95).abs() < 0.01 && few.lead < FITTED.lead, "{few:?}");
-        assert!((FITTED.at(0).fits_from - 0.54).abs() < 0.01);
+        assert!((few.fit_threshold - 0.95).abs() < 0.01 && few.lead < FITTED.lead, "{few:?}");
+        assert!((FITTED.at(0).fit_threshold - 0.54).abs() < 0.01);
     }
 
     #[test]

@@ -68,7 +68,7 @@ fn norms(longest: &[u16; field::COUNT], of: impl Fn(usize) -> (f64, f64, f64)) -
 
 /// Computes 1 / |d − offset| from |d|² − 2·d·offset + |offset|², with integer products.
 fn centred(offset: &[f64; DIM], vectors: &[i16]) -> Vec<f32> {
-    let whole: [i16; DIM] = offset.map(|v| (v * UNIT).round() as i16);
+    let rounded: [i16; DIM] = offset.map(|v| (v * UNIT).round() as i16);
     let own = dot(offset, offset) as f32;
     let unit = (UNIT * UNIT) as f32;
     let (vectors, _) = vectors.as_chunks::<DIM>();
@@ -76,7 +76,7 @@ fn centred(offset: &[f64; DIM], vectors: &[i16]) -> Vec<f32> {
         .iter()
         .map(|vector| {
             let (mut length, mut shared) = (0_i32, 0_i32);
-            for (a, b) in vector.iter().zip(&whole) {
+            for (a, b) in vector.iter().zip(&rounded) {
                 length += i32::from(*a) * i32::from(*a);
                 shared += i32::from(*a) * i32::from(*b);
             }

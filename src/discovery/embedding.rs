@@ -282,8 +282,8 @@ impl Embedding {
     /// Computes the vector of a text: the normalized sum of its pieces, or zero if there are none.
     pub(crate) fn encode(&self, text: &str, limit: usize) -> [f64; DIM] {
         let mut sum = [0.0; DIM];
-        for piece in self.pieces(text, limit) {
-            self.add(piece.token, &mut sum);
+        for token in self.pieces(text, limit) {
+            self.add(token.token, &mut sum);
         }
         normalise(&mut sum);
         sum

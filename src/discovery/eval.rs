@@ -176,7 +176,7 @@ pub fn outcome(router: &Router, case: &Case, options: EvalOptions) -> Result<Out
         Expect::AnyOf(expected) => results.iter().position(|(id, _)| expected.contains(id)),
         _ => None,
     };
-    let threshold = confidence.filter(|_| by_score && !results.is_empty()).map(|c| c.fits_from);
+    let threshold = confidence.filter(|_| by_score && !results.is_empty()).map(|c| c.fit_threshold);
     let other = match at {
         Some(0) => score_of(1),
         Some(at) => score_of(at),
@@ -316,11 +316,15 @@ impl Scores {
         }
     }
 
-    fn keeping(&self, kept: f64) -> Option<OperatingPoint> {
-        let threshold = keeps(&self.fitting, kept).filter(|z| z.is_finite())?;
+    fn keeping(&self, min_kept: f64) -> Option<OperatingPoint> {
+        let threshold = keeps(&self.fitting, min_kept).filter(|z| z.is_finite())?;
         let below = self.stray.iter().filter(|z| **z < threshold).count();
         let rejected = (!self.stray.is_empty()).then(|| below as f64 / self.stray.len() as f64);
-        Some(OperatingPoint { kept, rejected, threshold: self.threshold.map(|lowest| lowest + threshold) })
+        Some(OperatingPoint {
+            kept: min_kept,
+            rejected,
+            threshold: self.threshold.map(|lowest| lowest + threshold),
+        })
     }
 }
 

@@ -34,10 +34,10 @@ impl Filter {
             }
         }
         found.sort_by_key(|range| (range.start, range.end));
-        found.dedup_by(|next, kept| {
-            let overlaps = next.start < kept.end;
+        found.dedup_by(|next, previous| {
+            let overlaps = next.start < previous.end;
             if overlaps {
-                kept.end = kept.end.max(next.end);
+                previous.end = previous.end.max(next.end);
             }
             overlaps
         });

@@ -167,10 +167,10 @@ mod tests {
     fn found(documents: &[Document]) -> Vec<(GroupKind, Vec<String>, String)> {
         let words = Words::new(Weights::shipped().unwrap().stop_words.clone());
         let documents: Vec<&Document> = documents.iter().collect();
-        let plain = |group: SimilarGroup| {
+        let ungrouped = |group: SimilarGroup| {
             (group.kind, group.skills.iter().map(ToString::to_string).collect(), group.text)
         };
-        groups(&documents, &words).into_iter().map(plain).collect()
+        groups(&documents, &words).into_iter().map(ungrouped).collect()
     }
 
     #[test]

@@ -14,25 +14,25 @@ use super::vocabulary::StemId;
 use skills_skill::Role;
 
 /// Builds the result of a candidate whose score terms are known.
-pub(crate) fn hit(asked: &QueryContext<'_>, candidate: &Ranked, addends: Vec<ScoreTerm>) -> Option<Hit> {
-    let breakdown = breakdown(addends, asked.reading);
-    let content = asked.reading.words.iter().zip(asked.stems).filter(|(read, _)| !read.word.stop);
+pub(crate) fn hit(query: &QueryContext<'_>, candidate: &Ranked, addends: Vec<ScoreTerm>) -> Option<Hit> {
+    let breakdown = breakdown(addends, query.reading);
+    let content = query.reading.words.iter().zip(query.stems).filter(|(read, _)| !read.word.stop);
     let mut numbers: Vec<StemId> = content.flat_map(|(_, stems)| stems).copied().collect();
     numbers.sort_unstable();
-    let words = &asked.router.words;
-    let entry = asked.cx.index.entry(candidate.slot)?;
+    let words = &query.router.words;
+    let entry = query.cx.index.entry(candidate.slot)?;
     let d = &entry.document;
-    let reason = reason(&breakdown, asked, entry);
+    let reason = reason(&breakdown, query, entry);
     let name_marks = marks::by_number(&entry.places[0], &numbers, Signal::Name);
     let mut description_marks = marks::by_number(&entry.places[1], &numbers, Signal::Description);
     if breakdown.signals[super::ledger::column(Signal::Semantic)] > 0.0
-        && let Ok(model) = &asked.cx.model
+        && let Ok(model) = &query.cx.model
     {
-        let semantic = &asked.cx.weights.semantic;
+        let semantic = &query.cx.weights.semantic;
         let near = marks::by_meaning(
             (&d.description, &entry.piece_places),
             &description_marks,
-            asked.direction,
+            query.direction,
             model,
             words,
             (semantic.mark_share, semantic.marks),
@@ -59,7 +59,7 @@ pub(crate) fn hit(asked: &QueryContext<'_>, candidate: &Ranked, addends: Vec<Sco
         description_marks,
         exclusion_note: marks::exclusion(&d.description, &entry.exclusions, &numbers),
         breakdown,
-        needs_approval: asked.adjustments.of(&d.id).and_then(|own| own.needs_approval.clone()),
+        needs_approval: query.adjustments.of(&d.id).and_then(|own| own.needs_approval.clone()),
         rank: candidate.rank,
     })
 }
@@ -68,8 +68,8 @@ pub(crate) fn hit(asked: &QueryContext<'_>, candidate: &Ranked, addends: Vec<Sco
 pub(crate) fn direction(reading: &Reading, cx: &Context<'_>) -> [i16; DIM] {
     let mut sum = [0.0; DIM];
     if let Ok(model) = &cx.model {
-        for piece in &reading.pieces {
-            model.add(piece.token, &mut sum);
+        for token in &reading.pieces {
+            model.add(token.token, &mut sum);
         }
     }
     normalise(&mut sum);

@@ -310,8 +310,8 @@ impl Index {
 
     /// Merges all segments into one without dead documents; returns `None` if that is already their state.
     pub fn joined(&self) -> Option<Segment> {
-        let whole = self.segments.len() < 2 && !self.segments.iter().any(|(_, s)| s.has_dead());
-        if whole {
+        let is_single = self.segments.len() < 2 && !self.segments.iter().any(|(_, s)| s.has_dead());
+        if is_single {
             return None;
         }
         let (numbers, parts): (Vec<u32>, Vec<&Segment>) = self.segments.iter().map(|(n, s)| (*n, s)).unzip();

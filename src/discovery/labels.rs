@@ -57,12 +57,12 @@ impl Labels {
     }
 
     /// Returns the slots of skills whose id or name has this normalized form.
-    pub fn named(&self, plain: &str) -> &[u32] {
-        self.names.get(plain).map_or(&[], Vec::as_slice)
+    pub fn named(&self, normalized: &str) -> &[u32] {
+        self.names.get(normalized).map_or(&[], Vec::as_slice)
     }
 
     /// Returns the slots of skills with a tag of this normalized form.
-    pub fn tagged(&self, plain: &str) -> &[u32] {
-        self.tags.get(plain).map_or(&[], Vec::as_slice)
+    pub fn tagged(&self, normalized: &str) -> &[u32] {
+        self.tags.get(normalized).map_or(&[], Vec::as_slice)
     }
 }

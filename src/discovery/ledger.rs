@@ -21,7 +21,7 @@ pub(crate) fn column(signal: Signal) -> usize {
 pub(crate) fn breakdown(addends: Vec<ScoreTerm>, reading: &Reading) -> Breakdown {
     let mut rows: Vec<(Row, WordRow)> = Vec::new();
     let mut signals = [0.0; 5];
-    let mut kept = Vec::with_capacity(addends.len());
+    let mut terms = Vec::with_capacity(addends.len());
     for addend in addends.into_iter().filter(|a| a.value != 0.0) {
         let at = rows.iter().position(|(row, _)| *row == addend.row).unwrap_or_else(|| {
             rows.push((addend.row, empty(addend.row, reading)));
@@ -31,7 +31,7 @@ pub(crate) fn breakdown(addends: Vec<ScoreTerm>, reading: &Reading) -> Breakdown
         rows[at].1.by_signal[c] += addend.value;
         rows[at].1.sum += addend.value;
         signals[c] += addend.value;
-        kept.push((addend.row, addend));
+        terms.push((addend.row, addend));
     }
     let class = |row: &Row| match row {
         Row::Exact => 0,
@@ -42,7 +42,7 @@ pub(crate) fn breakdown(addends: Vec<ScoreTerm>, reading: &Reading) -> Breakdown
         Row::Policy => 5,
     };
     rows.sort_by(|(a, x), (b, y)| class(a).cmp(&class(b)).then(y.sum.total_cmp(&x.sum)).then(a.cmp(b)));
-    let parts = kept
+    let parts = terms
         .into_iter()
         .map(|(row, a)| Part {
             word: rows.iter().position(|(r, _)| *r == row).unwrap_or_default(),

@@ -82,7 +82,9 @@ pub use phrases::{ExclusionPhrases, LanguageWords, Phrases};
 pub use probes::ProbeClause;
 pub use request::{Policy, Request};
 pub use rivals::{AdviceKind, AdvisedText, GoldenDuel, PairAdvice, PairReport, PairSide, Rival, RivalReport};
-pub use router::{Counted, IsCanceled, Joined, RequestError, Revision, Router, UnknownMatcher, Written};
+pub use router::{
+    IsCanceled, MergedIndex, PendingAnalyses, RequestError, Revision, Router, UnknownMatcher, WrittenSnapshot,
+};
 pub use snapshot::SnapshotError;
 pub use weights::{
     CommonStopWords, Completion, Exact, FieldWeight, Fields, Fitted, Limits, Profile, Profiles, RoleTerms,

@@ -66,9 +66,9 @@ pub(crate) fn by_meaning(
 ) -> Vec<Mark> {
     let mut found: Vec<(f64, u32, u32)> = Vec::new();
     let mut total = 0.0;
-    for piece in pieces {
-        let value = model.rough_product(piece.what as u16, query);
-        let (start, end) = (u32::from(piece.start), u32::from(piece.end));
+    for token in pieces {
+        let value = model.rough_product(token.what as u16, query);
+        let (start, end) = (u32::from(token.start), u32::from(token.end));
         total += value;
         match found.last_mut() {
             Some(last) if last.2 == start => {
@@ -153,9 +153,9 @@ pub(crate) struct Exclusion {
     pub stems: Vec<u32>,
 }
 
-/// Returns the first exclusion clause that shares a stem with a request; `asked` must be sorted.
-pub(crate) fn exclusion(description: &str, all: &[Exclusion], asked: &[StemId]) -> Option<String> {
-    let touched = all.iter().find(|e| e.stems.iter().any(|stem| asked.binary_search(stem).is_ok()))?;
+/// Returns the first exclusion clause that shares a stem with a request; `query` must be sorted.
+pub(crate) fn exclusion(description: &str, all: &[Exclusion], query: &[StemId]) -> Option<String> {
+    let touched = all.iter().find(|e| e.stems.iter().any(|stem| query.binary_search(stem).is_ok()))?;
     Some(description.get(touched.start as usize..touched.end as usize)?.trim().to_owned())
 }
 
@@ -171,14 +171,14 @@ pub fn matched_exclusion(description: &str, request: &str) -> Option<String> {
         *numbers.entry(word.stem).or_insert(next)
     };
     let all = exclusions(description, &weights.exclusion_cues, &words, &mut number);
-    let mut asked = Vec::new();
+    let mut query = Vec::new();
     words.each(request, |word| {
         if !word.stop {
-            asked.push(number(word));
+            query.push(number(word));
         }
     });
-    asked.sort_unstable();
-    exclusion(description, &all, &asked)
+    query.sort_unstable();
+    exclusion(description, &all, &query)
 }
 
 #[cfg(test)]

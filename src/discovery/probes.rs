@@ -42,18 +42,18 @@ impl Router {
 
 /// Limits the probes round-robin: keeps the first of each clause, then the second of each, and so on.
 fn limit_in_turn(clauses: &mut Vec<ProbeClause>, limit: usize) {
-    let mut kept = vec![0; clauses.len()];
+    let mut counts = vec![0; clauses.len()];
     let mut left = limit;
     let longest = clauses.iter().map(|clause| clause.probes.len()).max().unwrap_or(0);
     for turn in 1..=longest {
-        for (count, clause) in kept.iter_mut().zip(clauses.iter()) {
+        for (count, clause) in counts.iter_mut().zip(clauses.iter()) {
             if left > 0 && clause.probes.len() >= turn {
                 *count += 1;
                 left -= 1;
             }
         }
     }
-    for (clause, count) in clauses.iter_mut().zip(kept) {
+    for (clause, count) in clauses.iter_mut().zip(counts) {
         clause.probes.truncate(count);
     }
     clauses.retain(|clause| !clause.probes.is_empty());

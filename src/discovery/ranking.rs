@@ -46,7 +46,7 @@ struct Running<'a> {
 
 /// The sorted candidates of a request, with the other data that an answer needs.
 struct Ranking<'r, 'a> {
-    asked: &'r QueryContext<'a>,
+    query: &'r QueryContext<'a>,
     sorted: Sorted,
     ranked: Vec<(Ranked, Vec<ScoreTerm>)>,
     verdict: Verdict,
@@ -70,19 +70,19 @@ pub(crate) struct Order {
 /// Answers a non-empty request.
 pub(crate) fn rank(router: &Router, request: &Request, adjustments: &Adjustments) -> Answer {
     ranking(router, request, adjustments, |ranking| {
-        let Ranking { asked, sorted, ranked, verdict, confidence, reports, profile, started } = ranking;
+        let Ranking { query, sorted, ranked, verdict, confidence, reports, profile, started } = ranking;
         Answer {
             below_limit: sorted.matches.saturating_sub(request.offset.saturating_add(ranked.len())),
             results: ranked
                 .into_iter()
-                .filter_map(|(candidate, addends)| hit::hit(asked, &candidate, addends))
+                .filter_map(|(candidate, addends)| hit::hit(query, &candidate, addends))
                 .collect(),
             attachable: sorted.attachable,
             excluded: sorted.excluded,
             fit: verdict.fit,
             verdict,
             confidence,
-            words: asked.reading.shown(|at| is_known(asked.reading, asked.cx, at)),
+            words: query.reading.shown(|at| is_known(query.reading, query.cx, at)),
             matchers: reports,
             profile: profile.to_owned(),
             skills: router.index.ranked(),
@@ -156,7 +156,7 @@ fn ranking<T>(
     sums.add_stop_words(cx.weights.stop_words_limit.most as f32);
     let read_only =
         reading.words.first().is_some_and(|w| router.weights.read_only_words.contains(&w.word.text));
-    let asked = QueryContext {
+    let query = QueryContext {
         router,
         request,
         adjustments,
@@ -166,18 +166,18 @@ fn ranking<T>(
         read_only,
         direction: &direction,
     };
-    let sorted = sort(&asked, &sums);
+    let sorted = sort(&query, &sums);
     router.columns.give(sums);
     // Includes as many results around the page as may change places with those at its ends.
     let start = request.offset.saturating_sub(SLACK);
     let end = request.offset.saturating_add(request.limit).saturating_add(SLACK);
     let page = sorted.results.get(start..end.min(sorted.results.len())).unwrap_or_default();
-    let mut ranked = exact(&asked, &running, &mut reports, page);
+    let mut ranked = exact(&query, &running, &mut reports, page);
     let known = |at: usize| is_known(&reading, &cx, at);
     let (verdict, confidence) = if start == 0 && !request.is_narrowed() {
-        verdict::verdict(&asked, &ranked, known)
+        verdict::verdict(&query, &ranked, known)
     } else {
-        verdict::verdict(&asked, &exact(&asked, &running, &mut reports, &sorted.first), known)
+        verdict::verdict(&query, &exact(&query, &running, &mut reports, &sorted.first), known)
     };
     ranked.drain(..(request.offset - start).min(ranked.len()));
     ranked.truncate(request.limit);
@@ -187,7 +187,7 @@ fn ranking<T>(
         }
     }
     finish(Ranking {
-        asked: &asked,
+        query: &query,
         sorted,
         ranked,
         verdict,
@@ -200,7 +200,7 @@ fn ranking<T>(
 
 /// Computes all score terms of candidates, and sorts them by exact score.
 fn exact(
-    asked: &QueryContext<'_>,
+    query: &QueryContext<'_>,
     running: &[Running<'_>],
     reports: &mut [MatcherReport],
     candidates: &[Ranked],
@@ -208,15 +208,15 @@ fn exact(
     let mut ranked = Vec::with_capacity(candidates.len());
     for candidate in candidates {
         let mut addends = explain(running, reports, candidate.slot);
-        limit_stop_words(asked, &mut addends);
+        limit_stop_words(query, &mut addends);
         let z = addends.iter().map(|a| a.value).sum();
         ranked.push((Ranked { z, ..candidate.clone() }, addends));
     }
     for (candidate, addends) in &mut ranked {
-        rules::add(asked, candidate, addends);
+        rules::add(query, candidate, addends);
         candidate.score = addends.iter().map(|a| a.value).sum();
     }
-    ranked.sort_by(|(a, _), (b, _)| a.compare(b, asked.cx.index));
+    ranked.sort_by(|(a, _), (b, _)| a.compare(b, query.cx.index));
     ranked
 }
 
@@ -313,9 +313,9 @@ fn of_stop_word(addend: &ScoreTerm, reading: &Reading) -> bool {
 }
 
 /// Scales the terms of stop words down to their limit for one request.
-fn limit_stop_words(asked: &QueryContext<'_>, addends: &mut [ScoreTerm]) {
-    let most = asked.cx.weights.stop_words_limit.most;
-    let of_stop_words = |a: &&mut ScoreTerm| of_stop_word(a, asked.reading);
+fn limit_stop_words(query: &QueryContext<'_>, addends: &mut [ScoreTerm]) {
+    let most = query.cx.weights.stop_words_limit.most;
+    let of_stop_words = |a: &&mut ScoreTerm| of_stop_word(a, query.reading);
     let sum: f64 = addends.iter_mut().filter(of_stop_words).map(|a| a.value).sum();
     if sum > most {
         addends.iter_mut().filter(of_stop_words).for_each(|a| a.value *= most / sum);

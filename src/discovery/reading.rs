@@ -69,13 +69,13 @@ impl Reading {
     /// those of its only completion, and words for which `means_nothing` returns true yield none.
     pub fn cut(&mut self, model: &Embedding, limit: usize, means_nothing: impl Fn(usize) -> bool) {
         let mut out: Vec<ReadPiece> = Vec::new();
-        for piece in model.pieces(&self.intent, limit) {
-            let at = self.words.partition_point(|w| w.word.end <= piece.start);
+        for read_token in model.pieces(&self.intent, limit) {
+            let at = self.words.partition_point(|w| w.word.end <= read_token.start);
             let Some(read) = self.words.get(at) else { continue };
             let other = match &read.correction {
                 None if means_nothing(at) => continue,
                 None => {
-                    out.push(ReadPiece { token: piece.token, word: at });
+                    out.push(ReadPiece { token: read_token.token, word: at });
                     continue;
                 }
                 Some(Correction::Typo(other)) => other,

@@ -52,8 +52,8 @@ impl Place {
 }
 
 /// Returns the sentence, without a final period. Quotes from a skill are verbatim.
-pub(crate) fn reason(breakdown: &Breakdown, asked: &QueryContext<'_>, entry: &Entry) -> String {
-    let reading = asked.reading;
+pub(crate) fn reason(breakdown: &Breakdown, query: &QueryContext<'_>, entry: &Entry) -> String {
+    let reading = query.reading;
     if let Some(part) = breakdown.parts.iter().find(|p| p.kind == PartKind::Exact) {
         let is_label = |text: &str| super::labels::normalize_label(text) == part.label;
         return if is_label(&reading.intent) {
@@ -69,17 +69,17 @@ pub(crate) fn reason(breakdown: &Breakdown, asked: &QueryContext<'_>, entry: &En
         };
     }
     // The contribution of each content word through its occurrences.
-    let mut given: BTreeMap<usize, f64> = BTreeMap::new();
+    let mut contributions: BTreeMap<usize, f64> = BTreeMap::new();
     for part in breakdown.parts.iter().filter(|p| p.kind == PartKind::Term) {
         let Some(word) = breakdown.words[part.word].query_word.filter(|at| reading.is_content(*at)) else {
             continue;
         };
-        *given.entry(word).or_default() += part.value;
+        *contributions.entry(word).or_default() += part.value;
     }
     let mut places: BTreeMap<Place, Vec<(f64, usize, String)>> = BTreeMap::new();
     let described = Described::default();
-    for (word, value) in &given {
-        if let Some(found) = find_word(*word, asked, entry, &described) {
+    for (word, value) in &contributions {
+        if let Some(found) = find_word(*word, query, entry, &described) {
             places.entry(found.place).or_default().push((*value, *word, found.quote));
         }
     }
@@ -102,7 +102,7 @@ pub(crate) fn reason(breakdown: &Breakdown, asked: &QueryContext<'_>, entry: &En
             place.clause(&listed(words.into_iter().map(|(.., quote)| quote)))
         })
         .collect();
-    if let Some((near, words)) = meaning(breakdown, reading, &given) {
+    if let Some((near, words)) = meaning(breakdown, reading, &contributions) {
         clauses.push(near);
         named.extend(words);
     }
@@ -131,9 +131,9 @@ struct Described {
     stems: OnceCell<Vec<u32>>,
 }
 
-fn stems_of(text: &str, asked: &QueryContext<'_>) -> Vec<u32> {
+fn stems_of(text: &str, query: &QueryContext<'_>) -> Vec<u32> {
     let mut found = Vec::new();
-    asked.router.words.each(text, |w| found.extend(asked.cx.index.vocabulary.find(&w.stem)));
+    query.router.words.each(text, |w| found.extend(query.cx.index.vocabulary.find(&w.stem)));
     found
 }
 
@@ -150,14 +150,14 @@ fn common_start(stem: &str) -> &str {
 /// Finds where a word of the request occurs in a skill, and how it is written there.
 fn find_word(
     word: usize,
-    asked: &QueryContext<'_>,
+    query: &QueryContext<'_>,
     entry: &Entry,
     described: &Described,
 ) -> Option<MatchedWord> {
-    let reading = asked.reading;
-    let index = asked.cx.index;
-    let words = &asked.router.words;
-    let stems = &asked.stems[word];
+    let reading = query.reading;
+    let index = query.cx.index;
+    let words = &query.router.words;
+    let stems = &query.stems[word];
     let document = &entry.document;
     let in_places = |places: &[super::analysis::Place], text: &str| -> Vec<String> {
         let of = places.iter().filter(|place| stems.contains(&place.what));
@@ -208,7 +208,7 @@ fn find_word(
             let lower = described.lower.get_or_init(|| document.description.to_lowercase());
             let described = |stem: &u32| {
                 lower.contains(common_start(index.vocabulary.stem(*stem)))
-                    && described.stems.get_or_init(|| stems_of(&document.description, asked)).contains(stem)
+                    && described.stems.get_or_init(|| stems_of(&document.description, query)).contains(stem)
             };
             let excluded = stems.iter().any(described);
             Some(MatchedWord { place: if excluded { Place::Excluded } else { Place::Body }, quote })
@@ -219,11 +219,11 @@ fn find_word(
 fn meaning(
     breakdown: &Breakdown,
     reading: &Reading,
-    given: &BTreeMap<usize, f64>,
+    contributions: &BTreeMap<usize, f64>,
 ) -> Option<(String, Vec<usize>)> {
     let semantic = breakdown.signals[super::ledger::column(Signal::Semantic)];
     let text: f64 = breakdown.signals[..3].iter().sum();
-    if semantic <= 0.0 || (semantic < text * 0.5 && !given.is_empty()) {
+    if semantic <= 0.0 || (semantic < text * 0.5 && !contributions.is_empty()) {
         return None;
     }
     let mut words: Vec<(f64, usize)> = breakdown
@@ -236,8 +236,8 @@ fn meaning(
     words.truncate(MAX_NAMED_WORDS);
     words.sort_by_key(|(_, word)| *word);
     let near: Vec<usize> =
-        words.into_iter().map(|(_, word)| word).filter(|w| !given.contains_key(w)).collect();
-    let text = match (given.is_empty(), near.is_empty()) {
+        words.into_iter().map(|(_, word)| word).filter(|w| !contributions.contains_key(w)).collect();
+    let text = match (contributions.is_empty(), near.is_empty()) {
         (true, true) => "no common words, but similar meaning".to_owned(),
         (true, false) => format!("no common words, but similar in meaning to {}", quoted(&near, reading)),
         (false, true) => "similar meaning".to_owned(),

@@ -143,8 +143,8 @@ mod tests {
             }
             pages.extend(page.results.into_iter().map(|hit| (hit.skill_id, hit.score)));
         }
-        let whole: Vec<_> = all.results.into_iter().map(|hit| (hit.skill_id, hit.score)).collect();
-        assert_eq!(pages, whole);
+        let all_pages: Vec<_> = all.results.into_iter().map(|hit| (hit.skill_id, hit.score)).collect();
+        assert_eq!(pages, all_pages);
         let beyond = ask(&router, |r| r.offset = usize::MAX);
         assert!(beyond.results.is_empty() && beyond.below_limit == 0);
     }
@@ -153,15 +153,15 @@ mod tests {
     fn a_filter_keeps_ranks_and_the_verdict() {
         let router = router();
         let all = ask(&router, |r| r.limit = 1000);
-        let kept = ask(&router, |r| "NUMBER 4".clone_into(&mut r.filter));
+        let filtered = ask(&router, |r| "NUMBER 4".clone_into(&mut r.filter));
         let expected: Vec<_> =
             all.results.iter().enumerate().filter(|(_, h)| h.description.contains('4')).collect();
-        assert_eq!(kept.results.len() + kept.below_limit, expected.len());
-        for (hit, (place, same)) in kept.results.iter().zip(expected) {
+        assert_eq!(filtered.results.len() + filtered.below_limit, expected.len());
+        for (hit, (place, same)) in filtered.results.iter().zip(expected) {
             assert_eq!((&hit.skill_id, hit.rank), (&same.skill_id, Some(place + 1)));
         }
-        assert_eq!((kept.verdict, kept.fit), (all.verdict, all.fit));
-        assert!(kept.attachable.is_empty() && kept.excluded.is_empty());
+        assert_eq!((filtered.verdict, filtered.fit), (all.verdict, all.fit));
+        assert!(filtered.attachable.is_empty() && filtered.excluded.is_empty());
     }
 
     #[test]

@@ -346,11 +346,11 @@ impl Pair<'_> {
         let mut terms: Vec<(usize, f64, &str)> = stems
             .iter()
             .map(|stem| {
-                let kept = probing.each().filter(|(probe, winner)| {
+                let won = probing.each().filter(|(probe, winner)| {
                     *winner == Some(own)
                         && self.router.words.split(probe).iter().any(|word| word.stem == **stem)
                 });
-                (kept.count(), self.router.rarity(stem), self.stems[side][*stem].as_str())
+                (won.count(), self.router.rarity(stem), self.stems[side][*stem].as_str())
             })
             .collect();
         terms.sort_by(|a, b| b.0.cmp(&a.0).then(b.1.total_cmp(&a.1)).then_with(|| a.2.cmp(b.2)));
@@ -376,7 +376,7 @@ impl Pair<'_> {
                 .map(|term| term.2.to_owned())
                 .collect(),
             separable: separable.len(),
-            separable_kept: separable.iter().filter(|kept| **kept).count(),
+            separable_kept: separable.iter().filter(|is_separable| **is_separable).count(),
             separating_clause: best.map(|clause| clause.clause.clone()),
             lost_clause: lost_clause.map(|at| clauses[at].clause.clone()),
             clauses,
@@ -505,10 +505,10 @@ impl Pair<'_> {
     /// Merges both into one skill with the clauses of both, without repetition.
     fn merge(&self) -> Draft<'_> {
         let keeper = usize::from(self.probings[1].won_by(self.id(1)) > self.probings[0].won_by(self.id(0)));
-        let (kept, given) = (&self.documents[keeper], &self.documents[1 - keeper]);
-        let mut description = kept.description.trim_end().to_owned();
+        let (keeper_document, other_document) = (&self.documents[keeper], &self.documents[1 - keeper]);
+        let mut description = keeper_document.description.trim_end().to_owned();
         let stems = &self.stems[keeper];
-        for sentence in sentences(&given.description) {
+        for sentence in sentences(&other_document.description) {
             let words = self.router.words.split(&sentence);
             let new = words.iter().filter(|word| !word.stop && !stems.contains_key(&word.stem)).count();
             // Skips sentences that add nothing, and sentences that exclude the skill merged in.
@@ -520,16 +520,21 @@ impl Pair<'_> {
                 description = format!("{description} {}", sentence.trim());
             }
         }
-        let mut text = kept.text.clone();
-        if let (Some(text), Some(more)) = (&mut text, &given.text) {
+        let mut text = keeper_document.text.clone();
+        if let (Some(text), Some(more)) = (&mut text, &other_document.text) {
             text.headings.extend(more.headings.iter().cloned());
             text.body = format!("{}\n{}", text.body, more.body);
         }
-        let mut tags = kept.tags.clone();
-        tags.extend(given.tags.iter().filter(|tag| !kept.tags.contains(tag)).cloned());
-        let document = Document { description, text, tags, digest: None, ..kept.clone() };
-        let wanted = self.wanted().into_iter().map(|(probe, _)| (probe, &kept.id)).collect();
-        Draft { kind: AdviceKind::Merge, documents: vec![document], removed: vec![given.id.clone()], wanted }
+        let mut tags = keeper_document.tags.clone();
+        tags.extend(other_document.tags.iter().filter(|tag| !keeper_document.tags.contains(tag)).cloned());
+        let document = Document { description, text, tags, digest: None, ..keeper_document.clone() };
+        let wanted = self.wanted().into_iter().map(|(probe, _)| (probe, &keeper_document.id)).collect();
+        Draft {
+            kind: AdviceKind::Merge,
+            documents: vec![document],
+            removed: vec![other_document.id.clone()],
+            wanted,
+        }
     }
 
     /// Removes from each side the clauses of which it loses most probes to the other.

@@ -75,18 +75,18 @@ impl PartialEq for Revision {
 
 /// Skills that are analyzed but not in the index yet.
 #[derive(Debug)]
-pub struct Counted(Vec<Analysis>);
+pub struct PendingAnalyses(Vec<Analysis>);
 
-/// Receipt of [`Router::write_snapshot`], with which [`Router::keep_in`] maps the written documents to slots.
+/// Receipt of [`Router::write_snapshot`], with which [`Router::store_in`] maps the written documents to slots.
 #[derive(Debug)]
-pub struct Written {
+pub struct WrittenSnapshot {
     /// Slots of the documents in the order in which they were written.
     slots: Vec<u32>,
 }
 
 /// The index merged into one segment, not in use yet.
 #[derive(Debug)]
-pub struct Joined(Segment);
+pub struct MergedIndex(Segment);
 
 impl Router {
     /// Creates an empty router with the embedded model. If a model is unusable, the matchers that need it are skipped,
@@ -189,8 +189,8 @@ impl Router {
     /// Analyzes skills on all cores: the slow half of an update, which changes nothing, so that requests are answered
     /// meanwhile. Large changes should be split into batches of a few hundred.
     #[must_use]
-    pub fn count(&self, documents: Vec<Document>) -> Counted {
-        Counted(if documents.len() < 4 {
+    pub fn count(&self, documents: Vec<Document>) -> PendingAnalyses {
+        PendingAnalyses(if documents.len() < 4 {
             documents.into_iter().map(|d| self.analyse(d)).collect()
         } else {
             documents.into_par_iter().map(|d| self.analyse(d)).collect()
@@ -198,7 +198,7 @@ impl Router {
     }
 
     /// Inserts analyzed skills into the index and removes others: the fast half of an update.
-    pub fn put(&mut self, counted: Counted, removed: &[SkillId]) {
+    pub fn put(&mut self, counted: PendingAnalyses, removed: &[SkillId]) {
         self.index.change(counted.0, removed, &self.weights);
         self.revision = Revision::default();
     }
@@ -207,15 +207,15 @@ impl Router {
     /// answered; pass the result to [`Router::adopt`] before any other change. Returns `None` if there is nothing to
     /// merge, or with more than 60,000 skills.
     #[must_use]
-    pub fn joined(&self) -> Option<Joined> {
+    pub fn joined(&self) -> Option<MergedIndex> {
         if self.len() > CAPACITY {
             return None;
         }
-        self.index.joined().map(Joined)
+        self.index.joined().map(MergedIndex)
     }
 
     /// Replaces the segments by the result of [`Router::joined`]. Answers do not change.
-    pub fn adopt(&mut self, joined: Joined) {
+    pub fn adopt(&mut self, joined: MergedIndex) {
         self.index.replace(joined.0);
     }
 
@@ -228,11 +228,11 @@ impl Router {
     ///
     /// # Errors
     /// Returns the errors of the writer.
-    pub fn write_snapshot(&self, out: impl io::Write) -> io::Result<Option<Written>> {
+    pub fn write_snapshot(&self, out: impl io::Write) -> io::Result<Option<WrittenSnapshot>> {
         if self.len() > CAPACITY {
             return Ok(None);
         }
-        snapshot::write(&self.index, self.stamp(), out).map(|slots| Some(Written { slots }))
+        snapshot::write(&self.index, self.stamp(), out).map(|slots| Some(WrittenSnapshot { slots }))
     }
 
     /// Releases the tables of the index from memory and reads them on demand from where they were just written. The
@@ -240,9 +240,13 @@ impl Router {
     ///
     /// # Errors
     /// Returns an error if the source is not what was written; the current index then stays in use.
-    pub fn keep_in(&mut self, written: Written, source: Box<dyn ReadAt>) -> Result<(), SnapshotError> {
-        let kept = snapshot::segment(source, self.stamp(), &self.index.damaged, written.slots)?;
-        self.index.replace(kept);
+    pub fn store_in(
+        &mut self,
+        written: WrittenSnapshot,
+        source: Box<dyn ReadAt>,
+    ) -> Result<(), SnapshotError> {
+        let segment = snapshot::segment(source, self.stamp(), &self.index.damaged, written.slots)?;
+        self.index.replace(segment);
         Ok(())
     }
 
@@ -459,7 +463,7 @@ mod tests {
         assert_eq!(ask(&other), before, "read from where it was written");
         let mut out = Vec::new();
         let slots = router.write_snapshot(&mut out).unwrap().unwrap();
-        router.keep_in(slots, Box::new(out)).unwrap();
+        router.store_in(slots, Box::new(out)).unwrap();
         assert_eq!(ask(&router), before, "left where it was written");
         assert_eq!(written(&router), bytes);
         change(&mut router);

@@ -43,11 +43,11 @@ pub(crate) fn terms(rules: &Rules, facts: Facts, read_only: bool) -> [f64; 3] {
 }
 
 /// Appends the rule terms of a candidate; under the strict policy, rules are an order instead of terms.
-pub(crate) fn add(asked: &QueryContext<'_>, candidate: &Ranked, addends: &mut Vec<ScoreTerm>) {
-    let index = asked.cx.index;
+pub(crate) fn add(query: &QueryContext<'_>, candidate: &Ranked, addends: &mut Vec<ScoreTerm>) {
+    let index = query.cx.index;
     let Some(entry) = index.entry(candidate.slot) else { return };
     let d = &entry.document;
-    let own = asked.adjustments.of(&d.id).map_or(&[][..], |own| &own.terms);
+    let own = query.adjustments.of(&d.id).map_or(&[][..], |own| &own.terms);
     addends.extend(own.iter().map(|(label, value)| ScoreTerm {
         row: Row::Policy,
         signal: Signal::Rule,
@@ -56,8 +56,8 @@ pub(crate) fn add(asked: &QueryContext<'_>, candidate: &Ranked, addends: &mut Ve
         label: label.clone(),
         value: *value,
     }));
-    let Some(facts) = index.facts()[candidate.slot].filter(|_| !strict(asked.request)) else { return };
-    let values = terms(&asked.cx.weights.rules, facts, asked.read_only);
+    let Some(facts) = index.facts()[candidate.slot].filter(|_| !strict(query.request)) else { return };
+    let values = terms(&query.cx.weights.rules, facts, query.read_only);
     let kinds = [PartKind::RuleRole, PartKind::RuleStatus, PartKind::RuleReadOnly];
     let labels = [d.role.to_string(), d.status.as_str().to_owned(), "read only".to_owned()];
     for ((value, kind), label) in values.into_iter().zip(kinds).zip(labels) {

@@ -37,7 +37,7 @@ const PREAMBLE: usize = 36;
 
 /// The serialized form of a document, for reading.
 #[derive(Deserialize)]
-struct KeptEntry {
+struct StoredEntry {
     document: Document,
     read: bool,
     has_body: bool,
@@ -52,7 +52,7 @@ struct KeptEntry {
     language: Option<super::language::Language>,
 }
 
-/// The borrowed form of [`KeptEntry`], for writing.
+/// The borrowed form of [`StoredEntry`], for writing.
 #[derive(Serialize)]
 struct EntryRef<'a> {
     document: &'a Document,
@@ -154,10 +154,10 @@ pub(crate) fn read(source: Box<dyn ReadAt>, stamp: u64, weights: &Weights) -> Re
     let n = usize::try_from(documents).ok().filter(|n| *n <= CAPACITY);
     let n = n.ok_or(SnapshotError::Damaged("its documents"))?;
     let mut reader = blocks.reader(PREAMBLE as u64);
-    let mut kept: Vec<KeptEntry> = Vec::with_capacity(n);
+    let mut stored_entries: Vec<StoredEntry> = Vec::with_capacity(n);
     for _ in 0..n {
         let entry = reader.record().ok().and_then(|bytes| postcard::from_bytes(bytes).ok());
-        kept.push(entry.ok_or(SnapshotError::Damaged("its documents"))?);
+        stored_entries.push(entry.ok_or(SnapshotError::Damaged("its documents"))?);
     }
     let parts = reader.record().ok().and_then(|bytes| postcard::from_bytes(bytes).ok());
     let (text, ends): (String, Vec<(u32, u32)>) = parts.ok_or(SnapshotError::Damaged("its vocabulary"))?;
@@ -182,14 +182,14 @@ pub(crate) fn read(source: Box<dyn ReadAt>, stamp: u64, weights: &Weights) -> Re
         .filter(|stems| stems.iter().all(known))
         .and_then(|stems| Forms::from_parts(forms, ends, stems))
         .ok_or(SnapshotError::Damaged("its word forms"))?;
-    let in_vocabulary = |e: &KeptEntry| {
+    let in_vocabulary = |e: &StoredEntry| {
         e.places.iter().flatten().all(|p| known(&p.what))
             && e.clauses.iter().all(|stem| known(stem) || *stem == NO_STEM)
     };
-    if !kept.iter().all(in_vocabulary) {
+    if !stored_entries.iter().all(in_vocabulary) {
         return Err(SnapshotError::Damaged("its words"));
     }
-    let entries = kept.into_iter().enumerate().map(|(local, e)| Entry {
+    let entries = stored_entries.into_iter().enumerate().map(|(local, e)| Entry {
         document: e.document,
         read: e.read,
         has_body: e.has_body,

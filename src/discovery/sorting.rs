@@ -15,14 +15,14 @@ use skills_skill::{Role, Status};
 const FIRST: usize = 4;
 
 /// Calls `take` with each skill that matches, with z from the columns.
-fn candidates(asked: &QueryContext<'_>, sums: &Column, mut take: impl FnMut(Ranked)) {
+fn candidates(query: &QueryContext<'_>, sums: &Column, mut take: impl FnMut(Ranked)) {
     // Only a request that consists of stop words is matched by stop words.
-    let content = asked.reading.words.iter().any(|w| !w.word.stop);
+    let content = query.reading.words.iter().any(|w| !w.word.stop);
     let need = matched::CONTENT | matched::EXACT | matched::MEANING | if content { 0 } else { matched::STOP };
-    let slots = sums.matched.iter().zip(&sums.values).zip(asked.cx.index.facts());
+    let slots = sums.matched.iter().zip(&sums.values).zip(query.cx.index.facts());
     for (slot, ((flags, z), facts)) in slots.enumerate() {
         if let (true, Some(facts)) = (flags & need != 0, facts) {
-            take(Ranked::new(asked, slot, *facts, f64::from(*z), *flags));
+            take(Ranked::new(query, slot, *facts, f64::from(*z), *flags));
         }
     }
 }
@@ -42,10 +42,10 @@ pub(crate) struct Ranked {
 
 impl Ranked {
     /// Creates a candidate from the values of the columns.
-    pub fn new(asked: &QueryContext<'_>, slot: usize, facts: Facts, z: f64, flags: u8) -> Self {
-        let preferred = own(asked, slot).map_or(0.0, Adjustment::sum);
-        if !strict(asked.request) {
-            let terms = terms(&asked.cx.weights.rules, facts, asked.read_only);
+    pub fn new(query: &QueryContext<'_>, slot: usize, facts: Facts, z: f64, flags: u8) -> Self {
+        let preferred = own(query, slot).map_or(0.0, Adjustment::sum);
+        if !strict(query.request) {
+            let terms = terms(&query.cx.weights.rules, facts, query.read_only);
             return Self {
                 slot,
                 z,
@@ -61,7 +61,7 @@ impl Ranked {
         } else {
             2
         };
-        let by_effect = u8::from(asked.read_only && !facts.read_only);
+        let by_effect = u8::from(query.read_only && !facts.read_only);
         Self {
             slot,
             z,
@@ -97,15 +97,15 @@ pub(crate) struct Sorted {
 }
 
 /// Partitions candidates by outcome.
-pub(crate) fn sort(asked: &QueryContext<'_>, sums: &Column) -> Sorted {
-    let index = asked.cx.index;
-    let request = asked.request;
+pub(crate) fn sort(query: &QueryContext<'_>, sums: &Column) -> Sorted {
+    let index = query.cx.index;
+    let request = query.request;
     // A filter needs the rank of every result.
     let limit = |n: usize| if request.is_narrowed() { usize::MAX } else { n };
-    let mut results = Best::new(limit(request.offset.saturating_add(request.limit).saturating_add(16)));
-    let mut sidecars = Best::new(limit(request.limit));
-    let mut excluded = Best::new(limit(asked.cx.weights.limits.excluded));
-    candidates(asked, sums, |candidate| match place(asked, candidate.slot) {
+    let mut results = TopResults::new(limit(request.offset.saturating_add(request.limit).saturating_add(16)));
+    let mut sidecars = TopResults::new(limit(request.limit));
+    let mut excluded = TopResults::new(limit(query.cx.weights.limits.excluded));
+    candidates(query, sums, |candidate| match place(query, candidate.slot) {
         Place::Result => results.push(candidate, index),
         Place::Attachable => sidecars.push(candidate, index),
         Place::Excluded => excluded.push(candidate, index),
@@ -121,18 +121,18 @@ pub(crate) fn sort(asked: &QueryContext<'_>, sums: &Column) -> Sorted {
         }
         let filter = Filter::new(&request.filter);
         for list in [&mut results, &mut sidecars, &mut excluded] {
-            list.retain(|candidate| is_kept(asked, &filter, candidate.slot));
+            list.retain(|candidate| is_kept(query, &filter, candidate.slot));
         }
         matches = results.len();
         sidecars.truncate(request.limit);
-        excluded.truncate(asked.cx.weights.limits.excluded);
+        excluded.truncate(query.cx.weights.limits.excluded);
     }
     let mut before = ResultsBefore::new(&sidecars);
     if request.is_narrowed() {
         results.iter().for_each(|result| before.count(result, index));
     } else if !sidecars.is_empty() {
-        candidates(asked, sums, |candidate| {
-            if place(asked, candidate.slot) == Place::Result {
+        candidates(query, sums, |candidate| {
+            if place(query, candidate.slot) == Place::Result {
                 before.count(&candidate, index);
             }
         });
@@ -155,7 +155,7 @@ pub(crate) fn sort(asked: &QueryContext<'_>, sums: &Column) -> Sorted {
         excluded: excluded
             .into_iter()
             .filter_map(|c| {
-                let (d, why) = (document(c.slot)?, exclusion(asked, c.slot)?);
+                let (d, why) = (document(c.slot)?, exclusion(query, c.slot)?);
                 Some(Excluded {
                     skill_id: d.id.clone(),
                     score: c.score,
@@ -171,10 +171,10 @@ pub(crate) fn sort(asked: &QueryContext<'_>, sums: &Column) -> Sorted {
 }
 
 /// Returns whether a skill passes the filters of the request.
-fn is_kept(asked: &QueryContext<'_>, filter: &Filter, slot: usize) -> bool {
-    asked.cx.index.entry(slot).is_some_and(|entry| {
+fn is_kept(query: &QueryContext<'_>, filter: &Filter, slot: usize) -> bool {
+    query.cx.index.entry(slot).is_some_and(|entry| {
         let d = &entry.document;
-        asked.request.skill.as_ref().is_none_or(|wanted| *wanted == d.id)
+        query.request.skill.as_ref().is_none_or(|wanted| *wanted == d.id)
             && filter.matches(&[d.id.as_str(), &d.name, &d.description])
     })
 }
@@ -206,21 +206,21 @@ impl<'a> ResultsBefore<'a> {
 }
 
 /// Collects the best of many candidates without storing all of them.
-struct Best {
+struct TopResults {
     limit: usize,
-    kept: Vec<Ranked>,
+    best: Vec<Ranked>,
     /// The worst candidate that can still be among the best, once more than `limit` were pushed.
     last: Option<Ranked>,
     /// Number of pushed candidates.
     pushed: usize,
 }
 
-impl Best {
+impl TopResults {
     /// Number of candidates beyond `limit` that are stored before the worst are dropped.
     const SLACK: usize = 128;
 
     fn new(limit: usize) -> Self {
-        Self { limit, kept: Vec::new(), last: None, pushed: 0 }
+        Self { limit, best: Vec::new(), last: None, pushed: 0 }
     }
 
     fn push(&mut self, candidate: Ranked, index: &Index) {
@@ -228,26 +228,26 @@ impl Best {
         if self.last.as_ref().is_some_and(|last| candidate.compare(last, index) == Ordering::Greater) {
             return;
         }
-        self.kept.push(candidate);
-        if self.kept.len() >= self.limit.saturating_add(Self::SLACK) {
+        self.best.push(candidate);
+        if self.best.len() >= self.limit.saturating_add(Self::SLACK) {
             self.cut(index);
         }
     }
 
     /// Drops all but the best `limit` candidates.
     fn cut(&mut self, index: &Index) {
-        if self.limit > 0 && self.kept.len() > self.limit {
-            self.kept.select_nth_unstable_by(self.limit - 1, |a, b| a.compare(b, index));
+        if self.limit > 0 && self.best.len() > self.limit {
+            self.best.select_nth_unstable_by(self.limit - 1, |a, b| a.compare(b, index));
         }
-        self.kept.truncate(self.limit);
-        self.last = self.kept.last().cloned();
+        self.best.truncate(self.limit);
+        self.last = self.best.last().cloned();
     }
 
     /// Returns the best candidates, in order.
     fn sorted(mut self, index: &Index) -> Vec<Ranked> {
         self.cut(index);
-        self.kept.sort_unstable_by(|a, b| a.compare(b, index));
-        self.kept
+        self.best.sort_unstable_by(|a, b| a.compare(b, index));
+        self.best
     }
 }
 
@@ -261,21 +261,21 @@ enum Place {
 }
 
 /// Returns the policy's adjustment of this skill, if any.
-fn own<'a>(asked: &QueryContext<'a>, slot: usize) -> Option<&'a Adjustment> {
-    if asked.adjustments.is_empty() {
+fn own<'a>(query: &QueryContext<'a>, slot: usize) -> Option<&'a Adjustment> {
+    if query.adjustments.is_empty() {
         return None;
     }
-    asked.adjustments.of(&asked.cx.index.entry(slot)?.document.id)
+    query.adjustments.of(&query.cx.index.entry(slot)?.document.id)
 }
 
-fn place(asked: &QueryContext<'_>, slot: usize) -> Place {
-    let request = asked.request;
-    let Some(facts) = asked.cx.index.facts()[slot] else { return Place::Nowhere };
+fn place(query: &QueryContext<'_>, slot: usize) -> Place {
+    let request = query.request;
+    let Some(facts) = query.cx.index.facts()[slot] else { return Place::Nowhere };
     // The common cases are decided without reading the document.
-    let usual = facts.offered && request.domain.is_empty() && asked.adjustments.is_empty();
+    let usual = facts.offered && request.domain.is_empty() && query.adjustments.is_empty();
     match (request.role_filter, facts.role) {
         _ if facts.shadowed => Place::Excluded,
-        _ if !usual && exclusion(asked, slot).is_some() => Place::Excluded,
+        _ if !usual && exclusion(query, slot).is_some() => Place::Excluded,
         (None, Role::Sidecar) => Place::Attachable,
         (None, _) => Place::Result,
         (Some(wanted), role) if wanted == role => Place::Result,
@@ -284,9 +284,9 @@ fn place(asked: &QueryContext<'_>, slot: usize) -> Place {
 }
 
 /// Returns why a candidate is excluded, if it is.
-fn exclusion(asked: &QueryContext<'_>, slot: usize) -> Option<ExcludedWhy> {
-    let request = asked.request;
-    let d = &asked.cx.index.entry(slot)?.document;
+fn exclusion(query: &QueryContext<'_>, slot: usize) -> Option<ExcludedWhy> {
+    let request = query.request;
+    let d = &query.cx.index.entry(slot)?.document;
     if let Some(winner) = &d.shadowed_by {
         return Some(ExcludedWhy::Shadowed(winner.clone()));
     }
@@ -297,7 +297,7 @@ fn exclusion(asked: &QueryContext<'_>, slot: usize) -> Option<ExcludedWhy> {
     if !request.domain.is_empty() && !request.domain.iter().any(in_domain) {
         return Some(ExcludedWhy::Domain);
     }
-    if let Some(rule) = own(asked, slot).and_then(|own| own.leave_out.clone()) {
+    if let Some(rule) = own(query, slot).and_then(|own| own.leave_out.clone()) {
         return Some(ExcludedWhy::Policy(rule));
     }
     let other_role = request.role_filter.is_some_and(|wanted| wanted != d.role);

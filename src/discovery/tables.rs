@@ -94,15 +94,15 @@ pub(crate) fn words<const N: usize>(
     out: &mut impl Write,
     numbers: impl Iterator<Item = [u8; N]>,
 ) -> io::Result<()> {
-    let mut piece = Vec::with_capacity(8 * 1024);
+    let mut buffer = Vec::with_capacity(8 * 1024);
     for number in numbers {
-        piece.extend_from_slice(&number);
-        if piece.len() + N > 8 * 1024 {
-            out.write_all(&piece)?;
-            piece.clear();
+        buffer.extend_from_slice(&number);
+        if buffer.len() + N > 8 * 1024 {
+            out.write_all(&buffer)?;
+            buffer.clear();
         }
     }
-    out.write_all(&piece)
+    out.write_all(&buffer)
 }
 
 /// Tables stored in a file.

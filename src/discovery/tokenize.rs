@@ -135,17 +135,17 @@ impl Words {
                     tail = mark.len_utf8() + letters;
                 }
             }
-            let mut plain = slice(text, start..end + tail).to_lowercase();
-            let mut stop = self.stops.contains(&plain);
+            let mut lowercase = slice(text, start..end + tail).to_lowercase();
+            let mut stop = self.stops.contains(&lowercase);
             if tail > 0 {
-                plain = plain.replace('’', "'");
-                stop |= self.stops.contains(&plain);
-                let cut = plain.strip_suffix("'s").unwrap_or(&plain);
+                lowercase = lowercase.replace('’', "'");
+                stop |= self.stops.contains(&lowercase);
+                let cut = lowercase.strip_suffix("'s").unwrap_or(&lowercase);
                 stop |= self.stops.contains(cut);
-                plain = cut.replace('\'', "");
+                lowercase = cut.replace('\'', "");
             }
-            let stem = self.stem(&plain);
-            take(Word { start: start as u32, end: (end + tail) as u32, text: plain, stem, stop });
+            let stem = self.stem(&lowercase);
+            take(Word { start: start as u32, end: (end + tail) as u32, text: lowercase, stem, stop });
             let until = end + tail;
             while chars.peek().is_some_and(|&(at, _)| at < until) {
                 chars.next();
@@ -183,8 +183,14 @@ fn pairs(text: &str, start: usize, end: usize, take: &mut impl FnMut(Word)) {
     let ends: Vec<(usize, usize)> =
         run.char_indices().map(|(at, c)| (start + at, start + at + c.len_utf8())).collect();
     let mut give = |from: usize, to: usize| {
-        let piece = slice(text, from..to).to_owned();
-        take(Word { start: from as u32, end: to as u32, stem: piece.clone(), text: piece, stop: false });
+        let word_pair = slice(text, from..to).to_owned();
+        take(Word {
+            start: from as u32,
+            end: to as u32,
+            stem: word_pair.clone(),
+            text: word_pair,
+            stop: false,
+        });
     };
     if let [(from, to)] = ends[..] {
         give(from, to);

@@ -32,8 +32,8 @@ struct Evidence {
 }
 
 impl Evidence {
-    fn new(asked: &QueryContext<'_>, addends: &[ScoreTerm]) -> Self {
-        let reading = asked.reading;
+    fn new(query: &QueryContext<'_>, addends: &[ScoreTerm]) -> Self {
+        let reading = query.reading;
         let content = |a: &&ScoreTerm| match a.row {
             Row::Word(at) => reading.is_content(at),
             Row::Pair(..) | Row::Exact => true,
@@ -52,7 +52,7 @@ impl Evidence {
         };
         let is_own = |at: usize| {
             let text = &reading.words[at].word.text;
-            let foreign = reading.language.is_some_and(|l| l.has_function_word(text, &asked.router.lexicon));
+            let foreign = reading.language.is_some_and(|l| l.has_function_word(text, &query.router.lexicon));
             !reading.is_corrected(at) && !foreign
         };
         let sum = |of: &dyn Fn(&&ScoreTerm) -> bool| addends.iter().filter(of).map(|a| a.value).sum();
@@ -70,15 +70,15 @@ impl Evidence {
 /// Returns the verdict about the first of the ranked candidates, with the thresholds used; `known` tells whether a
 /// word is known.
 pub(crate) fn verdict(
-    asked: &QueryContext<'_>,
+    query: &QueryContext<'_>,
     ranked: &[(Ranked, Vec<ScoreTerm>)],
     known: impl Fn(usize) -> bool,
 ) -> (Verdict, Option<Confidence>) {
-    let reading = asked.reading;
+    let reading = query.reading;
     let content: Vec<usize> =
         (0..reading.words.len()).filter(|at| reading.row(*at) == *at && reading.is_content(*at)).collect();
     // A request in the language of most skills is not in a foreign language.
-    let own = asked.cx.index.language();
+    let own = query.cx.index.language();
     let language = reading.language.filter(|language| match own {
         Some(_) if *language == Language::Undetermined => false,
         own => own != Some(*language),
@@ -90,20 +90,20 @@ pub(crate) fn verdict(
             None if content.is_empty() => VerdictReason::StopWords,
             None => VerdictReason::NothingKnown,
         };
-        return (with_sentence(asked, None, Fit::None, reason, language, None), None);
+        return (with_sentence(query, None, Fit::None, reason, language, None), None);
     };
-    let entry = asked.cx.index.entry(first.slot);
+    let entry = query.cx.index.entry(first.slot);
     let skill = entry.map(|e| e.document.id.clone());
-    let evidence = Evidence::new(asked, addends);
-    let rules = &asked.cx.weights.rules;
+    let evidence = Evidence::new(query, addends);
+    let rules = &query.cx.weights.rules;
     // Scores include rule terms, which most skills have in full, so the threshold includes them as well.
-    let terms = if strict(asked.request) { 0.0 } else { rules.role.procedure + rules.status.stable };
+    let terms = if strict(query.request) { 0.0 } else { rules.role.procedure + rules.status.stable };
     // A single word of several may match by chance, which requires a higher score.
     let by_chance = !evidence.exact && content.len() > 1 && evidence.matched < 2;
-    let base = terms + if by_chance { asked.cx.profile.single_word } else { 0.0 };
+    let base = terms + if by_chance { query.cx.profile.single_word } else { 0.0 };
     let is_function_word = |at: usize| {
         let text = &reading.words[at].word.text;
-        language.is_some_and(|language| language.has_function_word(text, &asked.router.lexicon))
+        language.is_some_and(|language| language.has_function_word(text, &query.router.lexicon))
     };
     let is_mixed = (0..reading.words.len()).any(|at| reading.words[at].word.stop && !is_function_word(at));
     let share = if is_mixed { SHARED_WORDS_MIXED } else { SHARED_WORDS };
@@ -116,9 +116,9 @@ pub(crate) fn verdict(
         (request, skill) => request.is_some() && request == skill,
     };
     let spoken = same_language && shares_words;
-    let mut fitted = asked.cx.profile.confidence.at(asked.cx.index.ranked());
+    let mut fitted = query.cx.profile.confidence.at(query.cx.index.ranked());
     if spoken {
-        fitted = fitted.scaled(asked.cx.weights.unread_language);
+        fitted = fitted.scaled(query.cx.weights.unread_language);
     }
     let margin = ranked.get(1).map_or(f64::INFINITY, |(second, _)| first.score - second.score);
     let mut confidence = confidence(&fitted, first.score, margin, base);
@@ -134,28 +134,28 @@ pub(crate) fn verdict(
         (Fit::None, VerdictReason::StopWords)
     } else if confidence.fit == Fit::None {
         (Fit::None, VerdictReason::BelowThreshold)
-    } else if evidence.content < asked.cx.weights.stop_words_limit.content_share * fitted.fits_from {
+    } else if evidence.content < query.cx.weights.stop_words_limit.content_share * fitted.fit_threshold {
         (Fit::None, VerdictReason::StopWords)
-    } else if first.score - evidence.corrected < confidence.fits_from || (language.is_some() && !spoken) {
+    } else if first.score - evidence.corrected < confidence.fit_threshold || (language.is_some() && !spoken) {
         (Fit::Low, VerdictReason::FitsByReading)
     } else {
         (confidence.fit, VerdictReason::Fits)
     };
     if fit == Fit::None {
         // At most the confidence at the threshold.
-        confidence.p_fit = confidence.p_fit.min(fitted.p_fit(fitted.fits_from));
+        confidence.p_fit = confidence.p_fit.min(fitted.p_fit(fitted.fit_threshold));
     }
     confidence.fit = fit;
     let language = language.filter(|_| !(evidence.exact || spoken));
     let second = ranked.get(1).filter(|_| confidence.lead == Lead::Ambiguous);
-    let second = second.and_then(|(second, _)| asked.cx.index.entry(second.slot));
+    let second = second.and_then(|(second, _)| query.cx.index.entry(second.slot));
     let second = second.map(|entry| entry.document.id.clone());
-    (with_sentence(asked, skill, fit, reason, language, second), Some(confidence))
+    (with_sentence(query, skill, fit, reason, language, second), Some(confidence))
 }
 
 /// Completes the verdict with its sentence.
 fn with_sentence(
-    asked: &QueryContext<'_>,
+    query: &QueryContext<'_>,
     skill_id: Option<skills_skill::SkillId>,
     fit: Fit,
     reason: VerdictReason,
@@ -163,17 +163,17 @@ fn with_sentence(
     close_second: Option<skills_skill::SkillId>,
 ) -> Verdict {
     let name = |language: Option<Language>| match language {
-        Some(language) => language.name(&asked.router.lexicon),
+        Some(language) => language.name(&query.router.lexicon),
         None => ("en".to_owned(), "English".to_owned()),
     };
-    let skills = name(asked.cx.index.language());
+    let skills = name(query.cx.index.language());
     let request = language.map(|language| name(Some(language)));
     let id = skill_id.as_ref().map(ToString::to_string).unwrap_or_default();
     let mut sentence = match (fit, reason) {
         (Fit::High, _) => format!("{id} fits, confidence high"),
         (Fit::Medium, _) => format!("{id} fits, confidence medium"),
         (Fit::Low, _) => format!("{id} may fit, confidence low"),
-        (Fit::None, VerdictReason::StopWords) if asked.reading.words.is_empty() => {
+        (Fit::None, VerdictReason::StopWords) if query.reading.words.is_empty() => {
             "no skill fits: the request contains no words".to_owned()
         }
         (Fit::None, VerdictReason::StopWords) => "no skill fits: only common words match".to_owned(),
@@ -190,7 +190,7 @@ fn with_sentence(
     if let Some(second) = close_second.filter(|_| fit != Fit::None) {
         sentence += &format!(" (close second: {second})");
     }
-    if fit != Fit::None && strict(asked.request) {
+    if fit != Fit::None && strict(query.request) {
         sentence += "; first by the rules of policy strict";
     }
     let language = request.map(|(request, _)| RequestLanguage { request, skills: skills.0 });

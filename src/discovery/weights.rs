@@ -76,11 +76,14 @@ pub struct Fitted {
     /// β of σ(α·z + β).
     pub offset: f64,
     /// Below this z, no skill fits.
-    pub fits_from: f64,
+    #[serde(rename = "fits_from")]
+    pub fit_threshold: f64,
     /// Above this z, it fits without the label "unsure".
-    pub sure_from: f64,
+    #[serde(rename = "sure_from")]
+    pub medium_threshold: f64,
     /// Above this z, it fits clearly.
-    pub high_from: f64,
+    #[serde(rename = "high_from")]
+    pub high_threshold: f64,
     /// From this margin between first and second on, the first is clear.
     pub lead: f64,
     /// Number of skills for which the constants were fitted.
@@ -99,9 +102,9 @@ impl Fitted {
     pub fn scaled(&self, share: f64) -> Self {
         Self {
             slope: self.slope / share,
-            fits_from: self.fits_from * share,
-            sure_from: self.sure_from * share,
-            high_from: self.high_from * share,
+            fit_threshold: self.fit_threshold * share,
+            medium_threshold: self.medium_threshold * share,
+            high_threshold: self.high_threshold * share,
             lead: self.lead * share,
             ..*self
         }
@@ -114,12 +117,12 @@ impl Fitted {
         const MIN_THRESHOLD: f64 = 0.4;
         let more = (skills.max(1) as f64 / f64::from(self.at)).ln();
         let growth = if more > 0.0 { self.growth } else { self.growth_below };
-        let shift = (growth * more).max(MIN_THRESHOLD - self.fits_from);
+        let shift = (growth * more).max(MIN_THRESHOLD - self.fit_threshold);
         Self {
             offset: self.offset - self.slope * shift,
-            fits_from: self.fits_from + shift,
-            sure_from: self.sure_from + shift,
-            high_from: self.high_from + shift,
+            fit_threshold: self.fit_threshold + shift,
+            medium_threshold: self.medium_threshold + shift,
+            high_threshold: self.high_threshold + shift,
             lead: self.lead * (1.0 + self.lead_growth * more).max(MIN_THRESHOLD),
             ..*self
         }
@@ -435,9 +438,9 @@ impl Weights {
         for p in [&self.profiles.bodies, &self.profiles.short] {
             let c = &p.confidence;
             need(
-                c.fits_from <= c.sure_from && c.sure_from <= c.high_from,
+                c.fit_threshold <= c.medium_threshold && c.medium_threshold <= c.high_threshold,
                 "profiles.*.confidence.sure_from",
-                c.sure_from,
+                c.medium_threshold,
                 "between fits_from and high_from",
             )?;
         }

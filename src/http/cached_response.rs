@@ -28,8 +28,8 @@ impl Tagged {
     }
 
     /// Returns the response, or 304 if the client's copy is current.
-    pub fn answer(self, asked: &HeaderMap) -> Response {
-        let known = self.is_named_in(asked);
+    pub fn answer(self, request_headers: &HeaderMap) -> Response {
+        let known = self.is_named_in(request_headers);
         let mut response = Response::new(if known { Body::empty() } else { Body::from(self.text) });
         let headers = response.headers_mut();
         headers.insert(header::ETAG, self.tag);
@@ -44,8 +44,8 @@ impl Tagged {
     }
 
     /// Returns whether `If-None-Match` matches the tag (section 13.1.2): by the tag, weak or not, or by `*`.
-    fn is_named_in(&self, asked: &HeaderMap) -> bool {
-        let lines = asked.get_all(header::IF_NONE_MATCH).iter().filter_map(|line| line.to_str().ok());
+    fn is_named_in(&self, headers: &HeaderMap) -> bool {
+        let lines = headers.get_all(header::IF_NONE_MATCH).iter().filter_map(|line| line.to_str().ok());
         lines.flat_map(|line| line.split(',')).map(str::trim).any(|tag| {
             let opaque = tag.strip_prefix("W/").unwrap_or(tag);
             tag == "*" || self.tag.as_bytes().strip_prefix(b"W/") == Some(opaque.as_bytes())
@@ -58,11 +58,11 @@ mod tests {
     use super::*;
 
     fn status(text: &str, known: Option<&str>) -> StatusCode {
-        let mut asked = HeaderMap::new();
+        let mut headers = HeaderMap::new();
         if let Some(known) = known {
-            asked.insert(header::IF_NONE_MATCH, known.parse().unwrap());
+            headers.insert(header::IF_NONE_MATCH, known.parse().unwrap());
         }
-        Tagged::new(text.into()).answer(&asked).status()
+        Tagged::new(text.into()).answer(&headers).status()
     }
 
     #[test]

@@ -26,8 +26,8 @@ pub(super) fn is_named(origins: &[Origin], headers: &HeaderMap) -> bool {
 }
 
 fn named<'a>(origins: &'a [Origin], headers: &HeaderMap) -> Option<&'a Origin> {
-    let mut given = headers.get_all(header::ORIGIN).iter();
-    let origin = given.next().filter(|_| given.next().is_none())?;
+    let mut origins_sent = headers.get_all(header::ORIGIN).iter();
+    let origin = origins_sent.next().filter(|_| origins_sent.next().is_none())?;
     origins.iter().find(|named| named.as_str().as_bytes() == origin.as_bytes())
 }
 

@@ -237,9 +237,9 @@ fn is_json(headers: &HeaderMap) -> Result<(), ErrorResponse> {
 
 /// Adds the path parameters to the arguments.
 async fn from_path(parts: &mut Parts, arguments: &mut Map<String, Value>) -> Result<(), ErrorResponse> {
-    let given = RawPathParams::from_request_parts(parts, &()).await;
-    let given = given.map_err(|error| ErrorResponse::new(Code::InvalidRequest, error.body_text()))?;
-    for (name, text) in &given {
+    let params = RawPathParams::from_request_parts(parts, &()).await;
+    let params = params.map_err(|error| ErrorResponse::new(Code::InvalidRequest, error.body_text()))?;
+    for (name, text) in &params {
         let value = Value::String(text.to_owned());
         if arguments.insert(name.to_owned(), value.clone()).is_some_and(|other| other != value) {
             let message = format!("`{name}` has different values in the path and in the body");
@@ -256,8 +256,8 @@ fn from_headers(
     arguments: &mut Map<String, Value>,
 ) -> Result<(), ErrorResponse> {
     const ARGUMENT: &str = "idempotency_key";
-    let given = [KEY, STANDARD_KEY].into_iter().find_map(|name| Some((name, headers.get(name)?)));
-    let Some((name, key)) = given.filter(|_| operation.takes(ARGUMENT)) else { return Ok(()) };
+    let header_value = [KEY, STANDARD_KEY].into_iter().find_map(|name| Some((name, headers.get(name)?)));
+    let Some((name, key)) = header_value.filter(|_| operation.takes(ARGUMENT)) else { return Ok(()) };
     let key = key
         .to_str()
         .map_err(|_| ErrorResponse::new(Code::InvalidRequest, format!("{name} is not a string")))?;

@@ -49,22 +49,22 @@ impl SerializedEvent {
 /// Reads events from the first subscription until the service shuts down.
 pub(super) struct Feed {
     core: SharedClient,
-    told: broadcast::Sender<Arc<SerializedEvent>>,
+    sender: broadcast::Sender<Arc<SerializedEvent>>,
     reading: OnceCell<()>,
     end: CancellationToken,
 }
 
 impl Feed {
     pub fn new(core: SharedClient, end: CancellationToken) -> Self {
-        Self { core, told: broadcast::Sender::new(BUFFERED_EVENTS), reading: OnceCell::new(), end }
+        Self { core, sender: broadcast::Sender::new(BUFFERED_EVENTS), reading: OnceCell::new(), end }
     }
 
     /// Subscribes to every event from now on. No event recorded after this returns is missed.
     pub async fn subscribe(&self) -> Result<broadcast::Receiver<Arc<SerializedEvent>>, Error> {
-        let receiver = self.told.subscribe();
+        let receiver = self.sender.subscribe();
         let begin = || async {
             let newest = self.core.newest_event().await?;
-            tokio::spawn(read(Arc::clone(&self.core), self.told.clone(), newest, self.end.clone()));
+            tokio::spawn(read(Arc::clone(&self.core), self.sender.clone(), newest, self.end.clone()));
             Ok::<(), Error>(())
         };
         self.reading.get_or_try_init(begin).await?;
@@ -74,7 +74,7 @@ impl Feed {
 
 async fn read(
     core: SharedClient,
-    told: broadcast::Sender<Arc<SerializedEvent>>,
+    sender: broadcast::Sender<Arc<SerializedEvent>>,
     mut seen: u64,
     end: CancellationToken,
 ) {
@@ -88,7 +88,7 @@ async fn read(
                 for event in events {
                     seen = event.global;
                     // Without subscribers this fails; the next one reads the store first.
-                    let _ = told.send(Arc::new(SerializedEvent::of(event)));
+                    let _ = sender.send(Arc::new(SerializedEvent::of(event)));
                 }
             }
             Err(error) => {

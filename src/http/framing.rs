@@ -165,9 +165,9 @@ mod tests {
     use super::*;
 
     /// Returns the request with a bare LF in its head when the bytes arrive in pieces.
-    fn refused(text: &str, piece: usize) -> Option<u64> {
+    fn refused(text: &str, chunk: usize) -> Option<u64> {
         let mut framing = Framing::default();
-        text.as_bytes().chunks(piece).find_map(|piece| framing.check(piece))
+        text.as_bytes().chunks(chunk).find_map(|chunk| framing.check(chunk))
     }
 
     const SOUND: [&str; 6] = [
@@ -207,17 +207,17 @@ mod tests {
         #[test]
         fn sound_requests_pass_and_the_next_is_looked_at(
             which in proptest::collection::vec(0..SOUND.len(), 0..6),
-            piece in 1_usize..50,
+            chunk in 1_usize..50,
         ) {
             let text: String = which.iter().map(|at| SOUND[*at]).collect();
-            prop_assert_eq!(refused(&text, piece), None);
+            prop_assert_eq!(refused(&text, chunk), None);
             let number = which.len() as u64 + 1;
-            prop_assert_eq!(refused(&format!("{text}GET / HTTP/1.1\nhost: a\r\n\r\n"), piece), Some(number));
+            prop_assert_eq!(refused(&format!("{text}GET / HTTP/1.1\nhost: a\r\n\r\n"), chunk), Some(number));
         }
 
         #[test]
-        fn any_bytes_are_looked_at(text in "[\r\n :0-9a-cGT/;]{0,200}", piece in 1_usize..50) {
-            prop_assert!(refused(&text, piece).is_none_or(|number| number > 0));
+        fn any_bytes_are_looked_at(text in "[\r\n :0-9a-cGT/;]{0,200}", chunk in 1_usize..50) {
+            prop_assert!(refused(&text, chunk).is_none_or(|number| number > 0));
         }
     }
 }

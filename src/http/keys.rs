@@ -24,11 +24,11 @@ pub trait Authenticator: Send + Sync + 'static {
 #[async_trait]
 impl Authenticator for KeyRing {
     async fn authenticate(&self, headers: &HeaderMap) -> Result<Principal, Error> {
-        let Some(given) = presented(headers) else {
+        let Some(key) = presented(headers) else {
             let message = "an API key is required: header `x-api-key: KEY` or `authorization: Bearer KEY`";
             return Err(Error::new(Code::Unauthorized, message));
         };
-        self.principal(given).cloned().ok_or_else(|| Error::new(Code::Unauthorized, "unknown API key"))
+        self.principal(key).cloned().ok_or_else(|| Error::new(Code::Unauthorized, "unknown API key"))
     }
 }
 

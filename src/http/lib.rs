@@ -32,7 +32,7 @@ use tokio_util::sync::CancellationToken;
 use self::app::App;
 use self::cached_response::Answers;
 use self::feed::Feed;
-use self::listen::{Entrance, Peer};
+use self::listen::{Acceptor, Peer};
 use skills_api::operations::Service;
 use skills_api::{Code, Error, Limiter, Origin};
 use skills_base::telemetry::Metrics;
@@ -138,7 +138,7 @@ impl Server {
         let Self { listener, router, patience, end: ending, .. } = self;
         let service = router.into_make_service_with_connect_info::<Peer>();
         let ended = ending.clone();
-        let serving = axum::serve(Entrance::new(listener, patience), service)
+        let serving = axum::serve(Acceptor::new(listener, patience), service)
             .with_graceful_shutdown(async move { ended.cancelled().await })
             .into_future();
         let mut serving = tokio::spawn(serving);

@@ -73,7 +73,7 @@ pub(super) struct Activity {
     /// Requests in progress.
     busy: AtomicUsize,
     /// Number of requests received.
-    asked: AtomicU64,
+    requests: AtomicU64,
     /// Number of the first request with a bare LF in its head; 0 if there is none.
     bare_line_feed: AtomicU64,
     /// Whether part of its last request may be unread.
@@ -90,7 +90,7 @@ impl Activity {
             from,
             began: Instant::now(),
             busy: AtomicUsize::new(0),
-            asked: AtomicU64::new(0),
+            requests: AtomicU64::new(0),
             bare_line_feed: AtomicU64::new(0),
             owes: AtomicBool::new(false),
             moved_ms: AtomicU64::new(0),
@@ -101,7 +101,7 @@ impl Activity {
     /// Returns whether the current request has a bare LF in its head: the requests of a connection are sequential.
     pub fn has_bare_line_feed(&self) -> bool {
         let first = self.bare_line_feed.load(Ordering::Relaxed);
-        first > 0 && self.asked.load(Ordering::Relaxed) >= first
+        first > 0 && self.requests.load(Ordering::Relaxed) >= first
     }
 
     fn moved(&self) -> Instant {
@@ -115,11 +115,11 @@ impl Activity {
 
     /// Returns the order of eviction: connections without any request first, then by idle time.
     fn idleness(&self, now: Instant) -> Option<(bool, Duration)> {
-        let (asked, idle) = (self.asked.load(Ordering::Relaxed) > 0, now - self.moved());
-        let least = if asked { MIN_IDLE } else { MIN_AGE_WITHOUT_REQUEST };
+        let (has_requests, idle) = (self.requests.load(Ordering::Relaxed) > 0, now - self.moved());
+        let least = if has_requests { MIN_IDLE } else { MIN_AGE_WITHOUT_REQUEST };
         let gives_way =
             self.busy.load(Ordering::Relaxed) == 0 && idle >= least && !self.evicted.is_cancelled();
-        gives_way.then_some((!asked, idle))
+        gives_way.then_some((!has_requests, idle))
     }
 }
 
@@ -163,8 +163,8 @@ pub(super) fn neighborhood(address: IpAddr) -> String {
     }
 }
 
-impl Connected<IncomingStream<'_, Entrance>> for Peer {
-    fn connect_info(stream: IncomingStream<'_, Entrance>) -> Self {
+impl Connected<IncomingStream<'_, Acceptor>> for Peer {
+    fn connect_info(stream: IncomingStream<'_, Acceptor>) -> Self {
         Self { address: *stream.remote_addr(), activity: Arc::clone(&stream.io().activity) }
     }
 }
@@ -175,7 +175,7 @@ pub(super) struct Busy(Arc<Activity>);
 impl Busy {
     pub fn with(peer: &Peer) -> Self {
         peer.activity.busy.fetch_add(1, Ordering::Relaxed);
-        peer.activity.asked.fetch_add(1, Ordering::Relaxed);
+        peer.activity.requests.fetch_add(1, Ordering::Relaxed);
         Self(Arc::clone(&peer.activity))
     }
 }
@@ -188,7 +188,7 @@ impl Drop for Busy {
 }
 
 /// Accepts connections and enforces their limits.
-pub(super) struct Entrance {
+pub(super) struct Acceptor {
     listener: TcpListener,
     places: Arc<Semaphore>,
     connections: Arc<Connections>,
@@ -197,7 +197,7 @@ pub(super) struct Entrance {
     patience: Timeouts,
 }
 
-impl Entrance {
+impl Acceptor {
     pub fn new(listener: TcpListener, patience: Timeouts) -> Self {
         Self {
             listener,
@@ -239,7 +239,7 @@ impl Entrance {
     }
 }
 
-impl Listener for Entrance {
+impl Listener for Acceptor {
     type Io = Line;
     type Addr = SocketAddr;
 
@@ -260,7 +260,7 @@ impl Listener for Entrance {
         // Small responses must not wait for more data; if the peer is gone, the first read fails.
         let _ = stream.set_nodelay(true);
         self.accepted += 1;
-        let seat = Seat::take(self.accepted, from, &self.connections, place);
+        let seat = ConnectionSlot::take(self.accepted, from, &self.connections, place);
         (Line::new(stream, self.patience, seat), address)
     }
 
@@ -270,14 +270,14 @@ impl Listener for Entrance {
 }
 
 /// A slot among the connections, released on drop.
-struct Seat {
+struct ConnectionSlot {
     number: u64,
     activity: Arc<Activity>,
     connections: Arc<Connections>,
     _place: Option<OwnedSemaphorePermit>,
 }
 
-impl Seat {
+impl ConnectionSlot {
     fn take(
         number: u64,
         from: String,
@@ -290,7 +290,7 @@ impl Seat {
     }
 }
 
-impl Drop for Seat {
+impl Drop for ConnectionSlot {
     fn drop(&mut self) {
         self.connections.with(|all| all.remove(&self.number));
     }
@@ -304,16 +304,16 @@ pub(super) struct Line {
     framing: Framing,
     evicted: Pin<Box<WaitForCancellationFutureOwned>>,
     /// Drains what the peer still sends.
-    lingering: Option<Lingering>,
+    lingering: Option<DrainLimits>,
     /// Fires after the idle timeout; reset only when it fires.
     alarm: Pin<Box<Sleep>>,
     /// Fires when the peer has read nothing of a response for too long.
     stuck: Option<Pin<Box<Sleep>>>,
-    _seat: Seat,
+    _seat: ConnectionSlot,
 }
 
 impl Line {
-    fn new(stream: TcpStream, patience: Timeouts, seat: Seat) -> Self {
+    fn new(stream: TcpStream, patience: Timeouts, seat: ConnectionSlot) -> Self {
         let activity = Arc::clone(&seat.activity);
         Self {
             stream,
@@ -361,7 +361,7 @@ impl Line {
 
 /// Limits for draining a request that was rejected before it was complete. A connection that is closed with unread
 /// bytes is reset, which can lose the response in transit (<https://www.rfc-editor.org/rfc/rfc9112#section-9.6-7>).
-struct Lingering {
+struct DrainLimits {
     /// The overall deadline.
     end: Instant,
     /// Fires at the deadline, or earlier if nothing arrives for some time.
@@ -376,7 +376,7 @@ const LINGER_QUIET: Duration = Duration::from_secs(2);
 /// Maximum number of bytes drained.
 const LINGER_BYTES: usize = 64 << 20;
 
-impl Lingering {
+impl DrainLimits {
     fn begin() -> Self {
         let now = Instant::now();
         Self {
@@ -478,7 +478,7 @@ impl AsyncWrite for Line {
                 other => return other,
             }
         }
-        let lingering = line.lingering.get_or_insert_with(Lingering::begin);
+        let lingering = line.lingering.get_or_insert_with(DrainLimits::begin);
         lingering.poll(&mut line.stream, cx).map(Ok)
     }
 }

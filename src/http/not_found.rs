@@ -73,8 +73,8 @@ pub(super) async fn shaped(request: Request, next: Next) -> Response {
         _ => Code::InternalError,
     };
     let mut refusal = ErrorResponse::new(code, said).status(status);
-    let kept = [header::ALLOW, header::CONNECTION, header::WWW_AUTHENTICATE];
-    for name in kept {
+    let headers = [header::ALLOW, header::CONNECTION, header::WWW_AUTHENTICATE];
+    for name in headers {
         if let Some(value) = parts.headers.get(&name).and_then(|value| value.to_str().ok()) {
             refusal = refusal.header(name, value);
         }
@@ -110,23 +110,23 @@ fn trace_of(request: &Request) -> String {
 
 /// Returns routes similar to a path (`GET /v1/runs/{run_id}`); parameters match any segment.
 fn near_routes(method: &str, path: &str) -> Vec<String> {
-    let asked: Vec<&str> = path.split('/').collect();
+    let segments: Vec<&str> = path.split('/').collect();
     let all =
         operations().iter().flat_map(|operation| std::iter::once(&operation.route).chain(&operation.aliases));
     let routes = all.map(|route| (route.method.to_string(), route.path));
     let routes: Vec<(String, &str)> = routes.chain([("GET".to_owned(), PROMETHEUS)]).collect();
     let filled = |pattern: &str| {
         let parts = pattern.split('/').enumerate();
-        let parts = parts.map(|(at, part)| match asked.get(at) {
-            Some(given) if part.starts_with('{') => (*given).to_owned(),
+        let parts = parts.map(|(at, part)| match segments.get(at) {
+            Some(segment) if part.starts_with('{') => (*segment).to_owned(),
             _ => part.to_owned(),
         });
         parts.collect::<Vec<String>>().join("/")
     };
     // Methods and the leading slash are omitted: what all routes have in common would make everything similar.
-    let bare = |path: &str| path.trim_start_matches('/').to_owned();
-    let candidates: Vec<String> = routes.iter().map(|(_, pattern)| bare(&filled(pattern))).collect();
-    let found = near(&bare(path), candidates.iter().map(String::as_str));
+    let trimmed = |path: &str| path.trim_start_matches('/').to_owned();
+    let candidates: Vec<String> = routes.iter().map(|(_, pattern)| trimmed(&filled(pattern))).collect();
+    let found = near(&trimmed(path), candidates.iter().map(String::as_str));
     let back = |name: &String| {
         let fits = || routes.iter().zip(&candidates).filter(|(_, candidate)| *candidate == name);
         let same = fits().find(|((own, _), _)| own == method).or_else(|| fits().next());

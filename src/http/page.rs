@@ -142,11 +142,11 @@ fn kind(schema: &Value) -> String {
     }
     if let Some(values) = schema["enum"].as_array() {
         let words: Vec<String> =
-            values.iter().map(|value| format!("<code>{}</code>", escaped(&plain(value)))).collect();
+            values.iter().map(|value| format!("<code>{}</code>", escaped(&value_text(value)))).collect();
         return words.join(" ");
     }
     if let Some(value) = schema.get("const") {
-        return format!("<code>{}</code>", escaped(&plain(value)));
+        return format!("<code>{}</code>", escaped(&value_text(value)));
     }
     for key in ["anyOf", "oneOf", "allOf"] {
         if let Some(several) = schema[key].as_array() {
@@ -170,7 +170,7 @@ fn kind(schema: &Value) -> String {
     }
 }
 
-fn plain(value: &Value) -> String {
+fn value_text(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
@@ -184,7 +184,7 @@ fn curl(operation: &Operation, body: &Value) -> String {
         operation.route.fill(arguments).map_or_else(|| operation.route.path.to_owned(), |(path, _)| path);
     let method = operation.route.method.to_string();
     let mut line = format!("curl -s http://127.0.0.1:8080{path}");
-    let given: Map<String, Value> = body["properties"]
+    let body_fields: Map<String, Value> = body["properties"]
         .as_object()
         .into_iter()
         .flatten()
@@ -195,7 +195,7 @@ fn curl(operation: &Operation, body: &Value) -> String {
         let _ = write!(line, " -X {method}");
     }
     if !body.is_null() {
-        let _ = write!(line, " --json '{}'", Value::Object(given));
+        let _ = write!(line, " --json '{}'", Value::Object(body_fields));
     }
     line
 }

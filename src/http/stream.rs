@@ -56,7 +56,7 @@ pub(super) async fn follow(
     resumed: Option<u64>,
 ) -> Result<Response, ErrorResponse> {
     // A reconnecting client names its last event, which is later than its first request.
-    let asked = resumed.or_else(|| arguments.get("after").and_then(Value::as_u64));
+    let requested_after = resumed.or_else(|| arguments.get("after").and_then(Value::as_u64));
     // Requested as a page of one event, which checks the scope, the arguments and the run with the same errors.
     arguments.insert("limit".to_owned(), json!(1));
     arguments.insert("wait_ms".to_owned(), json!(0));
@@ -77,11 +77,11 @@ pub(super) async fn follow(
     let news = run.is_none().then(|| core.events());
     let log = core.event_log().await?;
     let mut ready = VecDeque::from([Frame::default().retry(AGAIN)]);
-    let after = match (asked, &run) {
+    let after = match (requested_after, &run) {
         // A number past the last event comes from another store: there is nothing to resume.
-        (Some(asked), _) if asked > newest => {
+        (Some(requested_after), _) if requested_after > newest => {
             let after = if run.is_some() { 0 } else { newest };
-            ready.push_back(named("reset", &json!({ "log": log, "asked": asked, "after": after })));
+            ready.push_back(named("reset", &json!({ "log": log, "asked": requested_after, "after": after })));
             after
         }
         (Some(after), _) => after,
@@ -150,8 +150,8 @@ impl Following {
             }
             tokio::select! {
                 () = self.end.cancelled() => return None,
-                told = self.runs.recv() => match told {
-                    Ok(told) => self.tell(&told),
+                event = self.runs.recv() => match event {
+                    Ok(event) => self.tell(&event),
                     Err(RecvError::Lagged(_)) => self.behind = true,
                     Err(RecvError::Closed) => return None,
                 },
@@ -168,13 +168,13 @@ impl Following {
         if self.run.is_some() { event.number } else { event.global }
     }
 
-    fn tell(&mut self, told: &SerializedEvent) {
-        let number = self.number(&told.event);
-        let other = self.run.as_ref().is_some_and(|run| *run != told.event.run);
+    fn tell(&mut self, event: &SerializedEvent) {
+        let number = self.number(&event.event);
+        let other = self.run.as_ref().is_some_and(|run| *run != event.event.run);
         if !other && number > self.after {
             self.after = number;
             self.ready.push_back(
-                Frame::default().id(number.to_string()).event("run").data(told.json_for(self.admin)),
+                Frame::default().id(number.to_string()).event("run").data(event.json_for(self.admin)),
             );
         }
     }

@@ -16,11 +16,11 @@ const MAX_TRACE_ID_LEN: usize = 128;
 /// # Errors
 /// Returns `invalid_request` for an `x-trace-id` that is not a single word for a log.
 pub(super) fn trace_of(headers: &HeaderMap) -> Result<String, ErrorResponse> {
-    let Some(given) = headers.get(TRACE) else {
+    let Some(presented) = headers.get(TRACE) else {
         let parent = headers.get("traceparent").and_then(|value| value.to_str().ok());
         return Ok(parent.and_then(of_parent).unwrap_or_else(new_trace_id));
     };
-    match given.to_str() {
+    match presented.to_str() {
         Ok(id) if fits(id) => Ok(id.to_owned()),
         _ => Err(ErrorResponse::new(
             Code::InvalidRequest,
@@ -45,8 +45,8 @@ fn of_parent(parent: &str) -> Option<String> {
         text.len() == length && text.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'))
     };
     let parent_id = parts.next()?;
-    let whole = hex(version, 2) && version != "ff" && hex(id, 32) && hex(parent_id, 16);
-    (whole && id.bytes().any(|b| b != b'0')).then(|| id.to_owned())
+    let is_valid = hex(version, 2) && version != "ff" && hex(id, 32) && hex(parent_id, 16);
+    (is_valid && id.bytes().any(|b| b != b'0')).then(|| id.to_owned())
 }
 
 #[cfg(test)]

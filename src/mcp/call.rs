@@ -6,7 +6,7 @@ use rmcp::service::RequestContext;
 use serde_json::{Map, Value, json};
 
 use super::answer::{explained, failed, failed_with, text_result};
-use super::elicitation::{self, Answered, ElicitationMode, Ticket};
+use super::elicitation::{self, DecisionResult, ElicitationMode, Ticket};
 use super::progress::Progress;
 use super::server::{Server, wants_skills};
 use super::short::{EXPLAIN, short};
@@ -79,8 +79,8 @@ fn repeatable(operation: &Operation, arguments: &Map<String, Value>) -> bool {
 /// Returns the trace id of a call: from its arguments, else that of the request.
 fn trace_of(arguments: &Map<String, Value>, caller: &Caller) -> String {
     let own = arguments.get("options").and_then(|options| options.get("trace_id"));
-    let given = arguments.get("trace_id").or(own).and_then(Value::as_str);
-    given.unwrap_or(&caller.trace_id).to_owned()
+    let trace = arguments.get("trace_id").or(own).and_then(Value::as_str);
+    trace.unwrap_or(&caller.trace_id).to_owned()
 }
 
 /// A call, which may be executed several times.
@@ -107,7 +107,7 @@ impl Invocation<'_> {
         if let Some(ticket) = ticket.filter(|_| way != ElicitationMode::None) {
             match elicitation::settle_ticket(self.server, self.caller, self.cx, &ticket, responses).await {
                 // Elicited once without an answer: the call reports that it waits, and does not elicit again.
-                Ok(Answered::Nothing) => way = ElicitationMode::None,
+                Ok(DecisionResult::Nothing) => way = ElicitationMode::None,
                 Ok(_) => {}
                 Err(error) => return self.failed(&error),
             }
@@ -127,9 +127,9 @@ impl Invocation<'_> {
             match elicitation::about_run(self.server, self.caller, self.cx, &run, way, self.lent.clone())
                 .await
             {
-                Ok(Answered::Decided) => {}
-                Ok(Answered::Later(required)) => return required.into(),
-                Ok(Answered::Nothing) => return self.failed(&error),
+                Ok(DecisionResult::Recorded) => {}
+                Ok(DecisionResult::Later(required)) => return required.into(),
+                Ok(DecisionResult::Nothing) => return self.failed(&error),
                 Err(error) => return self.failed(&error),
             }
         }

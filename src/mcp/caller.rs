@@ -11,14 +11,14 @@ use skills_api::{Code, Error, new_trace_id};
 
 /// How calls arrive.
 #[derive(Debug, Clone)]
-pub enum Door {
+pub enum Transport {
     /// From the process that started this one; every call is made by its user.
     Process(Principal),
     /// Over HTTP: the service puts the [`Caller`] into the request's extensions.
     Http,
 }
 
-impl Door {
+impl Transport {
     /// Returns the caller of a request, whose waits end when `leave` fires. Canceling a call does not fire it: the
     /// launched run continues, and the response is dropped.
     ///
@@ -29,9 +29,9 @@ impl Door {
         cx: &RequestContext<RoleServer>,
         leave: &CancellationToken,
     ) -> Result<Caller, Error> {
-        let given = trace_id(cx);
+        let trace = trace_id(cx);
         let (principal, trace_id) = match self {
-            Self::Process(principal) => (Some(principal.clone()), given.unwrap_or_else(new_trace_id)),
+            Self::Process(principal) => (Some(principal.clone()), trace.unwrap_or_else(new_trace_id)),
             Self::Http => {
                 let parts = cx.extensions.get::<Parts>();
                 let found = parts.and_then(|parts| parts.extensions.get::<Caller>()).ok_or_else(|| {
@@ -42,7 +42,7 @@ impl Door {
                     )
                 })?;
                 // The header has the trace id of the HTTP request; that in the message is more specific to the call.
-                (found.principal.clone(), given.unwrap_or_else(|| found.trace_id.clone()))
+                (found.principal.clone(), trace.unwrap_or_else(|| found.trace_id.clone()))
             }
         };
         Ok(Caller { principal, local: matches!(self, Self::Process(_)), trace_id, leave: leave.clone() })

@@ -57,7 +57,7 @@ impl Default for SessionLimits {
 
 /// A session, or one that is being created.
 #[derive(Debug)]
-struct Held {
+struct OpenSession {
     owner: Option<String>,
     /// Whether the protocol has created it.
     made: bool,
@@ -70,7 +70,7 @@ struct Held {
     requests: HashSet<String>,
 }
 
-impl Held {
+impl OpenSession {
     fn begin(owner: Option<String>) -> Self {
         let now = Instant::now();
         Self {
@@ -121,7 +121,7 @@ enum Rejected {
 pub struct Connections {
     sessions: Arc<LocalSessionManager>,
     limits: SessionLimits,
-    held: Mutex<HashMap<String, Held>>,
+    connections: Mutex<HashMap<String, OpenSession>>,
 }
 
 impl Connections {
@@ -131,23 +131,23 @@ impl Connections {
         limits: SessionLimits,
         stop: CancellationToken,
     ) -> Arc<Self> {
-        let connections = Arc::new(Self { sessions, limits, held: Mutex::default() });
+        let connections = Arc::new(Self { sessions, limits, connections: Mutex::default() });
         tokio::spawn(sweep(Arc::downgrade(&connections), stop, limits.handshake / 4));
         connections
     }
 
-    fn with<T>(&self, change: impl FnOnce(&mut HashMap<String, Held>) -> T) -> T {
-        change(&mut self.held.lock().unwrap_or_else(PoisonError::into_inner))
+    fn with<T>(&self, change: impl FnOnce(&mut HashMap<String, OpenSession>) -> T) -> T {
+        change(&mut self.connections.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// Reserves a slot for a new session, and returns the session that is evicted for it.
     fn reserve(self: &Arc<Self>, owner: Option<String>) -> Result<(PendingSession, Option<String>), Full> {
         let (key, now) = (uuid::Uuid::now_v7().to_string(), Instant::now());
-        let evicted = self.with(|held| {
-            let own = |session: &&Held| session.owner == owner;
-            let full = if held.values().filter(own).count() >= self.limits.per_principal {
+        let evicted = self.with(|sessions| {
+            let own = |session: &&OpenSession| session.owner == owner;
+            let full = if sessions.values().filter(own).count() >= self.limits.per_principal {
                 Some(Full::Principal)
-            } else if held.len() >= self.limits.total {
+            } else if sessions.len() >= self.limits.total {
                 Some(Full::Total)
             } else {
                 None
@@ -155,15 +155,15 @@ impl Connections {
             let evicted = match full {
                 None => None,
                 Some(full) => {
-                    let all = held.iter().filter(|(_, session)| full == Full::Total || own(session));
+                    let all = sessions.iter().filter(|(_, session)| full == Full::Total || own(session));
                     let idle = all.filter_map(|(id, session)| Some((session.idleness(now)?, id)));
                     Some(idle.max_by_key(|(idleness, _)| *idleness).map(|(_, id)| id.clone()).ok_or(full)?)
                 }
             };
             if let Some(id) = &evicted {
-                held.remove(id);
+                sessions.remove(id);
             }
-            held.insert(key.clone(), Held::begin(owner.clone()));
+            sessions.insert(key.clone(), OpenSession::begin(owner.clone()));
             Ok(evicted)
         })?;
         Ok((PendingSession { connections: Arc::clone(self), key }, evicted))
@@ -176,8 +176,8 @@ impl Connections {
         owner: Option<&str>,
         request: Option<String>,
     ) -> Result<InUse, Rejected> {
-        self.with(|held| {
-            let session = held.get_mut(id).filter(|session| session.owner.as_deref() == owner);
+        self.with(|sessions| {
+            let session = sessions.get_mut(id).filter(|session| session.owner.as_deref() == owner);
             let session = session.ok_or(Rejected::Unknown)?;
             if request.as_ref().is_some_and(|request| !session.requests.insert(request.clone())) {
                 return Err(Rejected::DuplicateId);
@@ -197,22 +197,23 @@ impl Connections {
     /// Ends the sessions that have timed out, and removes those that ended by themselves.
     async fn end_overdue(&self) {
         let now = Instant::now();
-        let (over, kept): (Vec<String>, Vec<String>) = self.with(|held| {
-            let over = |(_, session): &(&String, &Held)| session.is_over(&self.limits, now);
-            let (over, kept): (Vec<_>, Vec<_>) = held.iter().partition(over);
-            let ids =
-                |all: Vec<(&String, &Held)>| all.into_iter().map(|(id, _)| id.clone()).collect::<Vec<_>>();
-            (ids(over), ids(kept))
+        let (over, active): (Vec<String>, Vec<String>) = self.with(|sessions| {
+            let over = |(_, session): &(&String, &OpenSession)| session.is_over(&self.limits, now);
+            let (over, active): (Vec<_>, Vec<_>) = sessions.iter().partition(over);
+            let ids = |all: Vec<(&String, &OpenSession)>| {
+                all.into_iter().map(|(id, _)| id.clone()).collect::<Vec<_>>()
+            };
+            (ids(over), ids(active))
         });
         for id in over {
-            self.with(|held| held.remove(&id));
+            self.with(|sessions| sessions.remove(&id));
             self.close(&id).await;
         }
-        for id in kept {
+        for id in active {
             let ended = !self.sessions.has_session(&id.as_str().into()).await.unwrap_or(true);
-            self.with(|held| {
-                if ended && held.get(&id).is_some_and(|session| session.made) {
-                    held.remove(&id);
+            self.with(|sessions| {
+                if ended && sessions.get(&id).is_some_and(|session| session.made) {
+                    sessions.remove(&id);
                 }
             });
         }
@@ -241,9 +242,9 @@ struct PendingSession {
 
 impl PendingSession {
     fn keep(self, id: &str) {
-        self.connections.with(|held| {
-            if let Some(session) = held.remove(&self.key) {
-                held.insert(id.to_owned(), Held { made: true, ..session });
+        self.connections.with(|sessions| {
+            if let Some(session) = sessions.remove(&self.key) {
+                sessions.insert(id.to_owned(), OpenSession { made: true, ..session });
             }
         });
     }
@@ -251,7 +252,7 @@ impl PendingSession {
 
 impl Drop for PendingSession {
     fn drop(&mut self) {
-        self.connections.with(|held| held.remove(&self.key));
+        self.connections.with(|sessions| sessions.remove(&self.key));
     }
 }
 
@@ -264,8 +265,8 @@ struct InUse {
 
 impl Drop for InUse {
     fn drop(&mut self) {
-        self.connections.with(|held| {
-            if let Some(session) = held.get_mut(&self.id) {
+        self.connections.with(|sessions| {
+            if let Some(session) = sessions.get_mut(&self.id) {
                 session.in_use -= 1;
                 if let Some(request) = &self.request {
                     session.requests.remove(request);
@@ -326,8 +327,8 @@ async fn go_on(in_use: InUse, method: Option<&str>, request: Request, next: Next
     let response = next.run(request).await;
     // A further request shows that the response to `initialize` was received; only a ping may be sent before.
     if response.status().is_success() && method.is_some_and(|method| method != "ping") {
-        in_use.connections.with(|held| {
-            if let Some(session) = held.get_mut(&in_use.id) {
+        in_use.connections.with(|sessions| {
+            if let Some(session) = sessions.get_mut(&in_use.id) {
                 session.handshaken = true;
             }
         });
@@ -348,7 +349,7 @@ async fn go_on(in_use: InUse, method: Option<&str>, request: Request, next: Next
 async fn end(in_use: InUse, request: Request, next: Next) -> Response {
     let mut response = next.run(request).await;
     if response.status().is_success() {
-        in_use.connections.with(|held| held.remove(&in_use.id));
+        in_use.connections.with(|sessions| sessions.remove(&in_use.id));
     }
     if response.status() == StatusCode::ACCEPTED {
         *response.status_mut() = StatusCode::NO_CONTENT;
@@ -396,7 +397,7 @@ mod tests {
     #[test]
     fn an_idle_session_ends_and_one_in_use_does_not() {
         let limits = SessionLimits::default();
-        let mut session = Held { made: true, handshaken: true, ..Held::begin(None) };
+        let mut session = OpenSession { made: true, handshaken: true, ..OpenSession::begin(None) };
         let (soon, later) = (session.used + MIN_IDLE, session.used + limits.idle);
         assert!(session.is_over(&limits, later) && !session.is_over(&limits, soon));
         assert!(session.idleness(later).is_some() && session.idleness(session.used).is_none());
@@ -407,9 +408,9 @@ mod tests {
     #[test]
     fn without_a_handshake_use_does_not_extend_it() {
         let limits = SessionLimits::default();
-        let session = Held { made: true, in_use: 1, ..Held::begin(None) };
+        let session = OpenSession { made: true, in_use: 1, ..OpenSession::begin(None) };
         let later = session.began + limits.handshake;
         assert!(session.is_over(&limits, later));
-        assert!(!Held { made: false, ..session }.is_over(&limits, later), "it is still being made");
+        assert!(!OpenSession { made: false, ..session }.is_over(&limits, later), "it is still being made");
     }
 }

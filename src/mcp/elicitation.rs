@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use strum::IntoEnumIterator as _;
 
 use super::caller::is_stateless;
-use super::next_steps::Onward;
+use super::next_steps::NextSteps;
 use super::server::Server;
 use skills_api::operations::{Caller, Scope, operation};
 use skills_api::{Code, DecisionSheet, Error};
@@ -72,9 +72,9 @@ pub async fn deciding(server: &Server, caller: &Caller, cx: &RequestContext<Role
 }
 
 /// The result of an elicitation.
-pub enum Answered {
+pub enum DecisionResult {
     /// A decision was made, by this or another user: make the call again.
-    Decided,
+    Recorded,
     /// The client has to ask its user and make the call again.
     Later(InputRequiredResult),
     /// The user did not answer; the run keeps waiting.
@@ -161,18 +161,18 @@ pub async fn about_run(
     run: &str,
     way: ElicitationMode,
     key: Option<String>,
-) -> Result<Answered, Error> {
+) -> Result<DecisionResult, Error> {
     let detail = server.core().run(run).await?;
     // It was decided concurrently.
-    let Some(sheet) = detail.sheet else { return Ok(Answered::Decided) };
+    let Some(sheet) = detail.sheet else { return Ok(DecisionResult::Recorded) };
     let question = question(message(&sheet, &server.inner().settings.onward()), form(&sheet));
     let ticket = Ticket { about: run.to_owned(), step: sheet.step, digest: sheet.inputs_digest, key };
     match way {
-        ElicitationMode::None => Ok(Answered::Nothing),
-        ElicitationMode::Later => Ok(Answered::Later(ticket.required(question))),
+        ElicitationMode::None => Ok(DecisionResult::Nothing),
+        ElicitationMode::Later => Ok(DecisionResult::Later(ticket.required(question))),
         ElicitationMode::Now => match ask(cx, question).await {
             Some(answer) => decide(server, caller, cx, &ticket, answer).await,
-            None => Ok(Answered::Nothing),
+            None => Ok(DecisionResult::Nothing),
         },
     }
 }
@@ -187,10 +187,10 @@ pub async fn settle_ticket(
     cx: &RequestContext<RoleServer>,
     ticket: &Ticket,
     responses: Option<InputResponses>,
-) -> Result<Answered, Error> {
+) -> Result<DecisionResult, Error> {
     match response(responses)? {
         Some(answer) => decide(server, caller, cx, ticket, answer).await,
-        None => Ok(Answered::Nothing),
+        None => Ok(DecisionResult::Nothing),
     }
 }
 
@@ -201,27 +201,27 @@ async fn decide(
     cx: &RequestContext<RoleServer>,
     ticket: &Ticket,
     answer: ElicitResult,
-) -> Result<Answered, Error> {
+) -> Result<DecisionResult, Error> {
     let order = match answer.action {
         ElicitationAction::Accept => "run.approve",
         ElicitationAction::Decline => "run.deny",
-        _ => return Ok(Answered::Nothing),
+        _ => return Ok(DecisionResult::Nothing),
     };
-    let given = |field: &str| answer.content.as_ref().and_then(|content| content.get(field)).cloned();
+    let value_of = |field: &str| answer.content.as_ref().and_then(|content| content.get(field)).cloned();
     let arguments = json!({
         "run_id": ticket.about,
         "step": ticket.step,
         "inputs_digest": ticket.digest,
-        "notes": notes(given("notes").as_ref().and_then(Value::as_str), cx),
-        "choice": given("choice"),
+        "notes": notes(value_of("notes").as_ref().and_then(Value::as_str), cx),
+        "choice": value_of("choice"),
     });
-    let Some(order) = operation(order) else { return Ok(Answered::Nothing) };
+    let Some(order) = operation(order) else { return Ok(DecisionResult::Nothing) };
     match order.call(&server.inner().service, caller, arguments).await {
-        Ok(_) => Ok(Answered::Decided),
+        Ok(_) => Ok(DecisionResult::Recorded),
         // Decided meanwhile by another user: the call itself returns the outcome.
         Err(error) if error.code == Code::InvalidTransition => {
             tracing::info!("a decision came too late: {error}");
-            Ok(Answered::Decided)
+            Ok(DecisionResult::Recorded)
         }
         Err(error) => Err(error),
     }
@@ -230,10 +230,10 @@ async fn decide(
 /// Returns the notes recorded with the decision: the user's own, and the client that asked.
 fn notes(said: Option<&str>, cx: &RequestContext<RoleServer>) -> String {
     let client = cx.client_info().map(|client| format!("{} {}", client.name, client.version));
-    let asked = format!("requested by {}", client.as_deref().unwrap_or("an MCP client"));
+    let requester = format!("requested by {}", client.as_deref().unwrap_or("an MCP client"));
     match said.map(str::trim).filter(|said| !said.is_empty()) {
-        Some(said) => format!("{said} ({asked})"),
-        None => asked,
+        Some(said) => format!("{said} ({requester})"),
+        None => requester,
     }
 }
 
@@ -256,7 +256,7 @@ fn form(sheet: &DecisionSheet) -> ElicitationSchema {
 
 /// Describes exactly what would be executed: callers who may decide see what would be called, as on the decision sheet
 /// of the workbench.
-fn message(sheet: &DecisionSheet, onward: &Onward) -> String {
+fn message(sheet: &DecisionSheet, onward: &NextSteps) -> String {
     let mut out = format!("{}\n", sheet.headline);
     if sheet.outcome_unknown {
         out.push_str("Accept applies your choice, decline cancels the run.\n\n");
@@ -272,8 +272,8 @@ fn message(sheet: &DecisionSheet, onward: &Onward) -> String {
     line("reason", &sheet.why);
     line("warning", sheet.irreversible.as_deref().unwrap_or_default());
     line("cannot be accepted", sheet.blocked.as_deref().unwrap_or_default());
-    let held = sheet.pause.as_ref().map(|by| format!("paused until resumed, requested by {by}"));
-    line("after approval", held.as_deref().unwrap_or_default());
+    let pause = sheet.pause.as_ref().map(|by| format!("paused until resumed, requested by {by}"));
+    line("after approval", pause.as_deref().unwrap_or_default());
     line("skill", &sheet.skill_id);
     line("step", &format!("{} ({place} of {of})", sheet.step));
     line("capability", &sheet.capability);
@@ -289,10 +289,10 @@ fn message(sheet: &DecisionSheet, onward: &Onward) -> String {
 }
 
 /// Truncates a long text, stating where the complete one can be read.
-pub fn shown(text: &str, whole: &str) -> String {
+pub fn shown(text: &str, full_text: &str) -> String {
     match text.char_indices().nth(MAX_SHOWN_CHARS) {
         Some((end, _)) => {
-            format!("{}\n… {} bytes more, not shown here: {whole}", &text[..end], text.len() - end)
+            format!("{}\n… {} bytes more, not shown here: {full_text}", &text[..end], text.len() - end)
         }
         None => text.to_owned(),
     }
@@ -333,7 +333,7 @@ mod tests {
 
     #[test]
     fn a_question_says_what_would_happen_and_hides_nothing() {
-        let text = message(&sheet(), &Onward::Service);
+        let text = message(&sheet(), &NextSteps::Service);
         for part in [
             "Books 120.50 EUR",
             "cannot be undone",
@@ -351,8 +351,8 @@ mod tests {
 
     #[test]
     fn a_step_of_unknown_outcome_asks_for_a_choice() {
-        let plain = serde_json::to_value(form(&sheet())).unwrap();
-        assert!(plain["properties"]["choice"].is_null());
+        let json = serde_json::to_value(form(&sheet())).unwrap();
+        assert!(json["properties"]["choice"].is_null());
         let unknown =
             serde_json::to_value(form(&DecisionSheet { outcome_unknown: true, ..sheet() })).unwrap();
         assert_eq!(unknown["properties"]["choice"]["enum"], json!(["rerun", "skip", "fail"]));

@@ -8,7 +8,7 @@ use rmcp::transport::streamable_http_server::session::local::LocalSessionManager
 use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
 use tokio_util::sync::CancellationToken;
 
-use super::caller::Door;
+use super::caller::Transport;
 use super::connections::{self, Connections, SessionLimits};
 use super::jsonrpc::{self, MAX_BODY_BYTES};
 use super::server::{Server, Settings};
@@ -43,7 +43,8 @@ pub fn routes(service: Service, settings: HttpSettings) -> Router {
         .with_max_request_body_bytes(MAX_BODY_BYTES)
         .with_cancellation_token(stop);
     let config = if any_host { config.disable_allowed_hosts() } else { config };
-    let connection = Settings { door: Door::Http, session: None, called: None, compat: false, leave };
+    let connection =
+        Settings { transport: Transport::Http, session: None, called: None, compat: false, leave };
     let server = move || Ok(Server::new(service.clone(), connection.clone()));
     let mut sessions = LocalSessionManager::default();
     sessions.session_config.keep_alive = Some(limits.idle);

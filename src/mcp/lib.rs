@@ -25,7 +25,7 @@ mod stdio;
 mod tools;
 mod uri;
 
-pub use caller::Door;
+pub use caller::Transport;
 pub use connections::SessionLimits;
 pub use http::{HttpSettings, routes};
 pub use server::{Server, Settings};

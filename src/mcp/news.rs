@@ -20,8 +20,8 @@ pub async fn tell(server: Server, peer: Peer<RoleServer>) {
     // The first scan is not a change: requests wait for it.
     server.ready(Needs::Catalogue).await;
     while changed(&mut news).await && !peer.is_transport_closed() {
-        let told = (peer.notify_resource_list_changed().await, peer.notify_prompt_list_changed().await);
-        if let (Err(error), _) | (_, Err(error)) = told {
+        let results = (peer.notify_resource_list_changed().await, peer.notify_prompt_list_changed().await);
+        if let (Err(error), _) | (_, Err(error)) = results {
             tracing::debug!("cannot send notifications to the client: {error}");
             return;
         }

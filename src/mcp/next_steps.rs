@@ -11,7 +11,7 @@ const ADDRESS: &str = "URL";
 
 /// How a user can reach the core of this server from outside the connection.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Onward {
+pub enum NextSteps {
     /// By commands with the options of this process.
     Commands(Invocation),
     /// By the HTTP service that the caller uses.
@@ -24,7 +24,7 @@ pub enum Onward {
 const NOWHERE: &str = "it can only be decided in this connection, because this server keeps runs and \
     sessions in memory: use a client that supports elicitation, or start the server with `--store sqlite:FILE`";
 
-impl Onward {
+impl NextSteps {
     /// Returns a command line that uses the same core.
     pub fn line(&self, words: &[&str]) -> String {
         let line = match self {
@@ -51,26 +51,25 @@ impl Onward {
     }
 
     /// Returns the command that confirms and runs a script exactly as requested.
-    pub fn of_script(&self, session: &str, asked: &RunScriptArguments, digest: &str) -> String {
+    pub fn of_script(&self, session: &str, args: &RunScriptArguments, digest: &str) -> String {
         if *self == Self::Nowhere {
             return format!("; {NOWHERE}");
         }
-        let mut words = vec!["session", "run-script", session, asked.path.as_str()];
-        if let Some(skill) = &asked.skill {
+        let mut words = vec!["session", "run-script", session, args.path.as_str()];
+        if let Some(skill) = &args.skill {
             words.extend(["--skill", skill]);
         }
-        let variables: Vec<String> =
-            asked.env.iter().map(|(name, value)| format!("{name}={value}")).collect();
+        let variables: Vec<String> = args.env.iter().map(|(name, value)| format!("{name}={value}")).collect();
         for variable in &variables {
             words.extend(["--env", variable]);
         }
-        if let Some(workdir) = &asked.workdir {
+        if let Some(workdir) = &args.workdir {
             words.extend(["--workdir", workdir]);
         }
         words.extend(["--inputs-digest", digest, "--yes"]);
-        if !asked.args.is_empty() {
+        if !args.args.is_empty() {
             words.push("--");
-            words.extend(asked.args.iter().map(String::as_str));
+            words.extend(args.args.iter().map(String::as_str));
         }
         if words.iter().any(|word| safe_text::line(word) != *word) {
             // A command that is displayed differently from what it is would run something else.
@@ -83,9 +82,9 @@ impl Onward {
     }
 
     /// Returns the equivalent HTTP request, for callers over HTTP.
-    fn route(&self, name: &str, given: &[(&str, &str)]) -> String {
+    fn route(&self, name: &str, params: &[(&str, &str)]) -> String {
         let Some(found) = operation(name).filter(|_| *self == Self::Service) else { return String::new() };
-        let path = given.iter().fold(found.route.path.to_owned(), |path, (parameter, value)| {
+        let path = params.iter().fold(found.route.path.to_owned(), |path, (parameter, value)| {
             path.replace(&format!("{{{parameter}}}"), &safe_text::line(value))
         });
         format!(
@@ -108,13 +107,13 @@ mod tests {
     #[test]
     fn a_command_runs_what_was_asked_for_in_the_same_store() {
         let called =
-            Onward::Commands(Invocation::with(["--store", "sqlite:my m.db"].map(str::to_owned).into()));
-        let asked = script(json!({
+            NextSteps::Commands(Invocation::with(["--store", "sqlite:my m.db"].map(str::to_owned).into()));
+        let args = script(json!({
             "path": "scripts/invoice.py", "args": ["--help", "it's"], "skill": "intake",
             "env": { "MODE": "dry run" }, "workdir": "in",
         }));
         assert_eq!(
-            called.of_script("0198", &asked, "9f"),
+            called.of_script("0198", &args, "9f"),
             "; the user can run it with `skills --store 'sqlite:my m.db' session run-script 0198 scripts/invoice.py --skill intake --env 'MODE=dry run' --workdir in --inputs-digest 9f --yes -- --help 'it'\\''s'`"
         );
         let hidden = called.of_script(
@@ -123,25 +122,25 @@ mod tests {
             "9f",
         );
         assert!(!hidden.contains('\u{1b}') && hidden.contains("session show 0198"), "{hidden}");
-        let told = called.of_run("r1", Some(("book", "9f")));
+        let line = called.of_run("r1", Some(("book", "9f")));
         let approve = "`skills --store 'sqlite:my m.db' runs approve r1 --step book --inputs-digest 9f`";
-        assert!(told.contains(approve), "{told}");
+        assert!(line.contains(approve), "{line}");
     }
 
     #[test]
     fn of_what_is_in_memory_no_command_is_named() {
-        let script = Onward::Nowhere.of_script("s1", &script(json!({ "path": "scripts/a.py" })), "9f");
-        for said in [Onward::Nowhere.of_run("r1", None), script] {
+        let script = NextSteps::Nowhere.of_script("s1", &script(json!({ "path": "scripts/a.py" })), "9f");
+        for said in [NextSteps::Nowhere.of_run("r1", None), script] {
             assert!(said.contains("in memory") && !said.contains("approve"), "{said}");
         }
     }
 
     #[test]
     fn over_http_the_route_is_named_and_none_of_the_servers_options() {
-        let run = Onward::Service.of_run("r1", None);
+        let run = NextSteps::Service.of_run("r1", None);
         assert!(run.contains("`skills --connect URL runs approve r1`"), "{run}");
         assert!(run.contains("POST /v1/runs/r1/approve"), "{run}");
-        let script = Onward::Service.of_script("s1", &script(json!({ "path": "scripts/a.py" })), "9f");
+        let script = NextSteps::Service.of_script("s1", &script(json!({ "path": "scripts/a.py" })), "9f");
         assert!(script.contains("POST /v1/sessions/s1/tools/skills.run_script"), "{script}");
         assert!(
             script.contains(

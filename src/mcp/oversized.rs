@@ -16,14 +16,14 @@ const MAX_TOKEN_BYTES: usize = 256;
 const MAX_PENDING: usize = 64;
 
 /// An input that is passed through unchanged.
-pub struct Watched<R> {
+pub struct InspectedReader<R> {
     inner: R,
     max_line_bytes: usize,
     line: Line,
     found: Sender<Option<RequestId>>,
 }
 
-impl<R> Watched<R> {
+impl<R> InspectedReader<R> {
     /// Wraps an input. The receiver gets an item for each line longer than `max_line_bytes`, with the id of its request.
     pub fn new(inner: R, max_line_bytes: usize) -> (Self, Receiver<Option<RequestId>>) {
         let (found, oversized) = channel(MAX_PENDING);
@@ -31,7 +31,7 @@ impl<R> Watched<R> {
     }
 }
 
-impl<R: AsyncRead + Unpin> AsyncRead for Watched<R> {
+impl<R: AsyncRead + Unpin> AsyncRead for InspectedReader<R> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,

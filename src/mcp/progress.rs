@@ -42,10 +42,10 @@ impl Progress {
                 return Self(None);
             }
         };
-        let told = ReportedProgress { token, peer: cx.peer.clone(), ended: HashSet::new(), total: 0 };
+        let reported = ReportedProgress { token, peer: cx.peer.clone(), ended: HashSet::new(), total: 0 };
         let trace_id = trace_id.to_owned();
         let over = CancellationToken::new();
-        let task = tokio::spawn(follow(core, after, trace_id, told, over.clone()));
+        let task = tokio::spawn(follow(core, after, trace_id, reported, over.clone()));
         Self(Some(Follower { task, over }))
     }
 
@@ -72,18 +72,18 @@ async fn follow(
     core: SharedClient,
     mut after: u64,
     trace_id: String,
-    mut told: ReportedProgress,
+    mut reported: ReportedProgress,
     over: CancellationToken,
 ) {
     let (mut own, mut others) = (None::<RunId>, HashSet::new());
     loop {
         let last = over.is_cancelled();
-        let asked = tokio::select! {
+        let request = tokio::select! {
             events = core.run_events(None, after, PAGE, if last { 0 } else { WAIT_MS }) => events,
             // Once more, without waiting.
             () = over.cancelled(), if !last => continue,
         };
-        let events = match asked {
+        let events = match request {
             Ok(events) => events,
             Err(error) => {
                 tracing::warn!("cannot report further progress: {error}");
@@ -98,7 +98,7 @@ async fn follow(
             if own.is_none() && !others.contains(&event.run) {
                 match core.run(&event.run.0).await {
                     Ok(detail) if detail.run.trace_id == trace_id => {
-                        told.total = detail.run.progress.1;
+                        reported.total = detail.run.progress.1;
                         own = Some(event.run.clone());
                     }
                     Ok(_) => {
@@ -107,7 +107,7 @@ async fn follow(
                     Err(error) => tracing::debug!("a run that an event names: {error}"),
                 }
             }
-            if own.as_ref() == Some(&event.run) && !told.tell(&event).await {
+            if own.as_ref() == Some(&event.run) && !reported.tell(&event).await {
                 return;
             }
         }

@@ -45,7 +45,7 @@ pub async fn list(
 pub async fn get(core: &SharedClient, request: GetPromptRequestParams) -> Result<GetPromptResult, ErrorData> {
     // An unknown prompt is an invalid parameter.
     let wrong = |error: Error| ErrorData::invalid_params(error.message, None);
-    let given = match request.arguments.unwrap_or_default().remove(ARGUMENT) {
+    let argument = match request.arguments.unwrap_or_default().remove(ARGUMENT) {
         None | Some(Value::Null) => String::new(),
         Some(Value::String(text)) => text,
         Some(other) => {
@@ -59,15 +59,15 @@ pub async fn get(core: &SharedClient, request: GetPromptRequestParams) -> Result
         wrong(Error::new(Code::NotFound, message))
     })?;
     let detail = core.describe(skill.id.as_str()).await.map_err(|error| failed(&error))?;
-    let text = filled(&detail.body, given.trim(), &skill.root_dir.to_string_lossy());
+    let text = filled(&detail.body, argument.trim(), &skill.root_dir.to_string_lossy());
     let message = PromptMessage::new_text(Role::User, text);
     Ok(GetPromptResult::new(vec![message]).with_description(&skill.description))
 }
 
 /// Replaces `$ARGUMENTS`, `$ARGUMENTS[N]` and `$N` (counted from 0) in a body by what was typed, or appends it if the
 /// body contains none of them (<https://code.claude.com/docs/en/skills>). Command expansions are not executed.
-fn filled(body: &str, given: &str, folder: &str) -> String {
-    let words = words(given);
+fn filled(body: &str, argument: &str, folder: &str) -> String {
+    let words = words(argument);
     let (mut out, mut rest, mut named) = (String::with_capacity(body.len()), body, false);
     while let Some(at) = rest.find('$') {
         out.push_str(&rest[..at]);
@@ -81,7 +81,7 @@ fn filled(body: &str, given: &str, folder: &str) -> String {
             out.push_str(words.get(n).map(String::as_str).unwrap_or_default());
             (rest, named) = (tail, true);
         } else if let Some(tail) = behind.strip_prefix("ARGUMENTS") {
-            out.push_str(given);
+            out.push_str(argument);
             (rest, named) = (tail, true);
         } else if let Some(tail) = behind.strip_prefix("{CLAUDE_SKILL_DIR}") {
             out.push_str(folder);
@@ -92,8 +92,8 @@ fn filled(body: &str, given: &str, folder: &str) -> String {
         }
     }
     out.push_str(rest);
-    if !named && !given.is_empty() {
-        out.push_str(&format!("\n\nARGUMENTS: {given}\n"));
+    if !named && !argument.is_empty() {
+        out.push_str(&format!("\n\nARGUMENTS: {argument}\n"));
     }
     out
 }

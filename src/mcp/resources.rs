@@ -148,13 +148,17 @@ fn entry_of(skill: &Skill, promise: Promise) -> Result<Entry, Error> {
         Some(Value::String(text)) if !text.is_empty() => Ok(text),
         _ => Err(refused(format!("its frontmatter has no {key}"))),
     };
-    let mut told = SkillFrontmatter::new(text("name")?, text("description")?);
-    told.extra = frontmatter;
+    let mut entry_frontmatter = SkillFrontmatter::new(text("name")?, text("description")?);
+    entry_frontmatter.extra = frontmatter;
     let files = promise
         .files
         .into_iter()
         .map(|file| SkillResource::new(uri::of(skill, &file.path), written(file.digest), file.size));
-    let entry = Entry::new(uri::of(skill, resources::MAIN), told, SkillResources::Files(files.collect()));
+    let entry = Entry::new(
+        uri::of(skill, resources::MAIN),
+        entry_frontmatter,
+        SkillResources::Files(files.collect()),
+    );
     entry.validate().map_err(|error| refused(error.to_string()))?;
     Ok(entry)
 }

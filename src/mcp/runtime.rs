@@ -96,7 +96,7 @@ pub async fn call(
     match made.through(ticket, request.input_responses).await {
         Ok(CallToolResponse::Complete(result)) => {
             // If requests are stateless, the model itself has to pass the session id again.
-            let lasts = server.inner().settings.door.lasts(cx);
+            let lasts = server.inner().settings.transport.lasts(cx);
             let result = if lasts { result } else { naming_session(result, &session) };
             of_session(result, &session).into()
         }
@@ -108,7 +108,7 @@ pub async fn call(
 /// Returns whether calls without a session id continue the previous session.
 fn keeps(server: &Server, cx: &RequestContext<RoleServer>) -> bool {
     let settings = &server.inner().settings;
-    settings.session.is_some() || settings.door.lasts(cx)
+    settings.session.is_some() || settings.transport.lasts(cx)
 }
 
 fn naming_session(mut result: CallToolResult, session: &str) -> CallToolResult {
@@ -149,7 +149,7 @@ async fn session(
         let view = through(server, caller, "session.new", json!(change)).await?;
         read::<SessionView>(view).map(|view| view.session_id)
     };
-    if !inner.settings.door.lasts(cx) {
+    if !inner.settings.transport.lasts(cx) {
         return new().await;
     }
     // Locked while it is created: two concurrent first calls share one session.
@@ -271,12 +271,12 @@ impl ToolInvocation<'_> {
 
     fn question(&self, error: &Error) -> ElicitRequestParams {
         let arguments = serde_json::to_string_pretty(&self.arguments).unwrap_or_default();
-        let whole = self.server.inner().settings.onward().line(&["session", "show", self.session]);
+        let command = self.server.inner().settings.onward().line(&["session", "show", self.session]);
         let message = format!(
             "Run the script {}?\n{}\n\ncall: {}\nsession: {}\ndigest: {}",
             self.path(),
             error.message,
-            elicitation::shown(&arguments, &whole),
+            elicitation::shown(&arguments, &command),
             self.session,
             digest_of(error).unwrap_or_default()
         );
@@ -293,11 +293,11 @@ impl ToolInvocation<'_> {
     /// Adds the next steps to the error, for a client whose user cannot be asked.
     fn unasked(&self, mut error: Error) -> Error {
         // The arguments are valid, because the confirmation was requested for them.
-        if let Ok(asked) = serde_json::from_value(Value::Object(self.arguments.clone()))
+        if let Ok(args) = serde_json::from_value(Value::Object(self.arguments.clone()))
             && let Some(digest) = digest_of(&error)
         {
             let onward = self.server.inner().settings.onward();
-            error.message.push_str(&onward.of_script(self.session, &asked, &digest));
+            error.message.push_str(&onward.of_script(self.session, &args, &digest));
         }
         error
     }

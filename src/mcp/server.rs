@@ -17,8 +17,8 @@ use serde_json::Value;
 use tokio::sync::{Mutex, OnceCell, Semaphore, broadcast};
 use tokio_util::sync::CancellationToken;
 
-use super::caller::Door;
-use super::next_steps::Onward;
+use super::caller::Transport;
+use super::next_steps::NextSteps;
 use super::short::EXPLAIN;
 use super::{answer, call, news, prompts, resources, runtime, tools};
 use skills_api::operations::{Caller, Scope, Service, operations};
@@ -39,7 +39,7 @@ const INSTRUCTIONS: &str = "Skills are instructions for kinds of tasks. Check th
 #[derive(Debug, Clone)]
 pub struct Settings {
     /// How calls arrive.
-    pub door: Door,
+    pub transport: Transport,
     /// The session that connections continue; if absent, each has its own.
     pub session: Option<String>,
     /// How this process was called, for commands that use the same core; `None` if its store is in memory and cannot be
@@ -53,15 +53,15 @@ pub struct Settings {
 
 impl Settings {
     /// Returns how a user can reach the same core outside of the connection.
-    pub(super) fn onward(&self) -> Onward {
-        match self.door {
-            Door::Process(_) => self.called.clone().map_or(Onward::Nowhere, Onward::Commands),
-            Door::Http => Onward::Service,
+    pub(super) fn onward(&self) -> NextSteps {
+        match self.transport {
+            Transport::Process(_) => self.called.clone().map_or(NextSteps::Nowhere, NextSteps::Commands),
+            Transport::Http => NextSteps::Service,
         }
     }
 
     fn caller(&self, cx: &RequestContext<RoleServer>) -> Result<Caller, Error> {
-        self.door.caller(cx, &self.leave)
+        self.transport.caller(cx, &self.leave)
     }
 }
 

@@ -263,8 +263,8 @@ fn cut(value: Value, most: usize) -> Option<Value> {
     match value {
         Value::String(text) if text.len() > most => {
             let end = (0..=most).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
-            let kept = text.get(..end).unwrap_or_default();
-            Some(Value::String(format!("{}…", kept.trim_end())))
+            let prefix = text.get(..end).unwrap_or_default();
+            Some(Value::String(format!("{}…", prefix.trim_end())))
         }
         other => shortened(other),
     }
@@ -285,9 +285,9 @@ mod tests {
                 "description": "é".repeat(200), "reason": "its name",
             }],
         });
-        let told = short("skill.discover", answer);
-        assert_eq!(told["results"][0]["description"].as_str().map(str::len), Some(243));
-        let mut rest = told;
+        let shortened = short("skill.discover", answer);
+        assert_eq!(shortened["results"][0]["description"].as_str().map(str::len), Some(243));
+        let mut rest = shortened;
         rest["results"][0]["description"] = json!("é");
         let wanted = json!({
             "fit": "high",
@@ -300,8 +300,8 @@ mod tests {
     fn values_that_a_run_gave_stay_whole() {
         let outputs = json!({ "rate": 0.123_456, "rows": [], "note": null });
         let run = json!({ "id": "r", "outputs": outputs, "inputs": { "a": 1 } });
-        let told = short("skill.execute", json!({ "run": run, "idempotency": "none" }));
-        assert_eq!(told, json!({ "run": { "id": "r", "outputs": outputs }, "idempotency": "none" }));
+        let answer = short("skill.execute", json!({ "run": run, "idempotency": "none" }));
+        assert_eq!(answer, json!({ "run": { "id": "r", "outputs": outputs }, "idempotency": "none" }));
         let figures = json!({ "operations": { "list": { "calls": 3, "max_us": 9 } } });
         let wanted = json!({ "operations": { "list": { "calls": 3 } } });
         assert_eq!(short("skill.diagnostics", figures), wanted);

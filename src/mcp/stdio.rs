@@ -11,7 +11,7 @@ use rmcp::{RoleServer, serve_server};
 use tokio::sync::mpsc::Receiver;
 use tokio_util::sync::CancellationToken;
 
-use super::oversized::Watched;
+use super::oversized::InspectedReader;
 use super::server::{Server, Settings};
 use skills_api::operations::Service;
 use skills_api::{Code, Error};
@@ -40,8 +40,8 @@ pub async fn serve(service: Service, settings: Settings) -> Result<(), Error> {
 
 async fn until_end(server: Server, leave: &CancellationToken) -> Result<(), Error> {
     let (input, output) = io::stdio();
-    let (input, oversized) = Watched::new(input, MAX_MESSAGE_BYTES);
-    let transport = Patient {
+    let (input, oversized) = InspectedReader::new(input, MAX_MESSAGE_BYTES);
+    let transport = LenientTransport {
         inner: AsyncRwTransport::new_server(input, output).with_max_line_length(MAX_MESSAGE_BYTES),
         oversized,
         begun: false,
@@ -76,13 +76,13 @@ async fn until_end(server: Server, leave: &CancellationToken) -> Result<(), Erro
 
 /// A transport that tolerates two mistakes of clients: it skips messages before the first request, at which the protocol
 /// library would end the server, and rejects a request that is too long, which the library would leave unanswered.
-struct Patient<T> {
+struct LenientTransport<T> {
     inner: T,
     oversized: Receiver<Option<RequestId>>,
     begun: bool,
 }
 
-impl<T: Transport<RoleServer>> Transport<RoleServer> for Patient<T> {
+impl<T: Transport<RoleServer>> Transport<RoleServer> for LenientTransport<T> {
     type Error = T::Error;
 
     fn send(

@@ -152,11 +152,11 @@ fn standalone_schema(make: impl Fn(&mut SchemaGenerator) -> Schema) -> JsonObjec
 /// Simplifies a schema, and removes what models do not need: number formats, whose range is already given by `minimum`,
 /// and keywords that validators warn about.
 fn simplify_schema(schema: &mut JsonObject) {
-    let mut whole = Value::Object(std::mem::take(schema));
-    simplify(&mut whole);
-    remove_annotations(&mut whole);
-    if let Value::Object(whole) = whole {
-        *schema = whole;
+    let mut root = Value::Object(std::mem::take(schema));
+    simplify(&mut root);
+    remove_annotations(&mut root);
+    if let Value::Object(root) = root {
+        *schema = root;
     }
 }
 
@@ -252,8 +252,9 @@ mod tests {
                 assert_eq!(schema["type"], "object", "{}", tool.name);
                 let text = serde_json::to_string(schema).unwrap();
                 assert!(!text.contains("\"format\":"), "{}: clients know no such format", tool.name);
-                let bare = text.replace("\"additionalProperties\":true", "").replace("\"default\":true", "");
-                assert!(!bare.contains(":true"), "{}: {bare}", tool.name);
+                let cleaned =
+                    text.replace("\"additionalProperties\":true", "").replace("\"default\":true", "");
+                assert!(!cleaned.contains(":true"), "{}: {cleaned}", tool.name);
                 assert!(!text.contains("\"default\":null"), "{}", tool.name);
                 for name in text.split("\"#/$defs/").skip(1).filter_map(|rest| rest.split('"').next()) {
                     assert!(schema["$defs"].get(name).is_some(), "{}: {name} is defined nowhere", tool.name);

@@ -28,7 +28,7 @@ pub fn allowed(run: &RunSnapshot) -> Vec<CommandName> {
 }
 
 fn takes_resume(run: &RunSnapshot) -> bool {
-    run.state == RunState::Failed || (run.state == RunState::Pending && run.held)
+    run.state == RunState::Failed || (run.state == RunState::Pending && run.paused)
 }
 
 /// Looks up the transition table: returns the result of `command` for a run in this state.
@@ -47,13 +47,13 @@ pub fn transition(run: &RunSnapshot, command: &Command) -> Result<Next, Transiti
         Command::Ask(gate) => ask(run, gate),
         Command::Resume => resume(run),
         Command::Expire(expiry) => expire(run, *expiry),
-        Command::Replay => Ok(Next::NewRun { held: false }),
-        Command::Fork => Ok(Next::NewRun { held: true }),
+        Command::Replay => Ok(Next::NewRun { paused: false }),
+        Command::Fork => Ok(Next::NewRun { paused: true }),
     }
 }
 
 fn to(run: &RunSnapshot, state: RunState) -> Next {
-    Next::Move { state, fence: run.fence, lease: Lease::Release, held: false, gate: None }
+    Next::Move { state, fence: run.fence, lease: Lease::Release, paused: false, gate: None }
 }
 
 /// Returns the transition of a run whose wait has ended: it continues, unless it was paused in the meantime.
@@ -62,14 +62,14 @@ fn on_with(run: &RunSnapshot) -> Next {
         state: RunState::Pending,
         fence: run.fence,
         lease: Lease::Release,
-        held: run.held,
+        paused: run.paused,
         gate: None,
     }
 }
 
 fn claim(run: &RunSnapshot, lease_expired: bool, attempts_used_up: bool) -> Result<Next, TransitionError> {
     let state = match run.state {
-        RunState::Pending if !run.held => {
+        RunState::Pending if !run.paused => {
             if run.replays {
                 RunState::Replaying
             } else {
@@ -81,14 +81,14 @@ fn claim(run: &RunSnapshot, lease_expired: bool, attempts_used_up: bool) -> Resu
                 state: RunState::Failed,
                 fence: run.fence + 1,
                 lease: Lease::Release,
-                held: false,
+                paused: false,
                 gate: None,
             });
         }
         active if active.is_active() && lease_expired => active,
         _ => return Err(TransitionError::NotClaimable),
     };
-    Ok(Next::Move { state, fence: run.fence + 1, lease: Lease::Grant, held: run.held, gate: None })
+    Ok(Next::Move { state, fence: run.fence + 1, lease: Lease::Grant, paused: run.paused, gate: None })
 }
 
 fn work(run: &RunSnapshot, fence: u64, report: &WorkerReport) -> Result<Next, TransitionError> {
@@ -97,10 +97,10 @@ fn work(run: &RunSnapshot, fence: u64, report: &WorkerReport) -> Result<Next, Tr
     }
     Ok(match report {
         WorkerReport::Checkpoint => {
-            Next::Move { state: RunState::Running, fence, lease: Lease::Keep, held: run.held, gate: None }
+            Next::Move { state: RunState::Running, fence, lease: Lease::Keep, paused: run.paused, gate: None }
         }
-        WorkerReport::Hold => {
-            Next::Move { state: RunState::Pending, fence, lease: Lease::Release, held: true, gate: None }
+        WorkerReport::Pause => {
+            Next::Move { state: RunState::Pending, fence, lease: Lease::Release, paused: true, gate: None }
         }
         WorkerReport::Wait(gate) => Next::Move {
             state: match gate {
@@ -109,7 +109,7 @@ fn work(run: &RunSnapshot, fence: u64, report: &WorkerReport) -> Result<Next, Tr
             },
             fence,
             lease: Lease::Release,
-            held: run.held,
+            paused: run.paused,
             gate: Some(gate.clone()),
         },
         WorkerReport::Complete => to(run, RunState::Completed),
@@ -119,11 +119,11 @@ fn work(run: &RunSnapshot, fence: u64, report: &WorkerReport) -> Result<Next, Tr
 
 fn decide(run: &RunSnapshot, decision: &Decision) -> Result<Next, TransitionError> {
     if run.decided.as_ref() == Some(decision) {
-        return Ok(Next::Same);
+        return Ok(Next::Unchanged);
     }
     if run.state != RunState::WaitingForHuman {
         if let Some(first) = run.decided.as_ref().filter(|first| first.same_gate(decision)) {
-            return Err(TransitionError::OtherDecision(format!(
+            return Err(TransitionError::DecisionConflict(format!(
                 "step {} was already decided: {}; a decision cannot be taken back",
                 first.step, first.verdict
             )));
@@ -138,10 +138,10 @@ fn decide(run: &RunSnapshot, decision: &Decision) -> Result<Next, TransitionErro
                 Verdict::Deny => to(run, RunState::Canceled),
             })
         }
-        Some(Gate::Human { step, .. }) if *step != decision.step => Err(TransitionError::OtherDecision(
+        Some(Gate::Human { step, .. }) if *step != decision.step => Err(TransitionError::DecisionConflict(
             format!("the run waits for a decision on step {step}, not on step {}", decision.step),
         )),
-        Some(Gate::Human { step, inputs_digest, .. }) => Err(TransitionError::OtherDecision(format!(
+        Some(Gate::Human { step, inputs_digest, .. }) => Err(TransitionError::DecisionConflict(format!(
             "the run waits for a decision on step {step} with inputs {inputs_digest}, not with inputs {}",
             decision.inputs_digest
         ))),
@@ -159,7 +159,7 @@ fn endorse(run: &RunSnapshot, decision: &Decision, by: &str, need: u32) -> Resul
         return Ok(decided);
     };
     if approvals.by.iter().any(|earlier| earlier == by) {
-        return Ok(Next::Same);
+        return Ok(Next::Unchanged);
     }
     let by: Vec<String> = approvals.by.iter().cloned().chain([by.to_owned()]).collect();
     if u32::try_from(by.len()).unwrap_or(u32::MAX) >= need {
@@ -169,7 +169,7 @@ fn endorse(run: &RunSnapshot, decision: &Decision, by: &str, need: u32) -> Resul
         state: run.state,
         fence: run.fence,
         lease: Lease::Release,
-        held: run.held,
+        paused: run.paused,
         gate: Some(Gate::Human {
             step: step.clone(),
             inputs_digest: inputs_digest.clone(),
@@ -183,27 +183,27 @@ fn endorse(run: &RunSnapshot, decision: &Decision, by: &str, need: u32) -> Resul
 fn fits(step: &str, why: &ApprovalReason, decision: &Decision) -> Result<(), TransitionError> {
     let unknown = *why == ApprovalReason::UnknownOutcome && decision.verdict == Verdict::Approve;
     match (unknown, decision.choice) {
-        (true, None) => Err(TransitionError::OtherDecision(format!(
+        (true, None) => Err(TransitionError::DecisionConflict(format!(
             "the outcome of step {step} is unknown: choose `rerun`, `happened` (with its `result`), `skip` or `fail`"
         ))),
         (true, Some(Choice::Happened)) if decision.result.is_none() => {
-            Err(TransitionError::OtherDecision(format!(
+            Err(TransitionError::DecisionConflict(format!(
                 "`happened` needs the `result` of step {step}, an object of its outputs; the other choices are `rerun`, \
              `skip` and `fail`"
             )))
         }
         (_, choice) if decision.result.is_some() && choice != Some(Choice::Happened) => {
-            Err(TransitionError::OtherDecision(format!(
+            Err(TransitionError::DecisionConflict(format!(
                 "a result is only valid with the choice `happened`; remove it from the decision on step \
                     {step}"
             )))
         }
         (false, Some(choice)) if *why == ApprovalReason::UnknownOutcome => {
-            Err(TransitionError::OtherDecision(format!(
+            Err(TransitionError::DecisionConflict(format!(
                 "denying step {step} cancels the run; the choice {choice} is only valid for an approval"
             )))
         }
-        (false, Some(choice)) => Err(TransitionError::OtherDecision(format!(
+        (false, Some(choice)) => Err(TransitionError::DecisionConflict(format!(
             "the choice {choice} is only valid for an unknown outcome; approve or deny step {step}"
         ))),
         _ => Ok(()),
@@ -232,19 +232,19 @@ fn signal(run: &RunSnapshot, name: &str) -> Result<Next, TransitionError> {
             Err(invalid(run, "signal", Some(format!("it waits for the signal {awaited:?}, not {name:?}"))))
         }
         (state, _) if state.is_terminal() || state == RunState::Failed => Err(invalid(run, "signal", None)),
-        _ => Ok(Next::Kept),
+        _ => Ok(Next::SignalBuffered),
     }
 }
 
 fn cancel(run: &RunSnapshot) -> Result<Next, TransitionError> {
     match run.state {
-        RunState::Canceled => Ok(Next::Same),
+        RunState::Canceled => Ok(Next::Unchanged),
         RunState::Completed | RunState::Failed => Err(invalid(run, "cancel", None)),
         active if active.is_active() => Ok(Next::Move {
             state: RunState::Canceled,
             fence: run.fence + 1,
             lease: Lease::Release,
-            held: false,
+            paused: false,
             gate: None,
         }),
         _ => Ok(to(run, RunState::Canceled)),
@@ -257,18 +257,18 @@ fn pause(run: &RunSnapshot) -> Result<Next, TransitionError> {
     if run.state.is_terminal() || run.state == RunState::Failed {
         return Err(invalid(run, "pause", Some("nothing of it is being executed".to_owned())));
     }
-    if run.held {
-        return Ok(Next::Same);
+    if run.paused {
+        return Ok(Next::Unchanged);
     }
     let lease = if run.state.is_active() { Lease::Keep } else { Lease::Release };
-    Ok(Next::Move { state: run.state, fence: run.fence, lease, held: true, gate: run.gate.clone() })
+    Ok(Next::Move { state: run.state, fence: run.fence, lease, paused: true, gate: run.gate.clone() })
 }
 
 /// Replaces the gate of the waiting step by another one.
 fn ask(run: &RunSnapshot, gate: &Gate) -> Result<Next, TransitionError> {
     match (run.state, &run.gate, gate) {
         (RunState::WaitingForHuman, Some(present), wanted) if present.is_same_question(wanted) => {
-            Ok(Next::Same)
+            Ok(Next::Unchanged)
         }
         (RunState::WaitingForHuman, Some(Gate::Human { step: at, .. }), Gate::Human { step, .. })
             if at == step =>
@@ -277,7 +277,7 @@ fn ask(run: &RunSnapshot, gate: &Gate) -> Result<Next, TransitionError> {
                 state: run.state,
                 fence: run.fence,
                 lease: Lease::Release,
-                held: run.held,
+                paused: run.paused,
                 gate: Some(gate.clone()),
             })
         }

@@ -306,7 +306,7 @@ pub struct RunSnapshot {
     pub state: RunState,
     /// Whether no further step starts until it is resumed: a fork, or a paused run. A pending run is not claimed, an
     /// active one stops before its next step, a waiting one when its wait ends.
-    pub held: bool,
+    pub paused: bool,
     /// Whether recorded steps have to be restored before new ones run.
     pub replays: bool,
     /// The current fencing token.
@@ -327,7 +327,7 @@ pub enum WorkerReport {
     /// A gate requires a decision; the lease is released.
     Wait(Gate),
     /// The run was paused and none of its steps is in progress anymore; the lease is released.
-    Hold,
+    Pause,
     /// All steps are complete.
     Complete,
     /// A step failed permanently.
@@ -436,18 +436,18 @@ pub enum Next {
         /// The effect on the lease.
         lease: Lease,
         /// Whether it is paused now.
-        held: bool,
+        paused: bool,
         /// The gate that it waits for now.
         gate: Option<Gate>,
     },
     /// No change; the first result remains valid (a repeated decision or cancellation).
-    Same,
+    Unchanged,
     /// No change; the signal is buffered until a step waits for it.
-    Kept,
+    SignalBuffered,
     /// A new run is created from this one.
     NewRun {
         /// Whether it is paused (a fork) or starts immediately (a replay).
-        held: bool,
+        paused: bool,
     },
 }
 
@@ -468,7 +468,7 @@ pub enum TransitionError {
     },
     /// The run was decided differently, or the decision is for another gate (409).
     #[error("{0}")]
-    OtherDecision(String),
+    DecisionConflict(String),
     /// The worker's claim is no longer the current one; its write has no effect.
     #[error("stale fencing token {given}, current {present}: another worker owns the run")]
     StaleFence {
@@ -479,10 +479,10 @@ pub enum TransitionError {
     },
     /// The run is paused: no further step starts.
     #[error("the run is paused; resume it first")]
-    Held,
+    Paused,
     /// The wait of the run has not expired, or is already over.
     #[error("the run has not expired")]
-    NotOver,
+    NotExpired,
     /// The run cannot be claimed in its current state.
     #[error("the run cannot be claimed now")]
     NotClaimable,

@@ -16,11 +16,11 @@ use skills_skill::{Digest, Skill, SkillId, slice};
 
 /// Builds a snapshot of the tree. `live` tells for each root whether file events are available.
 pub(super) fn assemble(tree: &Tree, live: &[bool], generation: u64) -> Catalogue {
-    let stands_in = |root: usize| tree.grounds[root].spec.origin == RootOrigin::Shipped;
+    let stands_in = |root: usize| tree.roots[root].spec.origin == RootOrigin::Shipped;
     // The shipped skills are only listed if there are no others.
     let own = tree.records.keys().any(|(root, _)| !stands_in(*root));
     let counts = |root: usize| !(own && stands_in(root));
-    let roots = tree.grounds.iter().enumerate().map(|(i, ground)| Root {
+    let roots = tree.roots.iter().enumerate().map(|(i, ground)| Root {
         path: ground.spec.path.clone(),
         label: ground.spec.label.clone(),
         origin: ground.spec.origin.clone(),

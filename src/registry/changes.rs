@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use super::RootState;
-use super::tree::{Key, Scan, ScanReport, ScannedRoot, Tree, ground};
-use super::walk::{self, Seen, passes_skipped};
+use super::tree::{Key, Scan, ScanReport, ScannedRoot, Tree, probe_root};
+use super::walk::{self, WalkEntry, passes_skipped};
 use skills_skill::is_main_file;
 
 /// Updates the tree after changes at these paths (as watched). The result equals that of a complete rescan.
@@ -18,7 +18,7 @@ pub(super) fn apply(tree: &mut Tree, paths: &BTreeSet<PathBuf>, scan: &Scan<'_>)
     let mut bundles: BTreeSet<Key> = BTreeSet::new();
     let mut folders: BTreeSet<Key> = BTreeSet::new();
     for (root, path) in places {
-        if let Some(folder) = tree.enclosing(root, &path) {
+        if let Some(folder) = tree.enclosing_bundle(root, &path) {
             bundles.insert((root, folder.into()));
         }
         match path.symlink_metadata() {
@@ -26,7 +26,7 @@ pub(super) fn apply(tree: &mut Tree, paths: &BTreeSet<PathBuf>, scan: &Scan<'_>)
                 folders.insert((root, path));
             }
             Ok(metadata) => {
-                tree.forget(root, &path);
+                tree.remove(root, &path);
                 let main = path.file_name().and_then(|name| name.to_str()).is_some_and(is_main_file);
                 if let (true, Some(parent)) = (main, path.parent()) {
                     bundles.insert((root, parent.into()));
@@ -35,7 +35,7 @@ pub(super) fn apply(tree: &mut Tree, paths: &BTreeSet<PathBuf>, scan: &Scan<'_>)
                 }
             }
             Err(_) => {
-                tree.forget(root, &path);
+                tree.remove(root, &path);
                 let main = path.file_name().and_then(|name| name.to_str()).is_some_and(is_main_file);
                 if let (true, Some(parent)) = (main, path.parent()) {
                     bundles.insert((root, parent.into()));
@@ -57,12 +57,12 @@ pub(super) fn apply(tree: &mut Tree, paths: &BTreeSet<PathBuf>, scan: &Scan<'_>)
 /// Rescans a folder; bundles with an unchanged stamp are not parsed.
 pub(super) fn rescan(tree: &mut Tree, root: usize, folder: &Path, scan: &Scan<'_>) {
     let known = known_below(tree, root, folder);
-    tree.forget(root, folder);
+    tree.remove(root, folder);
     tree.scan(root, folder, &Scan { known: &known, ..*scan }, &mut |_, _| {});
     // A folder with the name of a main file is reported by its parent folder.
     let main = folder.file_name().and_then(|name| name.to_str()).is_some_and(is_main_file);
     if let Some(above) =
-        folder.parent().filter(|above| main && above.starts_with(&tree.grounds[root].spec.path))
+        folder.parent().filter(|above| main && above.starts_with(&tree.roots[root].spec.path))
     {
         tree.reread(root, above, scan);
     }
@@ -76,31 +76,31 @@ fn known_below(tree: &Tree, root: usize, folder: &Path) -> super::tree::Known {
 }
 
 fn relink(tree: &mut Tree, root: usize, path: &Path, scan: &Scan<'_>) {
-    match walk::link(path, &tree.fences()) {
-        Some(Seen::Link(link, to)) => {
-            let hidden = tree.skips(&to);
-            tree.take(ScanReport::Seen(root, Seen::Link(link, to)));
+    match walk::link(path, &tree.real_roots()) {
+        Some(WalkEntry::Link(link, to)) => {
+            let hidden = tree.is_skipped(&to);
+            tree.apply(ScanReport::Seen(root, WalkEntry::Link(link, to)));
             if hidden {
                 tree.scan(root, path, scan, &mut |_, _| {});
             }
         }
-        Some(other) => tree.take(ScanReport::Seen(root, other)),
+        Some(other) => tree.apply(ScanReport::Seen(root, other)),
         None => {}
     }
 }
 
 /// Rescans roots that appeared, disappeared, or resolve to another folder since the last scan.
 fn revisit_roots(tree: &mut Tree, scan: &Scan<'_>) {
-    for root in 0..tree.grounds.len() {
-        let ScannedRoot { spec, state, real } = &tree.grounds[root];
-        let now = ground(spec.clone());
+    for root in 0..tree.roots.len() {
+        let ScannedRoot { spec, state, real } = &tree.roots[root];
+        let now = probe_root(spec.clone());
         if now.state == *state && now.real == *real {
             continue;
         }
         let path = spec.path.clone();
         let present = now.state == RootState::Present;
-        tree.grounds[root] = now;
-        tree.forget(root, &path);
+        tree.roots[root] = now;
+        tree.remove(root, &path);
         if present {
             tree.scan(root, &path, scan, &mut |_, _| {});
         }
@@ -117,12 +117,15 @@ fn revisit_roots(tree: &mut Tree, scan: &Scan<'_>) {
 /// Collects the paths in the roots that correspond to a watched path: a folder that two roots contain is watched once.
 fn images(tree: &Tree, path: &Path, out: &mut BTreeSet<Key>) {
     let mounts: Vec<(usize, &Path, &Path)> = tree
-        .grounds
+        .roots
         .iter()
         .enumerate()
         .filter_map(|(root, ground)| Some((root, ground.spec.path.as_path(), ground.real.as_deref()?)))
         .chain(
-            tree.links.iter().filter(|(_, to)| tree.skips(to)).map(|((r, l), to)| (*r, &**l, to.as_path())),
+            tree.links
+                .iter()
+                .filter(|(_, to)| tree.is_skipped(to))
+                .map(|((r, l), to)| (*r, &**l, to.as_path())),
         )
         .collect();
     let below = |base: &Path, rest: &Path| {

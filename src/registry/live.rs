@@ -128,13 +128,13 @@ impl Registry {
     /// Requests a rescan of all roots; the result arrives as a change.
     pub fn rescan(&self) {
         // The thread ends only with the registry.
-        self.commands.tell(Command::Rescan);
+        self.commands.try_send(Command::Rescan);
     }
 
     /// Rescans all roots, and returns the snapshot afterwards.
     pub async fn reread(&self) -> Arc<Catalogue> {
         let (done, read) = oneshot::channel();
-        self.commands.ask(Command::Reread(done)).await;
+        self.commands.send(Command::Reread(done)).await;
         // Fails only if the registry is dropped.
         let _ = read.await;
         self.snapshot()
@@ -171,7 +171,7 @@ impl Registry {
 impl Drop for Registry {
     fn drop(&mut self) {
         self.shared.stop.store(true, Ordering::Relaxed);
-        self.commands.tell(Command::Stop);
+        self.commands.try_send(Command::Stop);
         if let Some(thread) = self.thread.take()
             && thread.join().is_err()
         {

@@ -120,8 +120,8 @@ mod tests {
         let root = root(cache.path());
         unpack(&root.path).unwrap();
         unpack(&root.path).unwrap();
-        let beside: Vec<_> = fs::read_dir(cache.path().join("shipped")).unwrap().collect();
-        assert_eq!(beside.len(), 1);
+        let entries: Vec<_> = fs::read_dir(cache.path().join("shipped")).unwrap().collect();
+        assert_eq!(entries.len(), 1);
         for (path, content) in files() {
             assert_eq!(fs::read(root.path.join(&path)).unwrap(), content, "{}", path.display());
         }

@@ -13,14 +13,14 @@ use serde::{Deserialize, Serialize};
 use super::RootState;
 use super::ordered_path::OrderedPath;
 use super::roots::RootSpec;
-use super::walk::{self, Seen, main_file, passes_skipped};
+use super::walk::{self, WalkEntry, main_file, passes_skipped};
 use skills_skill::lint::rules;
 use skills_skill::{
     Finding, RealPaths, RefusalReason, RejectedBundle, Skill, SkillId, is_main_file, read_bundle_at,
 };
 
 /// Maximum number of queued batches of a walk.
-const PIECES: usize = 64;
+const REPORT_QUEUE_SIZE: usize = 64;
 
 /// Detects whether a bundle changed since it was read: size and modification time of its main file, and the
 /// neighboring files that determine its kind.
@@ -87,7 +87,7 @@ pub(super) type Key = (usize, OrderedPath);
 /// Everything that was found.
 #[derive(Debug, Default)]
 pub(super) struct Tree {
-    pub grounds: Vec<ScannedRoot>,
+    pub roots: Vec<ScannedRoot>,
     pub records: BTreeMap<Key, Arc<Record>>,
     /// Links to folders inside of roots, with their targets.
     pub links: BTreeMap<Key, PathBuf>,
@@ -101,7 +101,7 @@ pub(super) enum ScanReport {
     /// Number of further bundles that are not read yet.
     Found(usize),
     Read(usize, Record),
-    Seen(usize, Seen),
+    Seen(usize, WalkEntry),
 }
 
 /// The context of a scan.
@@ -116,51 +116,51 @@ pub(super) struct Scan<'a> {
 impl Tree {
     /// Creates a tree with the state of the roots, without scanning them.
     pub fn new(specs: Vec<RootSpec>) -> Self {
-        Self { grounds: specs.into_iter().map(ground).collect(), ..Self::default() }
+        Self { roots: specs.into_iter().map(probe_root).collect(), ..Self::default() }
     }
 
     /// Returns the real paths of the roots that exist.
-    pub fn fences(&self) -> Vec<PathBuf> {
-        self.grounds.iter().filter_map(|ground| ground.real.clone()).collect()
+    pub fn real_roots(&self) -> Vec<PathBuf> {
+        self.roots.iter().filter_map(|ground| ground.real.clone()).collect()
     }
 
     /// Processes one report.
-    pub fn take(&mut self, news: ScanReport) {
+    pub fn apply(&mut self, news: ScanReport) {
         match news {
-            ScanReport::Found(_) | ScanReport::Seen(_, Seen::Bundle(..)) => {}
-            ScanReport::Read(root, record) => match self.foreign_path(&record) {
-                Some(to) => self.take(ScanReport::Seen(root, Seen::Leaves(record.location, to))),
+            ScanReport::Found(_) | ScanReport::Seen(_, WalkEntry::Bundle(..)) => {}
+            ScanReport::Read(root, record) => match self.path_outside_roots(&record) {
+                Some(to) => self.apply(ScanReport::Seen(root, WalkEntry::Leaves(record.location, to))),
                 None => {
                     self.records.insert((root, record.location.clone().into()), Arc::new(record));
                 }
             },
-            ScanReport::Seen(root, Seen::Folder(path)) => {
+            ScanReport::Seen(root, WalkEntry::Folder(path)) => {
                 self.folders.insert((root, path.into()));
             }
-            ScanReport::Seen(root, Seen::Link(path, to)) => {
+            ScanReport::Seen(root, WalkEntry::Link(path, to)) => {
                 self.links.insert((root, path.into()), to);
             }
-            ScanReport::Seen(root, Seen::Leaves(path, to)) => {
-                let refusal = leaves_root(&path, &to, &self.grounds[root].spec);
+            ScanReport::Seen(root, WalkEntry::Leaves(path, to)) => {
+                let refusal = leaves_root(&path, &to, &self.roots[root].spec);
                 self.refused_links.insert((root, path.into()), Arc::new(refusal));
             }
         }
     }
 
     /// Returns whether a real path is in one of the roots.
-    fn encloses(&self, real: &Path) -> bool {
-        let mut fences = self.grounds.iter().filter_map(|ground| ground.real.as_ref());
+    fn contains(&self, real: &Path) -> bool {
+        let mut fences = self.roots.iter().filter_map(|ground| ground.real.as_ref());
         fences.any(|fence| real.starts_with(fence))
     }
 
     /// Returns the real path of a bundle's file or folder that is in no root: a parent folder was replaced by a link
     /// between two accesses.
-    fn foreign_path(&self, record: &Record) -> Option<PathBuf> {
+    fn path_outside_roots(&self, record: &Record) -> Option<PathBuf> {
         let folder = match &record.outcome {
             Outcome::Skill(skill) => skill.real_folder(),
             Outcome::Refused(_) => &record.real,
         };
-        [&record.real, folder].into_iter().find(|real| !self.encloses(real)).map(Path::to_owned)
+        [&record.real, folder].into_iter().find(|real| !self.contains(real)).map(Path::to_owned)
     }
 
     /// Walks a root from `start` and reads the bundles found, then the targets of links into skipped folders. Blocks
@@ -172,21 +172,21 @@ impl Tree {
         scan: &Scan<'_>,
         meanwhile: &mut dyn FnMut(&Self, &ScanReport),
     ) {
-        let fences = self.fences();
+        let fences = self.real_roots();
         let mut starts = vec![start.to_owned()];
         let mut walked: BTreeSet<PathBuf> = BTreeSet::new();
         while let Some(start) = starts.pop() {
             let Ok(real) = start.canonicalize() else { continue };
-            if !self.encloses(&real) {
-                self.take(ScanReport::Seen(root, Seen::Leaves(start, real)));
+            if !self.contains(&real) {
+                self.apply(ScanReport::Seen(root, WalkEntry::Leaves(start, real)));
                 continue;
             }
             if !walked.insert(real.clone()) {
                 continue;
             }
-            let top = &self.grounds[root].spec.path;
+            let top = &self.roots[root].spec.path;
             let depth = start.strip_prefix(top).map_or(0, |below| below.components().count());
-            let (send, receive) = mpsc::sync_channel(PIECES);
+            let (send, receive) = mpsc::sync_channel(REPORT_QUEUE_SIZE);
             std::thread::scope(|scope| {
                 let (fences, real, start) = (&fences, &real, &start);
                 scope.spawn(move || {
@@ -198,11 +198,13 @@ impl Tree {
                 });
                 for news in receive.into_iter().flatten() {
                     let into_skipped = match &news {
-                        ScanReport::Seen(_, Seen::Link(path, to)) => self.skips(to).then(|| path.clone()),
+                        ScanReport::Seen(_, WalkEntry::Link(path, to)) => {
+                            self.is_skipped(to).then(|| path.clone())
+                        }
                         _ => None,
                     };
                     meanwhile(self, &news);
-                    self.take(news);
+                    self.apply(news);
                     starts.extend(into_skipped);
                 }
             });
@@ -210,18 +212,18 @@ impl Tree {
     }
 
     /// Returns whether a real path inside of the roots is in a folder that walks skip.
-    pub fn skips(&self, real: &Path) -> bool {
-        let rests = self.grounds.iter().filter_map(|ground| real.strip_prefix(ground.real.as_ref()?).ok());
+    pub fn is_skipped(&self, real: &Path) -> bool {
+        let rests = self.roots.iter().filter_map(|ground| real.strip_prefix(ground.real.as_ref()?).ok());
         let mut rests = rests.peekable();
         rests.peek().is_some() && rests.all(passes_skipped)
     }
 
     /// Removes everything at and below a path.
-    pub fn forget(&mut self, root: usize, path: &Path) {
-        forget(&mut self.records, root, path);
-        forget(&mut self.links, root, path);
-        forget(&mut self.refused_links, root, path);
-        let gone = below(self.folders.range((root, path.into())..), root, path);
+    pub fn remove(&mut self, root: usize, path: &Path) {
+        remove_below(&mut self.records, root, path);
+        remove_below(&mut self.links, root, path);
+        remove_below(&mut self.refused_links, root, path);
+        let gone = keys_below(self.folders.range((root, path.into())..), root, path);
         for key in gone {
             self.folders.remove(&key);
         }
@@ -239,17 +241,17 @@ impl Tree {
         }
         let Some(main) = main_file(folder) else { return };
         let Ok(real) = main.canonicalize() else { return };
-        if !self.encloses(&real) {
-            self.take(ScanReport::Seen(root, Seen::Leaves(main, real)));
+        if !self.contains(&real) {
+            self.apply(ScanReport::Seen(root, WalkEntry::Leaves(main, real)));
         } else if let Some(record) = read(main, real, None) {
             scan.parsed.fetch_add(1, Ordering::Relaxed);
-            self.take(ScanReport::Read(root, record));
+            self.apply(ScanReport::Read(root, record));
         }
     }
 
     /// Returns the nearest folder at or above `path` that is a bundle.
-    pub fn enclosing(&self, root: usize, path: &Path) -> Option<PathBuf> {
-        let top = &self.grounds[root].spec.path;
+    pub fn enclosing_bundle(&self, root: usize, path: &Path) -> Option<PathBuf> {
+        let top = &self.roots[root].spec.path;
         let mut folders = path.ancestors().take_while(|folder| folder.starts_with(top));
         folders.find(|folder| self.has_bundle(root, folder)).map(Path::to_owned)
     }
@@ -267,7 +269,7 @@ impl Tree {
 }
 
 /// Determines the state of a root on disk.
-pub(super) fn ground(spec: RootSpec) -> ScannedRoot {
+pub(super) fn probe_root(spec: RootSpec) -> ScannedRoot {
     let real = spec.path.canonicalize();
     let (state, real) = match real {
         Ok(real) if !real.is_dir() => {
@@ -284,12 +286,12 @@ pub(super) fn ground(spec: RootSpec) -> ScannedRoot {
 }
 
 /// Reads the bundles of a batch, and sends all reports in one message.
-fn report(root: usize, batch: Vec<Seen>, scan: &Scan<'_>, send: &mpsc::SyncSender<Vec<ScanReport>>) {
-    let found = batch.iter().filter(|seen| matches!(seen, Seen::Bundle(..))).count();
+fn report(root: usize, batch: Vec<WalkEntry>, scan: &Scan<'_>, send: &mpsc::SyncSender<Vec<ScanReport>>) {
+    let found = batch.iter().filter(|seen| matches!(seen, WalkEntry::Bundle(..))).count();
     // The receiver may be closed.
     let _ = send.send(vec![ScanReport::Found(found)]);
     let news = batch.into_iter().filter_map(|seen| match seen {
-        Seen::Bundle(location, real) => {
+        WalkEntry::Bundle(location, real) => {
             known_or_read(location, real, scan).map(|record| ScanReport::Read(root, record))
         }
         other => Some(ScanReport::Seen(root, other)),
@@ -301,7 +303,7 @@ fn known_or_read(location: PathBuf, real: PathBuf, scan: &Scan<'_>) -> Option<Re
     let stamp = Stamp::of(&location)?;
     let known = scan.known.get(&location).filter(|(then, _)| *then == stamp);
     if let Some((_, outcome)) = known {
-        let outcome = lying(outcome.clone(), RealPaths::of(&location, real.clone()).ok()?);
+        let outcome = with_real_location(outcome.clone(), RealPaths::of(&location, real.clone()).ok()?);
         return Some(Record { location, real, stamp, outcome, loser: OnceLock::new() });
     }
     scan.parsed.fetch_add(1, Ordering::Relaxed);
@@ -322,12 +324,12 @@ fn read(location: PathBuf, real: PathBuf, stamp: Option<Stamp>) -> Option<Record
 }
 
 /// Sets the real location of the outcome's bundle, which is not cached with it.
-fn lying(outcome: Outcome, real: RealPaths) -> Outcome {
+fn with_real_location(outcome: Outcome, real: RealPaths) -> Outcome {
     match outcome {
         Outcome::Skill(skill) => {
             let linked = real.location != skill.location || real.folder != skill.root_dir;
             if linked {
-                Outcome::Skill(Arc::new(Arc::unwrap_or_clone(skill).lies(real)))
+                Outcome::Skill(Arc::new(Arc::unwrap_or_clone(skill).with_location(real)))
             } else {
                 Outcome::Skill(skill)
             }
@@ -358,14 +360,14 @@ fn leaves_root(path: &Path, to: &Path, root: &RootSpec) -> RejectedBundle {
     }
 }
 
-fn forget<T>(map: &mut BTreeMap<Key, T>, root: usize, path: &Path) {
-    let gone = below(map.range((root, path.into())..).map(|(key, _)| key), root, path);
+fn remove_below<T>(map: &mut BTreeMap<Key, T>, root: usize, path: &Path) {
+    let gone = keys_below(map.range((root, path.into())..).map(|(key, _)| key), root, path);
     for key in gone {
         map.remove(&key);
     }
 }
 
-fn below<'a>(keys: impl Iterator<Item = &'a Key>, root: usize, path: &Path) -> Vec<Key> {
+fn keys_below<'a>(keys: impl Iterator<Item = &'a Key>, root: usize, path: &Path) -> Vec<Key> {
     keys.take_while(|(r, p)| *r == root && p.starts_with(path)).cloned().collect()
 }
 
@@ -402,11 +404,11 @@ mod tests {
         // The case of a replacement between the walk and the read.
         let location = swapped.join("deep/private/SKILL.md");
         let record = read(location.clone(), location.canonicalize().unwrap(), None).unwrap();
-        tree.take(ScanReport::Read(0, record));
+        tree.apply(ScanReport::Read(0, record));
         assert!(tree.records.is_empty(), "{:?}", tree.records.keys());
         let location = inside.path().join("own/SKILL.md");
         let record = read(location.clone(), location.canonicalize().unwrap(), None).unwrap();
-        tree.take(ScanReport::Read(0, record));
+        tree.apply(ScanReport::Read(0, record));
         assert_eq!(tree.records.len(), 1);
     }
 }

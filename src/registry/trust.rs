@@ -21,7 +21,7 @@ use self::file::Pins;
 use super::shipped;
 use skills_config::Config;
 
-pub use self::digest::{FileKind, Measured, Obstacle, SeenFile, combined_digest};
+pub use self::digest::{BundleDigest, DigestError, FileKind, SeenFile, combined_digest};
 pub use self::file::Pin;
 pub use self::trust_snapshot::TrustSnapshot;
 
@@ -123,7 +123,7 @@ pub enum TrustError {
         /// The place.
         place: PathBuf,
         /// The reason.
-        why: Obstacle,
+        why: DigestError,
     },
     /// The content differs from what was shown.
     #[error("{} changed during the check; try again", place.display())]
@@ -146,7 +146,7 @@ struct Inner {
     shipped: PathBuf,
     named: Vec<PathBuf>,
     pins: Mutex<Read>,
-    kept: Mutex<HashMap<PathBuf, CachedDigest>>,
+    digest_cache: Mutex<HashMap<PathBuf, CachedDigest>>,
 }
 
 /// The pins as last read, and the stamp of the file at that time.
@@ -174,7 +174,7 @@ impl Trust {
     /// Creates a trust state from a file of pins, the folder of the shipped skills, and the folders named in settings.
     #[must_use]
     pub fn new(file: Option<PathBuf>, shipped: PathBuf, named: Vec<PathBuf>) -> Self {
-        let inner = Inner { file, shipped, named, pins: Mutex::default(), kept: Mutex::default() };
+        let inner = Inner { file, shipped, named, pins: Mutex::default(), digest_cache: Mutex::default() };
         Self { inner: Arc::new(inner) }
     }
 
@@ -226,7 +226,7 @@ impl Trust {
     ///
     /// # Errors
     /// Returns an error if it contains something that cannot be pinned.
-    pub fn look(&self, place: &Path) -> Result<Measured, TrustError> {
+    pub fn compute_digest(&self, place: &Path) -> Result<BundleDigest, TrustError> {
         let io = |source| TrustError::Io { file: place.to_owned(), source };
         let real = place.canonicalize().map_err(io)?;
         self.measured(&real).map_err(|why| TrustError::Unpinnable { place: place.to_owned(), why })
@@ -236,10 +236,10 @@ impl Trust {
     ///
     /// # Errors
     /// Returns [`TrustError::Moved`] if one differs from what was shown.
-    pub fn pin(&self, seen: &[(PathBuf, Measured)], at: &str) -> Result<(), TrustError> {
+    pub fn pin(&self, seen: &[(PathBuf, BundleDigest)], at: &str) -> Result<(), TrustError> {
         let mut pins = Vec::new();
         for (place, shown) in seen {
-            let now = self.look(place)?;
+            let now = self.compute_digest(place)?;
             if now.digest != shown.digest {
                 return Err(TrustError::Moved { place: place.clone() });
             }
@@ -306,11 +306,12 @@ impl Trust {
         Ok(Arc::clone(&read.pins))
     }
 
-    fn measured(&self, real: &Path) -> Result<Measured, Obstacle> {
-        let kept = self.inner.kept.lock().unwrap_or_else(PoisonError::into_inner).get(real).cloned();
-        let now = digest::measure(real, kept.as_ref(), SystemTime::now())?;
+    fn measured(&self, real: &Path) -> Result<BundleDigest, DigestError> {
+        let cached =
+            self.inner.digest_cache.lock().unwrap_or_else(PoisonError::into_inner).get(real).cloned();
+        let now = digest::measure(real, cached.as_ref(), SystemTime::now())?;
         let measured = now.measured().clone();
-        self.inner.kept.lock().unwrap_or_else(PoisonError::into_inner).insert(real.to_owned(), now);
+        self.inner.digest_cache.lock().unwrap_or_else(PoisonError::into_inner).insert(real.to_owned(), now);
         Ok(measured)
     }
 }
@@ -319,11 +320,12 @@ impl Trust {
 ///
 /// # Errors
 /// Returns an error if it contains something that cannot be pinned.
-pub fn measure_bundle(place: &Path) -> Result<Measured, TrustError> {
+pub fn measure_bundle(place: &Path) -> Result<BundleDigest, TrustError> {
     let io = |source| TrustError::Io { file: place.to_owned(), source };
     let real = place.canonicalize().map_err(io)?;
-    let kept = digest::measure(&real, None, SystemTime::now());
-    kept.map(CachedDigest::into_measured)
+    let measured = digest::measure(&real, None, SystemTime::now());
+    measured
+        .map(CachedDigest::into_measured)
         .map_err(|why| TrustError::Unpinnable { place: place.to_owned(), why })
 }
 

@@ -17,7 +17,7 @@ const SKIPPED: [&str; 3] = [".git", "node_modules", "target"];
 
 /// Something found by a walk.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Seen {
+pub(super) enum WalkEntry {
     /// A folder that was read.
     Folder(PathBuf),
     /// A bundle's main file, and its real path.
@@ -42,7 +42,7 @@ pub(super) fn walk(
     depth: usize,
     threads: usize,
     stop: &AtomicBool,
-    see: &(dyn Fn(Vec<Seen>) + Sync),
+    see: &(dyn Fn(Vec<WalkEntry>) + Sync),
 ) {
     let Some(levels) = MAX_DEPTH.checked_sub(depth) else { return };
     let mut builder = WalkBuilder::new(start);
@@ -68,7 +68,7 @@ pub(super) fn walk(
                     if named && is_the_main_file(entry.path()) {
                         batch.add(bundle(entry.path(), start, real));
                     }
-                    batch.add(Seen::Folder(entry.into_path()));
+                    batch.add(WalkEntry::Folder(entry.into_path()));
                 }
                 Ok(entry) if entry.path_is_symlink() => {
                     if let Some(seen) = link(entry.path(), fences) {
@@ -89,19 +89,19 @@ pub(super) fn walk(
 }
 
 /// Returns the entry of a main file below `start`, whose real path is `real`.
-fn bundle(path: &Path, start: &Path, real: &Path) -> Seen {
+fn bundle(path: &Path, start: &Path, real: &Path) -> WalkEntry {
     let real = path.strip_prefix(start).map_or_else(|_| path.to_owned(), |rest| real.join(rest));
-    Seen::Bundle(path.to_owned(), real)
+    WalkEntry::Bundle(path.to_owned(), real)
 }
 
 /// Entries of one thread that are not reported yet; the rest is reported when the thread ends.
 struct Batch<'a> {
-    seen: Vec<Seen>,
-    see: &'a (dyn Fn(Vec<Seen>) + Sync),
+    seen: Vec<WalkEntry>,
+    see: &'a (dyn Fn(Vec<WalkEntry>) + Sync),
 }
 
 impl Batch<'_> {
-    fn add(&mut self, seen: Seen) {
+    fn add(&mut self, seen: WalkEntry) {
         self.seen.push(seen);
         if self.seen.len() >= BATCH {
             (self.see)(std::mem::take(&mut self.seen));
@@ -116,16 +116,16 @@ impl Drop for Batch<'_> {
 }
 
 /// Classifies a link; returns `None` if it is broken or leads to any other file.
-pub(super) fn link(path: &Path, fences: &[PathBuf]) -> Option<Seen> {
+pub(super) fn link(path: &Path, fences: &[PathBuf]) -> Option<WalkEntry> {
     let real = path.canonicalize().ok()?;
     let inside = fences.iter().any(|fence| real.starts_with(fence));
     let (at, folder) = (path.to_owned(), real.is_dir());
     let main = path.file_name().and_then(|name| name.to_str()).is_some_and(is_main_file);
     match (folder, inside) {
-        (true, true) => Some(Seen::Link(at, real)),
-        (false, true) if main && is_the_main_file(path) => Some(Seen::Bundle(at, real)),
-        (true, false) => Some(Seen::Leaves(at, real)),
-        (false, false) if main => Some(Seen::Leaves(at, real)),
+        (true, true) => Some(WalkEntry::Link(at, real)),
+        (false, true) if main && is_the_main_file(path) => Some(WalkEntry::Bundle(at, real)),
+        (true, false) => Some(WalkEntry::Leaves(at, real)),
+        (false, false) if main => Some(WalkEntry::Leaves(at, real)),
         (false, _) => None,
     }
 }
@@ -169,10 +169,10 @@ mod tests {
         let name = |path: &Path| path.strip_prefix(root).unwrap_or(path).display().to_string();
         walk(root, &real, std::slice::from_ref(&real), 0, 2, &AtomicBool::new(false), &|seen| {
             let lines = seen.into_iter().filter_map(|seen| match seen {
-                Seen::Folder(_) => None,
-                Seen::Bundle(path, _) => Some(format!("bundle {}", name(&path))),
-                Seen::Link(path, to) => Some(format!("link {} {}", name(&path), name(&to))),
-                Seen::Leaves(path, _) => Some(format!("leaves {}", name(&path))),
+                WalkEntry::Folder(_) => None,
+                WalkEntry::Bundle(path, _) => Some(format!("bundle {}", name(&path))),
+                WalkEntry::Link(path, to) => Some(format!("link {} {}", name(&path), name(&to))),
+                WalkEntry::Leaves(path, _) => Some(format!("leaves {}", name(&path))),
             });
             out.lock().unwrap().extend(lines);
         });

@@ -54,18 +54,18 @@ impl Watch {
     /// folders that were not watched before, in which changes until now may have been missed.
     pub fn update(&mut self, tree: &Tree, mounts: &str) -> Vec<Key> {
         let Some(watcher) = &mut self.watcher else {
-            self.live = vec![false; tree.grounds.len()];
+            self.live = vec![false; tree.roots.len()];
             return Vec::new();
         };
         let mut wanted: HashMap<PathBuf, Key> = HashMap::new();
-        self.live = tree.grounds.iter().map(|ground| !is_silent(&ground.spec.path, mounts)).collect();
+        self.live = tree.roots.iter().map(|ground| !is_silent(&ground.spec.path, mounts)).collect();
         for (root, path) in &tree.folders {
             if self.live[*root] {
                 let real = real_path(tree, *root, path);
                 wanted.entry(real).or_insert_with(|| (*root, path.clone()));
             }
         }
-        for (root, ground) in tree.grounds.iter().enumerate() {
+        for (root, ground) in tree.roots.iter().enumerate() {
             if ground.real.is_none()
                 && let Some(above) = ground.spec.path.ancestors().find(|dir| dir.is_dir())
             {
@@ -95,7 +95,7 @@ impl Watch {
                 }
                 Err(error) if matches!(error.kind, notify::ErrorKind::PathNotFound) => {}
                 Err(error) => {
-                    let label = &tree.grounds[root].spec.label;
+                    let label = &tree.roots[root].spec.label;
                     tracing::warn!("cannot watch {label}, polling instead: {error}");
                     self.live[root] = false;
                 }
@@ -107,7 +107,7 @@ impl Watch {
 
     /// Drops the watches at and below changed paths: a folder that was removed and recreated, or renamed and replaced,
     /// is a different folder under the same path, which is not watched.
-    pub fn doubt(&mut self, paths: &BTreeSet<PathBuf>) {
+    pub fn drop_watches(&mut self, paths: &BTreeSet<PathBuf>) {
         let Some(watcher) = &mut self.watcher else { return };
         self.watched.retain(|_, path| {
             let doubted = path.ancestors().any(|above| paths.contains(above));
@@ -120,7 +120,7 @@ impl Watch {
     }
 
     /// Returns whether any root has to be polled.
-    pub fn polls(&self) -> bool {
+    pub fn needs_polling(&self) -> bool {
         self.live.iter().any(|live| !live)
     }
 }
@@ -131,7 +131,7 @@ fn real_path(tree: &Tree, root: usize, path: &Path) -> PathBuf {
         let rest = (*r == root).then(|| path.strip_prefix(&**link).ok())??;
         Some(to.join(rest))
     });
-    let ground = &tree.grounds[root];
+    let ground = &tree.roots[root];
     through.unwrap_or_else(|| match (&ground.real, path.strip_prefix(&ground.spec.path)) {
         (Some(real), Ok(rest)) => real.join(rest),
         _ => path.to_owned(),
@@ -150,7 +150,7 @@ fn handler(send: Commands) -> impl Fn(notify::Result<Event>) + Send + 'static {
                 Command::Rescan
             }
         };
-        send.tell(command);
+        send.try_send(command);
     }
 }
 

@@ -63,14 +63,14 @@ impl Commands {
     }
 
     /// Sends a command without waiting. The thread ends only with the registry.
-    pub fn tell(&self, command: Command) {
+    pub fn try_send(&self, command: Command) {
         if let Err(TrySendError::Full(_)) = self.queue.try_send(command) {
             self.missed.store(true, Ordering::Relaxed);
         }
     }
 
     /// Sends a command, waiting for space in the queue.
-    pub async fn ask(&self, command: Command) {
+    pub async fn send(&self, command: Command) {
         if let Err(TrySendError::Full(command)) = self.queue.try_send(command) {
             let queue = self.queue.clone();
             // Fails only if the registry is dropped.
@@ -147,7 +147,7 @@ impl Worker {
     }
 
     fn next(&self, polled: Instant) -> Result<Command, RecvTimeoutError> {
-        if self.settings.watch && self.watch.polls() {
+        if self.settings.watch && self.watch.needs_polling() {
             let left = self.settings.poll.saturating_sub(polled.elapsed());
             return self.commands.recv_timeout(left);
         }
@@ -168,8 +168,8 @@ impl Worker {
         self.scan_all(&mut tree, &known, true);
         if self.settings.shipped == ShippedUse::WhenEmpty && tree.records.is_empty() {
             self.unpack();
-            let last = tree.grounds.len() - 1;
-            tree.grounds[last] = super::tree::ground(shipped);
+            let last = tree.roots.len() - 1;
+            tree.roots[last] = super::tree::probe_root(shipped);
             self.scan_root(&mut tree, last, &known, true);
         }
         if !self.stopped() {
@@ -178,7 +178,7 @@ impl Worker {
         }
         self.tree = tree;
         if !self.settings.watch {
-            self.watch.live = vec![false; self.tree.grounds.len()];
+            self.watch.live = vec![false; self.tree.roots.len()];
         }
         self.publish();
         self.shared.progress.send_modify(|progress| progress.done = true);
@@ -222,19 +222,19 @@ impl Worker {
     }
 
     fn scan_all(&self, tree: &mut Tree, known: &Known, partly: bool) {
-        for root in 0..tree.grounds.len() {
+        for root in 0..tree.roots.len() {
             self.scan_root(tree, root, known, partly);
         }
     }
 
     fn scan_root(&self, tree: &mut Tree, root: usize, known: &Known, partly: bool) {
-        if tree.grounds[root].real.is_none() {
+        if tree.roots[root].real.is_none() {
             return;
         }
         let shared = &self.shared;
-        let start = tree.grounds[root].spec.path.clone();
+        let start = tree.roots[root].spec.path.clone();
         let mut progress = *shared.progress.borrow();
-        let (mut told, mut publish_at) = (Instant::now(), Instant::now() + PARTIAL);
+        let (mut reported_at, mut publish_at) = (Instant::now(), Instant::now() + PARTIAL);
         let scan = Scan { known, stop: &shared.stop, threads: threads(), parsed: &shared.parsed };
         tree.scan(root, &start, &scan, &mut |tree, news| {
             match news {
@@ -242,8 +242,8 @@ impl Worker {
                 ScanReport::Read(..) => progress.parsed += 1,
                 ScanReport::Seen(..) => {}
             }
-            if partly && told.elapsed() >= PROGRESS {
-                told = Instant::now();
+            if partly && reported_at.elapsed() >= PROGRESS {
+                reported_at = Instant::now();
                 shared.progress.send_replace(progress);
                 let _ = shared.events.send(RegistryEvent::Progress(progress));
             }
@@ -263,14 +263,14 @@ impl Worker {
     fn changed(&mut self, paths: Vec<PathBuf>) {
         let mut paths: BTreeSet<PathBuf> = paths.into_iter().collect();
         let since = Instant::now();
-        let (mut all, mut asked) = (false, Vec::new());
+        let (mut all, mut requests) = (false, Vec::new());
         // Saving in an editor causes a burst of events, which is one change.
         while since.elapsed() < BURST {
             match self.commands.recv_timeout(QUIET) {
                 Ok(Command::Changed(more)) => paths.extend(more),
                 Ok(Command::Rescan) => all = true,
                 Ok(Command::Reread(done)) => {
-                    asked.push(done);
+                    requests.push(done);
                     break;
                 }
                 Ok(Command::Stop) => {
@@ -280,9 +280,9 @@ impl Worker {
                 Err(_) => break,
             }
         }
-        if all || !asked.is_empty() {
+        if all || !requests.is_empty() {
             self.rescan();
-            for done in asked {
+            for done in requests {
                 let _ = done.send(());
             }
             return;
@@ -290,7 +290,7 @@ impl Worker {
         let known = Known::new();
         let shared = Arc::clone(&self.shared);
         let scan = Scan { known: &known, stop: &shared.stop, threads: 1, parsed: &shared.parsed };
-        self.watch.doubt(&paths);
+        self.watch.drop_watches(&paths);
         changes::apply(&mut self.tree, &paths, &scan);
         self.watch_folders();
         self.unsaved = true;
@@ -329,7 +329,7 @@ impl Worker {
         let records = self.tree.records.values();
         let known: Known =
             records.map(|record| (record.location.clone(), (record.stamp, record.outcome.clone()))).collect();
-        let specs = self.tree.grounds.iter().map(|ground| ground.spec.clone()).collect();
+        let specs = self.tree.roots.iter().map(|ground| ground.spec.clone()).collect();
         let mut tree = Tree::new(specs);
         self.scan_all(&mut tree, &known, false);
         if self.stopped() {

@@ -16,13 +16,13 @@ pub const RESULT_BYTES: usize = 1 << 20;
 
 /// The record and events that result from a finished call.
 #[derive(Debug)]
-pub(super) struct Settled {
+pub(super) struct AppliedReply {
     pub record: StepRecord,
     pub events: Vec<NewEvent>,
 }
 
 /// Returns the reply unless its outputs exceed [`RESULT_BYTES`].
-pub(super) fn sized(reply: Reply) -> Result<Reply, CallError> {
+pub(super) fn check_size(reply: Reply) -> Result<Reply, CallError> {
     let bytes = serde_json::to_vec(&reply.outputs).map_or(usize::MAX, |json| json.len());
     if bytes <= RESULT_BYTES {
         return Ok(reply);
@@ -41,15 +41,15 @@ impl Progress {
     ///
     /// # Errors
     /// Returns the failure of its step.
-    pub fn settle(
+    pub fn apply_reply(
         &mut self,
-        leaf: &ScheduledCall,
+        call: &ScheduledCall,
         result: Result<Reply, CallError>,
         started_ms: i64,
         now_ms: i64,
-    ) -> Result<Settled, Failure> {
-        let beaten =
-            leaf.role == Role::Branch && !self.beaten(&Running::from([leaf.path.clone()])).is_empty();
+    ) -> Result<AppliedReply, Failure> {
+        let beaten = call.role == Role::Branch
+            && !self.superseded_branches(&Running::from([call.path.clone()])).is_empty();
         let (status, reply, value) = match result {
             Ok(reply) => {
                 let value = Value::Object(reply.outputs.clone());
@@ -60,53 +60,53 @@ impl Progress {
             }
             // A failed branch or gate does not fail its step by itself: other branches may succeed, and a failed gate
             // counts as a refusal.
-            Err(error) if matches!(leaf.role, Role::Branch | Role::Gate) => {
-                let code = match leaf.role {
+            Err(error) if matches!(call.role, Role::Branch | Role::Gate) => {
+                let code = match call.role {
                     Role::Gate => "gate_execution_failure".to_owned(),
                     _ => error.code.to_string(),
                 };
-                let value = error_json(&error, &code, Some(&leaf.path));
+                let value = error_json(&error, &code, Some(&call.path));
                 let reply = Reply { binding: error.binding.unwrap_or_default(), ..Reply::default() };
                 (StepStatus::Failed, reply, value)
             }
-            Err(error) => return Err(self.failed(leaf, error, started_ms)),
+            Err(error) => return Err(self.failed(call, error, started_ms)),
         };
         if status == StepStatus::Completed
-            && matches!(leaf.role, Role::Whole | Role::Round)
-            && let Err(mut failure) = self.write_leaf(leaf, &reply.outputs, now_ms)
+            && matches!(call.role, Role::Call | Role::Round)
+            && let Err(mut failure) = self.write_leaf(call, &reply.outputs, now_ms)
         {
-            failure.inputs.clone_from(&leaf.inputs);
-            failure.attempts = leaf.attempt;
+            failure.inputs.clone_from(&call.inputs);
+            failure.attempts = call.attempt;
             failure.started_ms = Some(started_ms);
             return Err(failure);
         }
-        let events = after(leaf, &reply);
+        let events = after(call, &reply);
         let record = StepRecord {
-            step: leaf.path.clone(),
+            step: call.path.clone(),
             status,
-            inputs: self.kept_inputs(&leaf.inputs),
-            result: if leaf.role == Role::Whole && self.run.options.audit_mode == AuditMode::Off {
+            inputs: self.inputs_to_record(&call.inputs),
+            result: if call.role == Role::Call && self.run.options.audit_mode == AuditMode::Off {
                 Value::Null
             } else {
                 value.clone()
             },
             binding: Some(reply.binding).filter(|binding| !binding.is_empty()),
             isolation: reply.isolation,
-            attempts: leaf.attempt,
+            attempts: call.attempt,
             started_ms,
             ended_ms: now_ms,
         };
-        self.unfinished.remove(&leaf.path);
-        if leaf.role == Role::Whole {
-            self.close(&leaf.path);
+        self.unfinished.remove(&call.path);
+        if call.role == Role::Call {
+            self.close(&call.path);
         } else {
-            self.pass_part(&leaf.path, Part { status, result: value });
+            self.pass_part(&call.path, Part { status, result: value });
         }
-        Ok(Settled { record, events })
+        Ok(AppliedReply { record, events })
     }
 
     /// Returns the inputs to record: all of them in full audit mode, otherwise null.
-    pub fn kept_inputs(&self, inputs: &Map<String, Value>) -> Value {
+    pub fn inputs_to_record(&self, inputs: &Map<String, Value>) -> Value {
         if self.run.options.audit_mode == AuditMode::Full {
             Value::Object(inputs.clone())
         } else {
@@ -114,27 +114,27 @@ impl Progress {
         }
     }
 
-    pub fn failed(&self, leaf: &ScheduledCall, error: CallError, started_ms: i64) -> Failure {
+    pub fn failed(&self, call: &ScheduledCall, error: CallError, started_ms: i64) -> Failure {
         Failure {
-            step: Some(leaf.path.clone()),
+            step: Some(call.path.clone()),
             code: None,
             error,
-            inputs: leaf.inputs.clone(),
-            attempts: leaf.attempt,
+            inputs: call.inputs.clone(),
+            attempts: call.attempt,
             started_ms: Some(started_ms),
         }
     }
 
     fn write_leaf(
         &mut self,
-        leaf: &ScheduledCall,
+        call: &ScheduledCall,
         produced: &Map<String, Value>,
         now_ms: i64,
     ) -> Result<(), Failure> {
-        let owner = leaf.owner().to_owned();
+        let owner = call.owner().to_owned();
         let (frame, _) = split(&owner);
         let Some(step) = self.plan.step_at(&owner).cloned() else { return Ok(()) };
-        let later = leaf.role == Role::Round && !leaf.path.ends_with("[0]");
+        let later = call.role == Role::Round && !call.path.ends_with("[0]");
         let strategy = match step.merge_strategy {
             // Each round overwrites the results of the previous one.
             MergeStrategy::Overwrite if later => MergeStrategy::Replace,
@@ -172,13 +172,13 @@ impl Progress {
         let result = failure.json();
         let (mut records, mut changed) = (Vec::new(), false);
         for path in paths {
-            changed |= self.shut(&path);
+            changed |= self.reset(&path);
             let own = path == *step;
             let began = self.active.get(&path).map(|active| active.started_ms);
             records.push(StepRecord {
                 step: path,
                 status: StepStatus::Failed,
-                inputs: if own { self.kept_inputs(&failure.inputs) } else { Value::Null },
+                inputs: if own { self.inputs_to_record(&failure.inputs) } else { Value::Null },
                 result: result.clone(),
                 binding: failure.error.binding.clone().filter(|_| own),
                 isolation: None,
@@ -192,15 +192,15 @@ impl Progress {
 }
 
 /// Returns the events about a reply other than its outputs: artifacts, and bindings that failed before.
-fn after(leaf: &ScheduledCall, reply: &Reply) -> Vec<NewEvent> {
+fn after(call: &ScheduledCall, reply: &Reply) -> Vec<NewEvent> {
     let artifacts = reply.artifacts.iter().map(|artifact| NewEvent {
         kind: EventKind::ArtifactKept,
-        step: Some(leaf.path.clone()),
+        step: Some(call.path.clone()),
         data: json!(artifact),
     });
     let tried = reply.tried.iter().map(|tried| {
         let detail = format!("{} failed: {}; {} succeeded", tried.binding, tried.reason, reply.binding);
-        let mut event = remark(&leaf.path, "a binding failed, and its fallback was called".to_owned());
+        let mut event = remark(&call.path, "a binding failed, and its fallback was called".to_owned());
         event.data["code"] = "upstream_failure".into();
         event.data["detail"] = detail.into();
         event

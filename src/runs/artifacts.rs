@@ -206,7 +206,7 @@ fn is_text(head: &[u8]) -> bool {
 mod tests {
     use super::*;
 
-    fn kept() -> (tempfile::TempDir, Artifacts) {
+    fn store() -> (tempfile::TempDir, Artifacts) {
         let folder = tempfile::tempdir().unwrap();
         let artifacts = Artifacts::open(&folder.path().join("artifacts")).unwrap();
         (folder, artifacts)
@@ -214,7 +214,7 @@ mod tests {
 
     #[test]
     fn the_same_content_is_kept_once_and_found_by_its_digest() {
-        let (_folder, artifacts) = kept();
+        let (_folder, artifacts) = store();
         let first = artifacts.keep("out/rows.csv", &mut "a,b\n1,2\n".as_bytes()).unwrap();
         let again = artifacts.keep("copy.csv", &mut "a,b\n1,2\n".as_bytes()).unwrap();
         assert_eq!(first.digest, again.digest);
@@ -228,7 +228,7 @@ mod tests {
 
     #[test]
     fn what_is_no_digest_leads_nowhere() {
-        let (folder, artifacts) = kept();
+        let (folder, artifacts) = store();
         fs::write(folder.path().join("secret"), "x").unwrap();
         for text in ["../secret", "", "ab", &"A".repeat(64), &format!("{}/", "a".repeat(63)), &"é".repeat(32)]
         {
@@ -249,7 +249,7 @@ mod tests {
                 Ok(1)
             }
         }
-        let (folder, artifacts) = kept();
+        let (folder, artifacts) = store();
         assert!(artifacts.keep("half", &mut Broken(false)).is_err());
         assert!(artifacts.list().unwrap().is_empty());
         assert_eq!(fs::read_dir(folder.path().join("artifacts")).unwrap().count(), 0, "not even a draft");
@@ -257,13 +257,13 @@ mod tests {
 
     #[test]
     fn kinds_are_told_by_content_before_name() {
-        let told = |name: &str, head: &[u8]| media_type(name, head);
-        assert_eq!(told("photo.txt", b"\x89PNG\r\n\x1a\n...."), "image/png");
-        assert_eq!(told("report.MD", b"# Title"), "text/markdown");
-        assert_eq!(told("notes", "grün".as_bytes()), "text/plain");
-        assert_eq!(told("rows.csv", b"\0\x01\x02"), "application/octet-stream");
-        assert_eq!(told("book.xlsx", b"PK\x03\x04...."), ENDINGS[14].2);
-        assert_eq!(told("book.xlsx", b"just words"), "text/plain");
-        assert_eq!(told("pack.bin", b"PK\x03\x04"), "application/zip");
+        let kind = |name: &str, head: &[u8]| media_type(name, head);
+        assert_eq!(kind("photo.txt", b"\x89PNG\r\n\x1a\n...."), "image/png");
+        assert_eq!(kind("report.MD", b"# Title"), "text/markdown");
+        assert_eq!(kind("notes", "grün".as_bytes()), "text/plain");
+        assert_eq!(kind("rows.csv", b"\0\x01\x02"), "application/octet-stream");
+        assert_eq!(kind("book.xlsx", b"PK\x03\x04...."), ENDINGS[14].2);
+        assert_eq!(kind("book.xlsx", b"just words"), "text/plain");
+        assert_eq!(kind("pack.bin", b"PK\x03\x04"), "application/zip");
     }
 }

@@ -26,7 +26,7 @@ pub(super) struct AttemptResult {
 
 /// Cancellation tokens of an attempt.
 #[derive(Debug, Clone)]
-pub(super) struct Stops {
+pub(super) struct CancelTokens {
     /// Cancels the call itself.
     pub call: CancellationToken,
     /// Cancels the backoff before the call.
@@ -40,7 +40,7 @@ pub(super) async fn run_attempt(
     path: String,
     obstacle: Option<CallError>,
     backoff: Duration,
-    stops: Stops,
+    stops: CancelTokens,
 ) -> AttemptResult {
     if let Some(error) = obstacle {
         return AttemptResult { path, result: Err(error) };

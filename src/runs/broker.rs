@@ -20,11 +20,11 @@ use async_trait::async_trait;
 use tokio_util::sync::CancellationToken;
 
 use super::artifacts::Artifacts;
-use super::binding::{BindingContext, Effect, Failed, Job, request};
+use super::binding::{BindingCall, BindingContext, BindingFailure, Effect, request};
 use super::call::{
-    Call, CallError, CallFailure, Caller, Explanation, FailureKind, PublicFailure, Reply, Tried,
+    Call, CallError, CallFailure, Caller, Explanation, FailedAttempt, FailureKind, PublicFailure, Reply,
 };
-use super::capabilities::{Capabilities, Offered};
+use super::capabilities::{Capabilities, RegisteredBinding};
 use skills_model::ApprovalReason;
 use skills_sandbox::{Limits, Sandbox};
 use skills_skill::contract::{Capability, Conformance, Endpoint, Protocol};
@@ -127,47 +127,56 @@ impl Broker {
         catalogue: &Capabilities,
         capability: &str,
         demanded: Conformance,
-        bare: bool,
+        unsandboxed: bool,
     ) -> Decision {
         decide(capability, demanded, catalogue, &self.overrides(), &|offered| {
-            untrusted(&self.trust, offered).or_else(|| self.means.obstacle(offered, catalogue, bare))
+            untrusted(&self.trust, offered).or_else(|| self.means.obstacle(offered, catalogue, unsandboxed))
         })
     }
 
     /// Runs [`Self::decide`] on a blocking thread if it has to read bundles: a trust check may read all files of a
     /// bundle.
-    async fn decide_apart(&self, catalogue: &Arc<Capabilities>, call: &Call) -> Result<Decision, CallError> {
-        let (id, demanded, bare) = (&call.capability.id, call.conformance, call.unsandboxed);
-        let part_of_program =
-            |offered: &Arc<Offered>| offered.place.shipped && offered.binding.protocol == Protocol::Builtin;
+    async fn decide_blocking(
+        &self,
+        catalogue: &Arc<Capabilities>,
+        call: &Call,
+    ) -> Result<Decision, CallError> {
+        let (id, demanded, unsandboxed) = (&call.capability.id, call.conformance, call.unsandboxed);
+        let part_of_program = |offered: &Arc<RegisteredBinding>| {
+            offered.place.shipped && offered.binding.protocol == Protocol::Builtin
+        };
         if catalogue.bindings_of(id).iter().all(part_of_program) {
-            return Ok(self.decide(catalogue, id, demanded, bare));
+            return Ok(self.decide(catalogue, id, demanded, unsandboxed));
         }
         let (trust, means, overrides) = (Arc::clone(&self.trust), Arc::clone(&self.means), self.overrides());
         let (catalogue, id) = (Arc::clone(catalogue), id.clone());
         let decided = tokio::task::spawn_blocking(move || {
             decide(&id, demanded, &catalogue, &overrides, &|offered| {
-                untrusted(&trust, offered).or_else(|| means.obstacle(offered, &catalogue, bare))
+                untrusted(&trust, offered).or_else(|| means.obstacle(offered, &catalogue, unsandboxed))
             })
         });
         decided.await.map_err(|error| CallError::new(CallFailure::RuntimeError, error.to_string()))
     }
 
-    fn pin(&self, offered: &Offered, catalogue: &Capabilities) -> Pin {
+    fn pin(&self, offered: &RegisteredBinding, catalogue: &Capabilities) -> Pin {
         self.pins.of(offered, &self.means.services, catalogue)
     }
 
     /// Makes one attempt through one binding, from the request to validated outputs.
-    async fn attempt(&self, job: &Job<'_>, cancel: &CancellationToken) -> Result<Reply, Failed> {
+    async fn attempt(
+        &self,
+        job: &BindingCall<'_>,
+        cancel: &CancellationToken,
+    ) -> Result<Reply, BindingFailure> {
         let binding = &job.offered.binding;
         let answer = self.means.execute(job, cancel).await?;
         let modes = ["response_mode", "response_format"];
         let texts =
             modes.iter().any(|key| binding.metadata.get(*key).and_then(|mode| mode.as_str()) == Some("json"));
         let outputs = request::outputs(&binding.response, answer.response, texts)
-            .map_err(|why| Failed::answer(format!("{}: {why}", job.target)))?;
+            .map_err(|why| BindingFailure::answer(format!("{}: {why}", job.target)))?;
         validate::outputs(&job.call.capability, binding.conformance, &outputs).map_err(|why| {
-            Failed::answer(format!(
+            BindingFailure::answer(format!(
                 "{}: the response does not match `{}` at conformance level {}: {why}",
                 job.target, binding.capability, binding.conformance
             ))
@@ -191,24 +200,24 @@ impl Caller for Broker {
             CallError::new(CallFailure::InvalidRequest, message)
         })?;
         let catalogue = self.capabilities();
-        let decision = self.decide_apart(&catalogue, &call).await?;
+        let decision = self.decide_blocking(&catalogue, &call).await?;
         if let Some(CallObstruction { code, message }) = decision.refused {
             return Err(CallError::new(code, message));
         }
-        let given = request::TemplateValues::of(&call);
-        let mut tried: Vec<Tried> = Vec::new();
-        let mut failed: Option<(String, Failed)> = None;
+        let values = request::TemplateValues::of(&call);
+        let mut tried: Vec<FailedAttempt> = Vec::new();
+        let mut failed: Option<(String, BindingFailure)> = None;
         for choice in &decision.chain {
             let id = &choice.offered.binding.id;
-            let mut pass_over = |failure: Failed| {
-                tried.push(Tried { binding: id.clone(), reason: failure.message.clone() });
+            let mut pass_over = |failure: BindingFailure| {
+                tried.push(FailedAttempt { binding: id.clone(), reason: failure.message.clone() });
                 // The failure of an attempt that was made says more than the reason why another was not.
                 if failed.is_none() || failure.effect == Effect::Possible || failure.counts {
                     failed = Some((id.clone(), failure));
                 }
             };
             if let Some(CallObstruction { code, message }) = &choice.obstacle {
-                pass_over(Failed::before(*code, message.clone()));
+                pass_over(BindingFailure::before(*code, message.clone()));
                 continue;
             }
             if call.pins.as_ref().is_some_and(|pins| choice.is_added(pins)) {
@@ -217,25 +226,26 @@ impl Caller for Broker {
                     "the binding `{id}` ({target}) did not exist at the launch, and is not approved; resume the run to \
                      review it"
                 );
-                pass_over(Failed::before(CallFailure::SkillChanged, message));
+                pass_over(BindingFailure::before(CallFailure::SkillChanged, message));
                 continue;
             }
             let permit = match self.breakers.enter(id) {
                 Ok(permit) => permit,
                 Err(state) => {
                     let message = format!("`{id}` is skipped, its circuit breaker is {state}");
-                    let failure = Failed::before(CallFailure::UpstreamFailure, message);
-                    pass_over(Failed { kind: Some(FailureKind::BreakerOpen), ..failure });
+                    let failure = BindingFailure::before(CallFailure::UpstreamFailure, message);
+                    pass_over(BindingFailure { kind: Some(FailureKind::BreakerOpen), ..failure });
                     continue;
                 }
             };
             let remaining = deadline.saturating_duration_since(Instant::now());
             if remaining.is_zero() {
-                pass_over(Failed::step_timeout(call.timeout));
+                pass_over(BindingFailure::step_timeout(call.timeout));
                 break;
             }
             let target = self.means.target(&choice.offered);
-            let job = Job { offered: &choice.offered, call: &call, given: &given, remaining, target };
+            let job =
+                BindingCall { offered: &choice.offered, call: &call, values: &values, remaining, target };
             match self.attempt(&job, &cancel).await {
                 Ok(reply) => {
                     permit.succeeded();
@@ -265,11 +275,11 @@ impl Caller for Broker {
     fn pins(&self, capability: &str) -> BTreeMap<String, String> {
         let catalogue = self.capabilities();
         let pinned = catalogue.bindings_of(capability).iter().filter(|offered| is_pinned(offered));
-        let kept = |offered: &Arc<Offered>| {
+        let digests = |offered: &Arc<RegisteredBinding>| {
             let pin = self.pin(offered, &catalogue);
-            pin.parts.into_iter().chain([(offered.binding.id.clone(), pin.whole)])
+            pin.parts.into_iter().chain([(offered.binding.id.clone(), pin.digest)])
         };
-        pinned.flat_map(kept).collect()
+        pinned.flat_map(digests).collect()
     }
 
     fn changed(
@@ -288,7 +298,7 @@ impl Caller for Broker {
             let (before, present) = (launched.get(id), self.pin(&choice.offered, &catalogue));
             let target = self.means.target(&choice.offered);
             match before {
-                Some(before) if *before == present.whole => continue,
+                Some(before) if *before == present.digest => continue,
                 Some(before) if !is_complete(before) => what.push(format!(
                     "the run was launched by an earlier version, which recorded no digests of the files \
                         that {target} (binding {id}) can read"
@@ -308,7 +318,7 @@ impl Caller for Broker {
                 None if !choice.is_added(launched) => continue,
                 None => what.push(format!("the binding {id} ({target}) did not exist at the launch")),
             }
-            now.insert(id.clone(), present.whole);
+            now.insert(id.clone(), present.digest);
         }
         (!now.is_empty()).then(|| ApprovalReason::Changed {
             what: what.join("; "),
@@ -336,7 +346,7 @@ impl Caller for Broker {
         }
         let binding = &first.offered.binding.id;
         let message = format!("`{}` through `{binding}`: {message}", capability.id);
-        let failure = Failed::before(*code, message.clone());
+        let failure = BindingFailure::before(*code, message.clone());
         let public = public(&capability.id, &first.offered, &self.means, &failure);
         let binding = Some(binding.clone());
         Some(CallError { binding, public: Some(Box::new(public)), ..CallError::new(*code, message) })
@@ -350,7 +360,7 @@ impl Caller for Broker {
 }
 
 /// Returns why a binding of an untrusted bundle may not be called.
-fn untrusted(trust: &TrustCheck, offered: &Offered) -> Option<CallObstruction> {
+fn untrusted(trust: &TrustCheck, offered: &RegisteredBinding) -> Option<CallObstruction> {
     if offered.place.shipped {
         return None;
     }
@@ -368,7 +378,7 @@ impl decide::Choice {
 }
 
 /// Returns whether a binding can be edited while a run waits, which excludes the ones that ship with this program.
-fn is_pinned(offered: &Offered) -> bool {
+fn is_pinned(offered: &RegisteredBinding) -> bool {
     !offered.place.shipped && offered.binding.protocol != Protocol::Builtin
 }
 
@@ -383,8 +393,8 @@ fn chain_failure(
     decision: &Decision,
     capability: &Capability,
     means: &BindingContext,
-    mut tried: Vec<Tried>,
-    failed: Option<(String, Failed)>,
+    mut tried: Vec<FailedAttempt>,
+    failed: Option<(String, BindingFailure)>,
 ) -> CallError {
     let Some((binding, failure)) = failed else {
         let message = format!("no binding implements `{}`", capability.id);
@@ -425,7 +435,12 @@ fn chain_failure(
 
 /// Builds the failure shown to everyone who may see the run: without the target of the binding and the content of its
 /// response. Messages of scripts and built-in functions about their inputs are included.
-fn public(capability: &str, offered: &Offered, means: &BindingContext, failure: &Failed) -> PublicFailure {
+fn public(
+    capability: &str,
+    offered: &RegisteredBinding,
+    means: &BindingContext,
+    failure: &BindingFailure,
+) -> PublicFailure {
     let kind = failure.kind();
     let is_local = matches!(offered.binding.protocol, Protocol::Script | Protocol::Builtin);
     let about_call =

@@ -79,7 +79,7 @@ pub struct Reply {
     /// The binding that executed it.
     pub binding: String,
     /// Bindings tried before it, with the reasons of their failure.
-    pub tried: Vec<Tried>,
+    pub tried: Vec<FailedAttempt>,
     /// The isolation in force, if a script ran.
     pub isolation: Option<Value>,
     /// Files produced.
@@ -88,7 +88,7 @@ pub struct Reply {
 
 /// A binding that did not execute a call.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
-pub struct Tried {
+pub struct FailedAttempt {
     /// Its id.
     pub binding: String,
     /// The reason.
@@ -206,7 +206,7 @@ pub struct CallError {
     pub binding: Option<String>,
     /// Bindings tried before it.
     #[serde(default)]
-    pub tried: Vec<Tried>,
+    pub tried: Vec<FailedAttempt>,
     /// The end of the script's stderr, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stderr: Option<String>,

@@ -35,7 +35,7 @@ impl CapabilityFolder {
 
 /// A binding and its origin.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Offered {
+pub struct RegisteredBinding {
     /// The binding.
     pub binding: Binding,
     /// Its origin.
@@ -49,9 +49,9 @@ pub struct Offered {
 #[derive(Debug, Clone, Default)]
 pub struct Capabilities {
     declared: BTreeMap<String, Arc<Capability>>,
-    bindings: BTreeMap<String, Arc<Offered>>,
+    bindings: BTreeMap<String, Arc<RegisteredBinding>>,
     services: BTreeMap<String, Arc<Service>>,
-    by_capability: BTreeMap<String, Vec<Arc<Offered>>>,
+    by_capability: BTreeMap<String, Vec<Arc<RegisteredBinding>>>,
     findings: Vec<Finding>,
 }
 
@@ -87,13 +87,13 @@ impl Capabilities {
 
     /// Returns the bindings of a capability, sorted by id, even if no file declares the capability.
     #[must_use]
-    pub fn bindings_of(&self, capability: &str) -> &[Arc<Offered>] {
+    pub fn bindings_of(&self, capability: &str) -> &[Arc<RegisteredBinding>] {
         self.by_capability.get(capability).map_or(&[], Vec::as_slice)
     }
 
     /// Returns a binding by id.
     #[must_use]
-    pub fn binding(&self, id: &str) -> Option<&Arc<Offered>> {
+    pub fn binding(&self, id: &str) -> Option<&Arc<RegisteredBinding>> {
         self.bindings.get(id)
     }
 
@@ -109,7 +109,7 @@ impl Capabilities {
     }
 
     /// Returns all bindings, sorted by id.
-    pub fn bindings(&self) -> impl ExactSizeIterator<Item = &Arc<Offered>> {
+    pub fn bindings(&self) -> impl ExactSizeIterator<Item = &Arc<RegisteredBinding>> {
         self.bindings.values()
     }
 
@@ -135,7 +135,7 @@ impl Capabilities {
     fn add_binding(&mut self, binding: Binding, place: &Arc<CapabilityFolder>) {
         match self.bindings.get(&binding.id) {
             None => {
-                let offered = Arc::new(Offered { binding, place: Arc::clone(place) });
+                let offered = Arc::new(RegisteredBinding { binding, place: Arc::clone(place) });
                 self.bindings.insert(offered.binding.id.clone(), offered);
             }
             // The same folder, listed twice.

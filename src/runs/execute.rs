@@ -11,8 +11,8 @@ use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use super::call::{CallError, Caller};
-use super::executor::Session;
-use super::gates::Ask;
+use super::executor::RunExecution;
+use super::gates::ApprovalRequest;
 use super::grants::{BEFORE_FIRST_STEP, Grants};
 use super::plan::Plan;
 use super::progress::Progress;
@@ -29,7 +29,7 @@ const PAGE: usize = 1000;
 
 /// How the execution of a claimed run ended.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Executed {
+pub enum ExecutionEnd {
     /// All steps are complete.
     Completed(RunRecord),
     /// A step failed permanently.
@@ -62,7 +62,7 @@ impl std::fmt::Debug for Engine {
 /// What a run that waits for approval would do next, given the current state: its digest differs from that of the
 /// pending question if what would execute the step was edited since.
 #[derive(Debug, Clone, PartialEq)]
-pub struct AtGate {
+pub struct PendingGate {
     /// The step, or the part of it (`each[2]`).
     pub step: String,
     /// The capability to be called; `None` for an approval before the first step.
@@ -99,13 +99,13 @@ impl Engine {
 
     /// Executes a claimed run until it completes, fails, waits, is requested to stop, or belongs to another worker.
     /// When this returns, none of its calls is in progress. Dropping the future stops everything and records nothing.
-    pub async fn execute(&self, claimed: Claimed, cancel: CancellationToken) -> Executed {
+    pub async fn execute(&self, claimed: Claimed, cancel: CancellationToken) -> ExecutionEnd {
         let (fence, head) = (claimed.fence, claimed.checkpoint.number);
         let run = claimed.run.id.clone();
         match self.restore(claimed).await {
-            Ok(Ok(progress)) => Session::new(self, progress, fence, head, cancel).drive().await,
-            Ok(Err(message)) => Session::refuse(self, &run, fence, message).await,
-            Err(error) => Executed::StoreFailed(error),
+            Ok(Ok(progress)) => RunExecution::new(self, progress, fence, head, cancel).drive().await,
+            Ok(Err(message)) => RunExecution::refuse(self, &run, fence, message).await,
+            Err(error) => ExecutionEnd::StoreFailed(error),
         }
     }
 
@@ -194,7 +194,7 @@ impl Engine {
     ///
     /// # Errors
     /// Returns the errors of the store.
-    pub async fn at_gate(&self, run: &RunId) -> Result<Option<AtGate>, StoreError> {
+    pub async fn at_gate(&self, run: &RunId) -> Result<Option<PendingGate>, StoreError> {
         let Some(record) = self.store.run(run).await? else { return Err(StoreError::NoRun(run.clone())) };
         fail_point!("gate-after-run");
         let Some(Gate::Human { step, inputs_digest, why, .. }) = record.gate.clone() else { return Ok(None) };
@@ -215,7 +215,7 @@ impl Engine {
         };
         let restored = self.progress(record, &contract, &checkpoint, lost).await?;
         let Ok(mut progress) = restored else { return Ok(None) };
-        let mut asks: Vec<Ask> = before_first_step(&progress).into_iter().collect();
+        let mut asks: Vec<ApprovalRequest> = before_first_step(&progress).into_iter().collect();
         let mut next = Expansion::default();
         // An error of `expand` is ignored here; it fails the run when it continues.
         let _ = progress.expand(&super::scheduler::Running::new(), (self.now)(), &mut next);
@@ -226,11 +226,11 @@ impl Engine {
                 found = Some(ask);
             }
         }
-        let found = match (found, next.leaves.iter().find(|leaf| leaf.path == step)) {
-            (None, Some(leaf)) => self.restored_to(&progress, &why, leaf).await,
+        let found = match (found, next.leaves.iter().find(|call| call.path == step)) {
+            (None, Some(call)) => self.restored_to(&progress, &why, call).await,
             (found, _) => found,
         };
-        Ok(found.map(|ask| AtGate {
+        Ok(found.map(|ask| PendingGate {
             step: ask.step,
             capability: ask.capability,
             inputs: ask.inputs,
@@ -244,10 +244,10 @@ impl Engine {
         &self,
         progress: &Progress,
         why: &ApprovalReason,
-        leaf: &ScheduledCall,
-    ) -> Option<Ask> {
+        scheduled: &ScheduledCall,
+    ) -> Option<ApprovalRequest> {
         let ApprovalReason::Changed { now: edited, .. } = why else { return None };
-        let (caller, capability) = (Arc::clone(&self.caller), Arc::clone(&leaf.capability));
+        let (caller, capability) = (Arc::clone(&self.caller), Arc::clone(&scheduled.capability));
         let pins = tokio::task::spawn_blocking(move || caller.pins(&capability.id)).await.ok()?;
         let now: BTreeMap<String, String> =
             pins.into_iter().filter(|(binding, _)| edited.contains_key(binding)).collect();
@@ -257,9 +257,9 @@ impl Engine {
         }
         let what = "the change since the launch was reverted".to_owned();
         let why = ApprovalReason::Changed { what, now, call: None, besides: None };
-        let inputs = Value::Object(leaf.inputs.clone());
-        let question = progress.question_digest(&leaf.path, &leaf.digest, launched);
-        Some(about_change(&leaf.path, &leaf.capability, &inputs, &question, &why, None))
+        let inputs = Value::Object(scheduled.inputs.clone());
+        let question = progress.question_digest(&scheduled.path, &scheduled.digest, launched);
+        Some(about_change(&scheduled.path, &scheduled.capability, &inputs, &question, &why, None))
     }
 
     /// Returns why nothing can execute a capability of a run now; `None` if something can.
@@ -271,11 +271,11 @@ impl Engine {
 }
 
 /// Returns the approval that the policy requires before the first step, unless it was given.
-pub(super) fn before_first_step(progress: &Progress) -> Option<Ask> {
+pub(super) fn before_first_step(progress: &Progress) -> Option<ApprovalRequest> {
     let rule = progress.plan.approval.clone()?;
     let inputs = progress.run.inputs.clone();
     let call = gate_digest(BEFORE_FIRST_STEP, "", &inputs);
-    (!progress.is_allowed(BEFORE_FIRST_STEP, &call)).then(|| Ask {
+    (!progress.is_allowed(BEFORE_FIRST_STEP, &call)).then(|| ApprovalRequest {
         step: BEFORE_FIRST_STEP.to_owned(),
         capability: None,
         inputs,
@@ -304,9 +304,12 @@ pub(super) fn settings(
 impl Execute for Engine {
     async fn execute(&self, claimed: Claimed, cancel: CancellationToken) -> Result<(), StoreError> {
         match Self::execute(self, claimed, cancel).await {
-            Executed::StoreFailed(error) => Err(error),
-            Executed::LeaseLost(refusal) => Err(refusal.into()),
-            Executed::Completed(_) | Executed::Failed(_) | Executed::Waiting(_) | Executed::Stopped => Ok(()),
+            ExecutionEnd::StoreFailed(error) => Err(error),
+            ExecutionEnd::LeaseLost(refusal) => Err(refusal.into()),
+            ExecutionEnd::Completed(_)
+            | ExecutionEnd::Failed(_)
+            | ExecutionEnd::Waiting(_)
+            | ExecutionEnd::Stopped => Ok(()),
         }
     }
 }

@@ -10,13 +10,13 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 
-use super::apply_result::sized;
-use super::attempt::{AttemptResult, Stops, run_attempt};
+use super::apply_result::check_size;
+use super::attempt::{AttemptResult, CancelTokens, run_attempt};
 use super::call::{Call, CallError, CallFailure};
 use super::canonical::idempotency_key;
-use super::execute::{Engine, Executed, before_first_step, settings};
+use super::execute::{Engine, ExecutionEnd, before_first_step, settings};
 use super::failure::Failure;
-use super::log::{Logs, PAUSE};
+use super::log::{LogQueue, PAUSE};
 use super::progress::Progress;
 use super::schedule::PARALLEL;
 use super::scheduled_call::ScheduledCall;
@@ -30,27 +30,27 @@ use skills_store::{EventKind, NewEvent, RunRecord, StepIntent, StepRecord, StepS
 const GRACE: Duration = Duration::from_secs(10);
 
 /// A call in progress.
-struct Underway {
-    leaf: ScheduledCall,
-    stops: Stops,
+struct RunningCall {
+    call: ScheduledCall,
+    stops: CancelTokens,
     started_ms: i64,
 }
 
 /// State of one execution.
-pub(super) struct Session<'e> {
+pub(super) struct RunExecution<'e> {
     engine: &'e Engine,
     pub(super) progress: Progress,
     fence: u64,
     head: u64,
     state: RunState,
     /// Whether the run was paused, so that nothing new starts.
-    held: bool,
+    paused: bool,
     cancel: CancellationToken,
     conformance: Conformance,
     files: BTreeMap<String, PathBuf>,
     calls: JoinSet<AttemptResult>,
-    underway: HashMap<String, Underway>,
-    logs: Logs,
+    underway: HashMap<String, RunningCall>,
+    logs: LogQueue,
     flushed: Instant,
     /// Retries to be started, with their backoff.
     again: Vec<(ScheduledCall, Duration)>,
@@ -79,7 +79,7 @@ impl From<StoreError> for ExecutionStop {
     }
 }
 
-impl<'e> Session<'e> {
+impl<'e> RunExecution<'e> {
     pub fn new(
         engine: &'e Engine,
         progress: Progress,
@@ -91,7 +91,7 @@ impl<'e> Session<'e> {
         Self {
             engine,
             state: progress.run.state,
-            held: progress.run.held,
+            paused: progress.run.paused,
             progress,
             fence,
             head,
@@ -100,7 +100,7 @@ impl<'e> Session<'e> {
             files,
             calls: JoinSet::new(),
             underway: HashMap::new(),
-            logs: Logs::default(),
+            logs: LogQueue::default(),
             flushed: Instant::now(),
             again: Vec::new(),
             opened: Vec::new(),
@@ -112,20 +112,20 @@ impl<'e> Session<'e> {
         }
     }
 
-    pub async fn drive(mut self) -> Executed {
+    pub async fn drive(mut self) -> ExecutionEnd {
         match self.run().await {
             Ok(executed) => executed,
             Err(leave) => {
                 self.stop_calls().await;
                 match leave {
-                    ExecutionStop::Canceled => Executed::Stopped,
+                    ExecutionStop::Canceled => ExecutionEnd::Stopped,
                     ExecutionStop::Store(error) => left(error),
                 }
             }
         }
     }
 
-    async fn run(&mut self) -> Result<Executed, ExecutionStop> {
+    async fn run(&mut self) -> Result<ExecutionEnd, ExecutionStop> {
         if let Some(ask) = before_first_step(&self.progress) {
             return self.wait(human(ask)).await;
         }
@@ -141,7 +141,7 @@ impl<'e> Session<'e> {
                 }
                 self.failure = Some(failure);
                 next = Expansion::default();
-            } else if self.held
+            } else if self.paused
                 && !next.leaves.is_empty()
                 && self.underway.is_empty()
                 && self.again.is_empty()
@@ -151,9 +151,9 @@ impl<'e> Session<'e> {
                 if self.progress.is_complete() {
                     return self.complete().await;
                 }
-                let asked = next.asks.into_iter().next().map(human);
+                let approval = next.asks.into_iter().next().map(human);
                 let signal = next.signals.into_iter().next().map(|(step, name)| Gate::Signal { step, name });
-                let Some(gate) = asked.or(signal) else {
+                let Some(gate) = approval.or(signal) else {
                     return self.fail(stuck(&self.progress)).await;
                 };
                 return self.wait(gate).await;
@@ -180,8 +180,8 @@ impl<'e> Session<'e> {
             return next;
         }
         let running = self.running();
-        for path in self.progress.beaten(&running) {
-            if let Some(beaten) = self.underway.get(&path).filter(|call| call.leaf.is_repeatable()) {
+        for path in self.progress.superseded_branches(&running) {
+            if let Some(beaten) = self.underway.get(&path).filter(|call| call.call.is_repeatable()) {
                 beaten.stops.call.cancel();
             }
         }
@@ -234,18 +234,18 @@ impl<'e> Session<'e> {
     async fn begin(&mut self, next: Expansion) -> Result<(), ExecutionStop> {
         let free = PARALLEL.saturating_sub(self.underway.len());
         let again = std::mem::take(&mut self.again);
-        let first = next.leaves.into_iter().take(free).map(|leaf| (leaf, Duration::ZERO));
+        let first = next.leaves.into_iter().take(free).map(|call| (call, Duration::ZERO));
         let starting: Vec<(ScheduledCall, Duration)> = again.into_iter().chain(first).collect();
         let mut intents = self.opened_intents();
-        for (leaf, _) in &starting {
-            intents.push(self.intent(&leaf.path, leaf.attempt, leaf.digest.clone(), leaf.is_repeatable()));
-            self.events.extend(leaf.notes.iter().cloned());
+        for (call, _) in &starting {
+            intents.push(self.intent(&call.path, call.attempt, call.digest.clone(), call.is_repeatable()));
+            self.events.extend(call.notes.iter().cloned());
         }
         let begun = self.commit(intents).await?;
-        for (leaf, backoff) in starting {
+        for (call, backoff) in starting {
             // Calls that a pause holds back are scheduled again later. A retry belongs to a step in progress.
-            if begun.contains(&leaf.path) || self.underway.contains_key(&leaf.path) {
-                self.start(leaf, backoff);
+            if begun.contains(&call.path) || self.underway.contains_key(&call.path) {
+                self.start(call, backoff);
             }
         }
         Ok(())
@@ -278,7 +278,7 @@ impl<'e> Session<'e> {
                     Ok(()) => {
                         begun.insert(step);
                     }
-                    Err(StoreError::Refused(TransitionError::Held)) => self.held = true,
+                    Err(StoreError::Refused(TransitionError::Paused)) => self.paused = true,
                     Err(error) => return Err(error.into()),
                 }
             }
@@ -286,7 +286,7 @@ impl<'e> Session<'e> {
         }
         let begun = intents.iter().map(|intent| intent.step.clone()).collect();
         self.report(WorkerReport::Checkpoint, Vec::new(), intents).await?;
-        Ok(if self.held { HashSet::new() } else { begun })
+        Ok(if self.paused { HashSet::new() } else { begun })
     }
 
     /// Writes one report: what ended, a checkpoint if anything did, and the intents of what starts.
@@ -314,36 +314,42 @@ impl<'e> Session<'e> {
         let store = &self.engine.store;
         let run = store.report(&self.progress.run.id, command, finished, checkpoint, intents, events).await?;
         self.head = run.head;
-        (self.state, self.held) = (run.state, run.held);
+        (self.state, self.paused) = (run.state, run.paused);
         Ok(run)
     }
 
-    fn start(&mut self, leaf: ScheduledCall, backoff: Duration) {
+    fn start(&mut self, scheduled: ScheduledCall, backoff: Duration) {
         let run = &self.progress.run;
         let call = Call {
-            step: leaf.path.clone(),
-            capability: leaf.capability.clone(),
-            inputs: leaf.inputs.clone(),
+            step: scheduled.path.clone(),
+            capability: scheduled.capability.clone(),
+            inputs: scheduled.inputs.clone(),
             target: run.target.clone(),
-            idempotency_key: idempotency_key(&run.id.0, &leaf.path),
+            idempotency_key: idempotency_key(&run.id.0, &scheduled.path),
             trace_id: run.trace_id.clone(),
-            timeout: leaf.timeout,
+            timeout: scheduled.timeout,
             conformance: self.conformance,
             unsandboxed: run.options.unsandboxed,
             files: self.files.clone(),
             pins: run.options.pins.clone(),
-            log: self.logs.sink(&leaf.path),
+            log: self.logs.sink(&scheduled.path),
         };
-        let stops = Stops { call: self.cancel.child_token(), pause: CancellationToken::new() };
+        let stops = CancelTokens { call: self.cancel.child_token(), pause: CancellationToken::new() };
         let now = self.now();
-        let started_ms = self.underway.get(&leaf.path).map_or(now, |before| before.started_ms);
-        self.progress.unfinished.remove(&leaf.path);
-        self.progress.grants.use_up(&leaf.path);
+        let started_ms = self.underway.get(&scheduled.path).map_or(now, |before| before.started_ms);
+        self.progress.unfinished.remove(&scheduled.path);
+        self.progress.grants.use_up(&scheduled.path);
         let caller = self.engine.caller.clone();
-        let carried =
-            run_attempt(caller, call, leaf.path.clone(), leaf.obstacle.clone(), backoff, stops.clone());
+        let carried = run_attempt(
+            caller,
+            call,
+            scheduled.path.clone(),
+            scheduled.obstacle.clone(),
+            backoff,
+            stops.clone(),
+        );
         self.calls.spawn(carried);
-        self.underway.insert(leaf.path.clone(), Underway { leaf, stops, started_ms });
+        self.underway.insert(scheduled.path.clone(), RunningCall { call: scheduled, stops, started_ms });
     }
 
     /// Waits for the next call to end, writing output lines meanwhile.
@@ -378,34 +384,34 @@ impl<'e> Session<'e> {
 
     /// Handles the end of a call: schedules a retry or applies the result.
     fn ended(&mut self, AttemptResult { path, result }: AttemptResult) {
-        let Some(Underway { leaf, stops, started_ms }) = self.underway.remove(&path) else { return };
-        let result = result.and_then(sized);
+        let Some(RunningCall { call, stops, started_ms }) = self.underway.remove(&path) else { return };
+        let result = result.and_then(check_size);
         if let Err(error) = &result
             && self.failure.is_none()
             && !stops.call.is_cancelled()
-            && leaf.tries_again(error)
+            && call.tries_again(error)
         {
-            let backoff = leaf.backoff();
+            let backoff = call.backoff();
             self.events.push(NewEvent {
                 kind: EventKind::StepRetrying,
                 step: Some(path.clone()),
-                data: json!({"attempt": leaf.attempt, "of": leaf.retry.map(|retry| retry.max_attempts),
+                data: json!({"attempt": call.attempt, "of": call.retry.map(|retry| retry.max_attempts),
                              "code": error.code, "message": error.public_message(),
                              "detail": error.public.as_ref().map(|_| error.message.as_str()),
                              "backoff_ms": u64::try_from(backoff.as_millis()).unwrap_or(u64::MAX)}),
             });
-            let next = ScheduledCall { attempt: leaf.attempt + 1, notes: Vec::new(), ..leaf.clone() };
+            let next = ScheduledCall { attempt: call.attempt + 1, notes: Vec::new(), ..call.clone() };
             self.again.push((next, backoff));
             // It stays among the calls in progress.
-            self.underway.insert(path, Underway { leaf, stops, started_ms });
+            self.underway.insert(path, RunningCall { call, stops, started_ms });
             return;
         }
         let now = self.now();
-        match self.progress.settle(&leaf, result, started_ms, now) {
-            Ok(settled) => {
+        match self.progress.apply_reply(&call, result, started_ms, now) {
+            Ok(applied) => {
                 self.moved = true;
-                self.records.push(settled.record);
-                self.events.extend(settled.events);
+                self.records.push(applied.record);
+                self.events.extend(applied.events);
             }
             Err(failure) => match &self.failure {
                 Some(first) => self.stopped.push(failure.after(first)),
@@ -416,19 +422,19 @@ impl<'e> Session<'e> {
 
     /// Winds down after a failed step: nothing new starts, repeatable calls are stopped, and others are waited for.
     fn wind_down(&mut self, failed: &str) {
-        for (leaf, _) in std::mem::take(&mut self.again) {
-            if let Some(Underway { leaf: tried, started_ms, .. }) = self.underway.remove(&leaf.path) {
+        for (scheduled, _) in std::mem::take(&mut self.again) {
+            if let Some(RunningCall { call: tried, started_ms, .. }) = self.underway.remove(&scheduled.path) {
                 let why = format!("not retried, because {failed} failed");
                 let error = CallError::new(CallFailure::Canceled, why);
                 self.stopped.push(self.progress.failed(&tried, error, started_ms));
             }
         }
         for (step, _) in std::mem::take(&mut self.opened) {
-            self.moved |= self.progress.shut(&step);
+            self.moved |= self.progress.reset(&step);
         }
         for call in self.underway.values() {
             call.stops.pause.cancel();
-            if call.leaf.is_repeatable() {
+            if call.call.is_repeatable() {
                 call.stops.call.cancel();
             }
         }

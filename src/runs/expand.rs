@@ -175,7 +175,11 @@ impl Progress {
     ///
     /// # Errors
     /// Returns a failure if every branch failed.
-    pub fn gathered(&self, turn: Turn<'_>, calls: &[(String, Inputs)]) -> Result<Option<Inputs>, Failure> {
+    pub fn collected_results(
+        &self,
+        turn: Turn<'_>,
+        calls: &[(String, Inputs)],
+    ) -> Result<Option<Inputs>, Failure> {
         let Some(scatter) = &turn.step.scatter else { return Ok(None) };
         let part = |index: usize| self.parts.get(&part_path(turn.path, index));
         if let Some(produced) = self.winner(turn.path, scatter) {
@@ -231,7 +235,7 @@ impl Progress {
     }
 
     /// Returns the branches in progress whose results are no longer needed, because another one succeeded first.
-    pub fn beaten(&self, running: &Running) -> Vec<String> {
+    pub fn superseded_branches(&self, running: &Running) -> Vec<String> {
         let lost = |path: &&String| {
             let owner = owner_of(path);
             let scatter = self.plan.step_at(owner).and_then(|step| step.scatter.as_ref());

@@ -30,16 +30,16 @@ pub struct FieldProblem {
 /// Returns a problem for every field that is missing, unknown, of the wrong type or not among the allowed values.
 pub fn check_inputs(
     declared: &BTreeMap<String, Field>,
-    given: &Map<String, Value>,
+    values: &Map<String, Value>,
 ) -> Result<Map<String, Value>, Vec<FieldProblem>> {
-    let mut problems: Vec<FieldProblem> = given
+    let mut problems: Vec<FieldProblem> = values
         .keys()
         .filter(|name| !declared.contains_key(*name))
         .map(|name| FieldProblem { field: name.clone(), message: unknown(declared, name) })
         .collect();
     let mut checked = Map::new();
     for (name, field) in declared {
-        match check_field(field, given.get(name)) {
+        match check_field(field, values.get(name)) {
             Ok(Some(value)) => {
                 checked.insert(name.clone(), value);
             }
@@ -57,21 +57,21 @@ pub fn check_inputs(
 /// Returns a problem for every required output that is missing, and every output of the wrong type.
 pub fn check_outputs(
     declared: &BTreeMap<String, Field>,
-    given: &Map<String, Value>,
+    values: &Map<String, Value>,
 ) -> Result<(), Vec<FieldProblem>> {
     let problems: Vec<FieldProblem> = declared
         .iter()
         .filter_map(|(name, field)| {
-            let bare = Field { default: None, ..field.clone() };
-            let message = check_field(&bare, given.get(name)).err()?;
+            let without_default = Field { default: None, ..field.clone() };
+            let message = check_field(&without_default, values.get(name)).err()?;
             Some(FieldProblem { field: name.clone(), message })
         })
         .collect();
     if problems.is_empty() { Ok(()) } else { Err(problems) }
 }
 
-fn check_field(field: &Field, given: Option<&Value>) -> Result<Option<Value>, String> {
-    let value = match given {
+fn check_field(field: &Field, input: Option<&Value>) -> Result<Option<Value>, String> {
+    let value = match input {
         Some(Value::Null) if field.kind == FieldType::Any && field.required => Value::Null,
         Some(Value::Null) | None => match &field.default {
             Some(default) => return Ok(Some(default.clone())),
@@ -178,18 +178,23 @@ mod tests {
     use super::*;
 
     fn declared(fields: &Value) -> BTreeMap<String, Field> {
-        let whole = |field: &Value| {
+        let complete_field = |field: &Value| {
             let mut out = json!({"required": false, "description": null, "default": null, "enum": []});
             for (key, value) in field.as_object().into_iter().flatten() {
                 out[key] = value.clone();
             }
             serde_json::from_value(out).unwrap()
         };
-        fields.as_object().unwrap().iter().map(|(name, field)| (name.clone(), whole(field))).collect()
+        fields
+            .as_object()
+            .unwrap()
+            .iter()
+            .map(|(name, field)| (name.clone(), complete_field(field)))
+            .collect()
     }
 
-    fn check(fields: &Value, given: &Value) -> Result<Value, Vec<String>> {
-        check_inputs(&declared(fields), given.as_object().unwrap())
+    fn check(fields: &Value, inputs: &Value) -> Result<Value, Vec<String>> {
+        check_inputs(&declared(fields), inputs.as_object().unwrap())
             .map(Value::Object)
             .map_err(|problems| problems.iter().map(ToString::to_string).collect())
     }
@@ -243,9 +248,9 @@ mod tests {
     #[test]
     fn outputs_may_tell_more_than_was_promised() {
         let fields = declared(&json!({"total": {"type": "number", "required": true}}));
-        let given = |value: Value| check_outputs(&fields, value.as_object().unwrap());
-        assert!(given(json!({"total": 3, "extra": true})).is_ok());
-        assert_eq!(given(json!({})).unwrap_err()[0].to_string(), "total: required (number), but missing");
-        assert!(given(json!({"total": "3"})).is_err());
+        let check = |value: Value| check_outputs(&fields, value.as_object().unwrap());
+        assert!(check(json!({"total": 3, "extra": true})).is_ok());
+        assert_eq!(check(json!({})).unwrap_err()[0].to_string(), "total: required (number), but missing");
+        assert!(check(json!({"total": "3"})).is_err());
     }
 }

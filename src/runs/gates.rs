@@ -17,7 +17,7 @@ use skills_store::{EventKind, NewEvent};
 
 /// A request for approval.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Ask {
+pub(super) struct ApprovalRequest {
     /// The step, or the part of it.
     pub step: String,
     pub capability: Option<Arc<Capability>>,
@@ -77,13 +77,13 @@ fn gate_inputs(gate: &Capability, guarded: &str, inputs: &Map<String, Value>) ->
     if gate.inputs.is_empty() {
         return inputs.clone();
     }
-    let given = |name: &String| match inputs.get(name) {
+    let input_value = |name: &String| match inputs.get(name) {
         Some(value) => Some(value.clone()),
         None if name == "inputs" => Some(Value::Object(inputs.clone())),
         None if name == "capability" => Some(guarded.into()),
         None => None,
     };
-    gate.inputs.keys().filter_map(|name| Some((name.clone(), given(name)?))).collect()
+    gate.inputs.keys().filter_map(|name| Some((name.clone(), input_value(name)?))).collect()
 }
 
 /// Returns the digest for a decision about an interrupted call whose outcome is unknown; it covers the attempt, so that
@@ -143,18 +143,18 @@ impl Progress {
                 if running.contains(&path) {
                     return Ok(Gates::Running);
                 }
-                let Some(asked) = self.plan.capability(&gate.capability) else {
+                let Some(gate_capability) = self.plan.capability(&gate.capability) else {
                     let message = format!("the gate {} is not in the plan of this run", gate.capability);
                     return Err(Failure::before(step, CallFailure::InvalidConfiguration, message));
                 };
-                let given = gate_inputs(asked, &capability.id, inputs);
-                let (given, obstacle) = match checked(asked, given.clone()) {
-                    Ok(given) => (given, None),
-                    Err(message) => (given, Some(CallError::new(CallFailure::InvalidRequest, message))),
+                let gate_inputs = gate_inputs(gate_capability, &capability.id, inputs);
+                let (gate_inputs, obstacle) = match checked(gate_capability, gate_inputs.clone()) {
+                    Ok(gate_inputs) => (gate_inputs, None),
+                    Err(message) => (gate_inputs, Some(CallError::new(CallFailure::InvalidRequest, message))),
                 };
-                let mut leaf = self.unchecked_leaf(path, Role::Gate, asked, given);
-                leaf.obstacle = obstacle;
-                return Ok(Gates::Call(Box::new(leaf)));
+                let mut call = self.unchecked_leaf(path, Role::Gate, gate_capability, gate_inputs);
+                call.obstacle = obstacle;
+                return Ok(Gates::Call(Box::new(call)));
             };
             let Err(reason) = answer(part) else { continue };
             let data = json!({"gate": gate.capability, "capability": capability.id, "reason": reason});

@@ -38,18 +38,18 @@ pub use apply_result::RESULT_BYTES;
 pub use artifacts::Artifacts;
 pub use broker::{Broker, BrokerSettings, Clock, Environment, TrustCheck};
 pub use call::{
-    Artifact, BindingChoice, Call, CallError, CallFailure, Caller, Explanation, LogLine, LogSink, Reply,
-    Tried,
+    Artifact, BindingChoice, Call, CallError, CallFailure, Caller, Explanation, FailedAttempt, LogLine,
+    LogSink, Reply,
 };
 pub use canonical::{canonical_json, digest_of, idempotency_key};
-pub use capabilities::{Capabilities, CapabilityFolder, Offered};
-pub use execute::{AtGate, Engine, Executed};
+pub use capabilities::{Capabilities, CapabilityFolder, RegisteredBinding};
+pub use execute::{Engine, ExecutionEnd, PendingGate};
 pub use fields::{FieldProblem, check_inputs, check_outputs, check_value};
 pub use grants::BEFORE_FIRST_STEP;
 pub use log::LOG_BYTES;
-pub use notifications::{Reminder, Signs, Webhook, remind, terminal_bytes, withdrawal_bytes};
+pub use notifications::{Reminder, TerminalSignals, Webhook, remind, terminal_bytes, withdrawal_bytes};
 pub use plan::{MAX_DEPTH, Plan, PlanError, PlanProblem};
-pub use process_identity::Workplace;
+pub use process_identity::ProcessIdentity;
 pub use schedule::PARALLEL;
 pub use scheduled_call::{DEFAULT_TIMEOUT, gate_digest, is_repeatable};
 pub use supervisor::{ALIVE, DRAIN_PREFIX, Supervisor, SupervisorSettings, WORKER_PREFIX};

@@ -17,7 +17,7 @@ pub const LOG_BYTES: usize = 256 << 10;
 pub(super) const PAUSE: Duration = Duration::from_millis(200);
 
 #[derive(Default)]
-struct Gathered {
+struct LogBuffer {
     /// Step, stream, joined lines.
     pending: Vec<(Arc<str>, String, String)>,
     /// Bytes so far, by step.
@@ -26,13 +26,13 @@ struct Gathered {
 
 /// Lines that are not yet written.
 #[derive(Clone, Default)]
-pub(super) struct Logs {
-    gathered: Arc<Mutex<Gathered>>,
+pub(super) struct LogQueue {
+    gathered: Arc<Mutex<LogBuffer>>,
     arrived: Arc<Notify>,
 }
 
-impl Logs {
-    fn lock(&self) -> MutexGuard<'_, Gathered> {
+impl LogQueue {
+    fn lock(&self) -> MutexGuard<'_, LogBuffer> {
         self.gathered.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -98,7 +98,7 @@ mod tests {
 
     #[test]
     fn lines_of_one_stream_are_one_event() {
-        let logs = Logs::default();
+        let logs = LogQueue::default();
         let (a, b) = (logs.sink("a"), logs.sink("b"));
         a(line("stdout", "1"));
         a(line("stdout", "2"));
@@ -119,7 +119,7 @@ mod tests {
 
     #[test]
     fn an_endless_step_is_cut_with_one_note() {
-        let logs = Logs::default();
+        let logs = LogQueue::default();
         let sink = logs.sink("a");
         for _ in 0..1000 {
             sink(line("stdout", &"x".repeat(1023)));

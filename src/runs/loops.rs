@@ -17,9 +17,9 @@ pub(super) fn no_items(turn: Turn<'_>, capability: &Capability) -> Map<String, V
 
 impl Progress {
     /// Reopens a step whose gates had passed before its worker was lost, if what it will run is unchanged.
-    pub(super) fn takes_up(&mut self, turn: Turn<'_>, work: &Work, whole: Option<&str>) -> bool {
+    pub(super) fn reopen(&mut self, turn: Turn<'_>, work: &Work, digest: Option<&str>) -> bool {
         let Some(active) = self.active.get_mut(turn.path) else { return false };
-        if whole.is_none() || active.passed.as_deref() != whole {
+        if digest.is_none() || active.passed.as_deref() != digest {
             return false;
         }
         active.kind = match work {
@@ -65,8 +65,8 @@ impl Progress {
             return Ok(false);
         }
         let capability = self.pinned(turn, capability)?;
-        let leaf = self.leaf(path, Role::Item, &capability, calls[index].clone())?;
-        self.offer(leaf, None, turn, out)
+        let call = self.call(path, Role::Item, &capability, calls[index].clone())?;
+        self.prompt(call, None, turn, out)
     }
 
     /// Schedules the next round of a `while`, or finishes it.
@@ -101,8 +101,8 @@ impl Progress {
         let capability = self.pinned(turn, capability)?;
         let inputs = self.inputs(turn, &Map::new())?;
         let human = self.human_for(turn.path, &capability);
-        let leaf = self.leaf(path, Role::Round, &capability, inputs)?;
-        self.offer(leaf, human, turn, out)
+        let call = self.call(path, Role::Round, &capability, inputs)?;
+        self.prompt(call, human, turn, out)
     }
 
     /// Schedules the branches of a `scatter` that are not in progress, or finishes it.
@@ -112,7 +112,7 @@ impl Progress {
         calls: &[(String, Map<String, Value>)],
         out: &mut Expansion,
     ) -> Result<bool, Failure> {
-        if let Some(produced) = self.gathered(turn, calls)? {
+        if let Some(produced) = self.collected_results(turn, calls)? {
             return self.finish(turn, &produced, true, out);
         }
         let mut changed = false;
@@ -123,8 +123,8 @@ impl Progress {
             let path = part_path(turn.path, index);
             if !self.is_through(&path) && !turn.running.contains(&path) {
                 let capability = self.pinned(turn, capability)?;
-                let leaf = self.leaf(path, Role::Branch, &capability, inputs.clone())?;
-                changed |= self.offer(leaf, None, turn, out)?;
+                let call = self.call(path, Role::Branch, &capability, inputs.clone())?;
+                changed |= self.prompt(call, None, turn, out)?;
             }
         }
         Ok(changed)

@@ -78,7 +78,7 @@ impl Reminder {
 
 /// The terminal signals to send.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct Signs {
+pub struct TerminalSignals {
     /// The bell.
     pub bell: bool,
     /// Desktop notification by OSC 9 and OSC 777; terminals that support neither ignore it.
@@ -97,7 +97,7 @@ fn notification_id(run: &RunId) -> String {
 
 /// Returns the bytes that withdraw the notification of a run; empty if the terminal cannot withdraw one.
 #[must_use]
-pub fn withdrawal_bytes(signs: Signs, run: &RunId) -> Vec<u8> {
+pub fn withdrawal_bytes(signs: TerminalSignals, run: &RunId) -> Vec<u8> {
     if signs.osc && signs.withdrawable {
         format!("\x1b]99;i={}:p=close;\x1b\\", notification_id(run)).into_bytes()
     } else {
@@ -107,7 +107,7 @@ pub fn withdrawal_bytes(signs: Signs, run: &RunId) -> Vec<u8> {
 
 /// Returns the bytes that send these signals to a terminal. Text from a bundle is sanitized first.
 #[must_use]
-pub fn terminal_bytes(signs: Signs, reminder: &Reminder) -> Vec<u8> {
+pub fn terminal_bytes(signs: TerminalSignals, reminder: &Reminder) -> Vec<u8> {
     let mut bytes = Vec::new();
     if signs.osc {
         let clean = |text: &str| -> String {
@@ -345,7 +345,7 @@ mod tests {
             since_ms: 0,
             expires_ms: None,
         };
-        let signs = Signs { bell: true, osc: true, withdrawable: false };
+        let signs = TerminalSignals { bell: true, osc: true, withdrawable: false };
         let bytes = terminal_bytes(signs, &reminder);
         let text = String::from_utf8(bytes).unwrap();
         assert_eq!(text.matches('\x1b').count(), 4, "{text:?}");
@@ -354,9 +354,9 @@ mod tests {
             text.starts_with("\x1b]9;demo") && text.contains("\x1b]777;notify;Skill Workbench;demo"),
             "{text:?}"
         );
-        assert!(terminal_bytes(Signs::default(), &reminder).is_empty());
+        assert!(terminal_bytes(TerminalSignals::default(), &reminder).is_empty());
         assert!(withdrawal_bytes(signs, &reminder.run).is_empty());
-        let kitty = Signs { withdrawable: true, bell: false, ..signs };
+        let kitty = TerminalSignals { withdrawable: true, bell: false, ..signs };
         let reminder = Reminder { run: RunId("0199-1f;\x1b2e".into()), ..reminder };
         let text = String::from_utf8(terminal_bytes(kitty, &reminder)).unwrap();
         assert!(

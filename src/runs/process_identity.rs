@@ -7,7 +7,7 @@ use skills_store::WorkerId;
 
 /// The identity of a process with workers.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Workplace {
+pub struct ProcessIdentity {
     host: String,
     /// PID namespace and boot, within which process ids are comparable: a container has its own.
     space: String,
@@ -16,7 +16,7 @@ pub struct Workplace {
     began: String,
 }
 
-impl Workplace {
+impl ProcessIdentity {
     /// Returns the identity of this process.
     #[must_use]
     pub fn here() -> Self {
@@ -128,27 +128,27 @@ mod tests {
 
     #[test]
     fn the_living_the_dead_and_the_unknown_are_told_apart() {
-        let here = Workplace::here();
+        let here = ProcessIdentity::here();
         assert!(!here.is_process_dead(&here.worker(0)), "this process lives");
         assert!(here.is_mine(&here.worker(7)));
         let mut child = std::process::Command::new("true").spawn().unwrap();
-        let gone = Workplace { process: child.id(), began: "1".into(), ..here.clone() };
+        let gone = ProcessIdentity { process: child.id(), began: "1".into(), ..here.clone() };
         child.wait().unwrap();
         assert!(here.is_process_dead(&gone.worker(3)) && !here.is_mine(&gone.worker(3)));
-        let renamed = Workplace { host: "another".into(), ..gone.clone() };
+        let renamed = ProcessIdentity { host: "another".into(), ..gone.clone() };
         assert!(here.is_process_dead(&renamed.worker(3)), "a host may get another name");
         let (namespace, _) = here.space.split_once('-').unwrap();
-        let earlier = Workplace { space: format!("{namespace}-00000000"), ..gone.clone() };
+        let earlier = ProcessIdentity { space: format!("{namespace}-00000000"), ..gone.clone() };
         assert!(!here.is_process_dead(&earlier.worker(3)), "numbers of another boot mean nothing");
-        let container = Workplace { space: "1-ab".into(), ..gone };
+        let container = ProcessIdentity { space: "1-ab".into(), ..gone };
         assert!(!here.is_process_dead(&container.worker(3)));
         assert!(!here.is_process_dead(&WorkerId("w1".into())));
     }
 
     #[test]
     fn a_number_used_again_is_another_process() {
-        let here = Workplace::here();
-        let earlier = Workplace { began: "7".into(), ..here.clone() };
+        let here = ProcessIdentity::here();
+        let earlier = ProcessIdentity { began: "7".into(), ..here.clone() };
         assert!(here.is_process_dead(&earlier.worker(0)));
     }
 }

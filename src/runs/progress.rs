@@ -245,7 +245,7 @@ impl Progress {
 
     /// Resets a failed step, so that its gates and failed branches run again when it continues. Returns whether that
     /// changed anything.
-    pub fn shut(&mut self, path: &str) -> bool {
+    pub fn reset(&mut self, path: &str) -> bool {
         let again: HashSet<String> = self
             .parts
             .iter()

@@ -9,7 +9,7 @@ use super::call::{CallFailure, Reply};
 use super::canonical::digest_of;
 use super::failure::Failure;
 use super::fields::check_outputs;
-use super::gates::{Admission, Ask};
+use super::gates::{Admission, ApprovalRequest};
 use super::progress::{Part, Progress};
 use super::scheduled_call::{Role, ScheduledCall, sentence};
 use super::scheduler::{Expansion, Turn};
@@ -27,7 +27,7 @@ pub(super) fn about_change(
     call: &str,
     why: &ApprovalReason,
     human: Option<&ApprovalReason>,
-) -> Ask {
+) -> ApprovalRequest {
     let why = match why {
         ApprovalReason::Changed { what, now, .. } => ApprovalReason::Changed {
             what: what.clone(),
@@ -40,7 +40,7 @@ pub(super) fn about_change(
     let digest =
         digest_of(&json!({"step": step, "capability": capability.id, "inputs": inputs, "changed": why}));
     let (capability, inputs) = (Some(Arc::clone(capability)), inputs.clone());
-    Ask { step: step.to_owned(), capability, inputs, digest, why }
+    ApprovalRequest { step: step.to_owned(), capability, inputs, digest, why }
 }
 
 impl Progress {
@@ -54,7 +54,7 @@ impl Progress {
         inputs: &Value,
         digest: &str,
         human: Option<ApprovalReason>,
-    ) -> Option<Ask> {
+    ) -> Option<ApprovalRequest> {
         let unknown = self.unfinished.get(path).is_some_and(|intent| !intent.repeatable);
         if unknown && self.grants.choice(path, &self.asked_digest(path, digest)) != Some(Choice::Rerun) {
             return None;
@@ -70,7 +70,7 @@ impl Progress {
             return Some(about_change(path, capability, inputs, &question, &why, open.as_ref()));
         }
         match self.admit(path, digest, open) {
-            Admission::Ask(why) => Some(Ask {
+            Admission::Ask(why) => Some(ApprovalRequest {
                 step: path.to_owned(),
                 capability: Some(Arc::clone(capability)),
                 inputs: inputs.clone(),
@@ -101,62 +101,62 @@ impl Progress {
     }
 
     /// Schedules a call or the question that precedes it; returns whether the progress changed.
-    pub(super) fn offer(
+    pub(super) fn prompt(
         &mut self,
-        mut leaf: ScheduledCall,
+        mut call: ScheduledCall,
         human: Option<ApprovalReason>,
         turn: Turn<'_>,
         out: &mut Expansion,
     ) -> Result<bool, Failure> {
-        if turn.running.contains(&leaf.path) {
+        if turn.running.contains(&call.path) {
             return Ok(false);
         }
-        let inputs = Value::Object(leaf.inputs.clone());
-        if let Some(ask) = self.question(&leaf.path, &leaf.capability, &inputs, &leaf.digest, human.clone()) {
+        let inputs = Value::Object(call.inputs.clone());
+        if let Some(ask) = self.question(&call.path, &call.capability, &inputs, &call.digest, human.clone()) {
             out.asks.push(ask);
             return Ok(false);
         }
-        match self.admit(&leaf.path, &leaf.digest, human) {
+        match self.admit(&call.path, &call.digest, human) {
             Admission::Go(attempt) => {
-                leaf.attempt = attempt;
-                out.leaves.push(leaf);
+                call.attempt = attempt;
+                out.leaves.push(call);
                 Ok(false)
             }
             Admission::Ask(why) => {
-                let ScheduledCall { path, capability, inputs, digest, .. } = leaf;
+                let ScheduledCall { path, capability, inputs, digest, .. } = call;
                 let digest = self.asked_digest(&path, &digest);
                 let (capability, inputs) = (Some(capability), Value::Object(inputs));
-                out.asks.push(Ask { step: path, capability, inputs, digest, why });
+                out.asks.push(ApprovalRequest { step: path, capability, inputs, digest, why });
                 Ok(false)
             }
             Admission::Happened(outputs) => {
-                if let Err(problems) = check_outputs(&leaf.capability.outputs, &outputs) {
+                if let Err(problems) = check_outputs(&call.capability.outputs, &outputs) {
                     let message =
                         format!("the stated result does not match the outputs: {}", sentence(&problems));
-                    return Err(Failure::before(&leaf.path, CallFailure::InvalidRequest, message));
+                    return Err(Failure::before(&call.path, CallFailure::InvalidRequest, message));
                 }
                 let reply = Reply { outputs, ..Reply::default() };
-                let settled = self.settle(&leaf, Ok(reply), turn.now_ms, turn.now_ms)?;
-                out.records.push(settled.record);
-                out.events.extend(settled.events);
+                let applied = self.apply_reply(&call, Ok(reply), turn.now_ms, turn.now_ms)?;
+                out.records.push(applied.record);
+                out.events.extend(applied.events);
                 Ok(true)
             }
             Admission::Skip => {
                 let result = json!({"reason": "outcome unknown; skipped by a decision"});
                 let now = turn.now_ms;
-                out.records.push(self.instant(&leaf.path, StepStatus::Skipped, result.clone(), now, now));
-                self.unfinished.remove(&leaf.path);
-                if leaf.role == Role::Whole {
-                    self.close(&leaf.path);
+                out.records.push(self.instant(&call.path, StepStatus::Skipped, result.clone(), now, now));
+                self.unfinished.remove(&call.path);
+                if call.role == Role::Call {
+                    self.close(&call.path);
                 } else {
-                    self.pass_part(&leaf.path, Part { status: StepStatus::Skipped, result });
+                    self.pass_part(&call.path, Part { status: StepStatus::Skipped, result });
                 }
                 Ok(true)
             }
             Admission::Fail => {
                 let message = "outcome unknown; failed by a decision";
-                let mut failure = Failure::before(&leaf.path, CallFailure::RuntimeError, message);
-                failure.inputs = leaf.inputs;
+                let mut failure = Failure::before(&call.path, CallFailure::RuntimeError, message);
+                failure.inputs = call.inputs;
                 Err(failure)
             }
         }

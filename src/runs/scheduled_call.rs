@@ -20,7 +20,7 @@ pub const DEFAULT_TIMEOUT: Duration = Duration::from_secs(300);
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Role {
     /// The only one.
-    Whole,
+    Call,
     /// An item of a `foreach`.
     Item,
     /// A round of a `while`.
@@ -110,7 +110,7 @@ pub(super) fn sentence(problems: &[FieldProblem]) -> String {
 
 impl Progress {
     /// Builds a call with checked inputs; retry and timeout are those of the step and the steps it is nested in.
-    pub fn leaf(
+    pub fn call(
         &self,
         path: String,
         role: Role,

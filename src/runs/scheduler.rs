@@ -12,7 +12,7 @@ use serde_json::{Map, Value, json};
 use super::call::CallFailure;
 use super::expand::Work;
 use super::failure::Failure;
-use super::gates::{Ask, Gates};
+use super::gates::{ApprovalRequest, Gates};
 use super::loops::no_items;
 use super::mapping::{inputs_of, taken, write_outputs};
 use super::progress::{Active, Kind, Progress, join, owner_of};
@@ -32,7 +32,7 @@ pub(super) struct Expansion {
     /// Calls that may start.
     pub leaves: Vec<ScheduledCall>,
     /// Questions that need a decision.
-    pub asks: Vec<Ask>,
+    pub asks: Vec<ApprovalRequest>,
     /// Steps that wait for a signal: path and name.
     pub signals: Vec<(String, String)>,
     /// Steps of several calls that start: path and digest of what they will run.
@@ -153,7 +153,7 @@ impl Progress {
     }
 
     pub(super) fn is_true(&self, turn: Turn<'_>, what: &str, text: &str) -> Result<bool, Failure> {
-        self.ask(turn, (what, text), |expr, scope| expr.holds(scope))
+        self.ask(turn, (what, text), |expr, scope| expr.is_truthy(scope))
     }
 
     fn condition_holds(&self, turn: Turn<'_>) -> Result<bool, Failure> {
@@ -275,15 +275,15 @@ impl Progress {
         {
             return self.finish(turn, &no_items(turn, capability), true, out);
         }
-        let whole = work.digest(turn.path);
-        if self.takes_up(turn, &work, whole.as_deref()) {
+        let work_digest = work.digest(turn.path);
+        if self.reopen(turn, &work, work_digest.as_deref()) {
             return Ok(true);
         }
         let mut warnings = Vec::new();
         for (capability, inputs) in work.gated(|index| self.is_through(&part_path(turn.path, index))) {
             match self.gates(turn.path, &capability, &inputs, turn.running)? {
-                Gates::Call(leaf) => {
-                    return self.offer(*leaf, None, turn, out);
+                Gates::Call(call) => {
+                    return self.prompt(*call, None, turn, out);
                 }
                 Gates::Running => return Ok(false),
                 Gates::Degraded(event) => {
@@ -296,10 +296,10 @@ impl Progress {
         }
         match work {
             Work::One { capability, inputs } => {
-                let mut leaf = self.leaf(turn.path.to_owned(), Role::Whole, &capability, inputs)?;
-                leaf.notes = warnings;
+                let mut call = self.call(turn.path.to_owned(), Role::Call, &capability, inputs)?;
+                call.notes = warnings;
                 let human = self.human_for(turn.path, &capability);
-                self.offer(leaf, human, turn, out)
+                self.prompt(call, human, turn, out)
             }
             Work::Each { capability, calls } => {
                 let left: Vec<Value> = calls
@@ -320,7 +320,7 @@ impl Progress {
                     turn,
                     Kind::Foreach { capability: capability.id.clone(), calls },
                     digest,
-                    whole,
+                    work_digest,
                     out,
                 );
                 Ok(true)
@@ -332,13 +332,13 @@ impl Progress {
                 Ok(true)
             }
             Work::Fan(branches) => {
-                let digest = whole.clone().unwrap_or_default();
+                let digest = work_digest.clone().unwrap_or_default();
                 let begun =
                     self.unfinished.get(turn.path).is_some_and(|intent| intent.inputs_digest == digest);
                 for (index, (capability, inputs)) in branches.iter().enumerate() {
                     let path = part_path(turn.path, index);
-                    let settled = begun || self.is_through(&path);
-                    if settled {
+                    let is_done = begun || self.is_through(&path);
+                    if is_done {
                         continue;
                     }
                     let human = self.human_for(turn.path, capability);
@@ -351,7 +351,7 @@ impl Progress {
                 }
                 let calls: Vec<_> = branches.into_iter().map(|(c, inputs)| (c.id.clone(), inputs)).collect();
                 out.events.extend(warnings);
-                self.open(turn, Kind::Scatter { calls }, digest, whole, out);
+                self.open(turn, Kind::Scatter { calls }, digest, work_digest, out);
                 Ok(true)
             }
         }

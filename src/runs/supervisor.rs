@@ -9,8 +9,8 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::process_identity::Workplace;
-use super::worker::{Execute, Leases, Left, execute_run};
+use super::process_identity::ProcessIdentity;
+use super::worker::{Execute, Leases, WorkerExit, execute_run};
 use serde_json::{Value, json};
 use skills_model::Command;
 use skills_store::{Moment, Store, StoreError, WorkerId};
@@ -119,7 +119,7 @@ impl Supervisor {
             draining: AtomicBool::new(false),
             resumed: Notify::new(),
         });
-        let here = Workplace::here();
+        let here = ProcessIdentity::here();
         let mut tasks = JoinSet::new();
         tasks.spawn(heartbeat(shared.clone(), here.next_worker(), here.process()));
         tasks.spawn(probe(shared.clone()));
@@ -194,10 +194,10 @@ async fn work(shared: Arc<Shared>, name: WorkerId) {
             }
             Err(error) => {
                 tracing::error!("claiming a run: {error}");
-                Left::StoreFailed
+                WorkerExit::StoreFailed
             }
         };
-        if left == Left::StoreFailed {
+        if left == WorkerExit::StoreFailed {
             tokio::select! {
                 () = tokio::time::sleep(STORE_PAUSE) => {}
                 () = shared.closing.cancelled() => {}
@@ -207,7 +207,7 @@ async fn work(shared: Arc<Shared>, name: WorkerId) {
 }
 
 /// Looks for work whenever the store changes, and wakes a worker for it.
-async fn follow(shared: Arc<Shared>, here: Workplace) {
+async fn follow(shared: Arc<Shared>, here: ProcessIdentity) {
     take_over(&shared, &here).await;
     follow_drain(&shared, &here.process()).await;
     let mut looked_after = Instant::now();
@@ -232,16 +232,16 @@ async fn follow(shared: Arc<Shared>, here: Workplace) {
 /// Applies a drain request, or its withdrawal.
 async fn follow_drain(shared: &Shared, process: &str) {
     let name = format!("{DRAIN_PREFIX}{process}");
-    let asked = match shared.store.documents(&name).await {
+    let is_requested = match shared.store.documents(&name).await {
         Ok(found) => found.iter().any(|document| document.name == name),
         Err(error) => return tracing::warn!("looking for a request to drain: {error}"),
     };
-    if shared.draining.swap(asked, Ordering::SeqCst) != asked {
+    if shared.draining.swap(is_requested, Ordering::SeqCst) != is_requested {
         tracing::info!(
             "{}",
-            if asked { "draining: no more runs are claimed" } else { "claiming runs again" }
+            if is_requested { "draining: no more runs are claimed" } else { "claiming runs again" }
         );
-        if !asked {
+        if !is_requested {
             shared.resumed.notify_waiters();
         }
     }
@@ -278,7 +278,7 @@ async fn expire(shared: &Shared) -> Result<(), StoreError> {
 }
 
 /// Expires the leases of dead processes of this machine.
-async fn take_over(shared: &Shared, here: &Workplace) {
+async fn take_over(shared: &Shared, here: &ProcessIdentity) {
     let holders = match shared.store.leaseholders().await {
         Ok(holders) => holders,
         Err(error) => return tracing::error!("looking for runs of dead workers: {error}"),

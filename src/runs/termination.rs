@@ -3,56 +3,56 @@
 use serde_json::{Map, json};
 
 use super::call::{CallError, CallFailure};
-use super::execute::{Engine, Executed};
-use super::executor::{ExecutionStop, Session};
+use super::execute::{Engine, ExecutionEnd};
+use super::executor::{ExecutionStop, RunExecution};
 use super::failure::Failure;
 use super::fields::check_outputs;
-use super::gates::Ask;
+use super::gates::ApprovalRequest;
 use super::progress::Progress;
 use super::scheduled_call::sentence;
 use skills_model::{Command, Gate, WorkerReport};
 use skills_store::{EventKind, NewEvent, RunId, StepRecord, StoreError};
 
-impl Session<'_> {
+impl RunExecution<'_> {
     /// Ends a run that cannot be executed at all.
-    pub async fn refuse(engine: &Engine, run: &RunId, fence: u64, message: String) -> Executed {
+    pub async fn refuse(engine: &Engine, run: &RunId, fence: u64, message: String) -> ExecutionEnd {
         let error = json!({"code": "runtime_error", "message": message});
         let event = NewEvent { kind: EventKind::RunFailed, step: None, data: error };
         let command = Command::Work { fence, report: WorkerReport::Fail };
         let none = Vec::new();
         match engine.store.report(run, command, Vec::new(), None, none, vec![event]).await {
-            Ok(run) => Executed::Failed(run),
+            Ok(run) => ExecutionEnd::Failed(run),
             Err(error) => left(error),
         }
     }
 
     /// Records the gate and releases the lease.
-    pub(super) async fn wait(&mut self, gate: Gate) -> Result<Executed, ExecutionStop> {
+    pub(super) async fn wait(&mut self, gate: Gate) -> Result<ExecutionEnd, ExecutionStop> {
         let intents = self.opened_intents();
         let run = self.report(WorkerReport::Wait(gate), Vec::new(), intents).await?;
-        Ok(Executed::Waiting(run))
+        Ok(ExecutionEnd::Waiting(run))
     }
 
     /// Releases a paused run; it continues when it is resumed.
-    pub(super) async fn hold(&mut self) -> Result<Executed, ExecutionStop> {
+    pub(super) async fn hold(&mut self) -> Result<ExecutionEnd, ExecutionStop> {
         // Steps about to be opened are opened again then.
         self.opened.clear();
-        Ok(Executed::Waiting(self.report(WorkerReport::Hold, Vec::new(), Vec::new()).await?))
+        Ok(ExecutionEnd::Waiting(self.report(WorkerReport::Pause, Vec::new(), Vec::new()).await?))
     }
 
     /// Completes a run whose steps are all complete, if the declared outputs are there.
-    pub(super) async fn complete(&mut self) -> Result<Executed, ExecutionStop> {
+    pub(super) async fn complete(&mut self) -> Result<ExecutionEnd, ExecutionStop> {
         let outputs = self.progress.frames.get("").map(|space| space.outputs.clone()).unwrap_or_default();
         if let Err(problems) = check_outputs(&self.progress.plan.contract.outputs, &outputs) {
             let message =
                 format!("all steps completed, but the outputs cannot be produced: {}", sentence(&problems));
             return self.fail(of_the_run(message)).await;
         }
-        Ok(Executed::Completed(self.report(WorkerReport::Complete, Vec::new(), Vec::new()).await?))
+        Ok(ExecutionEnd::Completed(self.report(WorkerReport::Complete, Vec::new(), Vec::new()).await?))
     }
 
     /// Records the failure together with the steps that fail with it.
-    pub(super) async fn fail(&mut self, failure: Failure) -> Result<Executed, ExecutionStop> {
+    pub(super) async fn fail(&mut self, failure: Failure) -> Result<ExecutionEnd, ExecutionStop> {
         let now = self.now();
         let mut failed: Vec<StepRecord> = Vec::new();
         if failure.step.is_none() {
@@ -68,7 +68,7 @@ impl Session<'_> {
                 }
             }
         }
-        Ok(Executed::Failed(self.report(WorkerReport::Fail, failed, Vec::new()).await?))
+        Ok(ExecutionEnd::Failed(self.report(WorkerReport::Fail, failed, Vec::new()).await?))
     }
 }
 
@@ -92,14 +92,14 @@ pub(super) fn stuck(progress: &Progress) -> Failure {
 }
 
 /// Converts the question to the gate of the state machine.
-pub(super) fn human(ask: Ask) -> Gate {
+pub(super) fn human(ask: ApprovalRequest) -> Gate {
     Gate::human(ask.step, ask.digest, ask.why)
 }
 
 /// Maps an error of the final report to the end of the execution.
-pub(super) fn left(error: StoreError) -> Executed {
+pub(super) fn left(error: StoreError) -> ExecutionEnd {
     match error {
-        StoreError::Refused(refusal) => Executed::LeaseLost(refusal),
-        other => Executed::StoreFailed(other),
+        StoreError::Refused(refusal) => ExecutionEnd::LeaseLost(refusal),
+        other => ExecutionEnd::StoreFailed(other),
     }
 }

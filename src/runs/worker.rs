@@ -9,7 +9,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
 
-use super::process_identity::Workplace;
+use super::process_identity::ProcessIdentity;
 use skills_model::RunState;
 use skills_store::{Claimed, RunId, RunRecord, Store, StoreError};
 
@@ -50,7 +50,7 @@ impl Leases {
 
 /// How a worker's execution of a run ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Left {
+pub(super) enum WorkerExit {
     /// It ended, waits, or is owned by another worker.
     Settled,
     /// The worker was stopped; the lease is released.
@@ -66,7 +66,7 @@ pub(super) async fn execute_run(
     claimed: Claimed,
     leases: Leases,
     stop: &CancellationToken,
-) -> Left {
+) -> WorkerExit {
     let span = tracing::info_span!("run", run = %claimed.run.id, trace_id = claimed.run.trace_id);
     execute_claimed(store, execute, claimed, leases, stop).instrument(span).await
 }
@@ -77,7 +77,7 @@ async fn execute_claimed(
     claimed: Claimed,
     leases: Leases,
     stop: &CancellationToken,
-) -> Left {
+) -> WorkerExit {
     let (run, fence) = (claimed.run.id.clone(), claimed.fence);
     let cancel = stop.child_token();
     let keeper = keep(store.clone(), run.clone(), fence, leases, cancel.clone());
@@ -89,23 +89,23 @@ async fn execute_claimed(
         async move { execute.execute(claimed, cancel).await }.in_current_span()
     });
     let left = match execution.await {
-        Ok(Ok(())) if stop.is_cancelled() => Left::Stopped,
-        Ok(Ok(())) => Left::Settled,
-        Ok(Err(StoreError::Refused(_))) => Left::Settled,
+        Ok(Ok(())) if stop.is_cancelled() => WorkerExit::Stopped,
+        Ok(Ok(())) => WorkerExit::Settled,
+        Ok(Err(StoreError::Refused(_))) => WorkerExit::Settled,
         Ok(Err(error)) => {
             tracing::error!("executing run {run} stopped: {error}");
-            Left::StoreFailed
+            WorkerExit::StoreFailed
         }
         Err(panic) => {
             // The lease is left to expire: the next claim counts a loss, so that this cannot repeat forever.
             tracing::error!("executing run {run} panicked: {panic}");
             cancel.cancel();
             keeper.abort();
-            return Left::Settled;
+            return WorkerExit::Settled;
         }
     };
     keeper.abort();
-    if left != Left::Settled {
+    if left != WorkerExit::Settled {
         // Refused if the run ended or waits after all; on other errors, the lease expires by itself.
         match store.release_lease(&run, fence).await {
             Ok(()) | Err(StoreError::Refused(_)) => {}
@@ -166,12 +166,12 @@ pub async fn work_one(
     leases: Leases,
     stop: &CancellationToken,
 ) -> Result<Option<RunRecord>, StoreError> {
-    let here = Workplace::here();
+    let here = ProcessIdentity::here();
     let worker = here.next_worker();
     loop {
         let seen = store.newest_event().await?;
         let Some(record) = store.run(run).await? else { return Ok(None) };
-        let done = !record.state.is_active() && (record.state != RunState::Pending || record.held);
+        let done = !record.state.is_active() && (record.state != RunState::Pending || record.paused);
         if done || stop.is_cancelled() {
             return Ok(Some(record));
         }
@@ -191,7 +191,7 @@ pub async fn work_one(
             }
             continue;
         };
-        if execute_run(store, execute, claimed, leases, stop).await == Left::StoreFailed {
+        if execute_run(store, execute, claimed, leases, stop).await == WorkerExit::StoreFailed {
             return Err(StoreError::Failed {
                 doing: format!("executing run {run}"),
                 reason: "the store is not accepting writes (see the log); the run continues when it does"

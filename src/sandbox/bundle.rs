@@ -24,7 +24,7 @@ const MAX_BYTES: u64 = 256 << 20;
 
 /// A script that is verified to be inside its bundle.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Located {
+pub struct ScriptLocation {
     /// The bundle's folder; its path contains no links.
     pub root: PathBuf,
     /// The script's path, relative to the bundle.
@@ -34,18 +34,18 @@ pub struct Located {
 }
 
 /// Resolves a script's path, including links; links in the bundle's own path are resolved if `follow_links` is set.
-pub fn locate(root: &Path, follow_links: bool, script: &Path) -> Result<Located, SandboxError> {
+pub fn locate(root: &Path, follow_links: bool, script: &Path) -> Result<ScriptLocation, SandboxError> {
     let refused = |why| SandboxError::NotAScript { path: script.to_owned(), why };
-    let mut plain = PathBuf::new();
+    let mut normalized = PathBuf::new();
     for part in script.components() {
         match part {
-            Component::Normal(name) => plain.push(name),
+            Component::Normal(name) => normalized.push(name),
             Component::CurDir => {}
             Component::ParentDir => return Err(refused("it holds `..`")),
             Component::RootDir | Component::Prefix(_) => return Err(refused("it is absolute")),
         }
     }
-    if !plain.starts_with("scripts") || plain.components().count() < 2 {
+    if !normalized.starts_with("scripts") || normalized.components().count() < 2 {
         return Err(refused("it is not below `scripts/`"));
     }
     let real = root.canonicalize().map_err(|source| SandboxError::io("opening the bundle", root, source))?;
@@ -53,9 +53,9 @@ pub fn locate(root: &Path, follow_links: bool, script: &Path) -> Result<Located,
         return Err(SandboxError::Escapes { path: root.to_owned(), target: real });
     }
     let root = real;
-    let target = root.join(&plain).canonicalize().map_err(|source| match source.kind() {
-        io::ErrorKind::NotFound => SandboxError::Missing { script: plain.clone(), bundle: root.clone() },
-        _ => SandboxError::io("opening", &root.join(&plain), source),
+    let target = root.join(&normalized).canonicalize().map_err(|source| match source.kind() {
+        io::ErrorKind::NotFound => SandboxError::Missing { script: normalized.clone(), bundle: root.clone() },
+        _ => SandboxError::io("opening", &root.join(&normalized), source),
     })?;
     if !target.starts_with(&root) {
         return Err(SandboxError::Escapes { path: script.to_owned(), target });
@@ -64,7 +64,7 @@ pub fn locate(root: &Path, follow_links: bool, script: &Path) -> Result<Located,
     if !meta.is_file() {
         return Err(refused("it is not a regular file"));
     }
-    Ok(Located { root, script: plain, executable: meta.mode() & 0o111 != 0 })
+    Ok(ScriptLocation { root, script: normalized, executable: meta.mode() & 0o111 != 0 })
 }
 
 /// The content of a bundle as seen by a script: the digest of each entry by its path, with `/` as separator. A file is
@@ -402,8 +402,8 @@ mod tests {
             ("/etc/passwd", "absolute"),
             ("scripts/none.py", "no script"),
         ] {
-            let told = locate(bundle.path(), true, Path::new(path)).expect_err(path).to_string();
-            assert!(told.contains(word), "{path}: {told}");
+            let message = locate(bundle.path(), true, Path::new(path)).expect_err(path).to_string();
+            assert!(message.contains(word), "{path}: {message}");
         }
     }
 

@@ -7,12 +7,12 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use super::helper::{WARDEN, WORD};
+use super::helper::{HELPER_ARG, SUPERVISOR_ARG};
 use super::identity;
 use super::interpreter::Table;
 use super::plan::{
-    CallFilter, Disk, Ended, FileAccess, Findings, Order, Plan, ResourceLimits, Verdict, WITNESS, receive,
-    send,
+    CallFilter, Disk, FileAccess, Findings, Order, PROBE_FILE, Plan, ResourceLimits, ScriptEnd, Verdict,
+    receive, send,
 };
 use super::report::{Evidence, Report};
 use super::workdir::WorkDir;
@@ -24,7 +24,7 @@ const PROBE_TIMEOUT: Duration = Duration::from_secs(10);
 /// The isolation mechanisms of each run that were found to work.
 #[derive(Clone, Debug)]
 #[allow(clippy::struct_excessive_bools, reason = "each is a means of its own, there or not")]
-pub struct Means {
+pub struct Mechanisms {
     /// The Landlock ABI that is required.
     pub landlock: Option<i32>,
     pub syscalls: bool,
@@ -40,8 +40,8 @@ pub struct Means {
     pub report: Report,
 }
 
-impl Means {
-    fn none(why: &str) -> Self {
+impl Mechanisms {
+    fn unavailable(why: &str) -> Self {
         let report = Report::unavailable(why);
         Self {
             landlock: None,
@@ -57,27 +57,27 @@ impl Means {
 }
 
 /// Probes everything once; with bubblewrap first, and without it if that fails.
-pub fn detect(setup: &Setup, table: &Table) -> Means {
+pub fn detect(setup: &Setup, table: &Table) -> Mechanisms {
     let (helper, wrapper) = (setup.helper.as_path(), setup.bubblewrap.as_deref());
     let base = setup.work_base.as_deref();
     let mut failure = None;
     if let Some(wrapper) = wrapper {
-        match attempt(helper, Some(wrapper), base, table) {
-            Ok(means) => return means,
+        match probe(helper, Some(wrapper), base, table) {
+            Ok(mechanisms) => return mechanisms,
             Err(why) => failure = Some(why),
         }
     }
-    let mut means = attempt(helper, None, base, table).unwrap_or_else(|why| Means::none(&why));
-    means.report.missing.extend(failure.map(|why| format!("bubblewrap: {why}")));
-    means
+    let mut mechanisms = probe(helper, None, base, table).unwrap_or_else(|why| Mechanisms::unavailable(&why));
+    mechanisms.report.missing.extend(failure.map(|why| format!("bubblewrap: {why}")));
+    mechanisms
 }
 
-fn attempt(
+fn probe(
     helper: &Path,
     wrapper: Option<&Path>,
     base: Option<&Path>,
     table: &Table,
-) -> Result<Means, String> {
+) -> Result<Mechanisms, String> {
     let lease = if identity::is_root() { identity::lease() } else { None };
     let owner = lease.as_ref().map(identity::Lease::identity);
     let mut work = WorkDir::create(base, owner, &[], Path::new("")).map_err(|error| error.to_string())?;
@@ -85,7 +85,7 @@ fn attempt(
     let outside = work.outer().join("outside");
     let failed = |error: std::io::Error| format!("preparing a trial: {error}");
     std::fs::create_dir(&outside).map_err(failed)?;
-    std::fs::write(outside.join(WITNESS), "x").map_err(failed)?;
+    std::fs::write(outside.join(PROBE_FILE), "x").map_err(failed)?;
     std::fs::set_permissions(&outside, PermissionsExt::from_mode(0o777)).map_err(failed)?;
     let files = FileAccess {
         landlock: None,
@@ -105,7 +105,7 @@ fn attempt(
         directory: work.path().to_owned(),
         identity: owner,
         namespace: cfg!(target_os = "linux") && owner.is_none() && wrapper.is_none(),
-        limits: Some(TRIAL),
+        limits: Some(PROBE_LIMITS),
         disk: cfg!(target_os = "linux").then(|| Disk {
             work: work.path().to_owned(),
             out,
@@ -117,12 +117,12 @@ fn attempt(
         syscalls: Some(CallFilter { freeze_metadata: owner.is_none() && wrapper.is_none() }),
         probe: Some(outside),
     };
-    let (findings, verdict) = converse(helper, &Order { plan, stdin: 0, wrapper: wrapping })?;
-    Ok(means(findings, &verdict, wrapper))
+    let (findings, verdict) = run_helper(helper, &Order { plan, stdin: 0, wrapper: wrapping })?;
+    Ok(mechanisms_from(findings, &verdict, wrapper))
 }
 
 /// Limits of the probe: all of them, none of them restrictive.
-const TRIAL: ResourceLimits = ResourceLimits {
+const PROBE_LIMITS: ResourceLimits = ResourceLimits {
     cpu_seconds: 60,
     data: 1 << 40,
     address_space: 1 << 40,
@@ -131,7 +131,7 @@ const TRIAL: ResourceLimits = ResourceLimits {
     tasks: 1 << 20,
 };
 
-fn means(findings: Findings, verdict: &Verdict, wrapper: Option<&Path>) -> Means {
+fn mechanisms_from(findings: Findings, verdict: &Verdict, wrapper: Option<&Path>) -> Mechanisms {
     let evidence = Evidence {
         adopts: verdict.adopts,
         disk: verdict.disk.clone().map(|disk| disk.error.map_or(Ok(()), Err)),
@@ -140,7 +140,7 @@ fn means(findings: Findings, verdict: &Verdict, wrapper: Option<&Path>) -> Means
         findings,
     };
     let found = &evidence.findings;
-    Means {
+    Mechanisms {
         landlock: found.landlock.clone().and_then(Result::ok),
         syscalls: matches!(found.syscalls, Some(Ok(()))),
         limits: matches!(found.limits, Some(Ok(()))),
@@ -153,12 +153,12 @@ fn means(findings: Findings, verdict: &Verdict, wrapper: Option<&Path>) -> Means
 }
 
 /// Starts a supervisor for a probe and reads both of its responses.
-fn converse(helper: &Path, order: &Order) -> Result<(Findings, Verdict), String> {
+fn run_helper(helper: &Path, order: &Order) -> Result<(Findings, Verdict), String> {
     let failed = |error: std::io::Error| format!("the helper {} does not respond: {error}", helper.display());
     let (mut ours, theirs) = UnixStream::pair().map_err(failed)?;
     ours.set_read_timeout(Some(PROBE_TIMEOUT)).map_err(failed)?;
     let mut child = Command::new(helper)
-        .args([WORD, WARDEN])
+        .args([HELPER_ARG, SUPERVISOR_ARG])
         .env_clear()
         .current_dir("/")
         .stdin(Stdio::from(OwnedFd::from(theirs)))
@@ -172,7 +172,7 @@ fn converse(helper: &Path, order: &Order) -> Result<(Findings, Verdict), String>
     }
     let output = child.wait_with_output().map_err(failed)?;
     let verdict = verdict.map_err(failed)?;
-    if let Ended::NotStarted(why) = &verdict.end {
+    if let ScriptEnd::NotStarted(why) = &verdict.end {
         return Err(format!("{why} {}", String::from_utf8_lossy(&output.stderr).trim()));
     }
     let findings = serde_json::from_slice(&output.stdout)

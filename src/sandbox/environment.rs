@@ -12,49 +12,49 @@ const INHERITED: [&str; 3] = ["LANG", "LC_ALL", "TZ"];
 /// Maximum total size of all values in bytes.
 const MAX_BYTES: usize = 128 << 10;
 
-const LOADS_CODE: &str = "it makes programs load code from outside the bundle";
-const RESERVED: &str = "the sandbox sets it itself";
+const REASON_LOADS_CODE: &str = "it makes programs load code from outside the bundle";
+const REASON_RESERVED: &str = "the sandbox sets it itself";
 
 /// Names, and prefixes of names (with a `*`), that a caller may not set.
-const REFUSED: [(&str, &str); 38] = [
-    ("LD_*", LOADS_CODE),
-    ("DYLD_*", LOADS_CODE),
-    ("GLIBC_TUNABLES", LOADS_CODE),
-    ("GCONV_PATH", LOADS_CODE),
-    ("LOCPATH", LOADS_CODE),
-    ("NLSPATH", LOADS_CODE),
-    ("MALLOC_*", LOADS_CODE),
-    ("PYTHON*", LOADS_CODE),
-    ("NODE_OPTIONS", LOADS_CODE),
-    ("NODE_PATH", LOADS_CODE),
-    ("NODE_EXTRA_CA_CERTS", LOADS_CODE),
-    ("NODE_REPL_*", LOADS_CODE),
-    ("RUBYOPT", LOADS_CODE),
-    ("RUBYLIB", LOADS_CODE),
-    ("GEM_*", LOADS_CODE),
-    ("BUNDLE_*", LOADS_CODE),
-    ("PERL5*", LOADS_CODE),
-    ("PERLLIB", LOADS_CODE),
-    ("LUA_*", LOADS_CODE),
-    ("JAVA_TOOL_OPTIONS", LOADS_CODE),
-    ("_JAVA_OPTIONS", LOADS_CODE),
-    ("BASH_*", LOADS_CODE),
-    ("BASHOPTS", LOADS_CODE),
-    ("SHELLOPTS", LOADS_CODE),
-    ("ENV", LOADS_CODE),
-    ("ZDOTDIR", LOADS_CODE),
-    ("PS4", LOADS_CODE),
-    ("PROMPT_COMMAND", LOADS_CODE),
+const REJECTED_VARIABLES: [(&str, &str); 38] = [
+    ("LD_*", REASON_LOADS_CODE),
+    ("DYLD_*", REASON_LOADS_CODE),
+    ("GLIBC_TUNABLES", REASON_LOADS_CODE),
+    ("GCONV_PATH", REASON_LOADS_CODE),
+    ("LOCPATH", REASON_LOADS_CODE),
+    ("NLSPATH", REASON_LOADS_CODE),
+    ("MALLOC_*", REASON_LOADS_CODE),
+    ("PYTHON*", REASON_LOADS_CODE),
+    ("NODE_OPTIONS", REASON_LOADS_CODE),
+    ("NODE_PATH", REASON_LOADS_CODE),
+    ("NODE_EXTRA_CA_CERTS", REASON_LOADS_CODE),
+    ("NODE_REPL_*", REASON_LOADS_CODE),
+    ("RUBYOPT", REASON_LOADS_CODE),
+    ("RUBYLIB", REASON_LOADS_CODE),
+    ("GEM_*", REASON_LOADS_CODE),
+    ("BUNDLE_*", REASON_LOADS_CODE),
+    ("PERL5*", REASON_LOADS_CODE),
+    ("PERLLIB", REASON_LOADS_CODE),
+    ("LUA_*", REASON_LOADS_CODE),
+    ("JAVA_TOOL_OPTIONS", REASON_LOADS_CODE),
+    ("_JAVA_OPTIONS", REASON_LOADS_CODE),
+    ("BASH_*", REASON_LOADS_CODE),
+    ("BASHOPTS", REASON_LOADS_CODE),
+    ("SHELLOPTS", REASON_LOADS_CODE),
+    ("ENV", REASON_LOADS_CODE),
+    ("ZDOTDIR", REASON_LOADS_CODE),
+    ("PS4", REASON_LOADS_CODE),
+    ("PROMPT_COMMAND", REASON_LOADS_CODE),
     ("IFS", "it changes how a shell splits words"),
     ("CDPATH", "it changes where `cd` goes"),
-    ("GIT_*", LOADS_CODE),
+    ("GIT_*", REASON_LOADS_CODE),
     ("SSH_*", "it passes on a user's keys"),
-    ("PATH", RESERVED),
-    ("HOME", RESERVED),
-    ("TMPDIR", RESERVED),
-    ("TMP", RESERVED),
-    ("TEMP", RESERVED),
-    ("PWD", RESERVED),
+    ("PATH", REASON_RESERVED),
+    ("HOME", REASON_RESERVED),
+    ("TMPDIR", REASON_RESERVED),
+    ("TMP", REASON_RESERVED),
+    ("TEMP", REASON_RESERVED),
+    ("PWD", REASON_RESERVED),
 ];
 
 /// Returns the complete environment of a script, by name: the variables that every script gets, then those of the
@@ -62,7 +62,7 @@ const REFUSED: [(&str, &str); 38] = [
 ///
 /// `own` looks up a variable of this program, `path` is the search path, `work` the private work directory.
 pub(super) fn compose(
-    given: &BTreeMap<String, String>,
+    variables: &BTreeMap<String, String>,
     own: impl Fn(&str) -> Option<OsString>,
     path: &str,
     work: &Path,
@@ -79,7 +79,7 @@ pub(super) fn compose(
             out.insert(name.to_owned(), value);
         }
     }
-    for (name, value) in given {
+    for (name, value) in variables {
         accept(name, value)?;
         out.insert(name.clone(), value.clone());
     }
@@ -105,7 +105,7 @@ fn accept(name: &str, value: &str) -> Result<(), SandboxError> {
         return Err(SandboxError::bad(format!("variable `{name}`"), "its value contains a NUL byte"));
     }
     let upper = name.to_ascii_uppercase();
-    let hit = REFUSED.iter().find(|(pattern, _)| match pattern.strip_suffix('*') {
+    let hit = REJECTED_VARIABLES.iter().find(|(pattern, _)| match pattern.strip_suffix('*') {
         Some(beginning) => upper.starts_with(beginning),
         None => upper == *pattern,
     });
@@ -120,15 +120,15 @@ mod tests {
     use super::*;
 
     fn with(name: &str) -> Result<BTreeMap<String, String>, SandboxError> {
-        let given = BTreeMap::from([(name.to_owned(), "x".to_owned())]);
-        compose(&given, |_| None, "/usr/bin", Path::new("/work"))
+        let variables = BTreeMap::from([(name.to_owned(), "x".to_owned())]);
+        compose(&variables, |_| None, "/usr/bin", Path::new("/work"))
     }
 
     #[test]
     fn loaders_are_refused_by_name() {
         for name in ["LD_PRELOAD", "ld_preload", "PYTHONPATH", "NODE_OPTIONS", "BASH_ENV", "ENV", "PATH"] {
-            let told = with(name).expect_err(name).to_string();
-            assert!(told.contains(name), "{told}");
+            let message = with(name).expect_err(name).to_string();
+            assert!(message.contains(name), "{message}");
         }
         for name in ["", "1A", "A=B", "A B", "A\0"] {
             assert!(with(name).is_err(), "{name:?}");
@@ -142,8 +142,8 @@ mod tests {
             "AWS_SECRET_ACCESS_KEY" => Some(OsString::from("secret")),
             _ => None,
         };
-        let given = BTreeMap::from([("MODE".to_owned(), "fast".to_owned())]);
-        let env = compose(&given, own, "/usr/bin", Path::new("/work")).expect("plain names");
+        let variables = BTreeMap::from([("MODE".to_owned(), "fast".to_owned())]);
+        let env = compose(&variables, own, "/usr/bin", Path::new("/work")).expect("plain names");
         let names: Vec<_> = env.keys().map(String::as_str).collect();
         assert_eq!(names, ["HOME", "LANG", "MODE", "PATH", "TMPDIR", "TZ"]);
         assert_eq!(env["HOME"], "/work");

@@ -8,11 +8,11 @@ use std::sync::{Mutex, PoisonError};
 use super::plan::Identity;
 
 /// The range of ids that systemd reserves for dynamic users (systemd.exec(5), `DynamicUser`).
-const FIRST: u32 = 61_184;
-const LAST: u32 = 65_519;
+const FIRST_UID: u32 = 61_184;
+const LAST_UID: u32 = 65_519;
 
 /// User ids in use by runs of this process.
-static TAKEN: Mutex<BTreeSet<u32>> = Mutex::new(BTreeSet::new());
+static LEASED_UIDS: Mutex<BTreeSet<u32>> = Mutex::new(BTreeSet::new());
 
 /// A user id that no other run uses while this value exists.
 #[derive(Debug)]
@@ -27,7 +27,7 @@ impl Lease {
 
 impl Drop for Lease {
     fn drop(&mut self) {
-        TAKEN.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.0);
+        LEASED_UIDS.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.0);
     }
 }
 
@@ -39,18 +39,19 @@ pub fn is_root() -> bool {
 /// Reserves an id that is used neither by a run of this process nor by any living process.
 pub fn lease() -> Option<Lease> {
     let living = owners_of_processes();
-    let mut taken = TAKEN.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut taken = LEASED_UIDS.lock().unwrap_or_else(PoisonError::into_inner);
     // Programs that start at the same time begin at different ids.
-    let number = free(std::process::id(), |number| taken.contains(&number) || living.contains(&number))?;
+    let number =
+        find_free_uid(std::process::id(), |number| taken.contains(&number) || living.contains(&number))?;
     taken.insert(number);
     Some(Lease(number))
 }
 
 /// Returns the first free id from a position determined by the seed.
-fn free(seed: u32, taken: impl Fn(u32) -> bool) -> Option<u32> {
-    let span = LAST - FIRST + 1;
+fn find_free_uid(seed: u32, taken: impl Fn(u32) -> bool) -> Option<u32> {
+    let span = LAST_UID - FIRST_UID + 1;
     let start = seed.wrapping_mul(2_654_435_761) % span;
-    (0..span).map(|step| FIRST + (start + step) % span).find(|number| !taken(*number))
+    (0..span).map(|step| FIRST_UID + (start + step) % span).find(|number| !taken(*number))
 }
 
 fn owners_of_processes() -> BTreeSet<u32> {
@@ -76,7 +77,7 @@ pub fn own_tasks() -> u64 {
 
 /// Checks that the script can read a file or enter a folder: as a user that owns nothing if `other` is set, otherwise
 /// as the user of this program. The error names the inaccessible part of the path.
-pub fn readable(path: &Path, other: bool) -> Result<(), String> {
+pub fn check_readable(path: &Path, other: bool) -> Result<(), String> {
     if !other {
         return nix::unistd::access(path, nix::unistd::AccessFlags::R_OK)
             .map_err(|error| format!("{}: {error}", path.display()));
@@ -98,7 +99,7 @@ pub fn readable(path: &Path, other: bool) -> Result<(), String> {
 }
 
 /// Checks that a folder can be created in a folder that the script can traverse.
-pub fn passable(folder: &Path, other: bool) -> Result<(), String> {
+pub fn check_traversable(folder: &Path, other: bool) -> Result<(), String> {
     use nix::unistd::{AccessFlags, access};
     access(folder, AccessFlags::W_OK | AccessFlags::X_OK)
         .map_err(|error| format!("{}: {error}", folder.display()))?;
@@ -116,10 +117,10 @@ mod tests {
 
     #[test]
     fn numbers_in_use_are_passed_over() {
-        let first = free(7, |_| false).expect("one of thousands");
-        assert!((FIRST..=LAST).contains(&first));
-        assert_ne!(free(7, |number| number == first), Some(first));
-        assert_eq!(free(7, |_| true), None);
+        let first = find_free_uid(7, |_| false).expect("one of thousands");
+        assert!((FIRST_UID..=LAST_UID).contains(&first));
+        assert_ne!(find_free_uid(7, |number| number == first), Some(first));
+        assert_eq!(find_free_uid(7, |_| true), None);
     }
 
     #[test]
@@ -128,8 +129,8 @@ mod tests {
         let file = folder.path().join("file");
         std::fs::write(&file, "x").expect("written");
         std::fs::set_permissions(folder.path(), PermissionsExt::from_mode(0o700)).expect("own folder");
-        let why = readable(&file, true).expect_err("closed");
+        let why = check_readable(&file, true).expect_err("closed");
         assert!(why.contains(&folder.path().display().to_string()), "{why}");
-        assert!(readable(&file, false).is_ok());
+        assert!(check_readable(&file, false).is_ok());
     }
 }

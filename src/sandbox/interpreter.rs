@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use serde::Deserialize;
 
-use super::bundle::Located;
+use super::bundle::ScriptLocation;
 use super::error::SandboxError;
 use super::identity;
 
@@ -17,7 +17,7 @@ use super::identity;
 const TABLE: &str = include_str!("../../assets/interpreters.yaml");
 
 /// Timeout for querying an interpreter about the location of its library.
-const ASKING: Duration = Duration::from_secs(10);
+const VERSION_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The content of `assets/interpreters.yaml`.
 #[derive(Clone, Debug, Deserialize)]
@@ -74,7 +74,7 @@ impl Table {
     }
 
     /// Returns the name of the interpreter that a script needs, which can serve as cache key for [`Table::find`].
-    pub fn name_for(&self, script: &Located) -> Result<Option<&str>, SandboxError> {
+    pub fn name_for(&self, script: &ScriptLocation) -> Result<Option<&str>, SandboxError> {
         let extension = script.script.extension().and_then(OsStr::to_str).unwrap_or_default();
         match self.by_extension(extension) {
             Some(interpreter) => Ok(Some(&interpreter.name)),
@@ -100,7 +100,12 @@ impl Table {
 
     /// Finds the program for a script in `search`, then in the default folders. With `other`, it must be readable by
     /// every user. Starts the program once if it has to be queried for its library.
-    pub fn find(&self, script: &Located, other: bool, search: &[PathBuf]) -> Result<Runner, SandboxError> {
+    pub fn find(
+        &self,
+        script: &ScriptLocation,
+        other: bool,
+        search: &[PathBuf],
+    ) -> Result<Runner, SandboxError> {
         let extension = script.script.extension().and_then(OsStr::to_str).unwrap_or_default();
         let Some(interpreter) = self.by_extension(extension) else {
             self.name_for(script)?;
@@ -119,7 +124,7 @@ impl Table {
                 if !is_program(&candidate) {
                     continue;
                 }
-                match self.try_out(interpreter, &candidate, other) {
+                match self.probe(interpreter, &candidate, other) {
                     Ok(runner) => return Ok(runner),
                     Err(why) => tried.push(why),
                 }
@@ -137,9 +142,9 @@ impl Table {
     }
 
     /// Checks whether a program can be used, and queries it for its library if that is not in a system folder.
-    fn try_out(&self, interpreter: &Interpreter, candidate: &Path, other: bool) -> Result<Runner, String> {
+    fn probe(&self, interpreter: &Interpreter, candidate: &Path, other: bool) -> Result<Runner, String> {
         let real = candidate.canonicalize().map_err(|error| format!("{}: {error}", candidate.display()))?;
-        identity::readable(&real, other)?;
+        identity::check_readable(&real, other)?;
         let mut program = candidate.to_owned();
         let mut readable = Vec::new();
         let system = |path: &Path| self.readable.iter().any(|known| path.starts_with(known));
@@ -148,11 +153,11 @@ impl Table {
         } else if interpreter.ask.is_empty() {
             readable.push(real);
         } else {
-            let answer = ask(candidate, &interpreter.ask)?;
+            let answer = query(candidate, &interpreter.ask)?;
             let mut lines = answer.lines().map(PathBuf::from).filter(|path| path.is_absolute());
             program =
                 lines.next().ok_or_else(|| format!("{} did not report its location", candidate.display()))?;
-            identity::readable(&program, other)?;
+            identity::check_readable(&program, other)?;
             readable.extend(program.canonicalize().ok());
             for folder in lines {
                 let folder =
@@ -160,8 +165,8 @@ impl Table {
                 if system(&folder) || readable.contains(&folder) {
                     continue;
                 }
-                too_wide(&folder)?;
-                identity::readable(&folder, other)?;
+                check_search_folder(&folder)?;
+                identity::check_readable(&folder, other)?;
                 readable.push(folder);
             }
         }
@@ -187,7 +192,7 @@ impl Table {
 }
 
 /// Rejects a library folder that contains all files of a user, or of the machine.
-fn too_wide(folder: &Path) -> Result<(), String> {
+fn check_search_folder(folder: &Path) -> Result<(), String> {
     let home = std::env::var_os("HOME").map(PathBuf::from).and_then(|home| home.canonicalize().ok());
     let wide = folder.components().count() < 3 || home.is_some_and(|home| home.starts_with(folder));
     if wide {
@@ -201,7 +206,7 @@ fn is_program(path: &Path) -> bool {
 }
 
 /// Starts a program with a query and reads the response.
-fn ask(program: &Path, question: &[String]) -> Result<String, String> {
+fn query(program: &Path, question: &[String]) -> Result<String, String> {
     let failed = |why: String| format!("{} does not respond: {why}", program.display());
     let mut child = Command::new(program)
         .args(question)
@@ -211,14 +216,14 @@ fn ask(program: &Path, question: &[String]) -> Result<String, String> {
         .stderr(Stdio::null())
         .spawn()
         .map_err(|error| failed(error.to_string()))?;
-    let until = Instant::now() + ASKING;
+    let until = Instant::now() + VERSION_TIMEOUT;
     let status = loop {
         match child.try_wait().map_err(|error| failed(error.to_string()))? {
             Some(status) => break status,
             None if Instant::now() > until => {
                 let _ = child.kill();
                 let _ = child.wait();
-                return Err(failed(format!("not within {} s", ASKING.as_secs())));
+                return Err(failed(format!("not within {} s", VERSION_TIMEOUT.as_secs())));
             }
             None => std::thread::sleep(Duration::from_millis(2)),
         }
@@ -236,8 +241,8 @@ fn ask(program: &Path, question: &[String]) -> Result<String, String> {
 mod tests {
     use super::*;
 
-    fn script(path: &str, executable: bool) -> Located {
-        Located { root: "/bundle".into(), script: path.into(), executable }
+    fn script(path: &str, executable: bool) -> ScriptLocation {
+        ScriptLocation { root: "/bundle".into(), script: path.into(), executable }
     }
 
     fn program(folder: &Path, name: &str, text: &str) -> PathBuf {
@@ -255,16 +260,17 @@ mod tests {
             assert_eq!(table.name_for(&script(path, false)).expect("known"), Some(name));
         }
         assert_eq!(table.name_for(&script("scripts/tool", true)).expect("its own program"), None);
-        let told = table.name_for(&script("scripts/a.xyz", false)).expect_err("unknown").to_string();
-        assert!(told.contains(".py .sh .js .mjs .rb"), "{told}");
+        let message = table.name_for(&script("scripts/a.xyz", false)).expect_err("unknown").to_string();
+        assert!(message.contains(".py .sh .js .mjs .rb"), "{message}");
     }
 
     #[test]
     fn a_missing_interpreter_is_named() {
         let mut table = Table::shipped().expect("valid");
         table.search.clear();
-        let told = table.find(&script("scripts/a.rb", false), false, &[]).expect_err("no PATH").to_string();
-        assert!(told.contains("`ruby`") && told.contains("not found along PATH"), "{told}");
+        let message =
+            table.find(&script("scripts/a.rb", false), false, &[]).expect_err("no PATH").to_string();
+        assert!(message.contains("`ruby`") && message.contains("not found along PATH"), "{message}");
     }
 
     #[test]
@@ -290,8 +296,8 @@ mod tests {
 
     #[test]
     fn a_library_that_is_the_whole_disk_is_refused() {
-        assert!(too_wide(Path::new("/")).is_err());
-        assert!(too_wide(Path::new("/home")).is_err());
-        assert!(too_wide(Path::new("/opt/python/3.99")).is_ok());
+        assert!(check_search_folder(Path::new("/")).is_err());
+        assert!(check_search_folder(Path::new("/home")).is_err());
+        assert!(check_search_folder(Path::new("/opt/python/3.99")).is_ok());
     }
 }

@@ -18,10 +18,10 @@ use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 use super::error::SandboxError;
-use super::helper::{WARDEN, WORD};
-use super::outcome::{DiskLimit, End, Exceeded, Stream};
-use super::output_stream::{Channel, Lines, Tap};
-use super::plan::{Ended, KILL, Order, Plan, STOP, Verdict, frame};
+use super::helper::{HELPER_ARG, SUPERVISOR_ARG};
+use super::outcome::{DiskLimit, End, ExceededLimit, Stream};
+use super::output_stream::{Channel, LineBuffer, OutputListener};
+use super::plan::{KILL, Order, Plan, STOP, ScriptEnd, Verdict, frame};
 use super::spec::Limits;
 use super::workdir::{POLL_INTERVAL, WorkDir};
 
@@ -32,7 +32,7 @@ const OUTPUT_DRAIN_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// The result of running a script.
 #[derive(Debug)]
-pub struct Ran {
+pub struct LaunchResult {
     pub end: End,
     pub stdout: Stream,
     pub stderr: Stream,
@@ -41,27 +41,27 @@ pub struct Ran {
     pub duration: Duration,
     pub leftovers: u32,
     /// The write limit that was reached, if any.
-    pub exceeded: Option<Exceeded>,
+    pub exceeded: Option<ExceededLimit>,
     /// Whether more was produced than could be copied out of its file system.
     pub truncated: bool,
 }
 
 /// Runs a script under the helper.
-pub async fn isolated(
+pub async fn run_isolated(
     helper: &Path,
     order: &Order,
     stdin: &[u8],
     limits: &Limits,
-    tap: Option<Tap>,
+    listener: Option<OutputListener>,
     counted: Option<&Arc<WorkDir>>,
     cancel: &CancellationToken,
-) -> Result<Ran, SandboxError> {
+) -> Result<LaunchResult, SandboxError> {
     let lost = |error: io::Error| SandboxError::Lost { why: error.to_string() };
     let begun = Instant::now();
     let (ours, theirs) = std::os::unix::net::UnixStream::pair().map_err(lost)?;
     ours.set_nonblocking(true).map_err(lost)?;
     let mut command = Command::new(helper);
-    command.args([WORD, WARDEN]).env_clear().current_dir("/").process_group(0);
+    command.args([HELPER_ARG, SUPERVISOR_ARG]).env_clear().current_dir("/").process_group(0);
     command.stdin(Stdio::from(std::os::fd::OwnedFd::from(theirs)));
     command.stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().map_err(|error| SandboxError::NotStarted {
@@ -69,7 +69,7 @@ pub async fn isolated(
     })?;
     // The command keeps the helper's end of the socket open, and only its closing shows that the helper has died.
     drop(command);
-    let output = Output::follow(&mut child, limits.output, tap.as_ref());
+    let output = Output::capture(&mut child, limits.output, listener.as_ref());
     let (mut from, mut to) = UnixStream::from_std(ours).map_err(lost)?.into_split();
 
     let handed_over = timeout(HELPER_TIMEOUT, async {
@@ -79,7 +79,7 @@ pub async fn isolated(
     let handed_over = handed_over.await.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()));
     if let Err(error) = handed_over {
         let _ = child.start_kill();
-        let (_, stderr) = output.collected().await;
+        let (_, stderr) = output.collect().await;
         return Err(SandboxError::Lost { why: format!("{error}; output: {}", stderr.text().trim()) });
     }
     let answer = async {
@@ -89,12 +89,13 @@ pub async fn isolated(
         from.read_exact(&mut body).await?;
         Ok::<Verdict, io::Error>(serde_json::from_slice(&body)?)
     };
-    let (answer, stopped) = supervise(answer, &mut ChildControl::Warden(to), limits, counted, cancel).await;
+    let (answer, stopped) =
+        supervise(answer, &mut ChildControl::Supervisor(to), limits, counted, cancel).await;
     let verdict = match answer {
         Some(Ok(verdict)) => verdict,
         Some(Err(error)) => {
             let _ = child.start_kill();
-            let (_, stderr) = output.collected().await;
+            let (_, stderr) = output.collect().await;
             return Err(SandboxError::Lost { why: format!("{error}; output: {}", stderr.text().trim()) });
         }
         None => {
@@ -107,11 +108,11 @@ pub async fn isolated(
     // The verdict was the last message; only reaping is left.
     let _ = timeout(HELPER_TIMEOUT, child.wait()).await;
     let duration = begun.elapsed();
-    let (stdout, stderr) = output.collected().await;
+    let (stdout, stderr) = output.collect().await;
     let end = match verdict.end {
-        Ended::Exited(code) => End::ExitCode(code),
-        Ended::Signaled(signal) => End::Signal(signal),
-        Ended::NotStarted(why) => {
+        ScriptEnd::Exited(code) => End::ExitCode(code),
+        ScriptEnd::Signaled(signal) => End::Signal(signal),
+        ScriptEnd::NotStarted(why) => {
             let said = stderr.text().trim().to_owned();
             let why = if said.is_empty() { why } else { format!("{why}: {said}") };
             return Err(SandboxError::NotStarted { why });
@@ -122,24 +123,24 @@ pub async fn isolated(
         return Err(SandboxError::Lost { why });
     }
     let exceeded = match (disk.bytes_full, disk.files_full) {
-        (true, _) => Some(Exceeded { limit: DiskLimit::Bytes, allowed: limits.disk }),
-        (_, true) => Some(Exceeded { limit: DiskLimit::Files, allowed: limits.files }),
-        _ => stopped.exceeded.or_else(|| exceeded(counted?, limits)),
+        (true, _) => Some(ExceededLimit { limit: DiskLimit::Bytes, allowed: limits.disk }),
+        (_, true) => Some(ExceededLimit { limit: DiskLimit::Files, allowed: limits.files }),
+        _ => stopped.exceeded.or_else(|| find_exceeded_limit(counted?, limits)),
     };
-    let Stopped { timed_out, cancelled, .. } = stopped;
+    let StopReason { timed_out, cancelled, .. } = stopped;
     let (leftovers, truncated) = (verdict.leftovers, disk.truncated);
-    Ok(Ran { end, stdout, stderr, timed_out, cancelled, duration, leftovers, exceeded, truncated })
+    Ok(LaunchResult { end, stdout, stderr, timed_out, cancelled, duration, leftovers, exceeded, truncated })
 }
 
 /// Runs a script as an ordinary child process: its own process group, a clean environment, and no isolation.
-pub async fn spawn_unsandboxed(
+pub async fn run_unsandboxed(
     plan: &Plan,
     stdin: Vec<u8>,
     limits: &Limits,
-    tap: Option<Tap>,
+    listener: Option<OutputListener>,
     counted: Option<&Arc<WorkDir>>,
     cancel: &CancellationToken,
-) -> Result<Ran, SandboxError> {
+) -> Result<LaunchResult, SandboxError> {
     use std::os::unix::process::ExitStatusExt;
     let begun = Instant::now();
     let mut command = Command::new(&plan.program);
@@ -148,34 +149,34 @@ pub async fn spawn_unsandboxed(
     let mut child = command.spawn().map_err(|error| SandboxError::NotStarted {
         why: format!("starting {}: {error}", plan.program.display()),
     })?;
-    let mut reins = ChildControl::Group(Group(child.id().map(|id| Pid::from_raw(id.cast_signed()))));
-    let output = Output::follow(&mut child, limits.output, tap.as_ref());
+    let mut control = ChildControl::Group(Group(child.id().map(|id| Pid::from_raw(id.cast_signed()))));
+    let output = Output::capture(&mut child, limits.output, listener.as_ref());
     if let Some(mut pipe) = child.stdin.take() {
         // Ends when the script has read it completely, or has ended.
         tokio::spawn(async move { pipe.write_all(&stdin).await });
     }
-    let (status, stopped) = supervise(child.wait(), &mut reins, limits, counted, cancel).await;
+    let (status, stopped) = supervise(child.wait(), &mut control, limits, counted, cancel).await;
     let status = match status {
         Some(Ok(status)) => status,
         Some(Err(error)) => return Err(SandboxError::Lost { why: error.to_string() }),
         None => return Err(SandboxError::Lost { why: "it cannot be killed".to_owned() }),
     };
-    reins.let_go();
+    control.disarm();
     let duration = begun.elapsed();
-    let (stdout, stderr) = output.collected().await;
+    let (stdout, stderr) = output.collect().await;
     let end = match (status.code(), status.signal()) {
         (Some(code), _) => End::ExitCode(code),
         (None, signal) => End::Signal(signal.unwrap_or_default()),
     };
-    let exceeded = stopped.exceeded.or_else(|| exceeded(counted?, limits));
-    let Stopped { timed_out, cancelled, .. } = stopped;
+    let exceeded = stopped.exceeded.or_else(|| find_exceeded_limit(counted?, limits));
+    let StopReason { timed_out, cancelled, .. } = stopped;
     let (leftovers, truncated) = (0, false);
-    Ok(Ran { end, stdout, stderr, timed_out, cancelled, duration, leftovers, exceeded, truncated })
+    Ok(LaunchResult { end, stdout, stderr, timed_out, cancelled, duration, leftovers, exceeded, truncated })
 }
 
 /// Controls a running script.
 enum ChildControl {
-    Warden(OwnedWriteHalf),
+    Supervisor(OwnedWriteHalf),
     Group(Group),
 }
 
@@ -192,9 +193,9 @@ impl Drop for Group {
 
 impl ChildControl {
     /// Sends SIGTERM, or SIGKILL if `hard`. An error means that there is no process left.
-    async fn pull(&mut self, hard: bool) {
+    async fn send_stop(&mut self, hard: bool) {
         match self {
-            Self::Warden(socket) => {
+            Self::Supervisor(socket) => {
                 let _ = socket.write_all(&[if hard { KILL } else { STOP }]).await;
             }
             Self::Group(Group(Some(pid))) => {
@@ -204,7 +205,7 @@ impl ChildControl {
         }
     }
 
-    fn let_go(&mut self) {
+    fn disarm(&mut self) {
         if let Self::Group(group) = self {
             group.0 = None;
         }
@@ -212,28 +213,30 @@ impl ChildControl {
 }
 
 #[derive(Clone, Copy, Default)]
-struct Stopped {
+struct StopReason {
     timed_out: bool,
     cancelled: bool,
-    exceeded: Option<Exceeded>,
+    exceeded: Option<ExceededLimit>,
 }
 
 /// Returns the write limit that the script has exceeded so far.
-fn exceeded(work: &WorkDir, limits: &Limits) -> Option<Exceeded> {
+fn find_exceeded_limit(work: &WorkDir, limits: &Limits) -> Option<ExceededLimit> {
     let usage = work.usage();
     if usage.bytes > limits.disk || usage.is_closed {
-        return Some(Exceeded { limit: DiskLimit::Bytes, allowed: limits.disk });
+        return Some(ExceededLimit { limit: DiskLimit::Bytes, allowed: limits.disk });
     }
-    (usage.files > limits.files).then_some(Exceeded { limit: DiskLimit::Files, allowed: limits.files })
+    (usage.files > limits.files).then_some(ExceededLimit { limit: DiskLimit::Files, allowed: limits.files })
 }
 
 /// Counts what a script writes until it exceeds a limit; never returns if a file system limits it.
-async fn count(work: Option<&Arc<WorkDir>>, limits: Limits) -> Exceeded {
+async fn wait_for_exceeded_limit(work: Option<&Arc<WorkDir>>, limits: Limits) -> ExceededLimit {
     let Some(work) = work else { return std::future::pending().await };
     loop {
         tokio::time::sleep(POLL_INTERVAL).await;
         let work = Arc::clone(work);
-        if let Ok(Some(found)) = tokio::task::spawn_blocking(move || exceeded(&work, &limits)).await {
+        if let Ok(Some(found)) =
+            tokio::task::spawn_blocking(move || find_exceeded_limit(&work, &limits)).await
+        {
             return found;
         }
     }
@@ -243,27 +246,27 @@ async fn count(work: Option<&Arc<WorkDir>>, limits: Limits) -> Exceeded {
 /// period. Returns `None` if even that did not end it.
 async fn supervise<T>(
     end: impl Future<Output = T>,
-    reins: &mut ChildControl,
+    control: &mut ChildControl,
     limits: &Limits,
     counted: Option<&Arc<WorkDir>>,
     cancel: &CancellationToken,
-) -> (Option<T>, Stopped) {
+) -> (Option<T>, StopReason) {
     tokio::pin!(end);
-    let mut stopped = Stopped::default();
+    let mut stopped = StopReason::default();
     tokio::select! {
         end = &mut end => return (Some(end), stopped),
         () = tokio::time::sleep(limits.wall) => stopped.timed_out = true,
         () = cancel.cancelled() => stopped.cancelled = true,
-        found = count(counted, *limits) => stopped.exceeded = Some(found),
+        found = wait_for_exceeded_limit(counted, *limits) => stopped.exceeded = Some(found),
     }
     // A script that exceeds a write limit gets no grace period to continue.
     if stopped.exceeded.is_none() {
-        reins.pull(false).await;
+        control.send_stop(false).await;
         if let Ok(end) = timeout(limits.grace, &mut end).await {
             return (Some(end), stopped);
         }
     }
-    reins.pull(true).await;
+    control.send_stop(true).await;
     (timeout(HELPER_TIMEOUT, &mut end).await.ok(), stopped)
 }
 
@@ -274,7 +277,7 @@ struct Output {
 }
 
 impl Output {
-    fn follow(child: &mut Child, keep: usize, tap: Option<&Tap>) -> Self {
+    fn capture(child: &mut Child, keep: usize, listener: Option<&OutputListener>) -> Self {
         let streams = [Arc::default(), Arc::default()];
         let mut readers = Vec::new();
         if let Some(pipe) = child.stdout.take() {
@@ -282,7 +285,7 @@ impl Output {
                 pipe,
                 keep,
                 Arc::clone(&streams[0]),
-                Lines::new(tap.cloned(), Channel::Stdout),
+                LineBuffer::new(listener.cloned(), Channel::Stdout),
             )));
         }
         if let Some(pipe) = child.stderr.take() {
@@ -290,13 +293,13 @@ impl Output {
                 pipe,
                 keep,
                 Arc::clone(&streams[1]),
-                Lines::new(tap.cloned(), Channel::Stderr),
+                LineBuffer::new(listener.cloned(), Channel::Stderr),
             )));
         }
         Self { streams, readers }
     }
 
-    async fn collected(self) -> (Stream, Stream) {
+    async fn collect(self) -> (Stream, Stream) {
         let until = tokio::time::Instant::now() + OUTPUT_DRAIN_TIMEOUT;
         for reader in self.readers {
             let stop = reader.abort_handle();
@@ -311,18 +314,23 @@ impl Output {
     }
 }
 
-async fn drain(mut pipe: impl AsyncRead + Unpin, keep: usize, into: Arc<Mutex<Stream>>, mut lines: Lines) {
+async fn drain(
+    mut pipe: impl AsyncRead + Unpin,
+    keep: usize,
+    into: Arc<Mutex<Stream>>,
+    mut lines: LineBuffer,
+) {
     let mut buffer = vec![0; 64 << 10];
     while let Ok(read @ 1..) = pipe.read(&mut buffer).await {
-        let room = {
+        let stored = {
             let mut stream = into.lock().unwrap_or_else(PoisonError::into_inner);
-            let room = keep.saturating_sub(stream.bytes.len()).min(read);
-            stream.bytes.extend_from_slice(&buffer[..room]);
+            let stored = keep.saturating_sub(stream.bytes.len()).min(read);
+            stream.bytes.extend_from_slice(&buffer[..stored]);
             stream.total += read as u64;
-            room
+            stored
         };
-        lines.take(&buffer[..room]);
-        if room < read {
+        lines.take(&buffer[..stored]);
+        if stored < read {
             lines.finish(true);
         }
     }

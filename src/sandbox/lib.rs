@@ -35,13 +35,13 @@ use tokio_util::sync::CancellationToken;
 pub use bundle::{Contents, ContentsCache};
 pub use error::SandboxError;
 pub use helper::helper_entry;
-pub use outcome::{DiskLimit, End, Exceeded, Outcome, Produced, Stream};
-pub use output_stream::{Channel, Tap};
-pub use report::{Coverage, Held, Level, Promise, Report};
-pub use spec::{InputFile, Limits, Spec, Supplied, Verify};
+pub use outcome::{DiskLimit, End, ExceededLimit, Outcome, Produced, Stream};
+pub use output_stream::{Channel, OutputListener};
+pub use report::{Coverage, Enforcement, Guarantee, Level, Report};
+pub use spec::{InputFile, Limits, Spec, SuppliedFiles, Verify};
 pub use workdir::Leftovers;
 
-use prepare::{Prepared, Workshop};
+use prepare::{PreparedScript, Preparer};
 
 /// Components of a sandbox.
 #[derive(Clone, Debug)]
@@ -74,7 +74,7 @@ impl Setup {
 /// Runs scripts with the isolation that this machine supports.
 #[derive(Clone, Debug)]
 pub struct Sandbox {
-    workshop: Arc<Workshop>,
+    preparer: Arc<Preparer>,
 }
 
 impl Sandbox {
@@ -98,22 +98,22 @@ impl Sandbox {
 
     /// Counts the work directories of scripts whose processes have ended, in all folders in which they are created.
     pub fn leftovers(&self) -> Leftovers {
-        workdir::leftovers(self.workshop.work_base(), false)
+        workdir::leftovers(self.preparer.work_base(), false)
     }
 
     /// Deletes the work directories of scripts whose processes have ended.
     pub fn clear_leftovers(&self) -> Leftovers {
-        workdir::leftovers(self.workshop.work_base(), true)
+        workdir::leftovers(self.preparer.work_base(), true)
     }
 
     /// Creates a sandbox from the given components and probes the machine.
     pub fn with(setup: Setup) -> Self {
-        Self { workshop: Arc::new(Workshop::open(setup)) }
+        Self { preparer: Arc::new(Preparer::open(setup)) }
     }
 
     /// Returns the isolation of the next run, unless it requests none.
     pub fn report(&self) -> &Report {
-        self.workshop.report()
+        self.preparer.report()
     }
 
     /// Returns what [`Spec::verify`] would receive if the script started now, for review. Starts nothing, so that
@@ -121,8 +121,8 @@ impl Sandbox {
     ///
     /// # Errors
     /// Returns the errors of [`Self::run`] that can be determined in advance.
-    pub fn preview(&self, spec: &Spec) -> Result<Supplied, SandboxError> {
-        self.workshop.preview(spec)
+    pub fn preview(&self, spec: &Spec) -> Result<SuppliedFiles, SandboxError> {
+        self.preparer.preview(spec)
     }
 
     /// Runs one script until it ends, reaches its time limit, or is canceled by the caller. Dropping the future kills
@@ -130,19 +130,20 @@ impl Sandbox {
     ///
     /// Everything that the script started is dead when this returns. A failed script is an [`Outcome`] too.
     pub async fn run(&self, mut spec: Spec, cancel: CancellationToken) -> Result<Outcome, SandboxError> {
-        let workshop = Arc::clone(&self.workshop);
-        let tap = spec.tap.take();
-        let prepared = tokio::task::spawn_blocking(move || workshop.prepare(spec))
+        let preparer = Arc::clone(&self.preparer);
+        let output = spec.output.take();
+        let prepared = tokio::task::spawn_blocking(move || preparer.prepare(spec))
             .await
             .map_err(|error| SandboxError::NotStarted { why: error.to_string() })??;
-        let Prepared { order, stdin, limits, work, report, isolated, lease } = prepared;
+        let PreparedScript { order, stdin, limits, work, report, isolated, lease } = prepared;
         let work = Arc::new(work);
         // Without a file system of limited size, written files are counted.
         let counted = order.plan.disk.is_none().then_some(&work);
         let mut ran = if isolated {
-            launch::isolated(self.workshop.helper(), &order, &stdin, &limits, tap, counted, &cancel).await?
+            launch::run_isolated(self.preparer.helper(), &order, &stdin, &limits, output, counted, &cancel)
+                .await?
         } else {
-            launch::spawn_unsandboxed(&order.plan, stdin, &limits, tap, counted, &cancel).await?
+            launch::run_unsandboxed(&order.plan, stdin, &limits, output, counted, &cancel).await?
         };
         // The user id is only released now that no process runs under it.
         drop(lease);
@@ -150,7 +151,7 @@ impl Sandbox {
         let written = produced.iter().map(|file| file.bytes).sum::<u64>();
         if ran.exceeded.is_none() && written > limits.disk {
             // Sparse files take less space on disk than their length, which is their size as artifacts.
-            ran.exceeded = Some(Exceeded { limit: DiskLimit::Bytes, allowed: limits.disk });
+            ran.exceeded = Some(ExceededLimit { limit: DiskLimit::Bytes, allowed: limits.disk });
         }
         let produced_truncated = truncated || ran.truncated;
         Ok(Outcome {

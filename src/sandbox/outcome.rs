@@ -27,7 +27,7 @@ pub struct Outcome {
     /// Time from the start of the helper to the end of the last process.
     pub duration: Duration,
     /// The write limit that was reached, if any; the written files may then be incomplete.
-    pub exceeded: Option<Exceeded>,
+    pub exceeded: Option<ExceededLimit>,
     /// Number of processes that were still alive when the script ended, and were killed.
     pub leftovers: u32,
     /// Regular files in the work directory that are new or changed, by path.
@@ -54,7 +54,7 @@ impl Outcome {
 
 /// A reached limit on what a script may write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub struct Exceeded {
+pub struct ExceededLimit {
     /// The limit.
     pub limit: DiskLimit,
     /// The maximum value.
@@ -72,7 +72,7 @@ pub enum DiskLimit {
     Files,
 }
 
-impl std::fmt::Display for Exceeded {
+impl std::fmt::Display for ExceededLimit {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self.limit {
             DiskLimit::Bytes => {

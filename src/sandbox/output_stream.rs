@@ -17,45 +17,45 @@ pub enum Channel {
 
 /// Receives lines as they are printed; must not block. Lines are untrusted text: sanitize them before display.
 #[derive(Clone)]
-pub struct Tap(Arc<Take>);
+pub struct OutputListener(Arc<OutputCallback>);
 
-type Take = dyn Fn(Channel, &str) + Send + Sync;
+type OutputCallback = dyn Fn(Channel, &str) + Send + Sync;
 
-impl Tap {
+impl OutputListener {
     /// Creates a receiver that calls `take` for each line, without its line feed, from any thread.
     pub fn new(take: impl Fn(Channel, &str) + Send + Sync + 'static) -> Self {
         Self(Arc::new(take))
     }
 }
 
-impl fmt::Debug for Tap {
+impl fmt::Debug for OutputListener {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Tap")
+        f.write_str("OutputListener")
     }
 }
 
 /// Splits the bytes of one stream into lines.
-pub(super) struct Lines {
-    tap: Option<Tap>,
+pub(super) struct LineBuffer {
+    listener: Option<OutputListener>,
     channel: Channel,
     begun: Vec<u8>,
     /// Whether the current line already exceeds the maximum length.
     cut: bool,
 }
 
-impl Lines {
-    pub fn new(tap: Option<Tap>, channel: Channel) -> Self {
-        Self { tap, channel, begun: Vec::new(), cut: false }
+impl LineBuffer {
+    pub fn new(listener: Option<OutputListener>, channel: Channel) -> Self {
+        Self { listener, channel, begun: Vec::new(), cut: false }
     }
 
     /// Processes the next bytes.
     pub fn take(&mut self, mut bytes: &[u8]) {
-        if self.tap.is_none() {
+        if self.listener.is_none() {
             return;
         }
         while let Some(end) = bytes.iter().position(|byte| *byte == b'\n') {
             self.extend(&bytes[..end]);
-            self.hand_over();
+            self.emit_line();
             bytes = &bytes[end + 1..];
         }
         self.extend(bytes);
@@ -64,27 +64,27 @@ impl Lines {
     /// Ends the stream, or discards its rest; in the latter case a note is added.
     pub fn finish(&mut self, dropped: bool) {
         if !self.begun.is_empty() {
-            self.hand_over();
+            self.emit_line();
         }
-        if let Some(Tap(take)) = self.tap.take().filter(|_| dropped) {
+        if let Some(OutputListener(take)) = self.listener.take().filter(|_| dropped) {
             take(self.channel, "… output truncated");
         }
     }
 
     fn extend(&mut self, bytes: &[u8]) {
-        let room = MAX_LINE.saturating_sub(self.begun.len());
-        self.cut |= bytes.len() > room;
-        self.begun.extend_from_slice(&bytes[..bytes.len().min(room)]);
+        let remaining = MAX_LINE.saturating_sub(self.begun.len());
+        self.cut |= bytes.len() > remaining;
+        self.begun.extend_from_slice(&bytes[..bytes.len().min(remaining)]);
     }
 
-    fn hand_over(&mut self) {
+    fn emit_line(&mut self) {
         let line = std::mem::take(&mut self.begun);
         let line = line.strip_suffix(b"\r").unwrap_or(&line);
         let mut text = String::from_utf8_lossy(line).into_owned();
         if std::mem::take(&mut self.cut) {
             text.push('…');
         }
-        if let Some(Tap(take)) = &self.tap {
+        if let Some(OutputListener(take)) = &self.listener {
             take(self.channel, &text);
         }
     }
@@ -100,8 +100,8 @@ mod tests {
     fn lines_are_put_together_and_long_ones_cut() {
         let seen = Arc::new(Mutex::new(Vec::new()));
         let sink = Arc::clone(&seen);
-        let tap = Tap::new(move |_, line| sink.lock().unwrap().push(line.to_owned()));
-        let mut lines = Lines::new(Some(tap), Channel::Stdout);
+        let listener = OutputListener::new(move |_, line| sink.lock().unwrap().push(line.to_owned()));
+        let mut lines = LineBuffer::new(Some(listener), Channel::Stdout);
         lines.take(b"a");
         lines.take(b"b\r\n\nc\n");
         lines.take(&[b'x'; MAX_LINE + 1]);

@@ -46,12 +46,12 @@ pub struct Plan {
     /// The text of a Seatbelt profile (macOS).
     pub seatbelt: Option<String>,
     /// Instead of becoming the script: attempt forbidden operations in this folder, which is outside of the sandbox
-    /// and contains a file [`WITNESS`], and print the [`Findings`].
+    /// and contains a file [`PROBE_FILE`], and print the [`Findings`].
     pub probe: Option<PathBuf>,
 }
 
 /// The file in the folder of a probe.
-pub const WITNESS: &str = "witness";
+pub const PROBE_FILE: &str = "witness";
 
 /// A user id and a group id with the same number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -123,7 +123,7 @@ pub struct CallFilter {
 /// From the supervisor to the program, after everything has ended.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Verdict {
-    pub end: Ended,
+    pub end: ScriptEnd,
     /// Number of processes killed after the script's own had ended.
     pub leftovers: u32,
     /// Whether the supervisor adopts orphaned processes, so that none can escape.
@@ -134,7 +134,7 @@ pub struct Verdict {
 
 /// How the script's own process ended, as seen by the supervisor.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Ended {
+pub enum ScriptEnd {
     Exited(i32),
     Signaled(i32),
     NotStarted(String),
@@ -202,7 +202,7 @@ mod tests {
 
     #[test]
     fn a_message_ends_where_the_next_bytes_begin() {
-        let verdict = Verdict { end: Ended::Signaled(9), leftovers: 2, adopts: true, disk: None };
+        let verdict = Verdict { end: ScriptEnd::Signaled(9), leftovers: 2, adopts: true, disk: None };
         let mut wire = frame(&verdict).expect("small");
         wire.extend_from_slice(b"rest");
         let mut reader = wire.as_slice();

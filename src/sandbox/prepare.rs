@@ -4,14 +4,14 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
-use super::bundle::{self, Contents, Located};
-use super::detect::{self, Means};
+use super::bundle::{self, Contents, ScriptLocation};
+use super::detect::{self, Mechanisms};
 use super::error::SandboxError;
 use super::identity::{self, Lease};
 use super::interpreter::{Runner, Table};
 use super::plan::{CallFilter, Disk, FileAccess, Identity, Order, Plan, ResourceLimits};
 use super::report::{Level, Report};
-use super::spec::{InputFile, Limits, Spec, Supplied};
+use super::spec::{InputFile, Limits, Spec, SuppliedFiles};
 use super::workdir::{WorkDir, copy_input};
 use super::{Setup, bwrap, environment, seatbelt};
 
@@ -20,18 +20,18 @@ const WRAPPER_TASKS: u64 = 2;
 
 /// State shared by all runs of a sandbox.
 #[derive(Debug)]
-pub struct Workshop {
+pub struct Preparer {
     setup: Setup,
     /// The table of interpreters, or why it is invalid.
     table: Result<Table, String>,
-    means: Option<Means>,
+    mechanisms: Option<Mechanisms>,
     unavailable: Report,
     /// Cached interpreters, by name.
     runners: Mutex<HashMap<(Option<String>, bool), Runner>>,
 }
 
 /// Everything needed to start one script.
-pub struct Prepared {
+pub struct PreparedScript {
     pub order: Order,
     pub stdin: Vec<u8>,
     pub limits: Limits,
@@ -41,17 +41,17 @@ pub struct Prepared {
     pub lease: Option<Lease>,
 }
 
-impl Workshop {
+impl Preparer {
     /// Probes the machine.
     pub fn open(setup: Setup) -> Self {
         let table = Table::shipped().map_err(|error| error.to_string());
-        let means = table.as_ref().ok().map(|table| detect::detect(&setup, table));
+        let mechanisms = table.as_ref().ok().map(|table| detect::detect(&setup, table));
         let unavailable = Report::unavailable(table.as_ref().err().map_or("", String::as_str));
-        Self { setup, table, means, unavailable, runners: Mutex::default() }
+        Self { setup, table, mechanisms, unavailable, runners: Mutex::default() }
     }
 
     pub fn report(&self) -> &Report {
-        self.means.as_ref().map_or(&self.unavailable, |means| &means.report)
+        self.mechanisms.as_ref().map_or(&self.unavailable, |means| &means.report)
     }
 
     /// Returns the folder in which work directories are created, if it is configured.
@@ -77,12 +77,12 @@ impl Workshop {
     }
 
     /// Checks the request and returns the files that a script would receive now.
-    pub fn preview(&self, spec: &Spec) -> Result<Supplied, SandboxError> {
+    pub fn preview(&self, spec: &Spec) -> Result<SuppliedFiles, SandboxError> {
         self.check(spec)?;
         let located = bundle::locate(&spec.bundle_root, spec.follow_links, &spec.script)?;
         let digest =
             |file: &InputFile| Ok((bundle::name_of(&file.to), copy_input(&file.from, &mut std::io::sink())?));
-        Ok(Supplied {
+        Ok(SuppliedFiles {
             bundle: bundle::contents(&located.root)?,
             files: spec.files.iter().map(digest).collect::<Result<_, SandboxError>>()?,
         })
@@ -90,17 +90,19 @@ impl Workshop {
 
     /// Checks the request and creates everything for the start. Accesses the disk; may start an interpreter once to
     /// query it for its library.
-    pub fn prepare(&self, spec: Spec) -> Result<Prepared, SandboxError> {
+    pub fn prepare(&self, spec: Spec) -> Result<PreparedScript, SandboxError> {
         spec.check()?;
         let table = self.table.as_ref().map_err(|why| SandboxError::bad("interpreters", why.clone()))?;
-        let means = match &self.means {
-            Some(means) if !spec.unsandboxed && means.report.level >= Level::Partial => Some(means),
+        let mechanisms = match &self.mechanisms {
+            Some(mechanisms) if !spec.unsandboxed && mechanisms.report.level >= Level::Partial => {
+                Some(mechanisms)
+            }
             _ if spec.unsandboxed => None,
             _ => return Err(SandboxError::NoIsolation { why: self.report().summary() }),
         };
         let located = bundle::locate(&spec.bundle_root, spec.follow_links, &spec.script)?;
-        let lease = match means {
-            Some(means) if means.identity => Some(identity::lease().ok_or_else(|| {
+        let lease = match mechanisms {
+            Some(mechanisms) if mechanisms.identity => Some(identity::lease().ok_or_else(|| {
                 SandboxError::NotStarted { why: "all user ids reserved for scripts are in use".to_owned() }
             })?),
             _ => None,
@@ -108,9 +110,9 @@ impl Workshop {
         let owner = lease.as_ref().map(Lease::identity);
         let runner = self.runner(table, &located, owner.is_some())?;
         let mut work = WorkDir::create(self.setup.work_base.as_deref(), owner, &spec.files, &spec.workdir)?;
-        let (root, bundle) = copied(&located.root, work.outer(), owner)?;
+        let (root, bundle) = copy_bundle(&located.root, work.outer(), owner)?;
         if let Some(verify) = &spec.verify {
-            verify.check(&Supplied { bundle, files: work.digests().clone() })?;
+            verify.check(&SuppliedFiles { bundle, files: work.digests().clone() })?;
         }
         let env = environment::compose(&spec.env, |name| std::env::var_os(name), &runner.path, work.path())?;
         let script = root.join(&located.script);
@@ -138,46 +140,48 @@ impl Workshop {
             probe: None,
         };
         let mut wrapper = None;
-        if let Some(means) = means {
+        if let Some(mechanisms) = mechanisms {
             let files = FileAccess {
-                landlock: means.landlock,
+                landlock: mechanisms.landlock,
                 readable: std::iter::once(root).chain(runner.readable).collect(),
                 readable_if_present: table.readable.clone(),
                 devices: table.devices.clone(),
                 writable: work.path().to_owned(),
             };
-            wrapper = self.wrap(means, &files)?;
-            plan.namespace = means.namespace;
-            plan.limits = means.limits.then(|| kernel_limits(&spec.limits, runner.reserve, uncounted(means)));
-            if means.disk {
+            wrapper = self.wrap(mechanisms, &files)?;
+            plan.namespace = mechanisms.namespace;
+            plan.limits = mechanisms
+                .limits
+                .then(|| kernel_limits(&spec.limits, runner.reserve, foreign_task_count(mechanisms)));
+            if mechanisms.disk {
                 let (bytes, files) = (spec.limits.disk, spec.limits.files);
                 plan.disk = Some(Disk { work: work.path().to_owned(), out: work.export()?, bytes, files });
             }
             plan.seatbelt = cfg!(target_os = "macos").then(|| seatbelt::profile(&files));
-            plan.files = means.landlock.map(|_| files);
-            plan.syscalls = means
+            plan.files = mechanisms.landlock.map(|_| files);
+            plan.syscalls = mechanisms
                 .syscalls
                 .then_some(CallFilter { freeze_metadata: owner.is_none() && wrapper.is_none() });
         }
-        Ok(Prepared {
+        Ok(PreparedScript {
             order: Order { plan, stdin: spec.stdin.len(), wrapper },
             stdin: spec.stdin,
             limits: spec.limits,
             work,
-            report: means.map_or_else(Report::unsandboxed, |means| means.report.clone()),
-            isolated: means.is_some(),
+            report: mechanisms.map_or_else(Report::unsandboxed, |means| means.report.clone()),
+            isolated: mechanisms.is_some(),
             lease,
         })
     }
 
-    fn wrap(&self, means: &Means, files: &FileAccess) -> Result<Option<Vec<String>>, SandboxError> {
-        let Some(wrapper) = &means.wrapper else { return Ok(None) };
+    fn wrap(&self, mechanisms: &Mechanisms, files: &FileAccess) -> Result<Option<Vec<String>>, SandboxError> {
+        let Some(wrapper) = &mechanisms.wrapper else { return Ok(None) };
         let helper = detect::real(&self.setup.helper).map_err(|why| SandboxError::NotStarted { why })?;
         Ok(Some(bwrap::command(wrapper, &helper, files, identity::is_root())))
     }
 
     /// Returns the interpreter of a script, cached by its name.
-    fn runner(&self, table: &Table, script: &Located, other: bool) -> Result<Runner, SandboxError> {
+    fn runner(&self, table: &Table, script: &ScriptLocation, other: bool) -> Result<Runner, SandboxError> {
         let key = (table.name_for(script)?.map(str::to_owned), other);
         if let Some(known) = self.runners.lock().unwrap_or_else(PoisonError::into_inner).get(&key) {
             return Ok(known.clone());
@@ -191,7 +195,11 @@ impl Workshop {
 /// Copies the bundle to a folder of its own name below `place`, and returns the copy's path and content. The script
 /// sees only the copy: what was verified is what runs, regardless of changes of the original. Other users of the machine
 /// than the `owner` cannot read it, because the original may be private.
-fn copied(root: &Path, place: &Path, owner: Option<Identity>) -> Result<(PathBuf, Contents), SandboxError> {
+fn copy_bundle(
+    root: &Path,
+    place: &Path,
+    owner: Option<Identity>,
+) -> Result<(PathBuf, Contents), SandboxError> {
     let holder = place.join("bundle");
     let group = owner.map(|Identity(id)| id);
     std::fs::create_dir(&holder)
@@ -207,11 +215,11 @@ fn copied(root: &Path, place: &Path, owner: Option<Identity>) -> Result<(PathBuf
 ///
 /// A separate user and a user namespace are counted separately (the latter since Linux 5.14, which is older than the
 /// Landlock version required here). Otherwise a script is counted together with all other tasks of this user.
-fn uncounted(means: &Means) -> u64 {
-    if means.identity || means.namespace {
+fn foreign_task_count(mechanisms: &Mechanisms) -> u64 {
+    if mechanisms.identity || mechanisms.namespace {
         return 0;
     }
-    match (&means.wrapper, means.landlock) {
+    match (&mechanisms.wrapper, mechanisms.landlock) {
         (Some(_), Some(_)) => WRAPPER_TASKS,
         _ => identity::own_tasks(),
     }

@@ -40,7 +40,7 @@ pub enum Level {
 )]
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
-pub enum Promise {
+pub enum Guarantee {
     /// It reads only its bundle and its interpreter, and writes only to its work directory.
     Files,
     /// It has no access to the network or to sockets of other programs.
@@ -73,7 +73,7 @@ pub enum Promise {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Display, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
-pub enum Held {
+pub enum Enforcement {
     /// It holds.
     Yes,
     /// It holds with the exception stated in the text.
@@ -86,9 +86,9 @@ pub enum Held {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Coverage {
     /// The guarantee.
-    pub promise: Promise,
+    pub promise: Guarantee,
     /// Whether it holds.
-    pub held: Held,
+    pub held: Enforcement,
     /// The mechanism, or what is missing.
     pub how: String,
 }
@@ -123,13 +123,13 @@ pub(super) struct Evidence {
 
 impl Report {
     /// Returns whether a guarantee holds, at least partly.
-    pub fn is_enforced(&self, promise: Promise) -> bool {
-        self.held(promise) != Held::No
+    pub fn is_enforced(&self, guarantee: Guarantee) -> bool {
+        self.enforcement(guarantee) != Enforcement::No
     }
 
     /// Returns to what extent a guarantee holds.
-    pub fn held(&self, promise: Promise) -> Held {
-        self.coverage.iter().find(|row| row.promise == promise).map_or(Held::No, |row| row.held)
+    pub fn enforcement(&self, guarantee: Guarantee) -> Enforcement {
+        self.coverage.iter().find(|row| row.promise == guarantee).map_or(Enforcement::No, |row| row.held)
     }
 
     /// Returns a one-line summary: the level, the mechanisms, and the guarantees that do not hold.
@@ -141,12 +141,12 @@ impl Report {
         let gaps: Vec<_> = self
             .coverage
             .iter()
-            .filter(|row| row.held != Held::Yes)
+            .filter(|row| row.held != Enforcement::Yes)
             .map(|row| {
                 format!(
                     "{} {} ({})",
                     row.promise,
-                    if row.held == Held::No { "not enforced" } else { "in part" },
+                    if row.held == Enforcement::No { "not enforced" } else { "in part" },
                     row.how
                 )
             })
@@ -162,15 +162,17 @@ impl Report {
 
     /// Returns the report of a run without isolation.
     pub fn unsandboxed() -> Self {
-        let coverage = Promise::iter()
-            .map(|promise| {
-                let (held, how) = match promise {
-                    Promise::Time => (Held::Partly, "its process group is killed; a daemon can survive"),
-                    Promise::Output => (Held::Yes, "the rest is discarded"),
-                    Promise::Disk => (Held::Partly, COUNTED),
-                    _ => (Held::No, "run without a sandbox on request"),
+        let coverage = Guarantee::iter()
+            .map(|guarantee| {
+                let (held, how) = match guarantee {
+                    Guarantee::Time => {
+                        (Enforcement::Partly, "its process group is killed; a daemon can survive")
+                    }
+                    Guarantee::Output => (Enforcement::Yes, "the rest is discarded"),
+                    Guarantee::Disk => (Enforcement::Partly, DISK_COUNTED),
+                    _ => (Enforcement::No, "run without a sandbox on request"),
                 };
-                Coverage { promise, held, how: how.to_owned() }
+                Coverage { promise: guarantee, held, how: how.to_owned() }
             })
             .collect();
         Self { level: Level::Unsandboxed, coverage, means: Vec::new(), missing: Vec::new(), untested: false }
@@ -178,8 +180,8 @@ impl Report {
 
     /// Returns the report of a machine on which not even the helper works.
     pub(super) fn unavailable(why: &str) -> Self {
-        let coverage = Promise::iter()
-            .map(|promise| Coverage { promise, held: Held::No, how: why.to_owned() })
+        let coverage = Guarantee::iter()
+            .map(|promise| Coverage { promise, held: Enforcement::No, how: why.to_owned() })
             .collect();
         let missing = vec![why.to_owned()];
         Self { level: Level::Unavailable, coverage, means: Vec::new(), missing, untested: false }
@@ -187,19 +189,19 @@ impl Report {
 
     /// Creates a report from the observed evidence.
     pub(super) fn from_evidence(evidence: &Evidence) -> Self {
-        let (means, missing) = means(evidence);
-        let coverage: Vec<_> = Promise::iter()
-            .map(|promise| {
-                let (held, how) = judge(promise, evidence);
-                Coverage { promise, held, how: how.to_owned() }
+        let (means, missing) = list_mechanisms(evidence);
+        let coverage: Vec<_> = Guarantee::iter()
+            .map(|guarantee| {
+                let (enforcement, how) = assess(guarantee, evidence);
+                Coverage { promise: guarantee, held: enforcement, how: how.to_owned() }
             })
             .collect();
-        let held =
-            |promise| coverage.iter().find(|row: &&Coverage| row.promise == promise).map(|row| row.held);
-        let closed = [Promise::Files, Promise::Network, Promise::Environment]
+        let enforcement_of =
+            |guarantee| coverage.iter().find(|row: &&Coverage| row.promise == guarantee).map(|row| row.held);
+        let closed = [Guarantee::Files, Guarantee::Network, Guarantee::Environment]
             .iter()
-            .all(|promise| held(*promise) == Some(Held::Yes));
-        let level = match (closed, coverage.iter().all(|row| row.held == Held::Yes)) {
+            .all(|guarantee| enforcement_of(*guarantee) == Some(Enforcement::Yes));
+        let level = match (closed, coverage.iter().all(|row| row.held == Enforcement::Yes)) {
             (true, true) => Level::Full,
             (true, false) => Level::Partial,
             _ => Level::Unavailable,
@@ -209,7 +211,7 @@ impl Report {
 }
 
 /// Returns the names of the mechanisms in force, and the missing ones with the reason.
-fn means(evidence: &Evidence) -> (Vec<String>, Vec<String>) {
+fn list_mechanisms(evidence: &Evidence) -> (Vec<String>, Vec<String>) {
     let found = &evidence.findings;
     let (mut means, mut missing) = (Vec::new(), Vec::new());
     let mut note = |name: String, state: Option<Result<(), String>>| match state {
@@ -234,11 +236,11 @@ fn means(evidence: &Evidence) -> (Vec<String>, Vec<String>) {
 }
 
 /// How written files are limited if no file system can be mounted for a script.
-const COUNTED: &str =
+const DISK_COUNTED: &str =
     "counted every 100 ms in the work directory, so a script may write beyond the limit before it is killed";
 
 /// Determines from the evidence whether one guarantee holds.
-fn judge(promise: Promise, evidence: &Evidence) -> (Held, &'static str) {
+fn assess(guarantee: Guarantee, evidence: &Evidence) -> (Enforcement, &'static str) {
     let found = &evidence.findings;
     let abi = match found.landlock {
         Some(Ok(abi)) => abi,
@@ -251,64 +253,69 @@ fn judge(promise: Promise, evidence: &Evidence) -> (Held, &'static str) {
     let other_user = matches!(found.identity, Some(Ok(())));
     let own_count = other_user || wrapped || matches!(found.namespace, Some(Ok(())));
     let still_root = matches!(found.identity, Some(Err(_)));
-    let limit = |how| if limited { (Held::Yes, how) } else { (Held::No, "no limit could be set") };
-    match promise {
-        Promise::Files if leaks(Leak::ReadsOutside) || leaks(Leak::WritesOutside) => {
-            (Held::No, "files outside can be accessed")
+    let limit =
+        |how| if limited { (Enforcement::Yes, how) } else { (Enforcement::No, "no limit could be set") };
+    match guarantee {
+        Guarantee::Files if leaks(Leak::ReadsOutside) || leaks(Leak::WritesOutside) => {
+            (Enforcement::No, "files outside can be accessed")
         }
         // The first two ABIs do not cover truncating a file, which later ones do.
-        Promise::Files if !wrapped && !evidence.seatbelt && abi < 3 => {
-            (Held::No, "needs Landlock ABI 3 or bubblewrap")
+        Guarantee::Files if !wrapped && !evidence.seatbelt && abi < 3 => {
+            (Enforcement::No, "needs Landlock ABI 3 or bubblewrap")
         }
         // Without another layer, only the filter protects modes and owners of files.
-        Promise::Files if !wrapped && !other_user && !filtered && !evidence.seatbelt => {
-            (Held::No, "permissions of files outside can be changed")
+        Guarantee::Files if !wrapped && !other_user && !filtered && !evidence.seatbelt => {
+            (Enforcement::No, "permissions of files outside can be changed")
         }
-        Promise::Files if wrapped => (Held::Yes, "nothing else is visible"),
-        Promise::Files => {
-            (Held::Yes, "opening any other file is denied; the existence of a known path is visible")
+        Guarantee::Files if wrapped => (Enforcement::Yes, "nothing else is visible"),
+        Guarantee::Files => {
+            (Enforcement::Yes, "opening any other file is denied; the existence of a known path is visible")
         }
-        Promise::Network if evidence.seatbelt => (Held::Yes, "denied by the profile"),
-        Promise::Network if wrapped && !leaks(Leak::OpensSockets) => {
-            (Held::Yes, "no sockets, and its own network namespace")
+        Guarantee::Network if evidence.seatbelt => (Enforcement::Yes, "denied by the profile"),
+        Guarantee::Network if wrapped && !leaks(Leak::OpensSockets) => {
+            (Enforcement::Yes, "no sockets, and its own network namespace")
         }
-        Promise::Network if wrapped => (Held::Yes, "its own network namespace without a route"),
-        Promise::Network if leaks(Leak::OpensSockets) || !filtered => (Held::No, "sockets can be opened"),
-        Promise::Network => (Held::Yes, "sockets of every family are denied"),
-        Promise::Environment => match judge(Promise::Files, evidence).0 {
-            Held::Yes => (Held::Yes, "cleared, and /proc of other processes is not accessible"),
-            _ => (Held::No, "cleared, but /proc of other processes may be accessible"),
+        Guarantee::Network if wrapped => (Enforcement::Yes, "its own network namespace without a route"),
+        Guarantee::Network if leaks(Leak::OpensSockets) || !filtered => {
+            (Enforcement::No, "sockets can be opened")
+        }
+        Guarantee::Network => (Enforcement::Yes, "sockets of every family are denied"),
+        Guarantee::Environment => match assess(Guarantee::Files, evidence).0 {
+            Enforcement::Yes => (Enforcement::Yes, "cleared, and /proc of other processes is not accessible"),
+            _ => (Enforcement::No, "cleared, but /proc of other processes may be accessible"),
         },
-        Promise::Processes if wrapped => (Held::Yes, "other processes are not visible"),
-        Promise::Processes if leaks(Leak::SignalsOthers) => {
-            (Held::Partly, "processes of the same user can be signaled; needs Landlock ABI 6")
+        Guarantee::Processes if wrapped => (Enforcement::Yes, "other processes are not visible"),
+        Guarantee::Processes if leaks(Leak::SignalsOthers) => {
+            (Enforcement::Partly, "processes of the same user can be signaled; needs Landlock ABI 6")
         }
-        Promise::Processes if filtered => (Held::Yes, "signals and tracing are denied"),
-        Promise::Processes => (Held::Partly, "signals are denied, tracing may not be"),
-        Promise::Privileges if still_root => (Held::No, "it would run as root"),
-        Promise::Privileges if evidence.seatbelt => (Held::Partly, "only by the profile"),
-        Promise::Privileges if filtered => {
-            (Held::Yes, "no new privileges, and the related system calls are denied")
+        Guarantee::Processes if filtered => (Enforcement::Yes, "signals and tracing are denied"),
+        Guarantee::Processes => (Enforcement::Partly, "signals are denied, tracing may not be"),
+        Guarantee::Privileges if still_root => (Enforcement::No, "it would run as root"),
+        Guarantee::Privileges if evidence.seatbelt => (Enforcement::Partly, "only by the profile"),
+        Guarantee::Privileges if filtered => {
+            (Enforcement::Yes, "no new privileges, and the related system calls are denied")
         }
-        Promise::Privileges => (Held::Partly, "no new privileges, but no system call filter"),
-        Promise::Memory if evidence.seatbelt => {
-            (Held::Partly, "private memory, as far as this system counts it")
+        Guarantee::Privileges => (Enforcement::Partly, "no new privileges, but no system call filter"),
+        Guarantee::Memory if evidence.seatbelt => {
+            (Enforcement::Partly, "private memory, as far as this system counts it")
         }
-        Promise::Memory | Promise::Cpu => limit("per process"),
-        Promise::FileSize => limit("per file"),
-        Promise::Disk if matches!(evidence.disk, Some(Ok(()))) => {
-            (Held::Yes, "its own file system with limited bytes and files")
+        Guarantee::Memory | Guarantee::Cpu => limit("per process"),
+        Guarantee::FileSize => limit("per file"),
+        Guarantee::Disk if matches!(evidence.disk, Some(Ok(()))) => {
+            (Enforcement::Yes, "its own file system with limited bytes and files")
         }
-        Promise::Disk => (Held::Partly, COUNTED),
-        Promise::ProcessCount if still_root => (Held::No, "root is not counted"),
-        Promise::ProcessCount if limited && !own_count => {
-            (Held::Partly, "counted together with other processes of this user")
+        Guarantee::Disk => (Enforcement::Partly, DISK_COUNTED),
+        Guarantee::ProcessCount if still_root => (Enforcement::No, "root is not counted"),
+        Guarantee::ProcessCount if limited && !own_count => {
+            (Enforcement::Partly, "counted together with other processes of this user")
         }
-        Promise::ProcessCount => limit("counted for this run only"),
-        Promise::Lifetime if wrapped || evidence.adopts => (Held::Yes, "orphans are adopted and killed"),
-        Promise::Lifetime => (Held::Partly, "its process group is killed; a daemon can survive"),
-        Promise::Time => (Held::Yes, "SIGTERM, then SIGKILL"),
-        Promise::Output => (Held::Yes, "the rest is discarded"),
+        Guarantee::ProcessCount => limit("counted for this run only"),
+        Guarantee::Lifetime if wrapped || evidence.adopts => {
+            (Enforcement::Yes, "orphans are adopted and killed")
+        }
+        Guarantee::Lifetime => (Enforcement::Partly, "its process group is killed; a daemon can survive"),
+        Guarantee::Time => (Enforcement::Yes, "SIGTERM, then SIGKILL"),
+        Guarantee::Output => (Enforcement::Yes, "the rest is discarded"),
     }
 }
 
@@ -316,7 +323,7 @@ fn judge(promise: Promise, evidence: &Evidence) -> (Held, &'static str) {
 mod tests {
     use super::*;
 
-    fn whole() -> Evidence {
+    fn complete_evidence() -> Evidence {
         let findings = Findings {
             identity: Some(Ok(())),
             limits: Some(Ok(())),
@@ -329,7 +336,7 @@ mod tests {
 
     #[test]
     fn everything_in_place_is_full() {
-        let report = Report::from_evidence(&whole());
+        let report = Report::from_evidence(&complete_evidence());
         assert_eq!(report.level, Level::Full, "{}", report.summary());
         assert_eq!(
             report.summary(),
@@ -339,27 +346,30 @@ mod tests {
 
     #[test]
     fn an_ordinary_user_shares_the_count_of_processes() {
-        let mut evidence = whole();
+        let mut evidence = complete_evidence();
         evidence.findings.identity = None;
         let report = Report::from_evidence(&evidence);
         assert_eq!(report.level, Level::Partial);
-        assert_eq!(report.held(Promise::ProcessCount), Held::Partly);
+        assert_eq!(report.enforcement(Guarantee::ProcessCount), Enforcement::Partly);
         evidence.findings.namespace = Some(Ok(()));
         assert_eq!(Report::from_evidence(&evidence).level, Level::Full, "a namespace counts for itself");
     }
 
     #[test]
     fn disk_that_is_only_counted_is_held_in_part() {
-        let mut evidence = whole();
+        let mut evidence = complete_evidence();
         evidence.disk = Some(Err("entering a mount namespace: EPERM".to_owned()));
         let report = Report::from_evidence(&evidence);
-        assert_eq!((report.level, report.held(Promise::Disk)), (Level::Partial, Held::Partly));
+        assert_eq!(
+            (report.level, report.enforcement(Guarantee::Disk)),
+            (Level::Partial, Enforcement::Partly)
+        );
         assert_eq!(report.missing, ["disk limit (tmpfs): entering a mount namespace: EPERM"]);
     }
 
     #[test]
     fn each_missing_means_is_told_and_a_leak_counts_more_than_a_name() {
-        let mut evidence = whole();
+        let mut evidence = complete_evidence();
         evidence.findings.landlock = Some(Err("switched off".to_owned()));
         let report = Report::from_evidence(&evidence);
         assert_eq!(report.level, Level::Unavailable);
@@ -372,11 +382,11 @@ mod tests {
             "bubblewrap closes the files instead"
         );
 
-        let mut evidence = whole();
+        let mut evidence = complete_evidence();
         evidence.findings.leaks.push(Leak::WritesOutside);
         assert_eq!(Report::from_evidence(&evidence).level, Level::Unavailable);
 
-        let mut evidence = whole();
+        let mut evidence = complete_evidence();
         evidence.findings.syscalls = Some(Err("no seccomp".to_owned()));
         evidence.findings.leaks.push(Leak::OpensSockets);
         assert_eq!(Report::from_evidence(&evidence).level, Level::Unavailable);
@@ -385,7 +395,7 @@ mod tests {
     #[test]
     fn without_isolation_disk_time_and_output_are_limited() {
         let report = Report::unsandboxed();
-        let kept: Vec<_> = Promise::iter().filter(|promise| report.is_enforced(*promise)).collect();
-        assert_eq!(kept, [Promise::Disk, Promise::Time, Promise::Output]);
+        let enforced: Vec<_> = Guarantee::iter().filter(|promise| report.is_enforced(*promise)).collect();
+        assert_eq!(enforced, [Guarantee::Disk, Guarantee::Time, Guarantee::Output]);
     }
 }

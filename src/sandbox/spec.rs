@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::bundle::Contents;
 use super::error::SandboxError;
-use super::output_stream::Tap;
+use super::output_stream::OutputListener;
 
 /// Maximum number of bytes for a script's stdin.
 const MAX_STDIN: usize = 64 << 20;
@@ -44,7 +44,7 @@ pub struct Spec {
     /// Verifies the files of the bundle and of the work directory as seen by the script, before it starts.
     pub verify: Option<Verify>,
     /// Receives the output line by line while the script runs, up to the output limit.
-    pub tap: Option<Tap>,
+    pub output: Option<OutputListener>,
 }
 
 impl Spec {
@@ -62,7 +62,7 @@ impl Spec {
             limits: Limits::default(),
             unsandboxed: false,
             verify: None,
-            tap: None,
+            output: None,
         }
     }
 
@@ -84,9 +84,9 @@ impl Spec {
                 format!("{} bytes, the maximum is {MAX_STDIN}; pass large data as a file", self.stdin.len()),
             ));
         }
-        inside("workdir", &self.workdir)?;
+        check_relative("workdir", &self.workdir)?;
         for file in &self.files {
-            inside("input file", &file.to)?;
+            check_relative("input file", &file.to)?;
             if file.to.as_os_str().is_empty() {
                 return Err(SandboxError::bad("input file", "has no name inside the work directory"));
             }
@@ -97,7 +97,7 @@ impl Spec {
 
 /// Files that a script receives when it starts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Supplied {
+pub struct SuppliedFiles {
     /// Files of its bundle.
     pub bundle: Contents,
     /// SHA-256 of each input file, by its name in the work directory.
@@ -106,15 +106,15 @@ pub struct Supplied {
 
 /// Verifies the files as seen by a script; returns the reason if it must not start.
 #[derive(Clone)]
-pub struct Verify(Arc<dyn Fn(&Supplied) -> Result<(), String> + Send + Sync>);
+pub struct Verify(Arc<dyn Fn(&SuppliedFiles) -> Result<(), String> + Send + Sync>);
 
 impl Verify {
     /// Creates a check of the copies from which the script will run.
-    pub fn new(check: impl Fn(&Supplied) -> Result<(), String> + Send + Sync + 'static) -> Self {
+    pub fn new(check: impl Fn(&SuppliedFiles) -> Result<(), String> + Send + Sync + 'static) -> Self {
         Self(Arc::new(check))
     }
 
-    pub(super) fn check(&self, supplied: &Supplied) -> Result<(), SandboxError> {
+    pub(super) fn check(&self, supplied: &SuppliedFiles) -> Result<(), SandboxError> {
         (self.0)(supplied).map_err(|why| SandboxError::Changed { why })
     }
 }
@@ -200,9 +200,9 @@ impl Limits {
 }
 
 /// Rejects a path that is not below the folder for which it is meant.
-fn inside(what: &str, path: &Path) -> Result<(), SandboxError> {
-    let plain = path.components().all(|part| matches!(part, Component::Normal(_) | Component::CurDir));
-    if plain && !path.as_os_str().as_encoded_bytes().contains(&0) {
+fn check_relative(what: &str, path: &Path) -> Result<(), SandboxError> {
+    let is_inside = path.components().all(|part| matches!(part, Component::Normal(_) | Component::CurDir));
+    if is_inside && !path.as_os_str().as_encoded_bytes().contains(&0) {
         return Ok(());
     }
     Err(SandboxError::bad(
@@ -234,7 +234,7 @@ mod tests {
     fn limits_that_no_interpreter_survives_are_refused() {
         let mut spec = Spec::new("/b", "scripts/x.py");
         spec.limits.processes = 0;
-        let told = spec.check().expect_err("no process at all").to_string();
-        assert!(told.contains("`processes`"), "{told}");
+        let message = spec.check().expect_err("no process at all").to_string();
+        assert!(message.contains("`processes`"), "{message}");
     }
 }

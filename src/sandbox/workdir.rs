@@ -69,7 +69,7 @@ impl WorkDir {
             out.put(file)?;
         }
         if let Some(Identity(number)) = owner {
-            give(&out.work, number)?;
+            set_owner(&out.work, number)?;
         }
         set_mode(&out.work, 0o700)?;
         out.laid_out = out.usage().files;
@@ -157,15 +157,15 @@ impl WorkDir {
     /// it when no process of the script is left.
     pub fn produced(&self) -> (Vec<Produced>, bool) {
         let mut found = Vec::new();
-        let whole = self.list(&self.produced_at(Path::new("")), 0, &mut found);
+        let is_complete = self.list(&self.produced_at(Path::new("")), 0, &mut found);
         found.sort_by(|a, b| a.path.cmp(&b.path));
-        (found, !whole)
+        (found, !is_complete)
     }
 
     /// Lists files without following links, because the target of a link was not written by the script.
     fn list(&self, folder: &Path, depth: usize, found: &mut Vec<Produced>) -> bool {
         let Ok(entries) = fs::read_dir(folder) else { return false };
-        let mut whole = true;
+        let mut is_complete = true;
         for entry in entries.flatten() {
             if found.len() >= MAX_LISTED {
                 return false;
@@ -173,7 +173,7 @@ impl WorkDir {
             let path = entry.path();
             let Ok(meta) = fs::symlink_metadata(&path) else { continue };
             if meta.is_dir() {
-                whole &= depth < MAX_DEPTH && self.list(&path, depth + 1, found);
+                is_complete &= depth < MAX_DEPTH && self.list(&path, depth + 1, found);
             } else if meta.is_file()
                 && self.inputs.get(&path) != Some(&stamp(&meta))
                 && let Ok(inside) = path.strip_prefix(self.out.as_ref().unwrap_or(&self.work))
@@ -181,7 +181,7 @@ impl WorkDir {
                 found.push(Produced { path: inside.to_owned(), bytes: meta.len() });
             }
         }
-        whole
+        is_complete
     }
 }
 
@@ -242,7 +242,7 @@ fn make(base: Option<&Path>, other: bool) -> Result<LockedFolder, SandboxError> 
         set_mode(base, if other { 0o711 } else { 0o700 })?;
     }
     for base in bases(base) {
-        if let Err(reason) = identity::passable(&base, other) {
+        if let Err(reason) = identity::check_traversable(&base, other) {
             why.push(reason);
             continue;
         }
@@ -297,12 +297,12 @@ fn set_mode(path: &Path, mode: u32) -> Result<(), SandboxError> {
 }
 
 /// Makes a user the owner of a folder and its content, to which only this process has written.
-fn give(path: &Path, number: u32) -> Result<(), SandboxError> {
+fn set_owner(path: &Path, number: u32) -> Result<(), SandboxError> {
     let failed = |source| SandboxError::io("giving away", path, source);
     chown(path, Some(number), Some(number)).map_err(failed)?;
     if fs::symlink_metadata(path).map_err(failed)?.is_dir() {
         for entry in fs::read_dir(path).map_err(failed)? {
-            give(&entry.map_err(failed)?.path(), number)?;
+            set_owner(&entry.map_err(failed)?.path(), number)?;
         }
     }
     Ok(())
@@ -314,9 +314,9 @@ mod tests {
 
     #[test]
     fn produced_is_what_is_new_or_changed_and_no_link() {
-        let given = tempfile::NamedTempFile::new().expect("temporary file");
-        fs::write(given.path(), "given").expect("written");
-        let put = |to: &str| InputFile { from: given.path().to_owned(), to: to.into() };
+        let base = tempfile::NamedTempFile::new().expect("temporary file");
+        fs::write(base.path(), "given").expect("written");
+        let put = |to: &str| InputFile { from: base.path().to_owned(), to: to.into() };
         let work = WorkDir::create(None, None, &[put("in/same"), put("in/changed")], Path::new("out"))
             .expect("made");
         fs::write(work.path().join("in/changed"), "changed").expect("written");
@@ -365,9 +365,9 @@ mod tests {
 
     #[test]
     fn usage_is_what_was_written() {
-        let given = tempfile::NamedTempFile::new().expect("temporary file");
-        fs::write(given.path(), "x".repeat(100_000)).expect("written");
-        let put = InputFile { from: given.path().to_owned(), to: "in".into() };
+        let base = tempfile::NamedTempFile::new().expect("temporary file");
+        fs::write(base.path(), "x".repeat(100_000)).expect("written");
+        let put = InputFile { from: base.path().to_owned(), to: "in".into() };
         let work = WorkDir::create(None, None, &[put], Path::new("")).expect("made");
         assert_eq!(work.usage(), Usage::default());
         fs::create_dir(work.path().join("folder")).expect("made");

@@ -55,7 +55,7 @@ pub enum LoadMode {
 
 /// One skill of a receipt.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
-pub struct Loaded {
+pub struct LoadChange {
     /// The name to load it by.
     pub name: String,
     /// Absolute path of its `SKILL.md`; omitted for hosts without a file system.
@@ -85,7 +85,7 @@ pub struct Loaded {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Receipt {
     /// All active skills, most recent last.
-    pub active: Vec<Loaded>,
+    pub active: Vec<LoadChange>,
     /// Names that were not active before.
     pub loaded: Vec<String>,
     /// Names that were unloaded.
@@ -150,18 +150,18 @@ pub fn unloaded(active: &[Active], names: &[String]) -> Vec<Active> {
     active.iter().filter(|skill| !names.contains(&skill.name)).cloned().collect()
 }
 
-/// Returns the receipt of a change, with the bodies of those that are `given` in it.
+/// Returns the receipt of a change, with the bodies of those that are `delivered` in it.
 #[must_use]
 pub fn receipt(
     before: &[Active],
     after: &[Active],
-    given: &BTreeSet<String>,
+    delivered: &BTreeSet<String>,
     settings: &Settings,
 ) -> Receipt {
     let locations = settings.locations;
     let names = |list: &[Active]| list.iter().map(|skill| skill.name.clone()).collect::<Vec<_>>();
     let (old, new) = (names(before), names(after));
-    let entry = |skill: &Active| Loaded {
+    let entry = |skill: &Active| LoadChange {
         name: skill.name.clone(),
         location: locations.then(|| skill.location.clone()),
         root_dir: locations.then(|| skill.root_dir.clone()),
@@ -170,15 +170,15 @@ pub fn receipt(
         tokens: skill.tokens,
         tokens_estimated: skill.tokens_estimated,
         requires: skill.requires.clone(),
-        body: given.contains(&skill.name).then(|| skill.body.clone()),
+        body: delivered.contains(&skill.name).then(|| skill.body.clone()),
     };
     let note = match settings.instructions {
         _ if after.is_empty() => "No skill is active.",
-        _ if given.len() == after.len() => {
+        _ if delivered.len() == after.len() => {
             "The bodies in this result are instructions from now on; if two conflict, the later one has \
                 precedence."
         }
-        _ if !given.is_empty() => {
+        _ if !delivered.is_empty() => {
             "The bodies in this result are instructions from now on, in addition to those given before; \
                 if two conflict, the later one in `active` has precedence."
         }
@@ -251,13 +251,17 @@ mod tests {
         let before = vec![skill("a"), skill("b")];
         let after = unloaded(&before, &["a".into(), "never".into()]);
         let (none, here) = (BTreeSet::new(), Settings::default());
-        let told = receipt(&before, &after, &none, &here);
-        assert_eq!((names(&after), told.unloaded, told.loaded.len()), (vec!["b"], vec!["a".to_owned()], 0));
-        assert!(told.active[0].body.is_none() && told.active[0].location.is_some());
-        let given = BTreeSet::from(["a".to_owned()]);
+        let first = receipt(&before, &after, &none, &here);
+        assert_eq!((names(&after), first.unloaded, first.loaded.len()), (vec!["b"], vec!["a".to_owned()], 0));
+        assert!(first.active[0].body.is_none() && first.active[0].location.is_some());
+        let delivered = BTreeSet::from(["a".to_owned()]);
         let away = Settings { locations: false, instructions: Instructions::ToolResult, ..here };
-        let told = receipt(&before, &before, &given, &away);
-        assert_eq!((told.active[0].body.as_deref(), &told.active[1].body), (Some("# a\n"), &None));
-        assert!(told.note.contains("given before") && told.active[0].location.is_none(), "{}", told.note);
+        let receipt = receipt(&before, &before, &delivered, &away);
+        assert_eq!((receipt.active[0].body.as_deref(), &receipt.active[1].body), (Some("# a\n"), &None));
+        assert!(
+            receipt.note.contains("given before") && receipt.active[0].location.is_none(),
+            "{}",
+            receipt.note
+        );
     }
 }

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 pub use super::compose::Listed;
 pub use super::scale::Unit;
-use super::scale::{Frame, Limit, Scale};
+use super::scale::{EntrySize, Limit, Scale};
 use skills_skill::client::{Profile, Shortening};
 
 /// Truncation of an entry.
@@ -70,7 +70,7 @@ pub struct Fill {
     /// Unknown properties of this client.
     pub unknown: Vec<String>,
     /// Truncation of the entries, without built-in skills.
-    pub made: Made,
+    pub made: BudgetResult,
     /// Size of the client's built-in skills.
     #[serde(default, skip_serializing_if = "Own::is_none")]
     pub own: Own,
@@ -96,7 +96,8 @@ impl Own {
 
 /// Number of entries by truncation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
-pub struct Made {
+#[schemars(rename = "Made")]
+pub struct BudgetResult {
     /// As written.
     pub whole: usize,
     /// With a shorter description.
@@ -109,7 +110,7 @@ pub struct Made {
     pub beyond: usize,
 }
 
-impl Made {
+impl BudgetResult {
     fn of(entries: &[(Listed, Shown)]) -> Self {
         let mut made = Self::default();
         for (_, shown) in entries.iter().filter(|(entry, _)| !entry.bundled) {
@@ -127,7 +128,7 @@ impl Made {
 
 impl Allowance {
     /// Returns the entries that are in the catalog.
-    pub fn kept(&self) -> impl Iterator<Item = &Listed> {
+    pub fn included(&self) -> impl Iterator<Item = &Listed> {
         self.entries
             .iter()
             .filter(|(_, shown)| !matches!(shown, Shown::Omitted { .. }))
@@ -136,7 +137,7 @@ impl Allowance {
 
     /// Returns a catalog without a budget.
     #[must_use]
-    pub fn whole(entries: Vec<Listed>) -> Self {
+    pub fn unlimited(entries: Vec<Listed>) -> Self {
         let size = |entry: &Listed| entry.name.chars().count() + entry.description.chars().count();
         let characters = entries.iter().map(size).sum();
         let entries: Vec<_> = entries.into_iter().map(|entry| (entry, Shown::Whole)).collect();
@@ -145,7 +146,7 @@ impl Allowance {
             measured: "characters of names and descriptions".to_owned(),
             wanted: characters,
             used: characters,
-            made: Made::of(&entries),
+            made: BudgetResult::of(&entries),
             ..Fill::default()
         };
         Self { entries, fill }
@@ -160,11 +161,11 @@ pub fn shorten(entries: &[Listed], uses: &[u64], profile: &Profile, window: u32)
     let (scale, Limit { most: limit, from: limit_from, unbounded }) = Scale::of(budget, window);
     let bundled = profile.bundled.value();
     let mut unknown = Vec::new();
-    let mut work = Work {
+    let mut work = Reduction {
         rows: entries.iter().map(|entry| (entry.clone(), at_first(entry))).collect(),
         frames: entries.iter().map(|entry| scale.frame(entry)).collect(),
         scale,
-        bare: false,
+        names_only: false,
         keeps_own: bundled.is_some_and(|bundled| bundled.keep_descriptions),
     };
     let wanted = work.total();
@@ -179,12 +180,12 @@ pub fn shorten(entries: &[Listed], uses: &[u64], profile: &Profile, window: u32)
     {
         match budget.shortening.value() {
             Some(Shortening::WholeWhileFitting) => {
-                work.whole_while_fitting(uses, limit);
+                work.keep_descriptions_by_usage(uses, limit);
                 if work.total() > limit {
                     over = Some("all names are kept, and they alone exceed the budget".to_owned());
                 }
             }
-            Some(Shortening::EvenlyThenOmit) => work.evenly_then_omit(limit),
+            Some(Shortening::EvenlyThenOmit) => work.shorten_evenly_then_omit(limit),
             Some(Shortening::NamesThenOmit) => work.names_then_omit(limit),
             Some(Shortening::WholeThenNames) => work.whole_then_names(limit),
             None => {
@@ -209,7 +210,7 @@ pub fn shorten(entries: &[Listed], uses: &[u64], profile: &Profile, window: u32)
     };
     let used = work.total();
     let (unit, measured) = (work.scale.unit, work.scale.measure_label());
-    let made = Made::of(&work.rows);
+    let made = BudgetResult::of(&work.rows);
     let fill = Fill { limit, unbounded, unit, limit_from, measured, wanted, used, over, unknown, made, own };
     Allowance { entries: work.rows, fill }
 }
@@ -224,18 +225,18 @@ fn at_first(entry: &Listed) -> Shown {
 }
 
 /// A catalog that is being truncated.
-struct Work<'a> {
+struct Reduction<'a> {
     rows: Vec<(Listed, Shown)>,
     /// Sizes of the entries without their descriptions.
-    frames: Vec<Frame>,
+    frames: Vec<EntrySize>,
     scale: Scale<'a>,
     /// Whether all descriptions were removed at once.
-    bare: bool,
+    names_only: bool,
     /// Whether the client's own skills keep their descriptions.
     keeps_own: bool,
 }
 
-impl Work<'_> {
+impl Reduction<'_> {
     fn cost(&self, at: usize) -> usize {
         match &self.rows[at] {
             (_, Shown::Omitted { .. }) => 0,
@@ -246,7 +247,7 @@ impl Work<'_> {
     fn total(&self) -> usize {
         let costs = (0..self.rows.len()).map(|at| self.cost(at)).filter(|cost| *cost > 0);
         let (entries, sum) = costs.fold((0, 0), |(entries, sum), cost| (entries + 1, sum + cost));
-        if entries == 0 { 0 } else { self.scale.around(self.bare, entries) + sum }
+        if entries == 0 { 0 } else { self.scale.around(self.names_only, entries) + sum }
     }
 
     /// Truncates a description to that many characters.
@@ -272,20 +273,21 @@ impl Work<'_> {
 
     /// Keeps all names. Of the descriptions that may be removed, keeps those that still fit, complete: those of the
     /// most used skills first, else in list order, so that a short one after a long one may be kept.
-    fn whole_while_fitting(&mut self, uses: &[u64], limit: usize) {
+    fn keep_descriptions_by_usage(&mut self, uses: &[u64], limit: usize) {
         let mut order: Vec<usize> =
             (0..self.rows.len()).filter(|&at| !(self.keeps_own && self.rows[at].0.bundled)).collect();
         order.sort_by_key(|&at| (std::cmp::Reverse(uses.get(at).copied().unwrap_or(0)), at));
-        let whole: Vec<(Listed, Shown)> = order.iter().map(|&at| self.rows[at].clone()).collect();
+        let original: Vec<(Listed, Shown)> = order.iter().map(|&at| self.rows[at].clone()).collect();
         for &at in &order {
             self.cut(at, 0, "over budget: its description no longer fits");
         }
         let mut used = self.total();
-        for (at, whole) in order.into_iter().zip(whole) {
-            let more = self.scale.entry(self.frames[at], &whole.0.description).saturating_sub(self.cost(at));
+        for (at, original) in order.into_iter().zip(original) {
+            let more =
+                self.scale.entry(self.frames[at], &original.0.description).saturating_sub(self.cost(at));
             if used + more <= limit {
                 used += more;
-                self.rows[at] = whole;
+                self.rows[at] = original;
             }
         }
     }
@@ -312,11 +314,11 @@ impl Work<'_> {
     /// Distributes the budget one character at a time to all descriptions, so that what a short one does not need goes
     /// to the long ones. If entries without descriptions already exceed the budget, the last that do not fit are
     /// omitted.
-    fn evenly_then_omit(&mut self, limit: usize) {
+    fn shorten_evenly_then_omit(&mut self, limit: usize) {
         let why = "over budget: all descriptions are truncated evenly";
-        let bare: usize = (0..self.rows.len()).map(|at| self.bare_cost(at)).sum();
+        let total: usize = (0..self.rows.len()).map(|at| self.bare_cost(at)).sum();
         let around = self.scale.around(false, self.rows.len());
-        if bare + around > limit {
+        if total + around > limit {
             for at in 0..self.rows.len() {
                 if !matches!(self.rows[at].1, Shown::Omitted { .. }) {
                     self.cut(at, 0, why);
@@ -325,13 +327,13 @@ impl Work<'_> {
             self.omit_beyond(limit, true);
             return;
         }
-        let mut rest = limit - bare - around;
+        let mut rest = limit - total - around;
         let mut shares: Vec<Allocation<'_>> = Vec::with_capacity(self.rows.len());
         for (at, (entry, shown)) in self.rows.iter().enumerate() {
             let open = !matches!(shown, Shown::Omitted { .. });
             shares.push(Allocation {
                 signs: entry.description.chars(),
-                size: self.frames[at].whole,
+                size: self.frames[at].full,
                 cost: self.bare_cost(at),
                 taken: 0,
                 open,
@@ -364,14 +366,14 @@ impl Work<'_> {
                 self.cut(at, 0, "over budget: all descriptions are omitted");
             }
         }
-        self.bare = true;
+        self.names_only = true;
         self.omit_beyond(limit, false);
     }
 
     fn bare_cost(&self, at: usize) -> usize {
         match &self.rows[at].1 {
             Shown::Omitted { .. } => 0,
-            _ => self.scale.amount(self.frames[at].bare),
+            _ => self.scale.amount(self.frames[at].name_only),
         }
     }
 
@@ -384,7 +386,7 @@ impl Work<'_> {
                 continue;
             }
             let cost = self.cost(at);
-            if full || used + cost + self.scale.around(self.bare, entries + 1) > limit {
+            if full || used + cost + self.scale.around(self.names_only, entries + 1) > limit {
                 full |= !later;
                 self.omit(at, "budget exhausted");
             } else {
@@ -397,7 +399,7 @@ impl Work<'_> {
         let mut used = 0;
         for at in 0..self.rows.len() {
             used += self.cost(at);
-            if used + self.scale.around(self.bare, at + 1) > limit
+            if used + self.scale.around(self.names_only, at + 1) > limit
                 && !matches!(self.rows[at].1, Shown::Omitted { .. })
             {
                 self.rows[at].1 = Shown::Beyond;

@@ -36,7 +36,7 @@ fn codex_tokens(allowed: &Allowance) -> usize {
         let location = entry.location.as_ref().unwrap().display();
         format!("- {}: {}{space}(file: {location})\n", entry.name, entry.description)
     };
-    allowed.kept().map(|entry| line(entry).len().div_ceil(4)).sum()
+    allowed.included().map(|entry| line(entry).len().div_ceil(4)).sum()
 }
 
 #[test]
@@ -50,7 +50,7 @@ fn claude_code_keeps_names_and_whole_descriptions_that_still_fit_in_the_order_of
     assert_eq!(allowed.entries[19].1, Shown::Whole, "the used one stays");
     assert_eq!((allowed.entries[0].1.clone(), allowed.fill.made.whole), (Shown::Whole, 12));
     assert!(matches!(allowed.entries[18].1, Shown::NameOnly { .. }) && allowed.fill.made.shortened == 0);
-    assert_eq!(allowed.kept().count(), 20, "no name goes");
+    assert_eq!(allowed.included().count(), 20, "no name goes");
     // A short one after a long one is kept.
     let mut listed = entries(20, 600);
     listed[18].description = "short".to_owned();
@@ -100,7 +100,7 @@ fn codex_counts_short_names_of_its_folders_and_not_the_table_of_them() {
     let described = |allowed: &Allowance| allowed.entries[0].0.description.len();
     assert!(described(&short) > described(&long) + 15, "{} {}", described(&short), described(&long));
     let sum: usize = short
-        .kept()
+        .included()
         .map(|entry| {
             format!("- {}: {} (file: r0/{0}/SKILL.md)\n", entry.name, entry.description).len().div_ceil(4)
         })

@@ -13,7 +13,7 @@ use super::transcript::{Entry, Turn};
 
 /// The body of a skill in the result of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Given<'a> {
+pub struct DeliveredBody<'a> {
     /// The skill.
     pub skill: &'a str,
     /// SHA-256 of its file, hexadecimal.
@@ -22,7 +22,7 @@ pub struct Given<'a> {
     pub body: &'a str,
 }
 
-impl Given<'_> {
+impl DeliveredBody<'_> {
     /// Returns the body as it is in the result: every byte of the JSON string between its quotes.
     #[must_use]
     pub fn in_answer(&self) -> String {
@@ -33,11 +33,11 @@ impl Given<'_> {
 
 impl Entry {
     /// Returns the bodies in the result of this call, in order.
-    pub fn bodies(&self) -> impl Iterator<Item = Given<'_>> {
+    pub fn bodies(&self) -> impl Iterator<Item = DeliveredBody<'_>> {
         let skills = self.receipt().into_iter().flatten();
         skills.filter_map(|skill| {
             let text = |key: &str| skill.get(key).and_then(Value::as_str);
-            Some(Given { skill: text("name")?, digest: text("digest")?, body: text("body")? })
+            Some(DeliveredBody { skill: text("name")?, digest: text("digest")?, body: text("body")? })
         })
     }
 
@@ -53,14 +53,14 @@ impl Entry {
 /// Returns the skills whose current body was in a result since they were loaded.
 #[must_use]
 pub fn in_answers(transcript: &[Arc<Entry>], active: &[Active]) -> BTreeSet<String> {
-    let mut given: BTreeMap<&str, &str> = BTreeMap::new();
+    let mut delivered: BTreeMap<&str, &str> = BTreeMap::new();
     for entry in transcript {
         let Some(receipt) = entry.receipt() else { continue };
         let there: BTreeSet<&str> = receipt.iter().filter_map(|skill| skill.get("name")?.as_str()).collect();
-        given.retain(|name, _| there.contains(name));
-        given.extend(entry.bodies().map(|given| (given.skill, given.digest)));
+        delivered.retain(|name, _| there.contains(name));
+        delivered.extend(entry.bodies().map(|delivered| (delivered.skill, delivered.digest)));
     }
-    let stands = |skill: &&Active| given.get(skill.name.as_str()) == Some(&skill.digest.as_str());
+    let stands = |skill: &&Active| delivered.get(skill.name.as_str()) == Some(&skill.digest.as_str());
     active.iter().filter(stands).map(|skill| skill.name.clone()).collect()
 }
 

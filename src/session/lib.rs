@@ -21,14 +21,14 @@ mod state;
 mod tools;
 mod transcript;
 
-pub use active::{Active, LoadMode, Loaded, Receipt, Unloaded};
+pub use active::{Active, LoadChange, LoadMode, Receipt, Unloaded};
 pub use agent::{Agent, AgentLimits, call_order, parse_agent};
-pub use budget::{Allowance, Fill, Listed, Made, Own, Shown, Unit, shorten};
+pub use budget::{Allowance, BudgetResult, Fill, Listed, Own, Shown, Unit, shorten};
 pub use compose::{
-    ComposeInput, Composed, Form, Instructions, Part, PartKind, Wire, body_text, catalogue_text, compose,
-    entry_text,
+    ComposeInput, Composed, Form, Instructions, Part, PartKind, ToolNameFormat, body_text, catalogue_text,
+    compose, entry_text,
 };
-pub use delivered_bodies::{Given, in_answers};
+pub use delivered_bodies::{DeliveredBody, in_answers};
 pub use failure::{ScriptSheet, ToolError, ToolFailure};
 pub use payload::{Api, Payload, payload};
 pub use state::{DEFAULT_CAP, Session, SessionId, Settings};

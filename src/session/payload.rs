@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use strum::{Display, EnumIter, EnumString};
 
-use super::compose::Wire;
+use super::compose::ToolNameFormat;
 use super::tools::ToolSpec;
 use super::transcript::{Entry, Speaker, Turn};
 
@@ -88,7 +88,7 @@ pub fn payload(
 }
 
 fn wire(tool: &str) -> String {
-    Wire::Underscored.name(tool)
+    ToolNameFormat::Underscored.name(tool)
 }
 
 fn anthropic(
@@ -251,7 +251,15 @@ mod tests {
     }
 
     fn of(api: Api) -> Value {
-        payload(api, "a-model", "RULES", &transcript(), &Tool::specs(Wire::Underscored, false), 1024).body
+        payload(
+            api,
+            "a-model",
+            "RULES",
+            &transcript(),
+            &Tool::specs(ToolNameFormat::Underscored, false),
+            1024,
+        )
+        .body
     }
 
     #[test]

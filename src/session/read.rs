@@ -104,8 +104,8 @@ mod tests {
     #[test]
     fn a_file_is_read_whole_or_by_ranges() {
         let (_dir, bundle) = bundle();
-        let whole = range(&bundle, "references/rules.md", 0, None).unwrap();
-        assert_eq!((whole.bytes.as_slice(), whole.next_offset), (b"0123456789".as_slice(), None));
+        let file = range(&bundle, "references/rules.md", 0, None).unwrap();
+        assert_eq!((file.bytes.as_slice(), file.next_offset), (b"0123456789".as_slice(), None));
         let part = range(&bundle, "./references/rules.md", 2, Some(3)).unwrap();
         assert_eq!((part.bytes.as_slice(), part.next_offset), (b"234".as_slice(), Some(5)));
         assert_eq!(

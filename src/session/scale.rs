@@ -44,11 +44,11 @@ impl Size {
 
 /// Sizes of an entry without its description text.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Frame {
+pub(super) struct EntrySize {
     /// If it has a description.
-    pub whole: Size,
+    pub full: Size,
     /// If it has none.
-    pub bare: Size,
+    pub name_only: Size,
 }
 
 /// A client's measure.
@@ -91,12 +91,12 @@ impl<'a> Scale<'a> {
                     ShareUnit::Tokens => (Unit::Tokens, (share as usize).max(1)),
                     ShareUnit::Characters => (Unit::Characters, (share * CHARACTERS_PER_TOKEN) as usize),
                 };
-                let told = match at_most.map(|most| most as usize).filter(|cap| *cap < most) {
+                let limit_from = match at_most.map(|most| most as usize).filter(|cap| *cap < most) {
                     Some(cap) => return Self::with(budget, unit, cap, format!("at most {cap} {unit}")),
                     None if unit == Unit::Tokens => format!("{}: {most} tokens", part(of_context, window)),
                     None => format!("{}: about {most} characters", part(of_context, window)),
                 };
-                (unit, Some(most), told)
+                (unit, Some(most), limit_from)
             }
         };
         let unbounded = budget.bound.value() == Some(&Bound::None);
@@ -139,21 +139,21 @@ impl<'a> Scale<'a> {
         self.known
     }
 
-    pub(super) fn frame(&self, entry: &Listed) -> Frame {
+    pub(super) fn frame(&self, entry: &Listed) -> EntrySize {
         let path = || entry.location.as_deref().map(|path| path.display().to_string());
         let location = entry.written_location.clone().or_else(path).unwrap_or_default();
         let name = entry.title.as_deref().unwrap_or(&entry.name);
         let of = |form: &str| {
-            pieces(form).fold(Size::default(), |size, piece| {
-                size.and(match piece {
-                    Piece::Text(text) => Size::of(text),
-                    Piece::Name => self.text(name),
-                    Piece::Description => Size::default(),
-                    Piece::Location => self.text(&location),
+            pieces(form).fold(Size::default(), |size, part| {
+                size.and(match part {
+                    TemplatePart::Text(text) => Size::of(text),
+                    TemplatePart::Name => self.text(name),
+                    TemplatePart::Description => Size::default(),
+                    TemplatePart::Location => self.text(&location),
                 })
             })
         };
-        Frame { whole: of(&self.measured.entry), bare: of(&self.measured.bare) }
+        EntrySize { full: of(&self.measured.entry), name_only: of(&self.measured.bare) }
     }
 
     /// Returns the size of a text in an entry.
@@ -166,11 +166,11 @@ impl<'a> Scale<'a> {
     }
 
     /// Returns the size of an entry with this description, in the client's unit.
-    pub(super) fn entry(&self, frame: Frame, description: &str) -> usize {
+    pub(super) fn entry(&self, frame: EntrySize, description: &str) -> usize {
         if description.is_empty() {
-            self.amount(frame.bare)
+            self.amount(frame.name_only)
         } else {
-            self.amount(frame.whole.and(self.text(description)))
+            self.amount(frame.full.and(self.text(description)))
         }
     }
 
@@ -183,8 +183,8 @@ impl<'a> Scale<'a> {
     }
 
     /// Returns the size of the text around that many entries, and between them.
-    pub(super) fn around(&self, bare: bool, entries: usize) -> usize {
-        let around = if bare { self.measured.around_bare } else { self.measured.around } as usize;
+    pub(super) fn around(&self, name_only: bool, entries: usize) -> usize {
+        let around = if name_only { self.measured.around_bare } else { self.measured.around } as usize;
         let around = self.amount(Size { characters: around, bytes: around });
         around + self.amount(Size::of(&self.measured.between)) * entries.saturating_sub(1)
     }
@@ -194,7 +194,7 @@ fn part(share: f64, window: u32) -> String {
     format!("{:.0} % of a context of {window} tokens", share * 100.0)
 }
 
-enum Piece<'a> {
+enum TemplatePart<'a> {
     Text(&'a str),
     Name,
     Description,
@@ -202,7 +202,7 @@ enum Piece<'a> {
 }
 
 /// Splits the format of an entry into pieces. Text of skills is never searched for placeholders.
-fn pieces(form: &str) -> impl Iterator<Item = Piece<'_>> {
+fn pieces(form: &str) -> impl Iterator<Item = TemplatePart<'_>> {
     let mut rest = form;
     std::iter::from_fn(move || {
         let holes = [("{name}", 0), ("{description}", 1), ("{location}", 2)];
@@ -210,14 +210,14 @@ fn pieces(form: &str) -> impl Iterator<Item = Piece<'_>> {
             return None;
         }
         let next = holes.iter().filter_map(|(hole, which)| Some((rest.find(hole)?, *hole, *which))).min();
-        let (piece, taken) = match next {
-            Some((0, hole, 0)) => (Piece::Name, hole.len()),
-            Some((0, hole, 1)) => (Piece::Description, hole.len()),
-            Some((0, hole, _)) => (Piece::Location, hole.len()),
-            Some((at, ..)) => (Piece::Text(slice(rest, ..at)), at),
-            None => (Piece::Text(rest), rest.len()),
+        let (part, taken) = match next {
+            Some((0, hole, 0)) => (TemplatePart::Name, hole.len()),
+            Some((0, hole, 1)) => (TemplatePart::Description, hole.len()),
+            Some((0, hole, _)) => (TemplatePart::Location, hole.len()),
+            Some((at, ..)) => (TemplatePart::Text(slice(rest, ..at)), at),
+            None => (TemplatePart::Text(rest), rest.len()),
         };
         rest = slice(rest, taken..);
-        Some(piece)
+        Some(part)
     })
 }

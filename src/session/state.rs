@@ -99,7 +99,7 @@ impl Session {
     pub fn load(&mut self, wanted: Vec<Active>, mode: LoadMode) -> Result<Receipt, ToolError> {
         let named: BTreeSet<String> = wanted.iter().map(|skill| skill.name.clone()).collect();
         let next = active::loaded(&self.active, wanted, mode, self.settings.cap)?;
-        let given = match self.settings.instructions {
+        let delivered = match self.settings.instructions {
             Instructions::TopLevel => BTreeSet::new(),
             // A body that is in no result yet must not be placed in instructions that the host cannot change.
             Instructions::ToolResult => {
@@ -108,14 +108,14 @@ impl Session {
                 names.filter(|name| named.contains(name) || !known.contains(name)).collect()
             }
         };
-        Ok(self.replace(next, &given))
+        Ok(self.replace(next, &delivered))
     }
 
     /// Like [`Session::load`], with the bodies of the named skills in the result, wherever others are placed.
     ///
     /// # Errors
     /// Same as [`Session::load`].
-    pub fn load_and_tell(&mut self, wanted: Vec<Active>, mode: LoadMode) -> Result<Receipt, ToolError> {
+    pub fn load_with_receipt(&mut self, wanted: Vec<Active>, mode: LoadMode) -> Result<Receipt, ToolError> {
         let named: BTreeSet<String> = wanted.iter().map(|skill| skill.name.clone()).collect();
         let next = active::loaded(&self.active, wanted, mode, self.settings.cap)?;
         Ok(self.replace(next, &named))
@@ -139,9 +139,9 @@ impl Session {
         self.replace(Vec::new(), &BTreeSet::new())
     }
 
-    /// Replaces the active skills; `given` are those whose body is in the result.
-    fn replace(&mut self, next: Vec<Active>, given: &BTreeSet<String>) -> Receipt {
-        let receipt = active::receipt(&self.active, &next, given, &self.settings);
+    /// Replaces the active skills; `delivered` are those whose body is in the result.
+    fn replace(&mut self, next: Vec<Active>, delivered: &BTreeSet<String>) -> Receipt {
+        let receipt = active::receipt(&self.active, &next, delivered, &self.settings);
         self.active = next;
         receipt
     }

@@ -9,7 +9,7 @@ use serde_json::Value;
 use strum::{Display, EnumIter, EnumString, IntoEnumIterator as _};
 
 use super::active::LoadMode;
-use super::compose::Wire;
+use super::compose::ToolNameFormat;
 use super::failure::{ToolError, ToolFailure};
 
 /// The five runtime tools.
@@ -193,12 +193,12 @@ impl Tool {
             Self::Read => schema_for!(ReadArguments),
             Self::RunScript => schema_for!(RunScriptArguments),
         };
-        plain(schema.to_value())
+        simplify_schema(schema.to_value())
     }
 
     /// Returns the tools with their schemas, named as this format requires.
     #[must_use]
-    pub fn specs(wire: Wire, compat: bool) -> Vec<ToolSpec> {
+    pub fn specs(wire: ToolNameFormat, compat: bool) -> Vec<ToolSpec> {
         let spec = |name: String, description: &str, input_schema| ToolSpec {
             name,
             description: description.to_owned(),
@@ -230,7 +230,7 @@ impl Compat {
     /// Returns the JSON schema of its arguments.
     #[must_use]
     pub fn schema(self) -> Value {
-        plain(match self {
+        simplify_schema(match self {
             Self::ListSkills => schema_for!(ListArguments).to_value(),
             Self::ReadSkill => schema_for!(ReadSkillArguments).to_value(),
             Self::ReadSkillResource => schema_for!(ReadArguments).to_value(),
@@ -239,7 +239,7 @@ impl Compat {
 }
 
 /// Removes keywords that a model does not need.
-fn plain(mut schema: Value) -> Value {
+fn simplify_schema(mut schema: Value) -> Value {
     if let Some(object) = schema.as_object_mut() {
         object.remove("$schema");
         object.remove("title");
@@ -252,9 +252,9 @@ fn plain(mut schema: Value) -> Value {
 ///
 /// # Errors
 /// Returns [`ToolFailure::InvalidRequest`] naming the unknown, missing or mistyped argument and the known ones.
-pub fn arguments<T: DeserializeOwned>(tool: &str, given: &Value) -> Result<T, ToolError> {
-    let given = if given.is_null() { Value::Object(serde_json::Map::new()) } else { given.clone() };
-    serde_json::from_value(given)
+pub fn arguments<T: DeserializeOwned>(tool: &str, input: &Value) -> Result<T, ToolError> {
+    let input = if input.is_null() { Value::Object(serde_json::Map::new()) } else { input.clone() };
+    serde_json::from_value(input)
         .map_err(|error| ToolError::new(ToolFailure::InvalidRequest, format!("arguments of {tool}: {error}")))
 }
 
@@ -286,12 +286,12 @@ mod tests {
 
     #[test]
     fn names_fit_the_wire_and_schemas_close_their_objects() {
-        for spec in Tool::specs(Wire::Underscored, true) {
+        for spec in Tool::specs(ToolNameFormat::Underscored, true) {
             assert!(spec.name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_'), "{}", spec.name);
             assert_eq!(spec.input_schema["type"], "object", "{}", spec.name);
             assert_eq!(spec.input_schema["additionalProperties"], false, "{}", spec.name);
         }
-        assert_eq!(Tool::specs(Wire::Dotted, false).len(), 5);
+        assert_eq!(Tool::specs(ToolNameFormat::Dotted, false).len(), 5);
         assert_eq!("skills.run_script".parse::<Tool>().unwrap(), Tool::RunScript);
     }
 }

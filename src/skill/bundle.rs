@@ -60,10 +60,10 @@ pub fn read_bundle_at(location: &Path, real: RealPaths) -> Result<Skill, Rejecte
     let mut bytes = Vec::with_capacity(usize::try_from(metadata.len()).unwrap_or(0));
     file.take(MAX_BYTES + 1).read_to_end(&mut bytes).map_err(|error| unreadable(location, &error))?;
     // A file that has grown since then is rejected for its size.
-    let mut skill = parse(location, &bytes, modified_ms)?.lies(real);
+    let mut skill = parse(location, &bytes, modified_ms)?.with_location(real);
     if skill.kind.inferred {
-        let beside = |name: &str| skill.root_dir.join(name);
-        let (scripts, contract) = (beside("scripts").is_dir(), beside("skill.yaml").is_file());
+        let path_of = |name: &str| skill.root_dir.join(name);
+        let (scripts, contract) = (path_of("scripts").is_dir(), path_of("skill.yaml").is_file());
         skill.set_neighbours(scripts, contract);
     }
     Ok(skill)
@@ -206,8 +206,8 @@ mod tests {
         symlink("/etc/passwd", &at).unwrap();
         let refused = read_bundle_at(&at, real).unwrap_err();
         assert_eq!(refused.reason, RefusalReason::Unreadable);
-        let told = format!("{refused:?}");
-        assert!(!told.contains("root:"), "{told}");
+        let message = format!("{refused:?}");
+        assert!(!message.contains("root:"), "{message}");
     }
 
     #[test]

@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn missing_fences_are_put() {
+    fn missing_fences_are_added() {
         assert_eq!(
             fixed("name: a\ndescription: b: c\n---\nT\n").0,
             "---\nname: a\ndescription: \"b: c\"\n---\nT\n"

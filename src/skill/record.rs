@@ -128,7 +128,7 @@ impl RealPaths {
 impl Skill {
     /// Sets the real paths, if they differ from the paths above.
     #[must_use]
-    pub fn lies(mut self, real: RealPaths) -> Self {
+    pub fn with_location(mut self, real: RealPaths) -> Self {
         let linked = real.location != self.location || real.folder != self.root_dir;
         self.real = linked.then(|| Box::new(real));
         self

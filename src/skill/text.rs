@@ -44,18 +44,18 @@ pub fn frontmatter_json(source: &str) -> Option<serde_json::Map<String, serde_js
 #[must_use]
 pub fn index_text(source: &str) -> IndexText {
     let mut out = IndexText::default();
-    let mut room = MAX_BODY_CHARS;
+    let mut remaining = MAX_BODY_CHARS;
     for line in prose(body(source)) {
         if let Some(heading) = heading(line).filter(|_| out.headings.len() < MAX_HEADINGS) {
             out.headings.push(heading.to_owned());
         }
-        if line.len() < room {
-            room -= line.chars().count() + 1;
+        if line.len() < remaining {
+            remaining -= line.chars().count() + 1;
             out.body.push_str(line);
             out.body.push('\n');
-        } else if room > 0 {
-            let cut = line.char_indices().nth(room - 1).map_or(line.len(), |(at, _)| at);
-            room = room.saturating_sub(slice(line, ..cut).chars().count() + 1);
+        } else if remaining > 0 {
+            let cut = line.char_indices().nth(remaining - 1).map_or(line.len(), |(at, _)| at);
+            remaining = remaining.saturating_sub(slice(line, ..cut).chars().count() + 1);
             out.body.push_str(slice(line, ..cut));
             out.body.push('\n');
         } else if out.headings.len() == MAX_HEADINGS {

@@ -178,7 +178,7 @@ mod tests {
 
     use super::*;
 
-    fn whole(text: &str) -> usize {
+    fn count_all(text: &str) -> usize {
         let vocabulary = vocabulary().unwrap();
         vocabulary.encode(text, &HashSet::new()).unwrap().0.len()
     }
@@ -194,7 +194,7 @@ mod tests {
 
     /// Generates text in which each alternative of the tokenizer's pattern is adjacent to each other one.
     fn prose() -> impl Strategy<Value = String> {
-        let piece = prop_oneof![
+        let fragment = prop_oneof![
             "[a-zA-Z]{1,12}",
             "[0-9]{1,6}",
             "[ \t]{1,6}",
@@ -207,17 +207,17 @@ mod tests {
             "[\u{4e00}-\u{4e40}\u{430}-\u{44f}\u{301}\u{5d0}]{1,5}",
             any::<char>().prop_map(String::from),
         ];
-        proptest::collection::vec(piece, 1..80).prop_map(|pieces| pieces.concat())
+        proptest::collection::vec(fragment, 1..80).prop_map(|pieces| pieces.concat())
     }
 
     proptest! {
         #[test]
         fn a_split_at_any_boundary_is_exact(text in prose()) {
-            let all = whole(&text);
+            let all = count_all(&text);
             let mut before = None;
             for (at, after) in text.char_indices() {
                 if before.is_some_and(|before| is_boundary(before, after)) {
-                    prop_assert_eq!(whole(&text[..at]) + whole(&text[at..]), all, "{:?} at {}", &text, at);
+                    prop_assert_eq!(count_all(&text[..at]) + count_all(&text[at..]), all, "{:?} at {}", &text, at);
                 }
                 before = Some(after);
             }
@@ -232,7 +232,7 @@ mod tests {
             "fn main() { println!(\"{}\", 0x1f); }\n// a comment\n/ and more\n",
         ] {
             let text = line.repeat(3 * MAX_CHUNK_BYTES / line.len() + 1);
-            assert_eq!(count(&text), TokenCount::exact(whole(&text)), "{line}");
+            assert_eq!(count(&text), TokenCount::exact(count_all(&text)), "{line}");
         }
     }
 
@@ -244,7 +244,7 @@ mod tests {
             assert_eq!(count(&long).estimated, long.len() > MAX_CHUNK_BYTES, "{text:?}");
         }
         let long = "ab".repeat(1 << 15);
-        let (counted, exact) = (f64::from(count(&long).tokens), whole(&long) as f64);
+        let (counted, exact) = (f64::from(count(&long).tokens), count_all(&long) as f64);
         assert!((counted / exact - 1.0).abs() < 0.01, "{counted} for {exact}");
     }
 }

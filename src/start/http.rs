@@ -105,10 +105,10 @@ async fn listen(
     }
     cx.out.flush()?;
     tracing::info!(%address, keys, "serving");
-    let asked = end.clone();
+    let requested = end.clone();
     tokio::spawn(async move {
         shutdown_signal().await;
-        asked.cancel();
+        requested.cancel();
     });
     tokio::select! {
         () = server.run(end.clone()) => {}

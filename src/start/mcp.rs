@@ -8,7 +8,7 @@ use skills_api::operations::{Principal, Service};
 use skills_api::{Code, Error, Local};
 use skills_cli::{Context, Done, Failure, Global, McpArgs, connect, invocation};
 use skills_config::{Config, MEMORY_STORE};
-use skills_mcp::{Door, Settings};
+use skills_mcp::{Settings, Transport};
 use skills_skill::safe_text;
 
 /// Serves standard input and output until the client disconnects, over the local core or the configured service.
@@ -69,7 +69,7 @@ fn settings(cx: &Context, config: &Config, args: &McpArgs, leave: CancellationTo
     let in_memory = config.connect.is_none() && config.store.as_deref() == Some(MEMORY_STORE);
     let called = (!in_memory).then(|| invocation(&global, Some(&cx.cwd)));
     Settings {
-        door: Door::Process(principal),
+        transport: Transport::Process(principal),
         session: args.session.clone(),
         called,
         compat: args.compat,

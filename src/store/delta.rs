@@ -45,8 +45,8 @@ pub fn applied(mut before: Value, difference: Value) -> Option<Value> {
 
 fn change(value: &mut Value, difference: Value) -> Option<()> {
     let Value::Object(mut difference) = difference else { return None };
-    if let Some(whole) = difference.remove("r") {
-        *value = whole;
+    if let Some(replacement) = difference.remove("r") {
+        *value = replacement;
         return Some(());
     }
     match value {
@@ -99,13 +99,13 @@ mod tests {
     }
 
     fn values() -> impl Strategy<Value = Value> {
-        let leaf = prop_oneof![
+        let scalar = prop_oneof![
             Just(Value::Null),
             any::<bool>().prop_map(Value::from),
             (0..5_i64).prop_map(Value::from),
             "[ab]{0,3}".prop_map(Value::from),
         ];
-        leaf.prop_recursive(4, 24, 4, |inner| {
+        scalar.prop_recursive(4, 24, 4, |inner| {
             prop_oneof![
                 prop::collection::vec(inner.clone(), 0..4).prop_map(Value::Array),
                 prop::collection::btree_map("[aordt]", inner, 0..4).prop_map(|m| m.into_iter().collect()),

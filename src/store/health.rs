@@ -30,11 +30,11 @@ pub struct Health {
 
 /// The result of a quick integrity check.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Glance {
+pub struct QuickCheck {
     /// Damage as reported by `SQLite`; empty if none was found.
     pub damage: Vec<String>,
     /// Whether the check finished within its time limit.
-    pub whole: bool,
+    pub is_complete: bool,
 }
 
 impl Health {

@@ -26,7 +26,7 @@ pub use clock::{BootTime, Clock, Clocks, Moment};
 pub use counts::{Allowance, Counts, SkillRuns, Tallies, Tally, TallyKind};
 pub use documents::Document;
 pub use event_kind::EventKind;
-pub use health::{Due, Glance, Health};
+pub use health::{Due, Health, QuickCheck};
 pub use known::KnownStores;
 pub use lease::{LeaseHolder, RunLease};
 pub use postgres::{Postgres, PostgresAddress, PostgresOptions};
@@ -37,10 +37,10 @@ pub use sqlite::{
 };
 pub use summary::failure_summary;
 pub use types::{
-    Assignment, AuditMode, Begun, Checkpoint, Claimed, CommandEffect, CommandOutcome, Control,
-    ControlOutcome, Decided, DecisionRecord, Idempotency, IdempotencyOutcome, Launch, NewEvent, RunEvent,
-    RunFilter, RunId, RunOptions, RunPage, RunRecord, StepIntent, StepRecord, StepStatus, StoreError,
-    TableRows, Unavailability, WorkerId, WriteFailure,
+    Assignment, AuditMode, Checkpoint, Claimed, CommandEffect, CommandOutcome, Control, ControlOutcome,
+    DecisionRecord, Idempotency, IdempotencyOutcome, Launch, LaunchOutcome, NewEvent, RecordedDecision,
+    RunEvent, RunFilter, RunId, RunOptions, RunPage, RunRecord, StepIntent, StepRecord, StepStatus,
+    StoreError, TableRows, Unavailability, WorkerId, WriteFailure,
 };
 
 use std::path::Path;
@@ -84,7 +84,7 @@ pub trait Store: Send + Sync + 'static {
     ///
     /// # Errors
     /// Returns [`StoreError::IdempotencyConflict`] if the key was used with another payload.
-    async fn launch(&self, launch: Launch) -> Result<Begun, StoreError>;
+    async fn launch(&self, launch: Launch) -> Result<LaunchOutcome, StoreError>;
 
     /// Claims a run for this worker under a new fencing token: the oldest claimable one, or the given one only.
     ///
@@ -110,7 +110,7 @@ pub trait Store: Send + Sync + 'static {
     /// Records that a step is about to start, before it has any external effect.
     ///
     /// # Errors
-    /// Returns [`skills_model::TransitionError::Held`] for a step of a paused run that has not started before.
+    /// Returns [`skills_model::TransitionError::Paused`] for a step of a paused run that has not started before.
     async fn record_intent(&self, run: &RunId, fence: u64, intent: StepIntent) -> Result<(), StoreError>;
 
     /// Applies a worker's report with its finished steps, the new checkpoint, events, and the intents of the steps that
@@ -170,12 +170,12 @@ pub trait Store: Send + Sync + 'static {
 
     /// Creates a run that continues from a checkpoint of another: copied steps, lineage, own checkpoints. If the
     /// creator is given, it becomes the one who started the run.
-    async fn branch(
+    async fn fork(
         &self,
         source: &RunId,
         checkpoint: Option<u64>,
         new: RunId,
-        held: bool,
+        paused: bool,
         by: Option<String>,
     ) -> Result<RunRecord, StoreError>;
 
@@ -219,7 +219,7 @@ pub trait Store: Send + Sync + 'static {
     async fn contract(&self, digest: &str) -> Result<Option<serde_json::Value>, StoreError>;
 
     /// Returns the decisions on a run, oldest first.
-    async fn decisions(&self, run: &RunId) -> Result<Vec<Decided>, StoreError>;
+    async fn decisions(&self, run: &RunId) -> Result<Vec<RecordedDecision>, StoreError>;
 
     /// Returns the runs that were replayed or forked from this one, oldest first.
     async fn descendants(&self, run: &RunId) -> Result<Vec<RunId>, StoreError>;
@@ -281,7 +281,7 @@ pub trait Store: Send + Sync + 'static {
     async fn check(&self) -> Result<Health, StoreError>;
 
     /// Checks for damage within a time limit; the result states whether the check was complete.
-    async fn quick_check(&self, patience: Duration) -> Result<Glance, StoreError>;
+    async fn quick_check(&self, patience: Duration) -> Result<QuickCheck, StoreError>;
 
     /// Writes a complete copy, consistent during concurrent writes.
     ///
@@ -341,8 +341,8 @@ mod tests {
 
     #[test]
     fn what_was_modified_is_named_in_its_number() {
-        let told = |part| damaged(&RunId("r".into()), part);
-        assert!(told("inputs").contains("stored inputs of run r were modified"), "{}", told("inputs"));
-        assert!(told("checkpoint").contains("stored checkpoint of run r was modified"));
+        let message = |part| damaged(&RunId("r".into()), part);
+        assert!(message("inputs").contains("stored inputs of run r were modified"), "{}", message("inputs"));
+        assert!(message("checkpoint").contains("stored checkpoint of run r was modified"));
     }
 }

@@ -255,8 +255,8 @@ impl Pattern {
         let first = pieces.next().unwrap_or_default();
         let Some(mut rest) = text.strip_prefix(first) else { return false };
         let Some(last) = pieces.next_back() else { return rest.is_empty() };
-        for piece in pieces {
-            let Some((_, behind)) = rest.split_once(piece) else { return false };
+        for part in pieces {
+            let Some((_, behind)) = rest.split_once(part) else { return false };
             rest = behind;
         }
         rest.ends_with(last)

@@ -198,7 +198,7 @@ pub enum IdempotencyOutcome {
 
 /// The result of a launch.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
-pub struct Begun {
+pub struct LaunchOutcome {
     /// The run, new or found.
     pub run: RunRecord,
     /// Use of the key.
@@ -215,7 +215,8 @@ pub struct RunRecord {
     /// Its state.
     pub state: RunState,
     /// Pending until resumed.
-    pub held: bool,
+    #[serde(rename = "held")]
+    pub paused: bool,
     /// What it waits for.
     pub gate: Option<Gate>,
     /// The last decision.
@@ -382,7 +383,8 @@ pub struct DecisionRecord {
 
 /// A recorded decision.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
-pub struct Decided {
+#[schemars(rename = "Decided")]
+pub struct RecordedDecision {
     /// Milliseconds since 1970-01-01 UTC.
     pub at_ms: i64,
     /// What was decided.
@@ -413,14 +415,14 @@ pub enum CommandEffect {
     /// A signal that no step waits for yet was stored.
     Stored,
     /// Nothing: the same command was applied before. For a decision, with the one that was recorded first.
-    Repeated(Option<Box<Decided>>),
+    Repeated(Option<Box<RecordedDecision>>),
 }
 
 /// What a sidecar requests for the run it watches.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Control {
     /// The request as text, for the record.
-    pub asked: String,
+    pub description: String,
     /// The command with a signal's payload, or why the request is not a valid command.
     pub order: Result<(Command, Option<Value>), String>,
     /// The sidecar's reason for the request.
@@ -525,7 +527,7 @@ pub enum StoreError {
     #[error("{refusal}")]
     AlreadyDecided {
         /// The recorded decision.
-        first: Box<Decided>,
+        first: Box<RecordedDecision>,
         /// The error of the state machine.
         refusal: TransitionError,
     },

@@ -18,7 +18,7 @@ use crossterm::event::{
 use ratatui::layout::{Position, Rect};
 
 use super::action::{Action, Context};
-use super::available_commands::Here;
+use super::available_commands::CommandContext;
 use super::glyphs::{ASCII, ASCII_STILL, Glyphs, UNICODE, UNICODE_STILL};
 use super::keymap::Keymap;
 use super::notices::Notices;
@@ -30,7 +30,7 @@ use super::settings::Settings;
 use super::spanned_error::LocatedError;
 use super::theme::{Depth, Theme, Themes};
 pub use remembered::Remembered;
-use skills_api::{Connection, Error, Event, Signs, terminal_bytes, withdrawal_bytes};
+use skills_api::{Connection, Error, Event, TerminalSignals, terminal_bytes, withdrawal_bytes};
 use skills_base::telemetry::RingBuffer;
 use skills_config::{Invocation, TerminalProgress};
 use skills_registry::Catalogue;
@@ -119,7 +119,7 @@ pub struct App {
     recent: Vec<Action>,
     log: RingBuffer,
     config_file: String,
-    signs: Signs,
+    signs: TerminalSignals,
     /// Runs with a notification that can be withdrawn, each with the start of its wait.
     notified: Vec<(RunId, i64)>,
     /// The progress that the terminal shows, if any.
@@ -289,7 +289,7 @@ impl App {
             self.finish(outcome, now);
         }
         self.dirty |= self.notices.expire(now);
-        self.look_again(now);
+        self.check_again(now);
     }
 
     /// Returns when the frame next changes without input; `None` when idle.
@@ -335,10 +335,10 @@ impl App {
     }
 
     /// Calls a function with everything that is currently available.
-    fn here<T>(&self, look: impl FnOnce(&Here<'_>) -> T) -> T {
+    fn here<T>(&self, look: impl FnOnce(&CommandContext<'_>) -> T) -> T {
         let (pane, contexts, in_text) = self.place();
         let commands = self.panes.get(self.active).map(|pane| pane.commands()).unwrap_or_default();
-        look(&Here {
+        look(&CommandContext {
             keymap: &self.keymap,
             glyphs: self.glyphs,
             pane,
@@ -437,7 +437,7 @@ impl App {
         }
         if let Some(overlay) = self.behind.as_mut().or(self.overlay.as_mut()) {
             let outcome = overlay.on_message(message);
-            let heard = matches!(outcome, Outcome::Heard | Outcome::HeardAsk(..));
+            let heard = matches!(outcome, Outcome::Handled | Outcome::HandledAsk(..));
             self.finish(outcome, now);
             if heard {
                 return;
@@ -460,7 +460,7 @@ impl App {
                     Event::Catalogue(change) => {
                         self.skills = Some(change.catalogue.entries.len());
                         self.catalogue = Arc::clone(&change.catalogue);
-                        self.tell_overlay(message, now);
+                        self.notify_overlay(message, now);
                     }
                     Event::Notice(text) => self.notices.error(safe_text::line(text), "runs"),
                     Event::Waiting(reminder) => {
@@ -482,7 +482,7 @@ impl App {
             Message::Catalogue(catalogue) => {
                 self.skills = Some(catalogue.entries.len());
                 self.catalogue = Arc::clone(catalogue);
-                self.tell_overlay(message, now);
+                self.notify_overlay(message, now);
             }
             _ => {}
         }

@@ -9,7 +9,7 @@ use super::overlay::{Entry, Hint, Section};
 use super::pane::PaneId;
 
 /// The context for which available commands are computed.
-pub struct Here<'a> {
+pub struct CommandContext<'a> {
     /// The active keymap.
     pub keymap: &'a Keymap,
     /// The glyphs for keys.
@@ -74,7 +74,7 @@ fn title(context: Context) -> &'static str {
     }
 }
 
-impl Here<'_> {
+impl CommandContext<'_> {
     /// Returns the footer: the pane's items, and the two that are always shown.
     #[must_use]
     pub fn footer(&self) -> (Vec<Item>, Vec<Item>) {
@@ -253,14 +253,21 @@ mod tests {
         Command { action, label: action.to_string(), blocked: blocked.map(str::to_owned), footer: true }
     }
 
-    fn here<T>(in_text: bool, commands: &[Command], look: impl Fn(Here<'_>) -> T) -> T {
+    fn here<T>(in_text: bool, commands: &[Command], look: impl Fn(CommandContext<'_>) -> T) -> T {
         let keymap = Keymap::shipped().unwrap();
         let contexts: &[Context] = if in_text {
             &[Context::DiscoverIntent, Context::Field]
         } else {
             &[Context::Discover, Context::List]
         };
-        look(Here { keymap: &keymap, glyphs: &UNICODE, pane: PaneId::Discover, contexts, in_text, commands })
+        look(CommandContext {
+            keymap: &keymap,
+            glyphs: &UNICODE,
+            pane: PaneId::Discover,
+            contexts,
+            in_text,
+            commands,
+        })
     }
 
     #[test]

@@ -36,9 +36,9 @@ pub fn command(wish: &str, file: &Path, line: u32) -> Result<(String, Vec<String
     let name = Path::new(&program).file_stem().unwrap_or_default().to_string_lossy().to_lowercase();
     let is = |names: &[&str]| names.contains(&name.as_str());
     let file = file.display().to_string();
-    let given = |flag: &str| arguments.iter().any(|argument| argument == flag);
+    let has_flag = |flag: &str| arguments.iter().any(|argument| argument == flag);
     if is(&GOTO) {
-        if !given("--wait") && !given("-w") {
+        if !has_flag("--wait") && !has_flag("-w") {
             arguments.push("--wait".to_owned());
         }
         arguments.extend(["--goto".to_owned(), format!("{file}:{line}")]);

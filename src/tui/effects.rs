@@ -265,7 +265,7 @@ impl Calls {
                         Err(error) => vec![failed("cannot check the skill", &error)],
                     }
                 });
-                self.tell_if_slow("the checks of the skill", under_way);
+                self.report_if_slow("the checks of the skill", under_way);
             }
             Effect::Rivals(id) => {
                 self.spawn("rivals", async move {
@@ -288,7 +288,7 @@ impl Calls {
                     let report = visibility(&*client, &request).await.map(Arc::new);
                     answer(Message::Visibility(skill, report))
                 });
-                self.tell_if_slow("the lists of the clients", under_way);
+                self.report_if_slow("the lists of the clients", under_way);
             }
             Effect::CompareSkills(a, b) => {
                 let task = self.spawn("compare_skills", async move {
@@ -338,7 +338,7 @@ impl Calls {
                     answer(Message::Run(ask.put_to(client, local_files).await.completed(&called)))
                 });
                 if let Some(what) = awaited {
-                    self.tell_if_slow(what, under_way);
+                    self.report_if_slow(what, under_way);
                 }
             }
             Effect::Golden(ask) => {
@@ -422,7 +422,7 @@ impl Calls {
     }
 
     /// Reports that a remote core is slow to respond, before the user wonders whether the key was received.
-    fn tell_if_slow(&self, what: &'static str, under_way: AbortHandle) {
+    fn report_if_slow(&self, what: &'static str, under_way: AbortHandle) {
         if !matches!(self.client.connection(), Connection::Remote { .. }) {
             return;
         }

@@ -153,9 +153,9 @@ impl Field {
         }
         let cursor = width(&self.text()[..self.cursor()]);
         // One cell stays free for a cursor after the last character.
-        let room = area.width - 1;
-        let longest = width(self.text()).saturating_sub(room);
-        self.left = self.left.min(longest).clamp(cursor.saturating_sub(room), cursor);
+        let available = area.width - 1;
+        let longest = width(self.text()).saturating_sub(available);
+        self.left = self.left.min(longest).clamp(cursor.saturating_sub(available), cursor);
         buf.set_style(area, style);
         let mut column = 0;
         for (byte, grapheme) in self.text().grapheme_indices(true) {
@@ -177,8 +177,8 @@ impl Field {
             let before = self.edit.cursor();
             self.edit.move_cursor(direction);
             let here = self.cursor();
-            let whole = self.text().grapheme_indices(true).any(|(byte, _)| byte == here);
-            if whole || here == self.text().len() || self.edit.cursor() == before {
+            let is_boundary = self.text().grapheme_indices(true).any(|(byte, _)| byte == here);
+            if is_boundary || here == self.text().len() || self.edit.cursor() == before {
                 return;
             }
         }

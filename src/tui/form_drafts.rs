@@ -6,9 +6,9 @@ use serde_json::{Map, Value};
 
 /// Field texts by the name of their dialog.
 #[derive(Debug, Default)]
-pub struct Typed(BTreeMap<String, Map<String, Value>>);
+pub struct FormDrafts(BTreeMap<String, Map<String, Value>>);
 
-impl Typed {
+impl FormDrafts {
     /// Stores the fields of a closed dialog; empty fields remove its draft.
     pub fn keep(&mut self, sheet: &str, fields: &Map<String, Value>) {
         if fields.is_empty() {

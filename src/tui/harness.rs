@@ -185,9 +185,9 @@ impl Harness {
     /// # Panics
     /// Panics after a timeout; the message shows the screen.
     #[allow(clippy::panic, reason = "the only use of the harness is to fail a test loudly")]
-    pub fn wait_until(&mut self, what: &str, holds: impl Fn(&str) -> bool) -> &mut Self {
+    pub fn wait_until(&mut self, what: &str, condition: impl Fn(&str) -> bool) -> &mut Self {
         let deadline = Instant::now() + WAIT_TIMEOUT;
-        while !holds(&self.screen()) {
+        while !condition(&self.screen()) {
             let left = deadline.saturating_duration_since(Instant::now());
             let received =
                 self.runtime.block_on(async { tokio::time::timeout(left, self.news.recv()).await });

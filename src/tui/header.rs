@@ -88,8 +88,8 @@ pub fn mark(x: u16, y: u16, painter: &mut Painter<'_>) {
     // Without color, the bars differ only in height, which is hard to see in a row of text; shades are distinct.
     let shades = ["█", "▓", "▒", "░"];
     for (at, role) in roles.into_iter().enumerate() {
-        let plain = painter.theme.bars == BarStyle::Shades && !painter.glyphs.ascii;
-        let sign = if plain { shades[at] } else { painter.glyphs.mark[at] };
+        let uses_shades = painter.theme.bars == BarStyle::Shades && !painter.glyphs.ascii;
+        let sign = if uses_shades { shades[at] } else { painter.glyphs.mark[at] };
         painter.put(x + at as u16, y, sign, role, 1);
     }
 }
@@ -148,19 +148,20 @@ impl Header<'_> {
         }
         let dot = format!(" {} ", painter.glyphs.dot);
         let spinner = self.spinner.map_or_else(String::new, |sign| format!("{sign} "));
-        let room = (area.right().saturating_sub(2)).saturating_sub(x + 2);
-        let fits = |(kept, place): &(usize, &str)| {
-            let between = if *kept > 0 && !place.is_empty() { cells(&dot) } else { 0 };
-            cells(&spinner) + cells(&self.facts[..*kept].join(&dot)) + between + cells(place) <= room
+        let available = (area.right().saturating_sub(2)).saturating_sub(x + 2);
+        let fits = |(facts_shown, place): &(usize, &str)| {
+            let between = if *facts_shown > 0 && !place.is_empty() { cells(&dot) } else { 0 };
+            cells(&spinner) + cells(&self.facts[..*facts_shown].join(&dot)) + between + cells(place)
+                <= available
         };
-        if let Some((kept, place)) = self.choices().into_iter().find(fits) {
+        if let Some((facts_shown, place)) = self.choices().into_iter().find(fits) {
             let alarm = self.place.is_some_and(|place| place.alarm);
             let role = if alarm { Role::Warning } else { Role::Muted };
             let mut start = painter.right(area.right() - 2, y, place, role);
-            if kept > 0 && !place.is_empty() {
+            if facts_shown > 0 && !place.is_empty() {
                 start = painter.right(start, y, &dot, Role::Muted);
             }
-            start = painter.right(start, y, &self.facts[..kept].join(&dot), Role::Muted);
+            start = painter.right(start, y, &self.facts[..facts_shown].join(&dot), Role::Muted);
             painter.right(start, y, &spinner, Role::Info);
         }
         hits
@@ -170,12 +171,12 @@ impl Header<'_> {
     /// full before any fact, an intact one is shortened in favor of the facts.
     fn choices(&self) -> Vec<(usize, &str)> {
         let facts = self.facts.len();
-        let Some(place) = self.place else { return (1..=facts).rev().map(|kept| (kept, "")).collect() };
+        let Some(place) = self.place else { return (1..=facts).rev().map(|count| (count, "")).collect() };
         let forms = || place.forms.iter().map(String::as_str);
         if place.alarm {
-            return forms().flat_map(|form| (0..=facts).rev().map(move |kept| (kept, form))).collect();
+            return forms().flat_map(|form| (0..=facts).rev().map(move |count| (count, form))).collect();
         }
-        (0..=facts).rev().flat_map(|kept| forms().map(move |form| (kept, form))).collect()
+        (0..=facts).rev().flat_map(|count| forms().map(move |form| (count, form))).collect()
     }
 }
 
@@ -209,8 +210,8 @@ mod tests {
 
     #[test]
     fn names_without_room_are_cut_with_a_sign() {
-        let plain = drawn(80, &[0; 7]);
-        assert!(plain.ends_with("7 Proposals"), "{plain}");
+        let unformatted = drawn(80, &[0; 7]);
+        assert!(unformatted.ends_with("7 Proposals"), "{unformatted}");
         let counted = drawn(80, &[0, 0, 0, 0, 12, 0, 7]);
         assert!(counted.contains("5 Runs ◆12") && counted.contains("7 Pro"), "{counted}");
         assert!(counted.ends_with("… ◆7"), "{counted}");

@@ -114,10 +114,10 @@ fn read_terminal(tty: BorrowedFd<'_>, stopped: BorrowedFd<'_>, events: &mpsc::Se
     let mut buffer = [0; READ_SIZE];
     loop {
         // One read yields at most that many events; a hangup is noticed even while the queue is full.
-        let room = events.capacity() > READ_SIZE;
-        let interest = if room { PollFlags::IN } else { PollFlags::empty() };
+        let available = events.capacity() > READ_SIZE;
+        let interest = if available { PollFlags::IN } else { PollFlags::empty() };
         let mut ready = [PollFd::new(&tty, interest), PollFd::new(&stopped, PollFlags::IN)];
-        match poll(&mut ready, (!room).then_some(&FULL_INTERVAL)) {
+        match poll(&mut ready, (!available).then_some(&FULL_INTERVAL)) {
             Ok(_) => {}
             Err(rustix::io::Errno::INTR) => continue,
             Err(_) => return End::Gone,
@@ -214,31 +214,31 @@ mod tests {
         Event::Key(KeyEvent::new(code, modifiers))
     }
 
-    fn plain(code: KeyCode) -> Event {
+    fn unmodified(code: KeyCode) -> Event {
         key(code, KeyModifiers::NONE)
     }
 
     #[test]
     fn keys_keep_their_codes_and_modifiers() {
         let cases: [(&[u8], Event); 19] = [
-            (b"a", plain(KeyCode::Char('a'))),
+            (b"a", unmodified(KeyCode::Char('a'))),
             (b"A", key(KeyCode::Char('A'), KeyModifiers::SHIFT)),
-            ("表".as_bytes(), plain(KeyCode::Char('表'))),
-            (b"\r", plain(KeyCode::Enter)),
+            ("表".as_bytes(), unmodified(KeyCode::Char('表'))),
+            (b"\r", unmodified(KeyCode::Enter)),
             (b"\n", key(KeyCode::Char('j'), KeyModifiers::CONTROL)),
-            (b"\t", plain(KeyCode::Tab)),
+            (b"\t", unmodified(KeyCode::Tab)),
             (b"\x1b[Z", key(KeyCode::BackTab, KeyModifiers::SHIFT)),
-            (b"\x7f", plain(KeyCode::Backspace)),
-            (b"\x1b", plain(KeyCode::Esc)),
+            (b"\x7f", unmodified(KeyCode::Backspace)),
+            (b"\x1b", unmodified(KeyCode::Esc)),
             (b"\x1bx", key(KeyCode::Char('x'), KeyModifiers::ALT)),
             (b"\x1b]", key(KeyCode::Char(']'), KeyModifiers::ALT)),
             (b"\x1f", key(KeyCode::Char('7'), KeyModifiers::CONTROL)),
             (b"\0", key(KeyCode::Char(' '), KeyModifiers::CONTROL)),
-            (b"\x1b[A", plain(KeyCode::Up)),
+            (b"\x1b[A", unmodified(KeyCode::Up)),
             (b"\x1b[1;5C", key(KeyCode::Right, KeyModifiers::CONTROL)),
-            (b"\x1bOP", plain(KeyCode::F(1))),
-            (b"\x1b[13~", plain(KeyCode::F(3))),
-            (b"\x1b[5~", plain(KeyCode::PageUp)),
+            (b"\x1bOP", unmodified(KeyCode::F(1))),
+            (b"\x1b[13~", unmodified(KeyCode::F(3))),
+            (b"\x1b[5~", unmodified(KeyCode::PageUp)),
             (b"\x1b[I", Event::FocusGained),
         ];
         for (bytes, event) in cases {
@@ -261,9 +261,9 @@ mod tests {
 
     #[test]
     fn escapes_in_a_row_are_keys_each() {
-        let escape = || plain(KeyCode::Esc);
+        let escape = || unmodified(KeyCode::Esc);
         assert_eq!(Decoder::default().decode(b"\x1b\x1b", false), [escape(), escape()]);
-        assert_eq!(Decoder::default().decode(b"\x1b\x1b[B", false), [escape(), plain(KeyCode::Down)]);
+        assert_eq!(Decoder::default().decode(b"\x1b\x1b[B", false), [escape(), unmodified(KeyCode::Down)]);
     }
 
     #[test]

@@ -44,8 +44,8 @@ impl Keymap {
         let key = Self::combination(key);
         let outer = if contexts.contains(&Context::Global) { &[][..] } else { &[Context::Global] };
         contexts.iter().chain(outer).find_map(|context| {
-            let kept = !in_text || !owned_by_text(key, *context);
-            kept.then(|| self.index.get(&(*context, key)).copied()).flatten()
+            let is_bound = !in_text || !owned_by_text(key, *context);
+            is_bound.then(|| self.index.get(&(*context, key)).copied()).flatten()
         })
     }
 

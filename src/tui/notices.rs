@@ -135,8 +135,8 @@ impl Notices {
         let text = texts.join(&format!(" {} ", painter.glyphs.dot));
         super::overlay::clear(row, painter);
         let role = if now >= *newest + FULL { Role::Muted } else { Role::Text };
-        let room = row.width.saturating_sub(2);
-        painter.put(row.x + 1, row.y, &cut_end(&text, room, painter.glyphs.ellipsis), role, room);
+        let available = row.width.saturating_sub(2);
+        painter.put(row.x + 1, row.y, &cut_end(&text, available, painter.glyphs.ellipsis), role, available);
         true
     }
 
@@ -154,10 +154,15 @@ impl Notices {
         let tail = format!(" {} {seen_key} seen", painter.glyphs.dot);
         let most = usize::from(column.height / 6).max(1);
         let indent = 4 + cells(painter.glyphs.bad);
-        let room = column.width.saturating_sub(indent + 1);
+        let available = column.width.saturating_sub(indent + 1);
         let ellipsis = painter.glyphs.ellipsis;
-        let lines = |text: &str, role: Role, beside: &str| {
-            wrap_to(&[Seg::new(text.to_owned(), role)], room.saturating_sub(cells(beside)), most, ellipsis)
+        let lines = |text: &str, role: Role, side_text: &str| {
+            wrap_to(
+                &[Seg::new(text.to_owned(), role)],
+                available.saturating_sub(cells(side_text)),
+                most,
+                ellipsis,
+            )
         };
         let (what, place) =
             (lines(&trouble.what, Role::Strong, &count), lines(&trouble.place, Role::Muted, &tail));
@@ -176,7 +181,7 @@ impl Notices {
         let x = band.x + indent;
         let mut at = x;
         for (line, y) in what.iter().chain(&place).zip(band.y..band.bottom()) {
-            at = painter.line(x, y, line, room);
+            at = painter.line(x, y, line, available);
         }
         let last = band.bottom().saturating_sub(1);
         if place.iter().all(|line| line.segs.is_empty()) {

@@ -51,9 +51,9 @@ pub enum Outcome {
     /// The overlay stays and is redrawn.
     Stay,
     /// Like [`Self::Stay`], and the message is not delivered to the pane.
-    Heard,
-    /// Like [`Self::Heard`], and these effects are run for a pane.
-    HeardAsk(PaneId, Vec<Effect>),
+    Handled,
+    /// Like [`Self::Handled`], and these effects are run for a pane.
+    HandledAsk(PaneId, Vec<Effect>),
     /// The overlay closes; nothing else happens.
     Close,
     /// The overlay closes, and this action is executed.
@@ -69,7 +69,7 @@ pub enum Outcome {
     /// The cursor is on this value, whose effect is previewed.
     Hovered(Purpose, String),
     /// Quit the workbench.
-    Leave,
+    Quit,
 }
 
 /// A key in an overlay's footer.
@@ -100,7 +100,7 @@ pub trait Overlay {
         false
     }
     /// Sets what would currently be lost.
-    fn would_be_lost(&mut self, _lost: Option<String>) {}
+    fn set_unsaved(&mut self, _lost: Option<String>) {}
     /// Sets the time of the next key.
     fn at(&mut self, _now: Instant) {}
     /// Returns the effect to run when it closes for any reason: entered text that was not submitted is kept.
@@ -203,16 +203,22 @@ pub fn frame(area: Rect, painter: &mut Painter<'_>, title: &str, note: &str, dec
     {
         painter.put(x, y, sign, role, 1);
     }
-    let mut room = area.width.saturating_sub(6);
+    let mut available = area.width.saturating_sub(6);
     if !note.is_empty() && cells(title) + cells(note) + 9 <= area.width {
         let note = format!(" {note} ");
         painter.right(right - 1, top, &note, Role::Muted);
-        room -= cells(&note);
+        available -= cells(&note);
     }
     if !title.is_empty() {
-        let title = cut_end(title, room, painter.glyphs.ellipsis).into_owned();
+        let title = cut_end(title, available, painter.glyphs.ellipsis).into_owned();
         let title = format!(" {title} ");
-        painter.put(left + 2, top, &title, if decision { Role::Waiting } else { Role::Strong }, room + 2);
+        painter.put(
+            left + 2,
+            top,
+            &title,
+            if decision { Role::Waiting } else { Role::Strong },
+            available + 2,
+        );
     }
     Rect::new(left + 2, top + 1, area.width - 4, area.height - 2)
 }

@@ -144,7 +144,7 @@ pub enum Effect {
     /// Announce that something began to wait for a person, if another pane is shown.
     Awaited(String),
     /// Keep the fields of a dialog that closes without submitting, by the dialog's name, until they are submitted.
-    /// The pane receives [`Message::Kept`].
+    /// The pane receives [`Message::SavedDraft`].
     Keep(String, Map<String, Value>),
 }
 
@@ -305,7 +305,7 @@ pub enum Message {
     /// The pane is shown with this target: see [`Effect::Go`].
     Visit(Target),
     /// The draft for the dialog's next opening: see [`Effect::Keep`].
-    Kept(String, Map<String, Value>),
+    SavedDraft(String, Map<String, Value>),
     /// About proposals: the result of [`Effect::Proposals`].
     Proposals(ProposalAnswer),
     /// About sessions: the result of [`Effect::Session`].

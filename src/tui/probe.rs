@@ -209,7 +209,7 @@ mod tests {
         assert_eq!(late.take_light(), None);
         assert!(!late.swallows(&key('g', KeyModifiers::NONE), now));
         assert!(!late.swallows(&key(']', KeyModifiers::ALT), now + LATE * 2));
-        let told = Answers { light: Some(true), glyph_cells: None };
-        assert!(LateAnswer::after(told, now).is_none());
+        let answers = Answers { light: Some(true), glyph_cells: None };
+        assert!(LateAnswer::after(answers, now).is_none());
     }
 }

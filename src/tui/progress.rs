@@ -63,13 +63,13 @@ impl Progress {
             x = painter.put(x, row.y, &text, role, row.right().saturating_sub(x));
         }
         let x = x.max(row.x + 28) + 3;
-        let room = row.right().saturating_sub(x + 2).min(30);
-        if room < 8 || total == 0 {
+        let available = row.right().saturating_sub(x + 2).min(30);
+        if available < 8 || total == 0 {
             return;
         }
-        let full = (usize::from(room) * done.min(total) / total) as u16;
+        let full = (usize::from(available) * done.min(total) / total) as u16;
         painter.run(x, row.y, painter.glyphs.heavy, full, Role::Info);
-        painter.run(x + full, row.y, painter.glyphs.rule, room - full, Role::Faint);
+        painter.run(x + full, row.y, painter.glyphs.rule, available - full, Role::Faint);
     }
 }
 

@@ -140,7 +140,7 @@ pub async fn run_panes(
     };
     let events = running.calls.follow_events();
     let of_runs = running.calls.follow_runs();
-    let ended = match running.until_left().await {
+    let ended = match running.run_until_exit().await {
         // Drawing also fails on a closed terminal, which is a shutdown and not an error.
         Err(error) if error.raw_os_error() == Some(rustix::io::Errno::IO.raw_os_error()) => Ok(()),
         ended => ended,
@@ -184,8 +184,8 @@ fn choose(settings: &mut Settings, remembered: &Remembered, answers: probe::Answ
     }
     if settings.glyphs == GlyphSet::Auto {
         let narrow = answers.glyph_cells.is_none_or(|cells| cells == 1);
-        let plain = variable("TERM").is_some_and(|term| probe::lacks_signs(&term));
-        settings.glyphs = if narrow && !plain { GlyphSet::Unicode } else { GlyphSet::Ascii };
+        let lacks_glyphs = variable("TERM").is_some_and(|term| probe::lacks_signs(&term));
+        settings.glyphs = if narrow && !lacks_glyphs { GlyphSet::Unicode } else { GlyphSet::Ascii };
     }
 }
 
@@ -215,7 +215,7 @@ struct Running {
 }
 
 impl Running {
-    async fn until_left(&mut self) -> io::Result<()> {
+    async fn run_until_exit(&mut self) -> io::Result<()> {
         let mut resized = signal(SignalKind::window_change())?;
         loop {
             self.drain();
@@ -320,13 +320,13 @@ impl Running {
     fn play(&mut self, now: Instant) {
         let Some(stage) = &mut self.stage else { return };
         // A result that has just arrived is not handled yet.
-        let settled = self.calls.under_way() == 0 && self.news.is_empty() && !self.app.dirty();
-        stage.rest(settled, &self.app);
+        let is_idle = self.calls.under_way() == 0 && self.news.is_empty() && !self.app.dirty();
+        stage.rest(is_idle, &self.app);
         if let Some(why) = stage.take_failure() {
             self.app.handle(AppEvent::Failed("the demonstration".to_owned(), why), Instant::now());
         }
         let before = stage.wake(now);
-        if let Some(key) = stage.next(now, settled) {
+        if let Some(key) = stage.next(now, is_idle) {
             self.app.handle(AppEvent::Input(Input::Key(key)), now);
         }
         if stage.wake(now) != before {

@@ -136,17 +136,17 @@ impl RunTold {
     /// Adds the options that this process was started with to the commands that the response contains.
     #[must_use]
     pub fn completed(self, called: &Invocation) -> Self {
-        let told = |error: Error| Error { message: called.completed_in(&error.message), ..error };
+        let with_commands = |error: Error| Error { message: called.completed_in(&error.message), ..error };
         match self {
             Self::AttachPreview(generation, Ok(mut preview)) => {
-                let whole = Arc::make_mut(&mut preview);
-                whole.cli = called.completed(&whole.cli);
+                let preview_mut = Arc::make_mut(&mut preview);
+                preview_mut.cli = called.completed(&preview_mut.cli);
                 Self::AttachPreview(generation, Ok(preview))
             }
-            Self::Page(generation, Err(error)) => Self::Page(generation, Err(told(error))),
-            Self::Detail(run, Err(error)) => Self::Detail(run, Err(told(error))),
-            Self::Ordered(ticket, run, Err(error)) => Self::Ordered(ticket, run, Err(told(error))),
-            Self::NotFollowing(error) => Self::NotFollowing(told(error)),
+            Self::Page(generation, Err(error)) => Self::Page(generation, Err(with_commands(error))),
+            Self::Detail(run, Err(error)) => Self::Detail(run, Err(with_commands(error))),
+            Self::Ordered(ticket, run, Err(error)) => Self::Ordered(ticket, run, Err(with_commands(error))),
+            Self::NotFollowing(error) => Self::NotFollowing(with_commands(error)),
             other => other,
         }
     }

@@ -112,7 +112,7 @@ pub fn write(path: &str, text: &str, replace: bool, home: Option<&Path>) -> Resu
         (Some(below), Some(home)) => home.join(below),
         _ => PathBuf::from(path),
     };
-    let told = |error: io::Error| match error.kind() {
+    let describe = |error: io::Error| match error.kind() {
         io::ErrorKind::AlreadyExists => {
             format!("{} already exists: choose another file, or enable overwrite", path.display())
         }
@@ -122,10 +122,10 @@ pub fn write(path: &str, text: &str, replace: bool, home: Option<&Path>) -> Resu
         return Err(format!("{} is a directory; specify a file", path.display()));
     }
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let mut file = tempfile::NamedTempFile::new_in(folder).map_err(told)?;
-    file.write_all(text.as_bytes()).map_err(told)?;
-    let kept = if replace { file.persist(&path) } else { file.persist_noclobber(&path) };
-    kept.map_err(|error| told(error.error))?;
+    let mut file = tempfile::NamedTempFile::new_in(folder).map_err(describe)?;
+    file.write_all(text.as_bytes()).map_err(describe)?;
+    let persisted = if replace { file.persist(&path) } else { file.persist_noclobber(&path) };
+    persisted.map_err(|error| describe(error.error))?;
     Ok(path)
 }
 

@@ -24,7 +24,7 @@ pub enum SessionAsk {
     /// Load this session.
     Open(String),
     /// Check whether this session changed since it was loaded.
-    Look {
+    Check {
         /// The session.
         session: String,
         /// The loaded version.
@@ -32,7 +32,7 @@ pub enum SessionAsk {
         /// The session that changed last at the previous check: if it is the same, nothing changed.
         newest: Option<Newest>,
         /// Return the session in any case: files of its skills, or the roots, may have changed.
-        whole: bool,
+        always: bool,
     },
     /// Create a session like this one.
     New(SettingsChange),
@@ -145,7 +145,7 @@ impl SessionAsk {
     #[must_use]
     pub fn name(&self) -> &'static str {
         match self {
-            Self::Latest | Self::Open(_) | Self::Look { .. } => "session",
+            Self::Latest | Self::Open(_) | Self::Check { .. } => "session",
             Self::List => "sessions",
             Self::New(_) => "new_session",
             Self::Configure(..) => "configure_session",
@@ -169,7 +169,7 @@ impl SessionAsk {
             Self::Latest => SessionTold::Session(latest(core).await.map(Arc::new)),
             Self::List => SessionTold::Listed(core.sessions(LISTED).await.map(Into::into)),
             Self::Open(id) => SessionTold::Session(core.session(&id).await.map(Arc::new)),
-            Self::Look { session, version, newest, whole } => {
+            Self::Check { session, version, newest, always: whole } => {
                 look(core, session, version, newest, whole).await
             }
             Self::New(settings) => SessionTold::Session(core.new_session(settings).await.map(Arc::new)),
@@ -257,16 +257,16 @@ async fn look(
     session: String,
     version: u64,
     known: Option<Newest>,
-    whole: bool,
+    always: bool,
 ) -> SessionTold {
     let Ok(heads) = core.sessions(1).await else { return SessionTold::Looked(session, known, None) };
     let newest = heads.into_iter().next().map(|head| (head.session_id, head.changed_ms, head.entries));
-    if newest.is_some() && newest == known && !whole {
+    if newest.is_some() && newest == known && !always {
         return SessionTold::Looked(session, known, None);
     }
     match core.session(&session).await {
         Ok(view) => {
-            let changed = (whole || view.version > version).then(|| Arc::new(view));
+            let changed = (always || view.version > version).then(|| Arc::new(view));
             SessionTold::Looked(session, newest, changed)
         }
         Err(_) => SessionTold::Looked(session, known, None),

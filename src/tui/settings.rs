@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use super::golden_requests::GoldenPlace;
 use super::keymap::Remap;
 use super::theme::Depth;
-use skills_api::{LocalFiles, Signs};
+use skills_api::{LocalFiles, TerminalSignals};
 use skills_base::telemetry::RingBuffer;
 use skills_config::{Config, GlyphSet, Invocation, RunSettings};
 
@@ -31,7 +31,7 @@ pub struct Settings {
     /// The log that the log view shows.
     pub log: RingBuffer,
     /// How the terminal signals that a run begins to wait; not at all by default.
-    pub signs: Signs,
+    pub signs: TerminalSignals,
     /// How the workbench was started: copied commands contain the same options.
     pub invocation: Invocation,
     /// The local files that may be named as targets, if any.
@@ -63,7 +63,7 @@ impl Default for Settings {
             state_file: None,
             config_file: "config.yaml".to_owned(),
             log: RingBuffer::new(),
-            signs: Signs::default(),
+            signs: TerminalSignals::default(),
             invocation: Invocation::default(),
             local_files: None,
             golden: None,
@@ -101,7 +101,7 @@ impl Settings {
             glyphs: config.glyphs,
             remaps: remaps.collect(),
             editor: config.editor.clone(),
-            signs: Signs {
+            signs: TerminalSignals {
                 bell: config.notify.bell,
                 osc: config.notify.osc,
                 withdrawable: config.terminal.withdrawable_notifications,

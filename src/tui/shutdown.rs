@@ -44,7 +44,7 @@ impl Shutdown {
                     () = watched.cancelled() => {}
                 }
                 tokio::time::sleep(GRACE).await;
-                terminal::give_back_now();
+                terminal::restore_now();
                 std::process::exit(CUT_OFF)
             })
         })?;

@@ -137,10 +137,10 @@ impl Page {
             if shaped(&run[0]) || (text.trim().is_empty() && !run[0].3.underline && !run[0].3.struck) {
                 continue;
             }
-            let (skipped, kept) = trimmed(&text);
+            let (skipped, visible) = trimmed(&text);
             let wide: u16 = run.iter().map(|cell| cell.1).sum();
-            let cells = if run.len() == 1 { wide } else { kept.chars().count() as u16 };
-            self.text(out, kept, left(run[0].0 + skipped), top + BASE_LINE, cells, run[0].3);
+            let cells = if run.len() == 1 { wide } else { visible.chars().count() as u16 };
+            self.text(out, visible, left(run[0].0 + skipped), top + BASE_LINE, cells, run[0].3);
         }
     }
 

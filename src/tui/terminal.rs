@@ -181,7 +181,7 @@ fn queue_restoration(out: &mut impl io::Write) -> io::Result<()> {
 }
 
 /// Restores the terminal without blocking: another thread may be blocked on writing to a terminal without a reader.
-pub fn give_back_now() {
+pub fn restore_now() {
     if !ENTERED.load(Ordering::SeqCst) {
         return;
     }

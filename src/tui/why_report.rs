@@ -156,7 +156,7 @@ fn push_scores(report: &WhyReport, ranking: &WhyRanking, passages: &mut Vec<Pass
         score,
         signals,
         scale: 0.0,
-        fits_from: ranking.fits_from,
+        fit_threshold: ranking.fit_threshold,
         is_strong: false,
     };
     let mut bars: Vec<ScoreBar> = Vec::new();
@@ -181,7 +181,7 @@ fn push_scores(report: &WhyReport, ranking: &WhyRanking, passages: &mut Vec<Pass
     let label_width = bars.iter().map(|bar| shown(&bar.label).chars().count()).max().unwrap_or(0);
     let scale = bars.iter().map(|bar| bar.score).fold(MIN_SCALE, f64::max);
     let threshold =
-        ranking.fits_from.map(|from| format!("; a skill fits from {from:.2}")).unwrap_or_default();
+        ranking.fit_threshold.map(|from| format!("; a skill fits from {from:.2}")).unwrap_or_default();
     passages.push(Passage::Heading(format!("Score{threshold}")));
     passages.extend(bars.into_iter().map(|bar| Passage::Score(ScoreBar { label_width, scale, ..bar })));
 }
@@ -419,7 +419,7 @@ mod tests {
                     winner_fields: vec!["name".to_owned()],
                     winner_points: 1.5,
                 }],
-                fits_from: Some(1.5),
+                fit_threshold: Some(1.5),
                 own: None,
                 rival_hit: Some(WhyHit {
                     skill_id: SkillId::new("b"),

@@ -60,7 +60,7 @@ impl Scene {
     /// Names of the listed skills, without those that the client brings itself.
     async fn names(&self, client: &str, cwd: &str) -> Vec<String> {
         let view = self.budget(client, cwd, None).await;
-        view.allowance.kept().filter(|entry| !entry.bundled).map(|entry| entry.name.clone()).collect()
+        view.allowance.included().filter(|entry| !entry.bundled).map(|entry| entry.name.clone()).collect()
     }
 }
 
@@ -339,7 +339,7 @@ async fn descriptions_stand_in_the_list_as_each_client_writes_them() {
     }
     let described = async |client: &str, name: &str| {
         let view = scene.budget(client, "repo", Some(10_000_000)).await;
-        let entry = view.allowance.kept().find(|entry| entry.name == name && !entry.bundled);
+        let entry = view.allowance.included().find(|entry| entry.name == name && !entry.bundled);
         entry.map(|entry| entry.description.clone()).unwrap_or_default()
     };
     assert_eq!(described("codex", "folded").await, "One line and another. A paragraph.");
@@ -439,7 +439,7 @@ async fn names_go_to_the_folder_that_wins_them_and_opencodes_winner_is_undefined
     }
     let from = async |client: &str, name: &str| {
         let view = scene.budget(client, "repo", None).await;
-        let entries = view.allowance.kept().filter(|entry| entry.name == name);
+        let entries = view.allowance.included().filter(|entry| entry.name == name);
         entries.map(|entry| entry.description.replace("from ", "")).collect::<Vec<_>>()
     };
     assert_eq!(from("gemini-cli", "within").await, ["repo/.agents/skills/a-within"]);
@@ -467,11 +467,11 @@ async fn claude_code_and_copilot_look_upwards_and_list_the_persons_skills_in_the
     let names = scene.names("claude-code", "repo/pk/app").await;
     assert_eq!(names, ["home--claude", "same", "repo-pk-app--claude", "repo-pk--claude", "repo--claude"]);
     let view = scene.budget("claude-code", "repo/pk/app", None).await;
-    let titles: Vec<&str> = view.allowance.kept().filter_map(|entry| entry.title.as_deref()).collect();
+    let titles: Vec<&str> = view.allowance.included().filter_map(|entry| entry.title.as_deref()).collect();
     assert_eq!(titles[0], "home--claude (any)");
     // Copilot goes by the frontmatter: the nearest folder wins, and no folder of Claude Code in the home.
     let copilot = scene.budget("copilot", "repo/pk/app", None).await;
-    let same = copilot.allowance.kept().find(|entry| entry.name == "same").unwrap();
+    let same = copilot.allowance.included().find(|entry| entry.name == "same").unwrap();
     assert_eq!(same.description, "from repo/pk/app/.claude");
     let earlier = scene.names("claude-code@2.1.197", "repo/pk/app").await;
     assert_eq!(earlier.iter().filter(|name| *name == "same").count(), 4, "2.1.197 lists every copy");

@@ -237,7 +237,7 @@ proptest! {
         let first = answer.results.first();
         prop_assert_eq!(answer.verdict.skill_id.as_ref(), first.map(|hit| &hit.skill_id));
         prop_assert_eq!(answer.verdict.fit, answer.fit);
-        let fits_from = answer.confidence.map(|c| c.fits_from);
+        let fits_from = answer.confidence.map(|c| c.fit_threshold);
         if answer.verdict.reason == VerdictReason::BelowThreshold {
             prop_assert!(first.is_some_and(|hit| Some(hit.score) < fits_from));
         }

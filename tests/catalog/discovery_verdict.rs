@@ -87,8 +87,8 @@ fn threshold_and_scores_are_on_one_scale() {
         let Some(confidence) = answer.confidence else { continue };
         let score = answer.results[0].score;
         match answer.verdict.reason {
-            VerdictReason::BelowThreshold => assert!(score < confidence.fits_from, "{intent}"),
-            _ => assert!(answer.fit == Fit::None || score >= confidence.fits_from, "{intent}"),
+            VerdictReason::BelowThreshold => assert!(score < confidence.fit_threshold, "{intent}"),
+            _ => assert!(answer.fit == Fit::None || score >= confidence.fit_threshold, "{intent}"),
         }
     }
 }

@@ -63,7 +63,7 @@ async fn a_preview_shows_the_checks_the_content_and_the_command() {
     let reference = format!("{}/add", watched.id);
     let request = attachment("watch", "output", &reference, json!({ "wish": "none", "wihs": 1 }));
     let preview = core.attach_preview(request).await.unwrap();
-    assert!(preview.checks.iter().all(|check| check.holds == Some(true)), "{:?}", preview.checks);
+    assert!(preview.checks.iter().all(|check| check.passed == Some(true)), "{:?}", preview.checks);
     assert_eq!(preview.content, Some(json!({ "sum": 42 })));
     assert_eq!(preview.content_bytes, Some(10));
     assert_eq!(preview.input_problems[0].0, "wihs");
@@ -80,7 +80,8 @@ async fn a_preview_shows_the_checks_the_content_and_the_command() {
     );
     let wrong = attachment("watch", "output", "nowhere", json!({}));
     let preview = core.attach_preview(wrong).await.unwrap();
-    let holds: Vec<(AttachCheck, Option<bool>)> = preview.checks.iter().map(|c| (c.check, c.holds)).collect();
+    let holds: Vec<(AttachCheck, Option<bool>)> =
+        preview.checks.iter().map(|c| (c.check, c.passed)).collect();
     assert_eq!(holds.last(), Some(&(AttachCheck::Target, Some(false))));
 }
 
@@ -196,7 +197,7 @@ async fn a_sidecar_cancels_the_run_it_watches_once() {
     let paused = attach(&core, "run", &watched.id.0, json!({ "wish": "pause" })).await.unwrap();
     assert!(paused.control.unwrap().contains("waits for a signal; after the signal it is paused"));
     let held = core.run(&watched.id.0).await.unwrap();
-    assert_eq!((held.run.state, held.run.held), (RunState::WaitingForSignal, true));
+    assert_eq!((held.run.state, held.run.paused), (RunState::WaitingForSignal, true));
     assert!(kinds(&core, &held.run).await.contains(&"control.applied".to_owned()), "both runs tell it");
     let canceled = attach(&core, "run", &watched.id.0, json!({ "wish": "cancel" })).await.unwrap();
     assert!(canceled.control.as_ref().unwrap().contains("it is canceled"));

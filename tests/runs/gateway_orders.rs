@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use runs_place::{Place, decide, launch, order, resume, run, wait_for_completion};
 use serde_json::{Value, json};
-use skills_api::{Code, Local, RunClient as _, RunOrder, StepState, StepView, orders_given};
+use skills_api::{Code, Local, RunClient as _, RunOrder, StepState, StepView, list_commands};
 use skills_model::{ApprovalReason, Choice, Gate, RunState, Verdict};
 use skills_store::{EventKind, RunRecord};
 use tokio_util::sync::CancellationToken;
@@ -104,7 +104,7 @@ async fn a_step_that_a_cancellation_stopped_is_told_as_begun() {
         worker.await.unwrap();
         let step = pay(&core, &run).await;
         assert_eq!((step.state, step.attempts, step.ended_ms), (StepState::Interrupted, 1, None), "{step:?}");
-        assert!(step.started_ms.is_some() && step.gist.as_deref().unwrap().ends_with(told), "{step:?}");
+        assert!(step.started_ms.is_some() && step.summary.as_deref().unwrap().ends_with(told), "{step:?}");
         assert_eq!(core.run(&run.id.0).await.unwrap().run.state, RunState::Canceled);
     }
 }
@@ -325,7 +325,7 @@ async fn every_order_is_recorded_with_who_gave_it() {
 
     let given = async |run: &RunRecord| {
         let detail = core.run(&run.id.0).await.unwrap();
-        let given = orders_given(detail.events.iter());
+        let given = list_commands(detail.events.iter());
         given.into_iter().map(|order| format!("{} by {}", order.what, order.by)).collect::<Vec<_>>()
     };
     let (fork, replay) = (&forked.id.0, &replayed.run.id.0);

@@ -24,7 +24,7 @@ async fn a_run_asks_is_approved_and_completes() {
     assert!(!sheet.isolation.is_empty());
     let states: Vec<StepState> = detail.steps.iter().map(|step| step.state).collect();
     assert_eq!(states, [StepState::Completed, StepState::WaitingForHuman]);
-    assert_eq!(detail.steps[0].gist.as_deref(), Some("sum 42"));
+    assert_eq!(detail.steps[0].summary.as_deref(), Some("sum 42"));
     assert_eq!(detail.contract_unchanged, Some(true));
 
     let approved = order(&core, &waiting, decide(&waiting, Verdict::Approve, "bo")).await.unwrap();
@@ -119,7 +119,7 @@ async fn a_failed_run_goes_on_with_corrected_inputs() {
     assert!(error.to_string().contains("only right.csv is taken"), "{error}");
     let detail = core.run(&failed.id.0).await.unwrap();
     assert_eq!(detail.steps[1].state, StepState::Failed);
-    assert!(detail.steps[1].gist.is_some());
+    assert!(detail.steps[1].summary.is_some());
 
     let with = |inputs| RunOrder::Resume {
         checkpoint: None,
@@ -264,9 +264,9 @@ async fn a_replay_runs_on_and_a_fork_is_held() {
     assert!(!told.contains(&"step.started".to_owned()), "the first step was restored, not run: {told:?}");
 
     let forked = order(&core, &waiting, RunOrder::Fork { checkpoint: Some(0), by: None }).await.unwrap();
-    assert!(forked.run.held && forked.note.contains("until it is resumed"), "{}", forked.note);
+    assert!(forked.run.paused && forked.note.contains("until it is resumed"), "{}", forked.note);
     let held = wait_for_completion(&core, &forked.run.id.0).await;
-    assert_eq!((held.state, held.held), (RunState::Pending, true), "no worker runs it");
+    assert_eq!((held.state, held.paused), (RunState::Pending, true), "no worker runs it");
     order(&core, &held, resume()).await.unwrap();
     assert_eq!(wait_for_completion(&core, &held.id.0).await.state, RunState::WaitingForHuman);
     let lineage = core.run(&waiting.id.0).await.unwrap().descendants;

@@ -12,7 +12,7 @@ use async_trait::async_trait;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
 use skills_model::{Command as RunCommand, RunState, WorkerReport};
-use skills_runs::{Execute, Leases, Supervisor, SupervisorSettings, Workplace};
+use skills_runs::{Execute, Leases, ProcessIdentity, Supervisor, SupervisorSettings};
 use skills_store::{
     BootTime, Checkpoint, Claimed, Clocks, Moment, RunEvent, RunId, Sqlite, Store, StoreError, WorkerId,
 };
@@ -184,7 +184,8 @@ fn owner_process() {
     runtime.block_on(async {
         let store = open(&folder.join("runs.db"), Clocks::system());
         let lease_ms: u64 = std::fs::read_to_string(folder.join("lease")).unwrap().parse().unwrap();
-        let claim = store.claim(&Workplace::here().next_worker(), lease_ms, None).await.unwrap().unwrap();
+        let claim =
+            store.claim(&ProcessIdentity::here().next_worker(), lease_ms, None).await.unwrap().unwrap();
         loop {
             store.renew(&claim.run.id, claim.fence, lease_ms).await.unwrap();
             // In one step: the process may be stopped at any moment.

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use arena::{Bundle, open_folder, sandboxes};
-use skills_sandbox::{Contents, End, InputFile, Level, Promise, Sandbox, SandboxError, Setup, Verify};
+use skills_sandbox::{Contents, End, Guarantee, InputFile, Level, Sandbox, SandboxError, Setup, Verify};
 use tokio_util::sync::CancellationToken;
 
 const TELL: &str = "
@@ -229,7 +229,7 @@ async fn without_a_helper_nothing_is_promised_and_scripts_are_refused() {
     spec.unsandboxed = true;
     let outcome = sandbox.run(spec, CancellationToken::new()).await.expect("asked for");
     assert_eq!(outcome.report.level, Level::Unsandboxed);
-    assert!(!outcome.report.is_enforced(Promise::Files));
+    assert!(!outcome.report.is_enforced(Guarantee::Files));
 }
 
 #[tokio::test]

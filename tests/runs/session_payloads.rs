@@ -183,8 +183,8 @@ async fn bodies_in_answers_are_the_second_level_and_the_sum_is_that_of_the_call(
     call(&core, &id, "skills.read", json!({"path": "references/rules.md"})).await;
     let first = core.compose(&id, false).await.unwrap();
     let body = json!(core.session(&id).await.unwrap().active[0].body).to_string().len() as u64 - 2;
-    assert_eq!((first.size.l2.bytes, first.given.len()), (body, 1), "{:?}", first.size);
-    assert_eq!((first.given[0].skill.as_str(), first.given[0].entry), ("alpha", 1));
+    assert_eq!((first.size.l2.bytes, first.delivered.len()), (body, 1), "{:?}", first.size);
+    assert_eq!((first.delivered[0].skill.as_str(), first.delivered[0].entry), ("alpha", 1));
     assert_eq!(first.body_size("alpha"), Some(first.size.l2));
     assert!(first.size.l3.tokens > 0 && first.size.history.tokens > 0, "{:?}", first.size);
     // Added to, only what is new is given; named again, it appears again.
@@ -192,7 +192,7 @@ async fn bodies_in_answers_are_the_second_level_and_the_sum_is_that_of_the_call(
     call(&core, &id, "skills.load", json!({"names": ["alpha"], "mode": "add"})).await;
     call(&core, &id, "skills.unload", json!({"names": ["beta"]})).await;
     let next = core.compose(&id, false).await.unwrap();
-    let given: Vec<(&str, u64)> = next.given.iter().map(|g| (g.skill.as_str(), g.entry)).collect();
+    let given: Vec<(&str, u64)> = next.delivered.iter().map(|g| (g.skill.as_str(), g.entry)).collect();
     assert_eq!(given, [("alpha", 1), ("beta", 3), ("alpha", 4)]);
     let view = core.session(&id).await.unwrap();
     let entries = view.transcript.iter().map(|entry| serde_json::to_value(entry).unwrap());
@@ -243,7 +243,7 @@ async fn the_older_tool_answers_with_a_body_that_is_not_composed_too() {
     let text = view.composed.text;
     assert!(text.contains("Use beta well.") && !text.contains("Use alpha well."), "{text}");
     assert!(text.contains("<skill name=\"alpha\">its instructions are in the result"), "{text}");
-    assert_eq!((view.given.len(), view.given[0].skill.as_str()), (1, "alpha"));
+    assert_eq!((view.delivered.len(), view.delivered[0].skill.as_str()), (1, "alpha"));
     call(&core, &id, "skills.unload", json!({"all": true})).await;
     call(&core, &id, "skills.load", json!({"names": ["alpha"]})).await;
     let text = core.compose(&id, false).await.unwrap().composed.text;

@@ -293,7 +293,7 @@ async fn what_a_client_keeps_follows_its_own_order_and_not_that_of_the_roots() {
     let core = place.core().await;
     let kept = async |client: &str| {
         let view = core.budget(Some(client), None).await.unwrap();
-        let own = view.allowance.kept().filter(|entry| !entry.bundled);
+        let own = view.allowance.included().filter(|entry| !entry.bundled);
         let kept: Vec<String> = own.map(|entry| entry.name.clone()).collect();
         (kept, view)
     };

@@ -248,8 +248,8 @@ async fn a_backup_is_restored_beside_a_leftover_log() {
     }
 
     let done = restored().unwrap();
-    assert_eq!((done.id, done.kept.len()), (id, 2));
-    assert!([0, 1].map(|at| std::fs::read(&done.kept[at]).ok()) == before, "the former files are kept");
+    assert_eq!((done.id, done.set_aside.len()), (id, 2));
+    assert!([0, 1].map(|at| std::fs::read(&done.set_aside[at]).ok()) == before, "the former files are kept");
     assert_eq!(runs(&fixture.open().unwrap().store).await, 1);
 }
 
@@ -259,8 +259,8 @@ async fn a_reset_keeps_the_former_files() {
     let damaged = b"no database".repeat(500);
     std::fs::write(fixture.path(), &damaged).unwrap();
     let done = reset(&fixture.path(), &fixture.options, Time::new().clock()).unwrap();
-    assert_eq!(done.kept.len(), 1);
-    assert!(std::fs::read(&done.kept[0]).unwrap() == damaged);
+    assert_eq!(done.set_aside.len(), 1);
+    assert!(std::fs::read(&done.set_aside[0]).unwrap() == damaged);
     let opened = fixture.open().unwrap();
     assert_eq!((opened.store.identity(), runs(&opened.store).await), (done.id, 0));
 }

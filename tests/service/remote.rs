@@ -166,7 +166,7 @@ async fn runs_and_sessions_go_there_as_they_go_here() {
     same!(here, there, run(id));
     same!(here, there, order(id, RunOrder::Cancel { by: None }));
     let forked = there.order(id, RunOrder::Fork { checkpoint: None, by: None }).await.unwrap();
-    assert!(forked.run.held && forked.run.id.0 != id);
+    assert!(forked.run.paused && forked.run.id.0 != id);
     assert_eq!(
         there.order(&forked.run.id.0, RunOrder::Cancel { by: None }).await.unwrap().run.state,
         RunState::Canceled

@@ -5,7 +5,7 @@ use skills_store::{Control, ControlOutcome};
 use super::*;
 
 fn asked(order: Result<(Command, Option<serde_json::Value>), String>) -> Control {
-    Control { asked: "as a test".to_owned(), order, why: Some("2 findings".to_owned()) }
+    Control { description: "as a test".to_owned(), order, why: Some("2 findings".to_owned()) }
 }
 
 async fn kinds(store: &dyn Store, run: &RunId) -> Vec<String> {
@@ -63,7 +63,7 @@ pub async fn a_paused_run_that_waits_is_held_when_its_wait_is_over(store: &dyn S
         assert!(matches!(&outcome, ControlOutcome::Applied(did) if did.contains(says)), "{outcome:?}");
     }
     let waits = store.run(&watched).await.unwrap().unwrap();
-    assert_eq!((waits.state, waits.held), (RunState::WaitingForHuman, true));
+    assert_eq!((waits.state, waits.paused), (RunState::WaitingForHuman, true));
     assert_eq!(waits.expires_ms, expires, "a pause gives no more time to answer");
     let Some(Gate::Human { step, inputs_digest, .. }) = waits.gate else { panic!("{waits:?}") };
     let yes = Command::Decide(Decision {
@@ -74,7 +74,7 @@ pub async fn a_paused_run_that_waits_is_held_when_its_wait_is_over(store: &dyn S
         result: None,
     });
     let after = store.command(&watched, yes, None, None, None).await.unwrap().run;
-    assert_eq!((after.state, after.held), (RunState::Pending, true));
+    assert_eq!((after.state, after.paused), (RunState::Pending, true));
     assert_eq!(kinds(store, &watched).await.last().unwrap(), "run.held");
     assert!(
         store.claim(&worker("w"), LEASE, Some(&watched)).await.unwrap().is_none(),

@@ -27,8 +27,8 @@ pub async fn a_failed_run_resumes_from_an_earlier_checkpoint(store: &dyn Store, 
 
 pub async fn forks_are_held_and_own_their_checkpoints(store: &dyn Store, _: &Time) {
     let source = waiting(store, 1).await;
-    let fork = store.branch(&source, Some(1), RunId("fork".into()), true, None).await.unwrap();
-    assert_eq!((fork.state, fork.held, fork.head), (RunState::Pending, true, 1));
+    let fork = store.fork(&source, Some(1), RunId("fork".into()), true, None).await.unwrap();
+    assert_eq!((fork.state, fork.paused, fork.head), (RunState::Pending, true, 1));
     assert_eq!(fork.source, Some((source.clone(), 1)));
     assert!(
         store.claim(&worker("w1"), LEASE, None).await.unwrap().is_none(),
@@ -43,7 +43,7 @@ pub async fn forks_are_held_and_own_their_checkpoints(store: &dyn Store, _: &Tim
     store.report(&fork.id, report, vec![done("two")], Some(end), vec![], vec![]).await.unwrap();
     assert_eq!(store.checkpoints(&source).await.unwrap().len(), 2, "the source keeps its own");
     assert_eq!(state(store, &source.0).await, RunState::WaitingForHuman);
-    let none = store.branch(&source, Some(7), RunId("lost".into()), false, None).await.unwrap_err();
+    let none = store.fork(&source, Some(7), RunId("lost".into()), false, None).await.unwrap_err();
     assert!(matches!(none, StoreError::NoCheckpoint { checkpoint: 7, .. }));
     assert!(store.run(&RunId("lost".into())).await.unwrap().is_none());
 }
@@ -100,7 +100,7 @@ pub async fn a_long_run_keeps_every_checkpoint_and_little_more_than_what_changed
     let health = store.check().await.unwrap();
     assert!(health.is_sound(), "{health:?}");
     assert!(health.bytes < 2_000_000, "{} bytes for {END} iterations", health.bytes);
-    let fork = store.branch(&run, Some(450), RunId("fork".into()), false, None).await.unwrap();
+    let fork = store.fork(&run, Some(450), RunId("fork".into()), false, None).await.unwrap();
     assert_eq!(store.checkpoints(&fork.id).await.unwrap().len(), 451);
     store.command(&run, Command::Cancel, None, None, None).await.unwrap();
     let claim = claimed(store, "w3").await;

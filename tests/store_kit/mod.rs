@@ -423,7 +423,7 @@ async fn a_gate_waits_and_a_decision_moves_it_once(store: &dyn Store, _: &Time) 
     assert!(matches!(&again.effect, CommandEffect::Repeated(Some(first)) if first.by == by), "{again:?}");
     assert_eq!(store.events(Some(&run), 0, 100).await.unwrap().len(), events, "said twice, done once");
     let other = store.command(&run, decision(Verdict::Deny), None, None, None).await.unwrap_err();
-    let StoreError::AlreadyDecided { first, refusal: TransitionError::OtherDecision(_) } = &other else {
+    let StoreError::AlreadyDecided { first, refusal: TransitionError::DecisionConflict(_) } = &other else {
         panic!("{other:?}")
     };
     assert_eq!((first.decision.verdict, &first.by), (Verdict::Approve, &by));

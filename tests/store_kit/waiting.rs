@@ -112,7 +112,7 @@ pub async fn an_expiry_that_comes_late_changes_nothing(store: &dyn Store, time: 
     let wait = work(claim.fence, WorkerReport::Wait(gate));
     store.report(&run, wait, vec![], None, vec![], vec![]).await.unwrap();
     let late = store.command(&run, Command::Expire(Expiry::Deny), None, None, None).await;
-    assert_eq!(late.unwrap_err(), StoreError::Refused(TransitionError::NotOver));
+    assert_eq!(late.unwrap_err(), StoreError::Refused(TransitionError::NotExpired));
     assert_eq!(state(store, &run.0).await, RunState::WaitingForHuman, "the new wait has its own time");
 }
 
@@ -204,7 +204,7 @@ pub async fn another_question_at_the_same_step_leaves_the_wait_as_it_is(store: &
         (Some(&anew), before.expires_ms, before.since_ms)
     );
     let old = store.command(&run, decision(Verdict::Approve), None, None, None).await;
-    assert!(matches!(old, Err(StoreError::Refused(TransitionError::OtherDecision(_)))), "{old:?}");
+    assert!(matches!(old, Err(StoreError::Refused(TransitionError::DecisionConflict(_)))), "{old:?}");
     let elsewhere = Gate::human("other", "d9", ApprovalReason::Confirmation);
     assert!(store.command(&run, Command::Ask(elsewhere), None, None, None).await.is_err());
     let Gate::Human { step, inputs_digest, .. } = anew else { unreachable!() };
@@ -249,7 +249,7 @@ pub async fn decisions_and_descendants_are_kept(store: &dyn Store, time: &Time) 
     assert_eq!(decisions[0].at_ms, store.run(&run).await.unwrap().unwrap().since_ms);
     assert!(kinds(store, &run).await.ends_with(&["gate.denied".into(), "run.canceled".into()]));
     for name in ["later", "latest"] {
-        store.branch(&run, None, RunId(name.into()), name == "latest", None).await.unwrap();
+        store.fork(&run, None, RunId(name.into()), name == "latest", None).await.unwrap();
     }
     let children: Vec<String> = store.descendants(&run).await.unwrap().into_iter().map(|r| r.0).collect();
     assert_eq!(children, ["later", "latest"]);
@@ -271,7 +271,7 @@ pub async fn progress_counts_the_contracts_own_steps(store: &dyn Store, _: &Time
     let command = work(claim.fence, WorkerReport::Checkpoint);
     let run = store.report(&claim.run.id, command, steps, through, vec![], vec![]).await.unwrap();
     assert_eq!(run.progress, (1, 2));
-    let fork = store.branch(&claim.run.id, None, RunId("fork".into()), true, None).await.unwrap();
+    let fork = store.fork(&claim.run.id, None, RunId("fork".into()), true, None).await.unwrap();
     assert_eq!(fork.progress, (1, 2));
 }
 
@@ -367,7 +367,7 @@ pub async fn what_is_due_is_told(store: &dyn Store, time: &Time) {
     assert_eq!(store.due().await.unwrap(), Due::default());
     time.pass(60_001);
     assert_eq!(store.due().await.unwrap(), Due { claimable: false, expired: true });
-    store.branch(&claim.run.id, None, RunId("fork".into()), true, None).await.unwrap();
+    store.fork(&claim.run.id, None, RunId("fork".into()), true, None).await.unwrap();
     assert!(!store.due().await.unwrap().claimable, "a paused run is not claimable");
 }
 

@@ -222,8 +222,8 @@ pub fn fits() -> Answer {
         confidence: Some(Confidence {
             fit: Fit::High,
             p_fit: 0.97,
-            fits_from: 1.50,
-            sure_from: 2.0,
+            fit_threshold: 1.50,
+            medium_threshold: 2.0,
             lead: Lead::Clear,
         }),
         words: words(INTENT, &["the", "in", "this", "into", "a"], &[]),
@@ -282,8 +282,8 @@ pub fn none_fits() -> Answer {
         confidence: Some(Confidence {
             fit: Fit::None,
             p_fit: 0.02,
-            fits_from: 1.50,
-            sure_from: 2.0,
+            fit_threshold: 1.50,
+            medium_threshold: 2.0,
             lead: Lead::Ambiguous,
         }),
         words,

@@ -249,7 +249,7 @@ impl RunClient for FakeRuns {
         let id = before.id.clone();
         let note = note(&order, &next, &book.runs[at].decisions);
         let (kind, data) = event_of(&order);
-        let answered = if let Next::NewRun { held } = next {
+        let answered = if let Next::NewRun { paused: held } = next {
             let new = book.new_id();
             let mut branch = book.runs[at].clone();
             let head = match &order {
@@ -260,7 +260,7 @@ impl RunClient for FakeRuns {
             };
             branch.run.source = Some((id.clone(), head));
             branch.run.id = RunId(new);
-            (branch.run.state, branch.run.held, branch.run.gate, branch.sheet) =
+            (branch.run.state, branch.run.paused, branch.run.gate, branch.sheet) =
                 (RunState::Pending, held, None, None);
             (branch.events, branch.descendants) = (Vec::new(), Vec::new());
             branch.run.allowed = allowed(&run_snapshot(&branch.run));
@@ -274,12 +274,12 @@ impl RunClient for FakeRuns {
             moved(&mut book.runs[at], next.clone(), &order);
             book.runs[at].run.clone()
         };
-        if next != Next::Same {
+        if next != Next::Unchanged {
             book.tell(&id, kind, data);
         }
         drop(book);
         self.news.notify_waiters();
-        Ok(Ordered { run: answered, note, worker_alive: true, repeated: next == Next::Same, mode: None })
+        Ok(Ordered { run: answered, note, worker_alive: true, repeated: next == Next::Unchanged, mode: None })
     }
 
     async fn run_events(
@@ -321,7 +321,7 @@ impl RunClient for FakeRuns {
         if let Some(preview) = self.book().preview.clone() {
             return Ok(preview);
         }
-        let holds = |check, note: String| AttachCheckResult { check, holds: Some(true), note };
+        let holds = |check, note: String| AttachCheckResult { check, passed: Some(true), note };
         Ok(AttachPreview {
             checks: vec![
                 holds(AttachCheck::Exists, format!("{} 1.2.0", request.skill)),

@@ -19,7 +19,8 @@ use skills_model::{
 };
 use skills_skill::{AttachTarget, EffectMode, SkillId};
 use skills_store::{
-    Decided, DecisionRecord, IdempotencyOutcome, NewEvent, RunEvent, RunFilter, RunId, RunPage, RunRecord,
+    DecisionRecord, IdempotencyOutcome, NewEvent, RecordedDecision, RunEvent, RunFilter, RunId, RunPage,
+    RunRecord,
 };
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard};
@@ -31,7 +32,7 @@ use tokio_util::sync::CancellationToken;
 pub fn run_snapshot(run: &RunRecord) -> RunSnapshot {
     RunSnapshot {
         state: run.state,
-        held: run.held,
+        paused: run.paused,
         replays: run.source.is_some(),
         fence: run.fence,
         gate: run.gate.clone(),
@@ -82,15 +83,15 @@ pub fn event_of(order: &RunOrder) -> (&'static str, Value) {
 }
 
 pub fn moved(detail: &mut RunDetail, next: Next, order: &RunOrder) {
-    if let Next::Move { state, fence, held, gate, .. } = next {
+    if let Next::Move { state, fence, paused: held, gate, .. } = next {
         if let (RunOrder::Decide { approver, notes, .. }, Command::Decide(decision)) = (order, command(order))
         {
             let by = DecisionRecord { approver: approver.clone(), notes: notes.clone() };
-            detail.decisions.push(Decided { at_ms: NOW_MS, decision: decision.clone(), by });
+            detail.decisions.push(RecordedDecision { at_ms: NOW_MS, decision: decision.clone(), by });
             detail.run.decided = Some(decision);
         }
         let run = &mut detail.run;
-        (run.state, run.fence, run.held, run.gate, run.since_ms) = (state, fence, held, gate, NOW_MS);
+        (run.state, run.fence, run.paused, run.gate, run.since_ms) = (state, fence, held, gate, NOW_MS);
         if state != RunState::WaitingForHuman {
             detail.sheet = None;
         }
@@ -98,9 +99,9 @@ pub fn moved(detail: &mut RunDetail, next: Next, order: &RunOrder) {
     detail.run.allowed = allowed(&run_snapshot(&detail.run));
 }
 
-pub fn note(order: &RunOrder, next: &Next, decisions: &[Decided]) -> String {
+pub fn note(order: &RunOrder, next: &Next, decisions: &[RecordedDecision]) -> String {
     match (order, next) {
-        (RunOrder::Decide { verdict, .. }, Next::Same) => {
+        (RunOrder::Decide { verdict, .. }, Next::Unchanged) => {
             let who = decisions.last().and_then(|d| d.by.approver.clone()).unwrap_or("somebody".to_owned());
             let done = if *verdict == Verdict::Approve { "approved" } else { "denied" };
             format!("was already {done} by {who}")
@@ -115,11 +116,11 @@ pub fn note(order: &RunOrder, next: &Next, decisions: &[Decided]) -> String {
         (RunOrder::Decide { verdict: Verdict::Approve, .. }, _) => "approved".to_owned(),
         (RunOrder::Decide { .. }, _) => "denied".to_owned(),
         (RunOrder::Resume { .. }, _) => "resumed".to_owned(),
-        (RunOrder::Signal { name, .. }, Next::Kept) => {
+        (RunOrder::Signal { name, .. }, Next::SignalBuffered) => {
             format!("signal {name} is kept until a step asks for it")
         }
         (RunOrder::Signal { name, .. }, _) => format!("signal {name} sent"),
-        (RunOrder::Cancel { .. }, Next::Same) => "was already canceled".to_owned(),
+        (RunOrder::Cancel { .. }, Next::Unchanged) => "was already canceled".to_owned(),
         (RunOrder::Cancel { .. }, _) => "canceled".to_owned(),
         (RunOrder::Replay { .. }, _) => "replayed".to_owned(),
         (RunOrder::Assign { .. }, _) => "assigned".to_owned(),

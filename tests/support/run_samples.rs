@@ -101,7 +101,7 @@ pub fn detail(id: &str, skill: &str, state: RunState) -> RunDetail {
 pub fn record(id: &str, skill: &str, state: RunState, gate: Option<Gate>, through: u32) -> RunRecord {
     let standing = RunSnapshot {
         state,
-        held: false,
+        paused: false,
         replays: false,
         fence: 1,
         gate: gate.clone(),
@@ -112,7 +112,7 @@ pub fn record(id: &str, skill: &str, state: RunState, gate: Option<Gate>, throug
         id: RunId(id.to_owned()),
         skill_id: skill.to_owned(),
         state,
-        held: false,
+        paused: false,
         gate,
         decided: None,
         contract_digest: "c0".repeat(32),
@@ -166,7 +166,7 @@ fn view(place: usize, step: &str, uses: &str, run: RunState, through: u32) -> St
         attempts: u32::from(state != StepState::Pending) + 2 * u32::from(failed),
         inputs: (state != StepState::Pending).then(|| json!({ "path": "invoices/2026-07.pdf" })),
         result,
-        gist: done.then(|| "1 row, 2 columns".to_owned()).or(failed.then(|| "http 502".to_owned())),
+        summary: done.then(|| "1 row, 2 columns".to_owned()).or(failed.then(|| "http 502".to_owned())),
         binding: (done || failed).then(|| format!("{uses}.script")),
         isolation: (done || failed).then(|| "full: Landlock ABI 7, seccomp".to_owned()),
         artifacts: Vec::new(),

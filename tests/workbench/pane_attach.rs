@@ -71,7 +71,7 @@ fn choices() -> Vec<(AttachTarget, TargetChoice)> {
 }
 
 fn preview(effect: EffectMode, may_do: &[&str]) -> AttachPreview {
-    let holds = |check, note: &str| AttachCheckResult { check, holds: Some(true), note: note.to_owned() };
+    let holds = |check, note: &str| AttachCheckResult { check, passed: Some(true), note: note.to_owned() };
     let mut rows: Vec<Value> = vec![json!(["2026-10-03", "paper", 18.4, 2.94])];
     rows.resize(214, json!(["2026-10-04", "toner", 92.0, 14.69]));
     AttachPreview {
@@ -223,11 +223,11 @@ fn the_button_is_live_only_when_everything_holds() {
     let mut failing = preview(EffectMode::ReadOnly, &["changes nothing"]);
     failing.checks[2] = AttachCheckResult {
         check: AttachCheck::TargetType,
-        holds: Some(false),
+        passed: Some(false),
         note: "run is not among its targets: output, artifact".to_owned(),
     };
     failing.checks[3] =
-        AttachCheckResult { check: AttachCheck::Target, holds: None, note: "not looked at".to_owned() };
+        AttachCheckResult { check: AttachCheck::Target, passed: None, note: "not looked at".to_owned() };
     failing.content = None;
     desk.core.runs.book().preview = Some(failing);
     desk.harness.type_text("5");

@@ -516,7 +516,7 @@ fn marks_by_meaning_show_only_where_meaning_counts() {
     (*name, *semantic) = (*name + *semantic - 0.1, 0.1);
     assert!(!marked(weak));
     let mut below = fits();
-    below.confidence.as_mut().unwrap().fits_from = 9.0;
+    below.confidence.as_mut().unwrap().fit_threshold = 9.0;
     assert!(!marked(below));
 }
 

@@ -11,7 +11,7 @@ use skills_config::Invocation;
 use skills_model::{ApprovalReason, Choice, Decision, Gate, RunState, Verdict};
 use skills_registry::Change;
 use skills_skill::SkillId;
-use skills_store::{Assignment, Decided, DecisionRecord, LeaseHolder, RunLease, WorkerId};
+use skills_store::{Assignment, DecisionRecord, LeaseHolder, RecordedDecision, RunLease, WorkerId};
 use skills_tui::Settings;
 use skills_tui::app::{AppCommand, AppEvent};
 use skills_tui::harness::Harness;
@@ -328,19 +328,19 @@ fn what_a_sidecar_asked_for_is_told_above_the_steps_of_the_run_it_watches() {
         "by": id(9), "skill": "secret-scan", "asked": "pause", "why": "1 finding",
         "did": "it waits for approval; after the decision it is paused until it is resumed",
     });
-    client.runs.work(&id(1), "control.applied", wish, |run| run.run.held = true);
+    client.runs.work(&id(1), "control.applied", wish, |run| run.run.paused = true);
     harness.wait_for("the sidecar secret-scan 009 requests a pause (1");
     has(&harness, &["waiting for you, then paused"]);
     client.runs.work(&id(1), "run.held", json!({}), |run| run.run.state = RunState::Pending);
     client.runs.work(&id(1), "run.resumed", json!({}), |run| {
-        (run.run.held, run.run.state) = (false, RunState::Completed);
+        (run.run.paused, run.run.state) = (false, RunState::Completed);
     });
     harness.wait_for("the sidecar secret-scan 009 requested a pause (1");
     assert!(!harness.screen().contains("requests a pause"), "{}", harness.screen());
     let client = core(vec![detail(&id(2), "books-close", RunState::WaitingForSignal)]);
     let mut harness = opened(&client, 120, 36);
     let wish = json!({ "by": id(9), "skill": "secret-scan", "asked": "pause", "why": "1 finding" });
-    client.runs.work(&id(2), "control.applied", wish, |run| run.run.held = true);
+    client.runs.work(&id(2), "control.applied", wish, |run| run.run.paused = true);
     harness.wait_for("requests a pause").press("s");
     harness.wait_for("pause requested by secret-scan (1 finding): after the signal");
 }
@@ -479,7 +479,7 @@ fn a_step_that_a_person_saw_says_who_and_with_what() {
         result: Some(json!({ "entry_id": "B-7" })),
     };
     let by = DecisionRecord { approver: Some("kim".to_owned()), notes: Some("seen at the bank".to_owned()) };
-    run.decisions.push(Decided { at_ms: NOW_MS - 1_000, decision, by });
+    run.decisions.push(RecordedDecision { at_ms: NOW_MS - 1_000, decision, by });
     let client = core(vec![run]);
     let mut harness = opened(&client, 140, 40);
     let said = json!({ "approver": "kim", "choice": "happened", "result": { "entry_id": "B-7" } });

@@ -152,14 +152,14 @@ mod tests {
             cache(&dir, "b").read(),
             Found::Unusable("it was written by another build of this program".to_owned())
         );
-        let whole = fs::read(file.path()).unwrap();
-        fs::write(file.path(), &whole[..whole.len() - 1]).unwrap();
+        let intact = fs::read(file.path()).unwrap();
+        fs::write(file.path(), &intact[..intact.len() - 1]).unwrap();
         assert_eq!(file.read(), Found::Unusable("damaged".to_owned()));
-        let mut flipped = whole.clone();
+        let mut flipped = intact.clone();
         *flipped.last_mut().unwrap() ^= 1;
         fs::write(file.path(), &flipped).unwrap();
         assert_eq!(file.read(), Found::Unusable("damaged".to_owned()));
-        fs::write(file.path(), &whole[..40.min(whole.len())]).unwrap();
+        fs::write(file.path(), &intact[..40.min(intact.len())]).unwrap();
         assert!(matches!(file.read(), Found::Unusable(_)));
     }
 }

@@ -66,11 +66,11 @@ async fn put(
     if taken.is_empty() {
         return Ok(());
     }
-    let kept = counts.add_tallies(taken.clone()).await;
-    if kept.is_err() {
+    let result = counts.add_tallies(taken.clone()).await;
+    if result.is_err() {
         operations.put_back(taken);
     }
-    kept
+    result
 }
 
 impl Local {
@@ -111,7 +111,7 @@ impl Local {
     /// Writes the counts to the store once more, and stops doing so.
     pub(super) async fn stop_counting(&self) {
         self.counter.stop();
-        let kept = async {
+        let result = async {
             match self.runs.counts().await? {
                 Some(counts) => {
                     put(&self.counter.moving, &self.operations, &*counts).await.map_err(Error::from)
@@ -119,7 +119,7 @@ impl Local {
                 None => Ok(()),
             }
         };
-        if let Err(error) = kept.await {
+        if let Err(error) = result.await {
             tracing::warn!("keeping the counts of operations: {error}");
         }
     }
@@ -140,9 +140,9 @@ impl Local {
     pub(super) async fn diagnose(&self) -> Result<Diagnostics, Error> {
         let catalogue = self.registry.snapshot();
         let _moving = self.counter.moving.lock().await;
-        let (counting, kept) = self.counting().await;
-        let operations = self.operations.with(&kept.tallies, TallyKind::Operation);
-        let links = self.operations.with(&kept.tallies, TallyKind::Link);
+        let (counting, tallies) = self.counting().await;
+        let operations = self.operations.with(&tallies.tallies, TallyKind::Operation);
+        let links = self.operations.with(&tallies.tallies, TallyKind::Link);
         Ok(Diagnostics {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             roots: catalogue.roots.clone(),
@@ -180,17 +180,17 @@ impl Local {
             }
         };
         match read.await {
-            Ok(Some((place, kept))) if !matches!(place, StorePlace::Memory) => {
+            Ok(Some((place, stored))) if !matches!(place, StorePlace::Memory) => {
                 let counting = Counting {
-                    since_ms: kept.since_ms.unwrap_or(self.counter.began_ms),
-                    last_reset_ms: kept.reset_ms,
+                    since_ms: stored.since_ms.unwrap_or(self.counter.began_ms),
+                    last_reset_ms: stored.reset_ms,
                     persisted: true,
                     place: place.describe(),
                     file: place.file().map(Path::to_owned),
                 };
-                (counting, kept)
+                (counting, stored)
             }
-            Ok(Some((_, kept))) => (here("in memory: lost when this process ends".to_owned()), kept),
+            Ok(Some((_, tallies))) => (here("in memory: lost when this process ends".to_owned()), tallies),
             Ok(None) => {
                 (here("in memory: no store yet, the first run creates it".to_owned()), Tallies::default())
             }

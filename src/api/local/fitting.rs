@@ -212,7 +212,7 @@ impl Measure<'_> {
 
     /// Returns the descriptions of these skills without the clauses that have no effect.
     fn without_idle_clauses(&self, router: &Router, skills: &[SkillId]) -> Result<Descriptions, Error> {
-        let kept = self.expected(router)?;
+        let expected = self.expected(router)?;
         let mut current = router.snapshot();
         let mut found = Descriptions::new();
         for skill in skills.iter().filter_map(|id| self.catalogue.by_id(id.as_str())) {
@@ -225,7 +225,7 @@ impl Measure<'_> {
                 let mut fewer = parts.clone();
                 fewer.remove(at);
                 let draft = current.with_document(document(skill, fewer.concat().trim()));
-                if kept.is_subset(&self.expected(&draft)?) {
+                if expected.is_subset(&self.expected(&draft)?) {
                     (parts, current) = (fewer, draft);
                 }
             }
@@ -238,13 +238,13 @@ impl Measure<'_> {
 
     /// Returns the index as a client's model sees it: only these entries, as they are shown.
     fn seen(&self, router: &Router, shown: &[(Listed, Shown)]) -> Router {
-        let kept = shown.iter().filter(|(_, how)| !matches!(how, Shown::Omitted { .. }));
-        let kept: HashMap<&SkillId, &str> = kept
+        let included = shown.iter().filter(|(_, how)| !matches!(how, Shown::Omitted { .. }));
+        let included: HashMap<&SkillId, &str> = included
             .filter_map(|(entry, _)| Some((entry.skill_id.as_ref()?, entry.description.as_str())))
             .collect();
         let (mut changed, mut removed) = (Vec::new(), Vec::new());
         for entry in &self.catalogue.entries {
-            match kept.get(&entry.skill.id) {
+            match included.get(&entry.skill.id) {
                 None => removed.push(entry.skill.id.clone()),
                 Some(text) if text.trim() == entry.skill.description.trim() => {}
                 Some(text) => changed.push(document(&entry.skill, text)),
@@ -295,7 +295,7 @@ fn fitted(
         .filter_map(|(skill_id, after)| {
             let skill = catalogue.by_id(skill_id.as_str())?;
             let rest = clauses(&after);
-            let is_gone = |clause: &String| !rest.iter().any(|kept| kept.trim() == clause.trim());
+            let is_gone = |clause: &String| !rest.iter().any(|line| line.trim() == clause.trim());
             let removed = clauses(&skill.description).into_iter().filter(is_gone);
             Some(FittedDescription {
                 removed: removed.map(|clause| clause.trim().to_owned()).collect(),
@@ -322,10 +322,10 @@ fn client(
     let planned = list.entries(measure.catalogue, descriptions);
     let (now, fits_now) = list.shown(&list.listed);
     let (then, fits) = list.shown(&planned);
-    let kept = measure.expected(&measure.seen(router, &list.complete()))?;
+    let expected_queries = measure.expected(&measure.seen(router, &list.complete()))?;
     let expected_now = measure.expected(&measure.seen(router, &now.entries))?;
     let expected = measure.expected(&measure.seen(router, &then.entries))?;
-    let mut lost: Vec<usize> = kept.difference(&expected).copied().collect();
+    let mut lost: Vec<usize> = expected_queries.difference(&expected).copied().collect();
     lost.sort_unstable();
     let mut reduced = list.levels.clone();
     for id in list.ids().filter(|id| descriptions.contains_key(*id)) {
@@ -355,8 +355,8 @@ fn client(
         tokens: (Local::list_tokens(levels, &list.listed), Local::list_tokens(levels, &planned)),
         fits_now,
         fits,
-        expected: kept.len(),
-        expected_now: kept.intersection(&expected_now).count(),
+        expected: expected_queries.len(),
+        expected_now: expected_queries.intersection(&expected_now).count(),
         lost: lost.into_iter().filter_map(|at| Some(measure.cases.get(at)?.query.clone())).collect(),
         levels: counts,
         reduced,

@@ -33,7 +33,7 @@ struct Known {
     golden: HashMap<SkillId, GoldenFacts>,
     runs: HashMap<String, RunFacts>,
     trust: Trust,
-    glance: TrustSnapshot,
+    trust_snapshot: TrustSnapshot,
     contracts: Arc<KnownContracts>,
     policy: Arc<Policy>,
 }
@@ -67,12 +67,12 @@ impl Local {
                 findings,
                 golden,
                 runs,
-                glance: trust.trust_snapshot(),
+                trust_snapshot: trust.trust_snapshot(),
                 trust,
                 contracts,
                 policy,
             };
-            let judged = skills.par_iter().map(|skill| {
+            let judgments = skills.par_iter().map(|skill| {
                 let judgement = judge(&known.facts(skill));
                 GovernedSkill {
                     skill_id: skill.id.clone(),
@@ -82,7 +82,7 @@ impl Local {
                 }
             });
             let wanted = |one: &GovernedSkill| filter.state.is_empty() || filter.state.contains(&one.state);
-            let mut skills: Vec<GovernedSkill> = judged.filter(wanted).collect();
+            let mut skills: Vec<GovernedSkill> = judgments.filter(wanted).collect();
             let (total, next) = page.map_or_else(|| self::page(&mut skills, &filter), Ok)?;
             Ok(GovernanceList { skills, total, next, warnings })
         })
@@ -145,7 +145,7 @@ impl Known {
 
     /// Returns why a skill may not run as it is; `None` if it may, or if it contains nothing to run.
     fn untrusted(&self, skill: &Skill) -> Option<String> {
-        let why = match self.glance.state(&skill.root_dir) {
+        let why = match self.trust_snapshot.state(&skill.root_dir) {
             TrustState::Shipped | TrustState::Config { .. } | TrustState::Pinned { .. } => return None,
             TrustState::Changed { files } => {
                 format!("it changed since it was trusted ({})", files.join(", "))

@@ -78,16 +78,16 @@ impl IndexCache {
             }
             file.write_with(|out| router.write_snapshot(out))
         };
-        let kept = match written {
+        let result = match written {
             Ok(None) => return,
             Ok(Some(written)) => file.open().and_then(|opened| {
                 let opened = opened.ok_or("it is gone")?;
                 let mut router = router.write().unwrap_or_else(PoisonError::into_inner);
-                router.keep_in(written, Box::new(opened)).map_err(|error| error.to_string())
+                router.store_in(written, Box::new(opened)).map_err(|error| error.to_string())
             }),
             Err(error) => Err(error.to_string()),
         };
-        if let Err(error) = kept {
+        if let Err(error) = result {
             tracing::warn!(error, path = %file.path().display(), "the index is not kept for the next start");
         }
     }

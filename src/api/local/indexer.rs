@@ -124,7 +124,7 @@ pub struct Indexer {
     behind: VecDeque<SkillId>,
     /// The same as a set.
     pending: HashSet<SkillId>,
-    told: Option<Instant>,
+    reported_at: Option<Instant>,
     home: PathBuf,
     cache: IndexCache,
     /// Ids restored from the cache that no scan has confirmed yet.
@@ -143,7 +143,7 @@ impl Indexer {
             have: HashMap::new(),
             behind: VecDeque::new(),
             pending: HashSet::new(),
-            told: None,
+            reported_at: None,
             home,
             cache,
             restored: HashSet::new(),
@@ -324,7 +324,7 @@ impl Indexer {
                 self.shared.update(names.to_vec(), &[]);
             }
         }
-        self.tell_progress(true);
+        self.report_progress(true);
     }
 
     /// Queues a skill whose body is to be read.
@@ -353,17 +353,18 @@ impl Indexer {
         self.scattered += documents.len();
         self.shared.update(documents, &[]);
         self.cache.changed();
-        self.tell_progress(self.behind.is_empty());
+        self.report_progress(self.behind.is_empty());
     }
 
-    fn tell_progress(&mut self, at_once: bool) {
+    fn report_progress(&mut self, at_once: bool) {
         let now = Instant::now();
         let total = self.have.len();
         let progress =
             IndexProgress { indexed: total - self.behind.len(), total, done: self.behind.is_empty() };
         self.shared.progress.send_replace(progress);
-        if at_once || self.told.is_none_or(|told| now.duration_since(told) >= TELL_EVERY) {
-            self.told = Some(now);
+        if at_once || self.reported_at.is_none_or(|reported_at| now.duration_since(reported_at) >= TELL_EVERY)
+        {
+            self.reported_at = Some(now);
             self.shared.tell(Event::Index(progress));
         }
     }

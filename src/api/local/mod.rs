@@ -302,7 +302,7 @@ impl Local {
                 MatcherState::Failed(why) => {
                     tracing::warn!(link = link.matcher, why, "a link was left out of a request");
                     self.operations.link_failed(&link.matcher);
-                    self.metrics.link_left_out(&link.matcher);
+                    self.metrics.record_skipped_matcher(&link.matcher);
                 }
                 MatcherState::Ran => self.metrics.link(&link.matcher, Duration::from_micros(link.took_us)),
                 MatcherState::Idle | MatcherState::Off => {}

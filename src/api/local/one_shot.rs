@@ -66,7 +66,7 @@ pub async fn lint(config: Config, job: LintJob) -> Result<LintReport, Error> {
     let all_roots = paths.is_empty();
     let mut fixed = Vec::new();
     let mut report = LintReport::default();
-    let (mut kept, mut named) = (Vec::new(), Vec::new());
+    let (mut findings, mut named) = (Vec::new(), Vec::new());
     for path in paths {
         match fix.then(|| lint::named(&path)) {
             Some(Err(link)) => {
@@ -77,9 +77,10 @@ pub async fn lint(config: Config, job: LintJob) -> Result<LintReport, Error> {
             Some(Ok(file)) => named.push(file),
             None => {}
         }
-        kept.push(path);
+        findings.push(path);
     }
-    let (files, folders): (Vec<PathBuf>, Vec<PathBuf>) = kept.into_iter().partition(|path| !path.is_dir());
+    let (files, folders): (Vec<PathBuf>, Vec<PathBuf>) =
+        findings.into_iter().partition(|path| !path.is_dir());
     if !files.is_empty() {
         let named = named.clone().into_iter().filter(|file| !file.real.is_dir());
         let (repaired, found) =

@@ -90,13 +90,13 @@ impl Operations {
     }
 
     /// Returns all counts of one kind, added to those that are stored elsewhere.
-    pub fn with(&self, kept: &[Tally], kind: TallyKind) -> BTreeMap<String, OperationCount> {
+    pub fn with(&self, tallies: &[Tally], kind: TallyKind) -> BTreeMap<String, OperationCount> {
         let here = self.counts();
         let here =
             here.iter().filter(|((k, _), _)| *k == kind).map(|((_, name), count)| (name.clone(), *count));
-        let kept = kept.iter().filter(|tally| tally.kind == kind);
+        let tallies = tallies.iter().filter(|tally| tally.kind == kind);
         let mut all: BTreeMap<String, OperationCount> = here.collect();
-        for tally in kept {
+        for tally in tallies {
             let count = all.entry(tally.name.clone()).or_default();
             *count = joined(*count, count_of(tally));
         }

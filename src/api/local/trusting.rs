@@ -56,7 +56,7 @@ impl Local {
     ///
     /// # Errors
     /// Returns `not_found` if there is nothing at that name or folder that could run.
-    pub async fn trust_look(&self, wanted: &str) -> Result<Vec<TrustSubject>, Error> {
+    pub async fn trust_digest(&self, wanted: &str) -> Result<Vec<TrustSubject>, Error> {
         let places = self.trust_places(wanted)?;
         let trust = self.trust.clone();
         run_blocking(move || {
@@ -134,8 +134,9 @@ impl Local {
                 let pinned = json!({ "place": subject.place, "skill": subject.skill_id, "digest": digest });
                 audit.note(Entry::new("trust.pinned", Some(&Runs::account()), pinned).durably());
             }
-            let anew = |subject: TrustSubject| TrustSubject { state: trust.state(&subject.place), ..subject };
-            Ok(subjects.into_iter().map(anew).collect())
+            let updated =
+                |subject: TrustSubject| TrustSubject { state: trust.state(&subject.place), ..subject };
+            Ok(subjects.into_iter().map(updated).collect())
         })
         .await
     }
@@ -207,7 +208,7 @@ impl Local {
     ) -> Result<PolicyReport, Error> {
         let policy = self.policy.current()?;
         let catalogue = self.registry.snapshot();
-        let asked = skill.map(|wanted| self.resolve(wanted)).transpose()?;
+        let id = skill.map(|wanted| self.resolve(wanted)).transpose()?;
         let answers = match intent {
             Some(intent) => Some(self.with_and_without(intent).await?),
             None => None,
@@ -220,7 +221,7 @@ impl Local {
                 without: place(without, &skill.id),
             }),
         };
-        let skills = if let Some(skill) = &asked {
+        let skills = if let Some(skill) = &id {
             vec![explain(skill)]
         } else {
             let winners = catalogue.entries.iter().map(|entry| &entry.skill);

@@ -201,8 +201,8 @@ impl Called {
     ///
     /// # Errors
     /// Returns the error that prevented the tool from being called.
-    pub fn back(told: Result<Self, Error>) -> Result<ToolAnswer, Error> {
-        let error = match told {
+    pub fn back(outcome: Result<Self, Error>) -> Result<ToolAnswer, Error> {
+        let error = match outcome {
             Ok(Self { entry, result, version }) => {
                 return Ok(ToolAnswer { entry, result: Ok(result), version });
             }
@@ -252,9 +252,9 @@ mod tests {
             F::RuntimeError,
         ] {
             let failed = answer(Err(ToolError::new(failure, "why")));
-            let told = Called::of(failed.clone());
-            assert_eq!(told.as_ref().unwrap_err().code.to_string(), failure.to_string());
-            assert_eq!(Called::back(told), Ok(failed));
+            let called = Called::of(failed.clone());
+            assert_eq!(called.as_ref().unwrap_err().code.to_string(), failure.to_string());
+            assert_eq!(Called::back(called), Ok(failed));
         }
         let never = Error::new(Code::NotFound, "no such session");
         assert_eq!(Called::back(Err(never.clone())), Err(never));

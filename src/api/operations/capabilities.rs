@@ -13,8 +13,8 @@ pub(super) fn operations() -> Vec<Operation> {
             Route::get("/v1/capabilities"),
             Scope::Read,
             "Lists the ids of all capabilities.",
-            |asked: CallContext, _: Nothing| async move {
-                Ok(CapabilityList { capabilities: asked.service.core.capabilities().await? })
+            |context: CallContext, _: Nothing| async move {
+                Ok(CapabilityList { capabilities: context.service.core.capabilities().await? })
             },
         ),
         Operation::new(
@@ -22,9 +22,9 @@ pub(super) fn operations() -> Vec<Operation> {
             Route::post("/v1/capabilities/{capability_id}/explain"),
             Scope::Read,
             "Shows which binding implements a capability, and why not the others.",
-            |asked: CallContext, one: OneCapability| async move {
-                let explained = asked.service.core.explain_capability(&one.capability_id).await?;
-                Ok(if asked.caller.may(Scope::Admin) { explained } else { without_places(explained) })
+            |context: CallContext, one: OneCapability| async move {
+                let explained = context.service.core.explain_capability(&one.capability_id).await?;
+                Ok(if context.caller.may(Scope::Admin) { explained } else { without_places(explained) })
             },
         )
         .read_only()
@@ -34,13 +34,13 @@ pub(super) fn operations() -> Vec<Operation> {
             Route::post("/v1/capabilities/{capability_id}/execute"),
             Scope::Run,
             "Executes a capability as a run of one step, with its gates, and returns its outputs.",
-            |asked: CallContext, ask: CapabilityCall| async move {
+            |context: CallContext, ask: CapabilityCall| async move {
                 let trace = ask.include_trace;
-                let mut request = request(&asked, ask)?;
+                let mut request = request(&context, ask)?;
                 // Waited for below, where the caller can leave.
                 request.options.wait = false;
-                let launched = asked.service.core.execute_capability(request).await?;
-                execute::wait_for_completion(&asked, launched, trace).await
+                let launched = context.service.core.execute_capability(request).await?;
+                execute::wait_for_completion(&context, launched, trace).await
             },
         )
         .hints(ACTS)
@@ -50,17 +50,17 @@ pub(super) fn operations() -> Vec<Operation> {
             Route::post("/v1/capabilities/{capability_id}/execute/async"),
             Scope::Run,
             "Launches a capability as a run of one step and returns the run.",
-            |asked: CallContext, ask: CapabilityCall| async move {
-                let mut request = request(&asked, ask)?;
+            |context: CallContext, ask: CapabilityCall| async move {
+                let mut request = request(&context, ask)?;
                 let wait = std::mem::take(&mut request.options.wait);
-                let launched = asked.service.core.execute_capability(request).await?;
+                let launched = context.service.core.execute_capability(request).await?;
                 if !wait {
                     return Ok(launched);
                 }
-                let run = asked
+                let run = context
                     .service
                     .core
-                    .wait_for_completion(&launched.run.id.0, asked.caller.leave.clone())
+                    .wait_for_completion(&launched.run.id.0, context.caller.leave.clone())
                     .await?;
                 Ok(Launched { run, ..launched })
             },
@@ -72,17 +72,17 @@ pub(super) fn operations() -> Vec<Operation> {
             Route::put("/v1/capabilities/{capability_id}/binding"),
             Scope::Admin,
             "Sets or resets the binding for a capability.",
-            |asked: CallContext, ask: Activation| async move {
-                let by = asked.caller.name(None);
-                asked.service.core.activate(&ask.capability_id, ask.binding.as_deref(), by).await
+            |context: CallContext, ask: Activation| async move {
+                let by = context.caller.name(None);
+                context.service.core.activate(&ask.capability_id, ask.binding.as_deref(), by).await
             },
         )
         .hints(Hints { idempotent: true, ..Hints::default() }),
     ]
 }
 
-fn request(asked: &CallContext, mut ask: CapabilityCall) -> Result<CapabilityRequest, Error> {
-    let How { inputs, options, started_by } = ask.how(&asked.caller)?;
+fn request(context: &CallContext, mut ask: CapabilityCall) -> Result<CapabilityRequest, Error> {
+    let How { inputs, options, started_by } = ask.how(&context.caller)?;
     Ok(CapabilityRequest { capability: ask.capability_id, inputs, options, started_by })
 }
 

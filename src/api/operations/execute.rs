@@ -16,29 +16,30 @@ const MAX_TRACE_EVENTS: usize = 10_000;
 /// # Errors
 /// Returns the run's own failure; `confirmation_required` if it waits for approval.
 pub(super) async fn wait_for_completion(
-    asked: &CallContext,
+    context: &CallContext,
     launched: Launched,
     trace: bool,
 ) -> Result<Executed, Error> {
-    let run = asked.service.core.wait_for_completion(&launched.run.id.0, asked.caller.leave.clone()).await?;
-    check_outcome(asked, &run).await?;
-    let trace = if trace { Some(trace_of(asked, &run).await?) } else { None };
+    let run =
+        context.service.core.wait_for_completion(&launched.run.id.0, context.caller.leave.clone()).await?;
+    check_outcome(context, &run).await?;
+    let trace = if trace { Some(trace_of(context, &run).await?) } else { None };
     Ok(Executed { run, idempotency: launched.idempotency, trace })
 }
 
 /// Returns an attachment that was executed, or the error of its run.
-pub(super) async fn attached(asked: &CallContext, attached: Attached) -> Result<Attached, Error> {
-    check_outcome(asked, &attached.execution).await?;
+pub(super) async fn attached(context: &CallContext, attached: Attached) -> Result<Attached, Error> {
+    check_outcome(context, &attached.execution).await?;
     Ok(attached)
 }
 
 /// Returns the events of a run.
-pub(super) async fn trace_of(asked: &CallContext, run: &RunRecord) -> Result<Vec<RunEvent>, Error> {
-    asked.service.core.run_events(Some(&run.id.0), 0, MAX_TRACE_EVENTS, 0).await
+pub(super) async fn trace_of(context: &CallContext, run: &RunRecord) -> Result<Vec<RunEvent>, Error> {
+    context.service.core.run_events(Some(&run.id.0), 0, MAX_TRACE_EVENTS, 0).await
 }
 
 /// Returns the error of a run in this state for a caller that waits for its outputs.
-async fn check_outcome(asked: &CallContext, run: &RunRecord) -> Result<(), Error> {
+async fn check_outcome(context: &CallContext, run: &RunRecord) -> Result<(), Error> {
     let id = &run.id;
     match run.state {
         RunState::WaitingForHuman => Err(Error {
@@ -56,7 +57,7 @@ async fn check_outcome(asked: &CallContext, run: &RunRecord) -> Result<(), Error
         }),
         RunState::Failed => Err(failed(run)),
         RunState::Canceled => match run.decided.as_ref().filter(|decided| decided.verdict == Verdict::Deny) {
-            Some(denial) => Err(denied(asked, run, denial).await),
+            Some(denial) => Err(denied(context, run, denial).await),
             None => Err(Error {
                 reason: Some(json!({ "run_id": id, "state": run.state, "error": run.error })),
                 ..Error::new(Code::RuntimeError, canceled(run))
@@ -75,10 +76,10 @@ fn approval(run: &RunRecord) -> Option<Value> {
 }
 
 /// Returns the error of a denied run, with who denied it and why.
-async fn denied(asked: &CallContext, run: &RunRecord, denial: &Decision) -> Error {
-    let detail = asked.service.core.run(&run.id.0).await.ok();
-    let booked =
-        detail.and_then(|detail| detail.decisions.into_iter().rev().find(|kept| kept.decision == *denial));
+async fn denied(context: &CallContext, run: &RunRecord, denial: &Decision) -> Error {
+    let detail = context.service.core.run(&run.id.0).await.ok();
+    let booked = detail
+        .and_then(|detail| detail.decisions.into_iter().rev().find(|record| record.decision == *denial));
     let by = booked.as_ref().and_then(|booked| booked.by.approver.clone());
     let notes = booked.and_then(|booked| booked.by.notes).filter(|notes| !notes.trim().is_empty());
     let who = by.as_deref().map(|name| format!(" by {name}")).unwrap_or_default();
@@ -102,13 +103,13 @@ fn canceled(run: &RunRecord) -> String {
 
 /// Returns the error of a failed run with its code and message, naming the run.
 fn failed(run: &RunRecord) -> Error {
-    let told = run.error.as_ref();
-    let text = |key: &str| told.and_then(|error| error.get(key)).and_then(serde_json::Value::as_str);
+    let run_error = run.error.as_ref();
+    let text = |key: &str| run_error.and_then(|error| error.get(key)).and_then(serde_json::Value::as_str);
     let code = text("code").and_then(|code| code.parse().ok()).unwrap_or(Code::RuntimeError);
     let step = text("step").map(|step| format!(" at {step}")).unwrap_or_default();
     let why = text("message").unwrap_or("no reason was recorded");
     Error {
-        reason: Some(json!({ "run_id": run.id, "state": run.state, "error": told })),
+        reason: Some(json!({ "run_id": run.id, "state": run.state, "error": run_error })),
         ..Error::new(code, format!("run {} of {} failed{step}: {why}", run.id, run.skill_id))
     }
 }

@@ -143,8 +143,8 @@ impl Caller {
     }
 
     /// Returns the name to record: the principal's, else the given one.
-    fn name(&self, given: Option<String>) -> Option<String> {
-        self.principal.as_ref().map_or(given, |principal| Some(principal.name.clone()))
+    fn name(&self, requested: Option<String>) -> Option<String> {
+        self.principal.as_ref().map_or(requested, |principal| Some(principal.name.clone()))
     }
 
     /// Returns the name under which the caller would decide, and its source; `None` without authentication.
@@ -323,14 +323,14 @@ impl Operation {
             // The object itself, not a reference to it, because common fields are added to every body.
             arguments: A::json_schema,
             answer: |generator| generator.subschema_for::<R>(),
-            run: Box::new(move |asked, arguments| {
+            run: Box::new(move |context, arguments| {
                 Box::pin(async move {
-                    serde_json::to_value(run(asked, read(arguments)?).await?).map_err(unwritten)
+                    serde_json::to_value(run(context, read(arguments)?).await?).map_err(unwritten)
                 })
             }),
-            write: Box::new(move |asked, arguments| {
+            write: Box::new(move |context, arguments| {
                 Box::pin(async move {
-                    let answer = run(asked, read(arguments)?).await?;
+                    let answer = run(context, read(arguments)?).await?;
                     let json = serde_json::to_vec(&answer).map_err(unwritten)?;
                     Ok(Written { json, goes_on: goes_on(&answer) })
                 })
@@ -408,8 +408,8 @@ impl Operation {
     pub fn arguments(&self, generator: &mut SchemaGenerator) -> Schema {
         let mut schema = (self.arguments)(generator);
         if self.takes_body()
-            && let Some(whole) = schema.as_object_mut()
-            && let Some(properties) = whole.entry("properties").or_insert_with(|| json!({})).as_object_mut()
+            && let Some(object) = schema.as_object_mut()
+            && let Some(properties) = object.entry("properties").or_insert_with(|| json!({})).as_object_mut()
         {
             properties.entry(TRACE_ID).or_insert_with(trace_schema);
         }
@@ -467,7 +467,7 @@ impl Operation {
         caller: &Caller,
         mut arguments: Value,
     ) -> Result<Value, Error> {
-        let given = redact_paths::CallerInput::of(&arguments);
+        let caller_input = redact_paths::CallerInput::of(&arguments);
         let caller = self.admit(service, caller, &mut arguments).await?;
         let began = Instant::now();
         let answer =
@@ -480,7 +480,7 @@ impl Operation {
                 }
                 Ok(answer)
             }
-            Err(error) => Err(refused(service, &caller, error, &given).await),
+            Err(error) => Err(refused(service, &caller, error, &caller_input).await),
         }
     }
 
@@ -494,7 +494,7 @@ impl Operation {
         caller: &Caller,
         mut arguments: Value,
     ) -> Result<Written, Error> {
-        let given = redact_paths::CallerInput::of(&arguments);
+        let caller_input = redact_paths::CallerInput::of(&arguments);
         let caller = self.admit(service, caller, &mut arguments).await?;
         let began = Instant::now();
         let answer =
@@ -507,7 +507,7 @@ impl Operation {
                 remove_private(&caller, &mut value);
                 Ok(Written { json: serde_json::to_vec(&value).map_err(unwritten)?, ..answer })
             }
-            Err(error) => Err(refused(service, &caller, error, &given).await),
+            Err(error) => Err(refused(service, &caller, error, &caller_input).await),
         }
     }
 
@@ -614,7 +614,7 @@ async fn refused(
     service: &Service,
     caller: &Caller,
     error: Error,
-    given: &redact_paths::CallerInput,
+    caller_input: &redact_paths::CallerInput,
 ) -> Error {
     let mut error = if caller.may(Scope::Admin) { error } else { disclosure::without_details(error) };
     redact_paths::shorten(&mut error.message);
@@ -622,7 +622,7 @@ async fn refused(
     if let (Some(sheet), Some(approver)) = (sheet, caller.approver()) {
         sheet.insert("approver".to_owned(), json!(approver));
     }
-    redact_paths::redact_error(service, error, given).await
+    redact_paths::redact_error(service, error, caller_input).await
 }
 
 /// Argument of every body with the trace id of the call.
@@ -666,10 +666,10 @@ fn read<A: DeserializeOwned>(arguments: Value) -> Result<A, Error> {
 /// Rewords an error of the deserializer about an argument (`.`: the whole request) with the names of JSON's types.
 fn argument_message(place: &str, error: &str) -> String {
     let mistake = ["invalid type: ", "invalid value: "].iter().find_map(|kind| error.strip_prefix(kind));
-    let Some((given, expected)) = mistake.and_then(|mistake| mistake.rsplit_once(", expected ")) else {
+    let Some((actual, expected)) = mistake.and_then(|mistake| mistake.rsplit_once(", expected ")) else {
         return if place == "." { error.to_owned() } else { format!("`{place}`: {error}") };
     };
-    let given = match given {
+    let actual = match actual {
         "map" => "an object",
         "sequence" => "a list",
         "null" | "unit value" => "null",
@@ -690,7 +690,7 @@ fn argument_message(place: &str, error: &str) -> String {
         other => other.strip_prefix("struct ").map_or(other, |_| "an object"),
     };
     let subject = if place == "." { "the request".to_owned() } else { format!("`{place}`") };
-    format!("{subject} is {given}; expected {expected}")
+    format!("{subject} is {actual}; expected {expected}")
 }
 
 fn unwritten(error: serde_json::Error) -> Error {

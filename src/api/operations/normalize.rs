@@ -21,11 +21,11 @@ pub fn steady(value: &Value) -> Value {
     match value {
         Value::Array(items) => Value::Array(items.iter().map(steady).collect()),
         Value::Object(members) => {
-            let kept = members.iter().map(|(key, value)| {
+            let normalized = members.iter().map(|(key, value)| {
                 let moves = MOVING.contains(&key.as_str()) || key.ends_with("_ms") || key.ends_with("_us");
                 (key.clone(), if moves && !value.is_null() { Value::from("…") } else { steady(value) })
             });
-            Value::Object(kept.collect::<Map<_, _>>())
+            Value::Object(normalized.collect::<Map<_, _>>())
         }
         Value::String(text) => Value::String(without_ids(text)),
         other => other.clone(),
@@ -112,8 +112,8 @@ mod tests {
             "message": "run 0198a1b2-0000-7000-8000-00000000ffff failed",
         });
         assert_eq!(difference(&steady(&one), &steady(&other)), None);
-        let told = difference(&json!({ "a": [1, { "b": 2 }] }), &json!({ "a": [1, { "b": 3 }] }));
-        assert_eq!(told.as_deref(), Some(".a[1].b: 2 and 3"));
+        let message = difference(&json!({ "a": [1, { "b": 2 }] }), &json!({ "a": [1, { "b": 3 }] }));
+        assert_eq!(message.as_deref(), Some(".a[1].b: 2 and 3"));
         assert_eq!(difference(&json!({ "a": 1 }), &json!({})).as_deref(), Some(".a is missing there"));
         assert_eq!(difference(&json!({}), &json!({ "a": 1 })).as_deref(), Some(".a exists only there"));
         assert!(difference(&json!([1]), &json!([1, 2])).is_some());

@@ -13,7 +13,7 @@ pub(super) fn operations() -> Vec<Operation> {
             Scope::Read,
             "Returns what waits by deadline, what runs, failures by reason and completed runs over the last hours, \
                 and the workers.",
-            |asked: CallContext, ask: BoardOf| async move { asked.service.core.board(ask.hours).await },
+            |context: CallContext, ask: BoardOf| async move { context.service.core.board(ask.hours).await },
         )
         .tool(),
         Operation::new(
@@ -22,9 +22,9 @@ pub(super) fn operations() -> Vec<Operation> {
             Scope::Read,
             "Returns the fields and values that distinguish the runs matching a filter, with the terms that select \
                 them.",
-            |asked: CallContext, ask: FacetsOf| async move {
-                asked.caller.may_filter(Some(&ask.r#where))?;
-                asked.service.core.facets(&ask.r#where).await
+            |context: CallContext, ask: FacetsOf| async move {
+                context.caller.may_filter(Some(&ask.r#where))?;
+                context.service.core.facets(&ask.r#where).await
             },
         ),
         Operation::new(
@@ -32,10 +32,10 @@ pub(super) fn operations() -> Vec<Operation> {
             Route::get("/v1/runs/{run_id}/log"),
             Scope::Read,
             "Returns complete output lines of a run, optionally of one step or with a text.",
-            |asked: CallContext, ask: LogOf| async move {
+            |context: CallContext, ask: LogOf| async move {
                 let LogOf { run_id: run, step, text, after, limit, wait_ms } = ask;
                 let wait_ms = patient(wait_ms)?;
-                asked.service.core.run_log(LogRequest { run, step, text, after, limit, wait_ms }).await
+                context.service.core.run_log(LogRequest { run, step, text, after, limit, wait_ms }).await
             },
         ),
         Operation::new(
@@ -43,12 +43,12 @@ pub(super) fn operations() -> Vec<Operation> {
             Route::post("/v1/runs/{run_id}/assign"),
             Scope::Run,
             "Assigns a run to a person with a note, or removes the assignment.",
-            |asked: CallContext, ask: Assignment| async move {
+            |context: CallContext, ask: Assignment| async move {
                 let Assignment { run_id, to, note, assignee, by } = ask;
-                let by = asked.caller.name(by);
-                let principal = asked.caller.principal.clone();
+                let by = context.caller.name(by);
+                let principal = context.caller.principal.clone();
                 let order = RunOrder::Assign { to, note, assignee, by };
-                asked.service.core.order_as(&run_id, order, principal).await
+                context.service.core.order_as(&run_id, order, principal).await
             },
         )
         .hints(Hints { idempotent: true, ..Hints::default() }),
@@ -57,16 +57,16 @@ pub(super) fn operations() -> Vec<Operation> {
             Route::get("/v1/workers"),
             Scope::Read,
             "Lists the processes that execute runs, with their runs, versions and last heartbeats.",
-            |asked: CallContext, _: Nothing| async move { asked.service.core.workers().await },
+            |context: CallContext, _: Nothing| async move { context.service.core.workers().await },
         ),
         Operation::new(
             "worker.drain",
             Route::post("/v1/workers/drain"),
             Scope::Admin,
             "Lets a worker finish its runs and claim no others, or claim runs again.",
-            |asked: CallContext, ask: DrainOf| async move {
-                let by = asked.caller.name(None);
-                asked.service.core.drain(&ask.worker, ask.drain, by).await
+            |context: CallContext, ask: DrainOf| async move {
+                let by = context.caller.name(None);
+                context.service.core.drain(&ask.worker, ask.drain, by).await
             },
         )
         .hints(Hints { idempotent: true, ..Hints::default() }),
@@ -75,17 +75,17 @@ pub(super) fn operations() -> Vec<Operation> {
             Route::get("/v1/views"),
             Scope::Read,
             "Lists saved views: filters of runs with a name.",
-            |asked: CallContext, _: Nothing| async move { asked.service.core.views().await },
+            |context: CallContext, _: Nothing| async move { context.service.core.views().await },
         ),
         Operation::new(
             "view.save",
             Route::post("/v1/views"),
             Scope::Run,
             "Saves a filter of runs under a name, for everyone on the store.",
-            |asked: CallContext, ask: ViewOf| async move {
+            |context: CallContext, ask: ViewOf| async move {
                 let ViewOf { name, r#where, by } = ask;
-                let by = asked.caller.name(by);
-                asked.service.core.save_view(&name, Some(&r#where), by).await
+                let by = context.caller.name(by);
+                context.service.core.save_view(&name, Some(&r#where), by).await
             },
         )
         .hints(Hints { idempotent: true, ..Hints::default() }),
@@ -94,9 +94,9 @@ pub(super) fn operations() -> Vec<Operation> {
             Route::post("/v1/views/delete"),
             Scope::Run,
             "Deletes a saved view.",
-            |asked: CallContext, ask: ViewName| async move {
-                let by = asked.caller.name(ask.by);
-                asked.service.core.save_view(&ask.name, None, by).await
+            |context: CallContext, ask: ViewName| async move {
+                let by = context.caller.name(ask.by);
+                context.service.core.save_view(&ask.name, None, by).await
             },
         )
         .hints(Hints { destructive: true, idempotent: true, ..Hints::default() }),

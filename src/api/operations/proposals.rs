@@ -13,9 +13,9 @@ pub(super) fn operations() -> Vec<Operation> {
             Route::post("/v1/proposals"),
             Scope::Run,
             "Proposes a change of a skill's SKILL.md as a unified diff. The file changes only after approval.",
-            |asked: CallContext, request: ProposalRequest| async move {
-                let by = asked.caller.name(request.by);
-                asked.service.core.propose(ProposalRequest { by, ..request }).await
+            |context: CallContext, request: ProposalRequest| async move {
+                let by = context.caller.name(request.by);
+                context.service.core.propose(ProposalRequest { by, ..request }).await
             },
         )
         .status(201)
@@ -25,7 +25,7 @@ pub(super) fn operations() -> Vec<Operation> {
             Route::get("/v1/proposals"),
             Scope::Read,
             "Lists proposals, newest first.",
-            |asked: CallContext, filter: ProposalFilter| async move { asked.service.core.proposals(filter).await },
+            |context: CallContext, filter: ProposalFilter| async move { context.service.core.proposals(filter).await },
         )
         .shared()
         .pages(TOOL_PAGE)
@@ -35,7 +35,7 @@ pub(super) fn operations() -> Vec<Operation> {
             Route::get("/v1/proposals/{proposal_id}"),
             Scope::Read,
             "Returns a proposal: diff, justification, checks, effects on golden sets, digests, versions.",
-            |asked: CallContext, one: OneProposal| async move { asked.service.core.proposal(&one.proposal_id).await },
+            |context: CallContext, one: OneProposal| async move { context.service.core.proposal(&one.proposal_id).await },
         )
         .tool(),
         Operation::new(
@@ -43,9 +43,9 @@ pub(super) fn operations() -> Vec<Operation> {
             Route::post("/v1/proposals/{proposal_id}/approve"),
             Scope::Decide,
             "Approves a proposal, identified by its digest and that of the file, and writes the file.",
-            |asked: CallContext, ask: ProposalApproval| async move {
+            |context: CallContext, ask: ProposalApproval| async move {
                 let ProposalApproval { proposal_id, proposal_digest, base_digest, by, notes } = ask;
-                order(&asked, &proposal_id, ProposalOrder::Approve { proposal_digest, base_digest }, by, notes).await
+                order(&context, &proposal_id, ProposalOrder::Approve { proposal_digest, base_digest }, by, notes).await
             },
         )
         .hints(Hints { destructive: true, ..ORDERS }),
@@ -54,8 +54,8 @@ pub(super) fn operations() -> Vec<Operation> {
             Route::post("/v1/proposals/{proposal_id}/deny"),
             Scope::Decide,
             "Denies a proposal; the skill stays unchanged.",
-            |asked: CallContext, ask: ProposalCommand| async move {
-                order(&asked, &ask.proposal_id, ProposalOrder::Deny, ask.by, ask.notes).await
+            |context: CallContext, ask: ProposalCommand| async move {
+                order(&context, &ask.proposal_id, ProposalOrder::Deny, ask.by, ask.notes).await
             },
         )
         .hints(ORDERS),
@@ -64,8 +64,8 @@ pub(super) fn operations() -> Vec<Operation> {
             Route::post("/v1/proposals/{proposal_id}/rollback"),
             Scope::Decide,
             "Restores the version of the file before an applied proposal.",
-            |asked: CallContext, ask: ProposalCommand| async move {
-                order(&asked, &ask.proposal_id, ProposalOrder::RollBack, ask.by, ask.notes).await
+            |context: CallContext, ask: ProposalCommand| async move {
+                order(&context, &ask.proposal_id, ProposalOrder::RollBack, ask.by, ask.notes).await
             },
         )
         .hints(Hints { destructive: true, ..ORDERS }),
@@ -73,12 +73,12 @@ pub(super) fn operations() -> Vec<Operation> {
 }
 
 async fn order(
-    asked: &CallContext,
+    context: &CallContext,
     proposal: &str,
     order: ProposalOrder,
     by: Option<String>,
     notes: Option<String>,
 ) -> Result<ProposalOrdered, Error> {
-    let by = ProposalOrderedBy { by: asked.caller.name(by), notes };
-    asked.service.core.order_proposal(proposal, order, by).await
+    let by = ProposalOrderedBy { by: context.caller.name(by), notes };
+    context.service.core.order_proposal(proposal, order, by).await
 }

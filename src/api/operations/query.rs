@@ -79,8 +79,8 @@ impl Plan {
         let mut generator = SchemaGenerator::default();
         let schema = operation.arguments(&mut generator).to_value();
         let definitions = Value::Object(generator.take_definitions(true));
-        let whole = resolved(&schema, &definitions);
-        let properties = whole.get("properties").and_then(Value::as_object).into_iter().flatten();
+        let resolved_schema = resolved(&schema, &definitions);
+        let properties = resolved_schema.get("properties").and_then(Value::as_object).into_iter().flatten();
         let arguments: BTreeMap<String, Kind> =
             properties.map(|(name, schema)| (name.clone(), kind_of(schema, &definitions))).collect();
         let launches = arguments.contains_key("idempotency_key");

@@ -75,7 +75,7 @@ pub(super) fn shorten(message: &mut String) {
 }
 
 /// Replaces roots in an error by their names, and other files of this machine by their file names.
-pub(super) async fn redact_error(service: &Service, error: Error, given: &CallerInput) -> Error {
+pub(super) async fn redact_error(service: &Service, error: Error, caller_input: &CallerInput) -> Error {
     if !speaks_of_paths(&error) || service.core.connection() != Connection::Local {
         return error;
     }
@@ -86,11 +86,11 @@ pub(super) async fn redact_error(service: &Service, error: Error, given: &Caller
         }
         Err(_) => Vec::new(),
     };
-    roots.retain(|(path, _)| path.len() > 1 && !given.contains(path));
+    roots.retain(|(path, _)| path.len() > 1 && !caller_input.contains(path));
     // Of nested roots the inner one is named.
     roots.sort_by_key(|(path, _)| std::cmp::Reverse(path.len()));
     let is_place = |first: &str| Path::new(first).exists();
-    let hide = |text: &str| hidden(text, &roots, given, is_place);
+    let hide = |text: &str| hidden(text, &roots, caller_input, is_place);
     Error {
         code: error.code,
         message: hide(&error.message),
@@ -139,7 +139,7 @@ fn inside(value: Value, hide: &impl Fn(&str) -> String) -> Value {
 fn hidden(
     text: &str,
     roots: &[(String, String)],
-    given: &CallerInput,
+    caller_input: &CallerInput,
     is_place: impl Fn(&str) -> bool,
 ) -> String {
     let mut text = text.to_owned();
@@ -155,7 +155,7 @@ fn hidden(
         out.push_str(&rest[..at]);
         let first = path.get(1..).and_then(|path| path.split('/').next()).unwrap_or_default();
         let deep = path.len() > first.len() + 2;
-        if deep && !first.is_empty() && given.hides(path, || is_place(&format!("/{first}"))) {
+        if deep && !first.is_empty() && caller_input.hides(path, || is_place(&format!("/{first}"))) {
             out.push_str("…/");
             out.push_str(path.trim_end_matches('/').rsplit('/').next().unwrap_or_default());
         } else {
@@ -180,10 +180,10 @@ fn replaced(text: &str, path: &str, name: &str) -> String {
     let mut rest = text;
     while let Some(at) = rest.find(path) {
         let behind = rest[at + path.len()..].chars().next();
-        let whole =
+        let is_whole_path =
             behind.is_none_or(|sign| sign == '/' || sign == '.' || sign == ':' || BEHIND.contains(sign));
         out.push_str(&rest[..at]);
-        out.push_str(if whole { name } else { path });
+        out.push_str(if is_whole_path { name } else { path });
         rest = &rest[at + path.len()..];
     }
     out.push_str(rest);
@@ -196,17 +196,17 @@ mod tests {
 
     use super::*;
 
-    fn shown(text: &str, given: &Value) -> String {
+    fn shown(text: &str, arguments: &Value) -> String {
         let roots = [
             ("/srv/skills/team".to_owned(), "team".to_owned()),
             ("/srv/skills".to_owned(), "~/skills".to_owned()),
         ];
-        hidden(text, &roots, &CallerInput::of(given), |first| ["/srv", "/home", "/tmp"].contains(&first))
+        hidden(text, &roots, &CallerInput::of(arguments), |first| ["/srv", "/home", "/tmp"].contains(&first))
     }
 
     #[test]
     fn roots_go_by_their_names_and_other_files_by_their_own() {
-        for (text, told) in [
+        for (text, expected) in [
             ("/srv/skills/team/pdf cannot be read", "team/pdf cannot be read"),
             ("run `skills trust /srv/skills/pdf`", "run `skills trust ~/skills/pdf`"),
             ("the policy /home/kim/.config/policy.yaml:3: no", "the policy …/policy.yaml:3: no"),
@@ -217,15 +217,15 @@ mod tests {
             ("https://ledger.internal/tmp/x refused", "https://ledger.internal/tmp/x refused"),
             ("/srv/skills2/a", "…/a"),
         ] {
-            assert_eq!(shown(text, &Value::Null), told);
+            assert_eq!(shown(text, &Value::Null), expected);
         }
     }
 
     #[test]
     fn what_the_caller_named_comes_back_as_it_was_named() {
-        let given = json!({ "path": ["../../home/kim/secret.txt"], "n": 1 });
-        assert_eq!(shown("no /home/kim/secret.txt", &given), "no /home/kim/secret.txt");
-        assert_eq!(shown("no /home/kim/other.txt", &given), "no …/other.txt");
+        let arguments = json!({ "path": ["../../home/kim/secret.txt"], "n": 1 });
+        assert_eq!(shown("no /home/kim/secret.txt", &arguments), "no /home/kim/secret.txt");
+        assert_eq!(shown("no /home/kim/other.txt", &arguments), "no …/other.txt");
     }
 
     #[test]

@@ -94,10 +94,10 @@ mod tests {
     fn parameters_are_filled_in_and_the_rest_is_left() {
         let route = Route::post("/v1/runs/{run_id}/steps/{step}");
         assert_eq!(route.parameters().collect::<Vec<_>>(), ["run_id", "step"]);
-        let Value::Object(given) = json!({ "run_id": "a/b", "step": "each[2] ä", "notes": 1 }) else {
+        let Value::Object(arguments) = json!({ "run_id": "a/b", "step": "each[2] ä", "notes": 1 }) else {
             unreachable!()
         };
-        let (path, rest) = route.fill(given).unwrap();
+        let (path, rest) = route.fill(arguments).unwrap();
         assert_eq!(path, "/v1/runs/a%2Fb/steps/each%5B2%5D%20%C3%A4");
         assert_eq!(Value::Object(rest), json!({ "notes": 1 }));
         assert!(route.fill(Map::new()).is_none());

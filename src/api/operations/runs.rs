@@ -37,10 +37,10 @@ fn launching() -> Vec<Operation> {
             Scope::Run,
             "Executes a skill's contract and returns its outputs. A run that waits for approval returns \
                 confirmation_required and continues when approved.",
-            |asked: CallContext, ask: Execution| async move {
+            |context: CallContext, ask: Execution| async move {
                 let trace = ask.include_trace;
-                let launched = launch(&asked, ask).await?;
-                execute::wait_for_completion(&asked, launched, trace).await
+                let launched = launch(&context, ask).await?;
+                execute::wait_for_completion(&context, launched, trace).await
             },
         )
         .hints(ACTS)
@@ -51,7 +51,7 @@ fn launching() -> Vec<Operation> {
             Scope::Run,
             "Launches a run and returns immediately; with an idempotency key, repeated calls return the \
                 same run.",
-            |asked: CallContext, ask: Execution| async move { launch(&asked, ask).await },
+            |context: CallContext, ask: Execution| async move { launch(&context, ask).await },
         )
         .hints(ACTS)
         .status(202),
@@ -60,7 +60,7 @@ fn launching() -> Vec<Operation> {
             Route::post("/v1/run_async"),
             Scope::Run,
             "Launches a run of the skill in the body.",
-            |asked: CallContext, ask: Execution| async move { launch(&asked, ask).await },
+            |context: CallContext, ask: Execution| async move { launch(&context, ask).await },
         )
         .aliases([Route::post("/run_async")])
         .hints(ACTS)
@@ -71,7 +71,7 @@ fn launching() -> Vec<Operation> {
             Scope::Run,
             "Attaches a skill to a task, run, output, transcript or artifact, whose content is passed as \
                 `target`.",
-            |asked: CallContext, ask: Attachment| async move { attach(&asked, ask).await },
+            |context: CallContext, ask: Attachment| async move { attach(&context, ask).await },
         )
         .hints(ACTS)
         .tool(),
@@ -81,9 +81,9 @@ fn launching() -> Vec<Operation> {
             Scope::Run,
             "Attaches a skill and returns the run that executes it; `options.wait` waits for the end of \
                 the run.",
-            |asked: CallContext, ask: Attachment| async move {
-                let request = attachment(&asked, ask)?;
-                asked.service.core.attach_until(request, asked.caller.leave.clone()).await
+            |context: CallContext, ask: Attachment| async move {
+                let request = attachment(&context, ask)?;
+                context.service.core.attach_until(request, context.caller.leave.clone()).await
             },
         )
         .hints(ACTS)
@@ -93,9 +93,9 @@ fn launching() -> Vec<Operation> {
             Route::post("/v1/skills/{skill_id}/attach/preview"),
             Scope::Read,
             "Shows the checks and effects of an attachment without starting it.",
-            |asked: CallContext, ask: Attachment| async move {
-                let request = attachment(&asked, ask)?;
-                asked.service.core.attach_preview(request).await
+            |context: CallContext, ask: Attachment| async move {
+                let request = attachment(&context, ask)?;
+                context.service.core.attach_preview(request).await
             },
         )
         .read_only(),
@@ -104,11 +104,11 @@ fn launching() -> Vec<Operation> {
             Route::get("/v1/targets"),
             Scope::Read,
             "Lists existing references of one type, for completion.",
-            |asked: CallContext, ask: TargetsLike| async move {
+            |context: CallContext, ask: TargetsLike| async move {
                 let TargetsLike { target_type, text, limit } = ask;
-                let sessions = asked.caller.session_access();
+                let sessions = context.caller.session_access();
                 let targets =
-                    asked.service.core.target_choices(target_type, &text, limit, &sessions, None).await?;
+                    context.service.core.target_choices(target_type, &text, limit, &sessions, None).await?;
                 Ok(TargetList { targets })
             },
         ),
@@ -117,9 +117,9 @@ fn launching() -> Vec<Operation> {
             Route::post("/v1/artifacts"),
             Scope::Run,
             "Stores content to attach skills to as `artifact:DIGEST`; identical content is stored once.",
-            |asked: CallContext, ask: ArtifactContent| async move {
-                let artifact = new_artifact(&asked, ask)?;
-                asked.service.core.store_artifact(artifact).await
+            |context: CallContext, ask: ArtifactContent| async move {
+                let artifact = new_artifact(&context, ask)?;
+                context.service.core.store_artifact(artifact).await
             },
         )
         .hints(Hints { idempotent: true, ..Hints::default() })
@@ -136,11 +136,11 @@ fn looking() -> Vec<Operation> {
             Route::get("/v1/runs"),
             Scope::Read,
             "Lists runs by page, waiting runs first.",
-            |asked: CallContext, ask: RunsLike| async move {
+            |context: CallContext, ask: RunsLike| async move {
                 let RunsLike { states, skill_id, text, trace_id, r#where, cursor, limit } = ask;
-                asked.caller.may_filter(r#where.as_deref())?;
+                context.caller.may_filter(r#where.as_deref())?;
                 let filter = RunFilter { states, skill_id, text, trace_id, r#where, cursor, limit };
-                asked.service.core.runs(filter).await
+                context.service.core.runs(filter).await
             },
         ),
         Operation::new(
@@ -148,10 +148,10 @@ fn looking() -> Vec<Operation> {
             Route::get("/v1/runs/{run_id}"),
             Scope::Read,
             "Returns a run: steps, checkpoints, events, decisions, and what it waits for.",
-            |asked: CallContext, one: OneRun| async move {
-                let mut detail = asked.service.core.run(&one.run_id).await?;
+            |context: CallContext, one: OneRun| async move {
+                let mut detail = context.service.core.run(&one.run_id).await?;
                 // A caller with a key decides under the key's name, not under the account of the service.
-                if let (Some(sheet), Some(approver)) = (&mut detail.sheet, asked.caller.approver()) {
+                if let (Some(sheet), Some(approver)) = (&mut detail.sheet, context.caller.approver()) {
                     sheet.approver = Some(approver);
                 }
                 Ok(detail)
@@ -162,8 +162,8 @@ fn looking() -> Vec<Operation> {
             Route::get("/v1/runs/{run_id}/checkpoints"),
             Scope::Read,
             "Lists the checkpoints of a run.",
-            |asked: CallContext, one: OneRun| async move {
-                let detail = asked.service.core.run(&one.run_id).await?;
+            |context: CallContext, one: OneRun| async move {
+                let detail = context.service.core.run(&one.run_id).await?;
                 Ok(CheckpointList {
                     run_id: detail.run.id,
                     checkpoint_head: detail.run.head,
@@ -176,11 +176,11 @@ fn looking() -> Vec<Operation> {
             Route::get("/v1/runs/{run_id}/events"),
             Scope::Read,
             "Returns events of a run, as server-sent events if `text/event-stream` is accepted.",
-            |asked: CallContext, ask: RunEvents| async move {
+            |context: CallContext, ask: RunEvents| async move {
                 let RunEvents { run_id, after, limit, wait_ms } = ask;
                 let events =
-                    asked.service.core.run_events(Some(&run_id), after, limit, patient(wait_ms)?).await?;
-                Ok(EventList { events, log: asked.service.core.event_log().await? })
+                    context.service.core.run_events(Some(&run_id), after, limit, patient(wait_ms)?).await?;
+                Ok(EventList { events, log: context.service.core.event_log().await? })
             },
         )
         .follows(),
@@ -190,16 +190,16 @@ fn looking() -> Vec<Operation> {
             Scope::Read,
             "Returns events of all runs, as server-sent events with catalog changes if \
                 `text/event-stream` is accepted.",
-            |asked: CallContext, ask: AllEvents| async move {
+            |context: CallContext, ask: AllEvents| async move {
                 let AllEvents { after, limit, wait_ms } = ask;
                 let mut wait_ms = patient(wait_ms)?;
-                if after > asked.service.core.newest_event().await? {
+                if after > context.service.core.newest_event().await? {
                     // The number is from another store, as the caller can see by the log: do not wait for what may
                     // never come.
                     wait_ms = 0;
                 }
-                let events = asked.service.core.run_events(None, after, limit, wait_ms).await?;
-                Ok(EventList { events, log: asked.service.core.event_log().await? })
+                let events = context.service.core.run_events(None, after, limit, wait_ms).await?;
+                Ok(EventList { events, log: context.service.core.event_log().await? })
             },
         )
         .follows(),
@@ -208,9 +208,9 @@ fn looking() -> Vec<Operation> {
             Route::get("/v1/events/newest"),
             Scope::Read,
             "Returns the number of the newest event of all runs, to follow from.",
-            |asked: CallContext, _: Nothing| async move {
-                let log = asked.service.core.event_log().await?;
-                Ok(NewestEvent { newest: asked.service.core.newest_event().await?, log })
+            |context: CallContext, _: Nothing| async move {
+                let log = context.service.core.event_log().await?;
+                Ok(NewestEvent { newest: context.service.core.newest_event().await?, log })
             },
         ),
         Operation::new(
@@ -218,8 +218,8 @@ fn looking() -> Vec<Operation> {
             Route::post("/v1/runs/{run_id}/settle"),
             Scope::Run,
             "Waits until a run ends, waits or is paused, and returns it.",
-            |asked: CallContext, one: OneRun| async move {
-                asked.service.core.wait_for_completion(&one.run_id, asked.caller.leave.clone()).await
+            |context: CallContext, one: OneRun| async move {
+                context.service.core.wait_for_completion(&one.run_id, context.caller.leave.clone()).await
             },
         )
         .hints(ORDERS),
@@ -228,8 +228,8 @@ fn looking() -> Vec<Operation> {
             Route::get("/v1/run_status/{run_id}"),
             Scope::Read,
             "Returns a run in the format for older callers; canceled runs are shown as failed.",
-            |asked: CallContext, one: OneRun| async move {
-                Ok(legacy(asked.service.core.run(&one.run_id).await?.run))
+            |context: CallContext, one: OneRun| async move {
+                Ok(legacy(context.service.core.run(&one.run_id).await?.run))
             },
         )
         .aliases([Route::get("/run_status/{run_id}")]),
@@ -243,13 +243,13 @@ fn ordering() -> Vec<Operation> {
             Route::post("/v1/runs/{run_id}/approve"),
             Scope::Decide,
             "Approves a waiting step, identified by step and inputs digest; the run continues.",
-            |asked: CallContext, ask: Approval| async move {
+            |context: CallContext, ask: Approval| async move {
                 let Approval { run_id, step, inputs_digest, approver, notes, choice, result } = ask;
-                let approver = asked.caller.name(approver);
+                let approver = context.caller.name(approver);
                 let verdict = Verdict::Approve;
                 let decision =
                     RunOrder::Decide { verdict, step, inputs_digest, approver, notes, choice, result };
-                order(&asked, &run_id, decision).await
+                order(&context, &run_id, decision).await
             },
         )
         .hints(Hints { destructive: true, ..ORDERS }),
@@ -258,13 +258,13 @@ fn ordering() -> Vec<Operation> {
             Route::post("/v1/runs/{run_id}/deny"),
             Scope::Decide,
             "Denies a waiting step and cancels the run.",
-            |asked: CallContext, ask: Denial| async move {
+            |context: CallContext, ask: Denial| async move {
                 let Denial { run_id, step, inputs_digest, approver, notes, choice, result } = ask;
-                let approver = asked.caller.name(approver);
+                let approver = context.caller.name(approver);
                 let verdict = Verdict::Deny;
                 let decision =
                     RunOrder::Decide { verdict, step, inputs_digest, approver, notes, choice, result };
-                order(&asked, &run_id, decision).await
+                order(&context, &run_id, decision).await
             },
         )
         .hints(ORDERS),
@@ -273,10 +273,10 @@ fn ordering() -> Vec<Operation> {
             Route::post("/v1/runs/{run_id}/resume"),
             Scope::Run,
             "Resumes a paused or failed run, optionally from a checkpoint and with corrected inputs.",
-            |asked: CallContext, ask: Resumption| async move {
+            |context: CallContext, ask: Resumption| async move {
                 let Resumption { run_id, checkpoint_id: checkpoint, inputs, despite_change, by } = ask;
-                let by = asked.caller.name(by);
-                order(&asked, &run_id, RunOrder::Resume { checkpoint, inputs, despite_change, by }).await
+                let by = context.caller.name(by);
+                order(&context, &run_id, RunOrder::Resume { checkpoint, inputs, despite_change, by }).await
             },
         )
         .hints(ACTS),
@@ -285,10 +285,10 @@ fn ordering() -> Vec<Operation> {
             Route::post("/v1/runs/{run_id}/signal"),
             Scope::Run,
             "Sends a signal to a run.",
-            |asked: CallContext, ask: SignalTo| async move {
+            |context: CallContext, ask: SignalTo| async move {
                 let SignalTo { run_id, name, payload, by } = ask;
-                let by = asked.caller.name(by);
-                order(&asked, &run_id, RunOrder::Signal { name, payload, by }).await
+                let by = context.caller.name(by);
+                order(&context, &run_id, RunOrder::Signal { name, payload, by }).await
             },
         )
         .aliases([Route::post("/v1/runs/{run_id}/signals/{name}")]),
@@ -297,7 +297,7 @@ fn ordering() -> Vec<Operation> {
             Route::post("/v1/runs/{run_id}/cancel"),
             Scope::Run,
             "Cancels a run and kills its scripts.",
-            |asked: CallContext, ask: OrderOn| async move { cancel(&asked, ask).await },
+            |context: CallContext, ask: OrderOn| async move { cancel(&context, ask).await },
         )
         .hints(Hints { destructive: true, ..ORDERS }),
         Operation::new(
@@ -305,7 +305,7 @@ fn ordering() -> Vec<Operation> {
             Route::post("/v1/run_cancel/{run_id}"),
             Scope::Run,
             "Cancels a run and returns it in the format for older callers.",
-            |asked: CallContext, ask: OrderOn| async move { Ok(legacy(cancel(&asked, ask).await?.run)) },
+            |context: CallContext, ask: OrderOn| async move { Ok(legacy(cancel(&context, ask).await?.run)) },
         )
         .aliases([Route::post("/run_cancel/{run_id}")])
         .hints(Hints { destructive: true, ..ORDERS }),
@@ -314,10 +314,10 @@ fn ordering() -> Vec<Operation> {
             Route::post("/v1/runs/{run_id}/replay"),
             Scope::Run,
             "Starts a new run from a checkpoint of this one.",
-            |asked: CallContext, ask: Branch| async move {
+            |context: CallContext, ask: Branch| async move {
                 let Branch { run_id, checkpoint_id: checkpoint, by } = ask;
-                let by = asked.caller.name(by);
-                order(&asked, &run_id, RunOrder::Replay { checkpoint, by }).await
+                let by = context.caller.name(by);
+                order(&context, &run_id, RunOrder::Replay { checkpoint, by }).await
             },
         )
         .hints(ACTS),
@@ -326,10 +326,10 @@ fn ordering() -> Vec<Operation> {
             Route::post("/v1/runs/{run_id}/fork"),
             Scope::Run,
             "Creates a paused run from a checkpoint of this one.",
-            |asked: CallContext, ask: Branch| async move {
+            |context: CallContext, ask: Branch| async move {
                 let Branch { run_id, checkpoint_id: checkpoint, by } = ask;
-                let by = asked.caller.name(by);
-                order(&asked, &run_id, RunOrder::Fork { checkpoint, by }).await
+                let by = context.caller.name(by);
+                order(&context, &run_id, RunOrder::Fork { checkpoint, by }).await
             },
         ),
     ]
@@ -348,23 +348,23 @@ pub(super) fn patient(wait_ms: u64) -> Result<u64, Error> {
     Ok(wait_ms)
 }
 
-async fn launch(asked: &CallContext, mut ask: Execution) -> Result<Launched, Error> {
-    let How { inputs, options, started_by } = ask.how(&asked.caller)?;
+async fn launch(context: &CallContext, mut ask: Execution) -> Result<Launched, Error> {
+    let How { inputs, options, started_by } = ask.how(&context.caller)?;
     let request = LaunchRequest { skill: ask.skill_id, inputs, options, started_by };
     // If the options wait for the run, the caller can still leave.
-    asked.service.core.launch_until(request, asked.caller.leave.clone()).await
+    context.service.core.launch_until(request, context.caller.leave.clone()).await
 }
 
-fn attachment(asked: &CallContext, mut ask: Attachment) -> Result<AttachRequest, Error> {
-    let How { inputs, options, started_by } = ask.how(&asked.caller)?;
+fn attachment(context: &CallContext, mut ask: Attachment) -> Result<AttachRequest, Error> {
+    let How { inputs, options, started_by } = ask.how(&context.caller)?;
     let Attachment { skill_id: skill, target_type, target_ref, .. } = ask;
-    let sessions = asked.caller.session_access();
+    let sessions = context.caller.session_access();
     // The caller is remote, or a model, and must not name files of this machine.
     let local_files = None;
     Ok(AttachRequest { skill, target_type, target_ref, inputs, options, started_by, sessions, local_files })
 }
 
-fn new_artifact(asked: &CallContext, ask: ArtifactContent) -> Result<NewArtifact, Error> {
+fn new_artifact(context: &CallContext, ask: ArtifactContent) -> Result<NewArtifact, Error> {
     let ArtifactContent { name, content, encoding, by } = ask;
     let content = match encoding {
         ContentEncoding::Text => content.into_bytes(),
@@ -372,16 +372,16 @@ fn new_artifact(asked: &CallContext, ask: ArtifactContent) -> Result<NewArtifact
             .decode(content)
             .map_err(|error| Error::new(Code::InvalidRequest, format!("`content` is not Base64: {error}")))?,
     };
-    Ok(NewArtifact { name, content, by: asked.caller.name(by) })
+    Ok(NewArtifact { name, content, by: context.caller.name(by) })
 }
 
-async fn attach(asked: &CallContext, ask: Attachment) -> Result<AttachedTraced, Error> {
+async fn attach(context: &CallContext, ask: Attachment) -> Result<AttachedTraced, Error> {
     let trace = ask.include_trace;
-    let mut request = attachment(asked, ask)?;
+    let mut request = attachment(context, ask)?;
     request.options.wait = true;
-    let attached = asked.service.core.attach_until(request, asked.caller.leave.clone()).await?;
-    let attached = execute::attached(asked, attached).await?;
-    let trace = if trace { Some(execute::trace_of(asked, &attached.execution).await?) } else { None };
+    let attached = context.service.core.attach_until(request, context.caller.leave.clone()).await?;
+    let attached = execute::attached(context, attached).await?;
+    let trace = if trace { Some(execute::trace_of(context, &attached.execution).await?) } else { None };
     Ok(AttachedTraced { attached, trace })
 }
 
@@ -400,13 +400,13 @@ struct AttachedTraced {
     trace: Option<Vec<skills_store::RunEvent>>,
 }
 
-async fn cancel(asked: &CallContext, ask: OrderOn) -> Result<Ordered, Error> {
-    let by = asked.caller.name(ask.by);
-    order(asked, &ask.run_id, RunOrder::Cancel { by }).await
+async fn cancel(context: &CallContext, ask: OrderOn) -> Result<Ordered, Error> {
+    let by = context.caller.name(ask.by);
+    order(context, &ask.run_id, RunOrder::Cancel { by }).await
 }
 
-async fn order(asked: &CallContext, run: &str, order: RunOrder) -> Result<Ordered, Error> {
-    asked.service.core.order_as(run, order, asked.caller.principal.clone()).await
+async fn order(context: &CallContext, run: &str, order: RunOrder) -> Result<Ordered, Error> {
+    context.service.core.order_as(run, order, context.caller.principal.clone()).await
 }
 
 /// Returns the status for callers of a version without the state `canceled`.

@@ -20,9 +20,9 @@ pub(super) fn operations() -> Vec<Operation> {
             Route::get("/v1/health"),
             None,
             "Reports whether the service is alive, can write to its store, and has loaded its skills.",
-            |asked: CallContext, _: Nothing| async move {
-                asked.service.core.ensure_store().await.map_err(without_place)?;
-                let found = asked.service.core.diagnostics().await?;
+            |context: CallContext, _: Nothing| async move {
+                context.service.core.ensure_store().await.map_err(without_place)?;
+                let found = context.service.core.diagnostics().await?;
                 Ok(Liveness {
                     status: "ok".to_owned(),
                     version: found.version,
@@ -37,9 +37,9 @@ pub(super) fn operations() -> Vec<Operation> {
             Route::get("/v1/caller"),
             Scope::Read,
             "Returns the caller's principal and scopes.",
-            |asked: CallContext, _: Nothing| async move {
+            |context: CallContext, _: Nothing| async move {
                 let known = |who: Principal| CallerView { name: Some(who.name), scopes: who.scopes };
-                Ok(asked.caller.principal.map_or_else(CallerView::anyone, known))
+                Ok(context.caller.principal.map_or_else(CallerView::anyone, known))
             },
         ),
         Operation::new(
@@ -47,7 +47,7 @@ pub(super) fn operations() -> Vec<Operation> {
             Route::get("/v1/skills/diagnostics"),
             Scope::Read,
             "Returns roots, skills, caches, operation counts and matcher failures.",
-            |asked: CallContext, _: Nothing| async move { asked.service.core.diagnostics().await },
+            |context: CallContext, _: Nothing| async move { context.service.core.diagnostics().await },
         )
         .tool(),
         Operation::new(
@@ -55,7 +55,7 @@ pub(super) fn operations() -> Vec<Operation> {
             Route::post("/v1/skills/diagnostics/reset"),
             Scope::Admin,
             "Resets the diagnostic counts and returns them.",
-            |asked: CallContext, _: Nothing| async move { asked.service.core.reset_diagnostics().await },
+            |context: CallContext, _: Nothing| async move { context.service.core.reset_diagnostics().await },
         )
         .hints(Hints { destructive: true, idempotent: true, ..Hints::default() })
         .tool(),
@@ -64,15 +64,15 @@ pub(super) fn operations() -> Vec<Operation> {
             Route::get("/v1/metrics"),
             Scope::Read,
             "Returns all metrics as JSON; `/v1/metrics/prometheus` has them as text.",
-            |asked: CallContext, _: Nothing| async move { asked.service.core.metrics().await },
+            |context: CallContext, _: Nothing| async move { context.service.core.metrics().await },
         ),
         Operation::new(
             "skill.governance.list",
             Route::get("/v1/skills/governance"),
             Scope::Read,
             "Returns the quality state of skills, the evidence, and the requirements of the next state.",
-            |asked: CallContext, filter: GovernanceFilter| async move {
-                asked.service.core.governance(filter).await
+            |context: CallContext, filter: GovernanceFilter| async move {
+                context.service.core.governance(filter).await
             },
         )
         .pages(TOOL_PAGE)

@@ -48,8 +48,8 @@ fn looking() -> Vec<Operation> {
             Route::get("/v1/sessions"),
             Scope::Read,
             "Lists sessions, most recently changed first.",
-            |asked: CallContext, ask: AtMost| async move {
-                Ok(SessionList { sessions: asked.sessions().sessions(ask.limit.min(1000)).await? })
+            |context: CallContext, ask: AtMost| async move {
+                Ok(SessionList { sessions: context.sessions().sessions(ask.limit.min(1000)).await? })
             },
         ),
         Operation::new(
@@ -57,7 +57,9 @@ fn looking() -> Vec<Operation> {
             Route::get("/v1/sessions/{session_id}"),
             Scope::Read,
             "Returns a session: settings, active skills, transcript.",
-            |asked: CallContext, one: OneSession| async move { asked.sessions().session(&one.session_id).await },
+            |context: CallContext, one: OneSession| async move {
+                context.sessions().session(&one.session_id).await
+            },
         ),
         Operation::new(
             "skill.levels",
@@ -65,8 +67,8 @@ fn looking() -> Vec<Operation> {
             Scope::Read,
             "Returns a skill at each disclosure level, with bytes and tokens; with a session, as loaded \
                 there.",
-            |asked: CallContext, one: LevelsOf| async move {
-                asked.sessions().level_view(&one.skill_id, one.session_id.as_deref()).await
+            |context: CallContext, one: LevelsOf| async move {
+                context.sessions().level_view(&one.skill_id, one.session_id.as_deref()).await
             },
         ),
         Operation::new(
@@ -74,8 +76,8 @@ fn looking() -> Vec<Operation> {
             Route::get("/v1/skills/budget"),
             Scope::Read,
             "Returns the catalog under a client's budget: what is truncated and what is omitted.",
-            |asked: CallContext, ask: BudgetOf| async move {
-                asked.sessions().budget(ask.client.as_deref(), ask.window).await
+            |context: CallContext, ask: BudgetOf| async move {
+                context.sessions().budget(ask.client.as_deref(), ask.window).await
             },
         ),
         Operation::new(
@@ -83,9 +85,9 @@ fn looking() -> Vec<Operation> {
             Route::get("/v1/agents"),
             Scope::Read,
             "Lists agents and the skills they use.",
-            |asked: CallContext, _: Nothing| async move {
-                let mut agents = asked.sessions().agents().await?;
-                if !asked.caller.may(Scope::Admin) {
+            |context: CallContext, _: Nothing| async move {
+                let mut agents = context.sessions().agents().await?;
+                if !context.caller.may(Scope::Admin) {
                     agents.iter_mut().for_each(AgentView::redact);
                 }
                 Ok(AgentList { agents })
@@ -96,8 +98,8 @@ fn looking() -> Vec<Operation> {
             Route::post("/v1/sessions/{session_id}/export"),
             Scope::Read,
             "Returns the complete request of the next call in the format of a model API.",
-            |asked: CallContext, ask: Export| async move {
-                asked.sessions().export_session(&ask.session_id, ask.api, &ask.model).await
+            |context: CallContext, ask: Export| async move {
+                context.sessions().export_session(&ask.session_id, ask.api, &ask.model).await
             },
         )
         .read_only(),
@@ -111,8 +113,8 @@ fn changing() -> Vec<Operation> {
             Route::post("/v1/sessions"),
             Scope::Run,
             "Creates an empty session.",
-            |asked: CallContext, settings: SettingsChange| async move {
-                asked.sessions().new_session(settings).await
+            |context: CallContext, settings: SettingsChange| async move {
+                context.sessions().new_session(settings).await
             },
         )
         .status(201),
@@ -121,8 +123,8 @@ fn changing() -> Vec<Operation> {
             Route::patch("/v1/sessions/{session_id}"),
             Scope::Run,
             "Changes the settings of a session.",
-            |asked: CallContext, ask: SessionChange| async move {
-                asked.sessions().configure_session(&ask.session_id, ask.settings).await
+            |context: CallContext, ask: SessionChange| async move {
+                context.sessions().configure_session(&ask.session_id, ask.settings).await
             },
         )
         .hints(Hints { idempotent: true, ..Hints::default() }),
@@ -131,8 +133,8 @@ fn changing() -> Vec<Operation> {
             Route::post("/v1/sessions/{session_id}/messages"),
             Scope::Run,
             "Appends a user or assistant message.",
-            |asked: CallContext, ask: Message| async move {
-                let entry = asked.sessions().say(&ask.session_id, ask.speaker, &ask.text).await?;
+            |context: CallContext, ask: Message| async move {
+                let entry = context.sessions().say(&ask.session_id, ask.speaker, &ask.text).await?;
                 Ok(Said { entry })
             },
         ),
@@ -142,14 +144,14 @@ fn changing() -> Vec<Operation> {
             Scope::Run,
             "Calls a runtime tool; the call and its result are appended to the transcript. A script needs the \
                 `inputs_digest` of what was reviewed: without it, the response is 428 with what would run.",
-            |asked: CallContext, ask: ToolCall| async move {
+            |context: CallContext, ask: ToolCall| async move {
                 let ToolCall { session_id, tool, arguments, inputs_digest, approved } = ask;
-                if (approved || inputs_digest.is_some()) && !asked.caller.may(Scope::Decide) {
+                if (approved || inputs_digest.is_some()) && !context.caller.may(Scope::Decide) {
                     return Err(Error::new(Code::Forbidden, "confirming a script needs the scope `decide`"));
                 }
                 let confirmed = inputs_digest.as_deref();
                 let answer =
-                    asked.sessions().call_tool(&session_id, &tool, arguments.clone(), confirmed).await?;
+                    context.sessions().call_tool(&session_id, &tool, arguments.clone(), confirmed).await?;
                 Called::of(answer).map_err(|error| confirmable(error, &session_id, &tool, &arguments))
             },
         ),
@@ -158,8 +160,8 @@ fn changing() -> Vec<Operation> {
             Route::post("/v1/sessions/{session_id}/compose"),
             Scope::Run,
             "Returns the instructions of the next call, with the origin of each part.",
-            |asked: CallContext, ask: Composition| async move {
-                asked.sessions().compose(&ask.session_id, ask.made).await
+            |context: CallContext, ask: Composition| async move {
+                context.sessions().compose(&ask.session_id, ask.made).await
             },
         ),
     ]

@@ -24,8 +24,8 @@ pub(super) fn operations() -> Vec<Operation> {
             Scope::Read,
             "Ranks skills for a request, with the breakdown of every score and a verdict on whether the \
                 first fits.",
-            |asked: CallContext, request: Request| async move {
-                let core = &asked.service.core;
+            |context: CallContext, request: Request| async move {
+                let core = &context.service.core;
                 core.wait_for_bodies().await;
                 let mut answer = core.discover(request).await?;
                 if answer.bodies_missing > 0 && core.connection() == Connection::Local {
@@ -42,7 +42,7 @@ pub(super) fn operations() -> Vec<Operation> {
             Route::get("/v1/skills/list"),
             Scope::Read,
             "Lists skills by domain, role, status or a fuzzy query, optionally by page.",
-            |asked: CallContext, filter: ListFilter| async move { asked.service.core.list(filter).await },
+            |context: CallContext, filter: ListFilter| async move { context.service.core.list(filter).await },
         )
         .shared()
         .pages(TOOL_PAGE)
@@ -52,7 +52,7 @@ pub(super) fn operations() -> Vec<Operation> {
             Route::get("/v1/skills/{skill_id}/describe"),
             Scope::Read,
             "Returns a skill: metadata, source, findings, files.",
-            |asked: CallContext, one: OneSkill| async move { asked.service.core.describe(&one.skill_id).await },
+            |context: CallContext, one: OneSkill| async move { context.service.core.describe(&one.skill_id).await },
         )
         .tool(),
         Operation::new(
@@ -60,9 +60,9 @@ pub(super) fn operations() -> Vec<Operation> {
             Route::get("/v1/skills/{skill_id}/contract"),
             Scope::Read,
             "Returns the contract of a skill: inputs, outputs, and steps with capabilities and gates.",
-            |asked: CallContext, one: OneSkill| async move {
-                let mut view = asked.service.core.contract(&one.skill_id).await?;
-                if !asked.caller.may(Scope::Admin) {
+            |context: CallContext, one: OneSkill| async move {
+                let mut view = context.service.core.contract(&one.skill_id).await?;
+                if !context.caller.may(Scope::Admin) {
                     view.steps.iter_mut().for_each(|step| step.binding = None);
                 }
                 Ok(view)
@@ -73,8 +73,8 @@ pub(super) fn operations() -> Vec<Operation> {
             Route::get("/v1/skills/{skill_id}/file"),
             Scope::Read,
             "Returns a file of a skill's folder.",
-            |asked: CallContext, file: SkillFile| async move {
-                asked.service.core.read_file(&file.skill_id, &file.path).await
+            |context: CallContext, file: SkillFile| async move {
+                context.service.core.read_file(&file.skill_id, &file.path).await
             },
         ),
         Operation::new(
@@ -82,8 +82,8 @@ pub(super) fn operations() -> Vec<Operation> {
             Route::get("/v1/skills/{skill_id}/lines"),
             Scope::Read,
             "Returns the lines of a skill that match words of a request.",
-            |asked: CallContext, ask: SkillLines| async move {
-                let lines = asked.service.core.body_lines(&ask.skill_id, &ask.intent, ask.limit).await?;
+            |context: CallContext, ask: SkillLines| async move {
+                let lines = context.service.core.body_lines(&ask.skill_id, &ask.intent, ask.limit).await?;
                 Ok(LineList { lines })
             },
         ),
@@ -93,7 +93,7 @@ pub(super) fn operations() -> Vec<Operation> {
             Scope::Read,
             "Explains why clients do or do not select a skill for a request: every check from its file \
                 to the ranking, with evidence.",
-            |asked: CallContext, request: WhyRequest| async move { why(&*asked.service.core, &request).await },
+            |context: CallContext, request: WhyRequest| async move { why(&*context.service.core, &request).await },
         )
         .read_only()
         .tool(),
@@ -103,8 +103,8 @@ pub(super) fn operations() -> Vec<Operation> {
             Scope::Read,
             "Lists which clients show which skills to their models, how many words of each description, and \
                 why not more.",
-            |asked: CallContext, request: VisibilityRequest| async move {
-                visibility(&*asked.service.core, &request).await
+            |context: CallContext, request: VisibilityRequest| async move {
+                visibility(&*context.service.core, &request).await
             },
         )
         .shared()
@@ -116,7 +116,7 @@ pub(super) fn operations() -> Vec<Operation> {
             Scope::Read,
             "Shows what a changed description would affect: ranking, golden queries, findings, tokens. \
                 Writes nothing.",
-            |asked: CallContext, request: DraftRequest| async move { asked.service.core.draft(request).await },
+            |context: CallContext, request: DraftRequest| async move { context.service.core.draft(request).await },
         )
         .read_only()
         .tool(),
@@ -126,8 +126,8 @@ pub(super) fn operations() -> Vec<Operation> {
             Scope::Read,
             "Ranks the queries of the golden sets: metrics, failing queries with what won instead, confused \
                 skills.",
-            |asked: CallContext, request: GoldenRequest| async move {
-                asked.service.core.golden_report(request).await
+            |context: CallContext, request: GoldenRequest| async move {
+                context.service.core.golden_report(request).await
             },
         )
         .read_only()
@@ -138,8 +138,8 @@ pub(super) fn operations() -> Vec<Operation> {
             Scope::Read,
             "Explains the ranking of a golden query: score breakdowns of the expected and the first skill, \
                 and a measured change of the description that wins it.",
-            |asked: CallContext, request: GoldenExplainRequest| async move {
-                asked.service.core.golden_explain(request).await
+            |context: CallContext, request: GoldenExplainRequest| async move {
+                context.service.core.golden_explain(request).await
             },
         )
         .read_only()
@@ -150,8 +150,8 @@ pub(super) fn operations() -> Vec<Operation> {
             Scope::Read,
             "Returns a smallest change of descriptions and client settings with which the lists of clients fit \
                 their budgets and no golden query is lost. Writes nothing.",
-            |asked: CallContext, request: BudgetFitRequest| async move {
-                asked.service.core.budget_fit(request).await
+            |context: CallContext, request: BudgetFitRequest| async move {
+                context.service.core.budget_fit(request).await
             },
         )
         .read_only(),
@@ -161,7 +161,7 @@ pub(super) fn operations() -> Vec<Operation> {
             Scope::Read,
             "Returns the nearest rivals of a skill: probe requests made from each clause of its description, \
                 and golden queries, won and lost.",
-            |asked: CallContext, one: OneSkill| async move { asked.service.core.rivals(&one.skill_id).await },
+            |context: CallContext, one: OneSkill| async move { context.service.core.rivals(&one.skill_id).await },
         )
         .tool(),
         Operation::new(
@@ -170,8 +170,8 @@ pub(super) fn operations() -> Vec<Operation> {
             Scope::Read,
             "Compares two skills: the terms and clauses that separate them, and measured advice to merge, split \
                 or add an exclusion.",
-            |asked: CallContext, pair: SkillPair| async move {
-                asked.service.core.compare_skills(&pair.skill_id, &pair.rival).await
+            |context: CallContext, pair: SkillPair| async move {
+                context.service.core.compare_skills(&pair.skill_id, &pair.rival).await
             },
         )
         .tool(),
@@ -181,7 +181,7 @@ pub(super) fn operations() -> Vec<Operation> {
             Scope::Read,
             "Returns which skills win each other's requests: clusters, collisions, identical and template \
                 descriptions. Computed in the background: ask again until `complete`.",
-            |asked: CallContext, filter: CollisionFilter| async move { asked.service.core.collisions(filter).await },
+            |context: CallContext, filter: CollisionFilter| async move { context.service.core.collisions(filter).await },
         )
         .shared()
         .pages(TOOL_PAGE)
@@ -192,7 +192,7 @@ pub(super) fn operations() -> Vec<Operation> {
             Scope::Read,
             "Returns findings about the skills of the catalog, filtered by skill, severity or rule, with a \
                 summary by rule.",
-            |asked: CallContext, filter: LintFilter| async move { asked.service.core.lint(filter).await },
+            |context: CallContext, filter: LintFilter| async move { context.service.core.lint(filter).await },
         )
         .shared()
         .pages(TOOL_PAGE)
@@ -209,13 +209,13 @@ pub(super) fn operations() -> Vec<Operation> {
             Route::post("/v1/skills/tokens"),
             Scope::Read,
             "Returns tokens of skills at each disclosure level.",
-            |asked: CallContext, ask: SeveralSkills| async move {
+            |context: CallContext, ask: SeveralSkills| async move {
                 if ask.skills.len() > MAX_COUNTED_SKILLS {
                     let message =
                         format!("{} skills requested; the maximum is {MAX_COUNTED_SKILLS}", ask.skills.len());
                     return Err(Error::new(Code::InvalidRequest, message));
                 }
-                Ok(LevelList { levels: asked.service.core.levels(ask.skills).await? })
+                Ok(LevelList { levels: context.service.core.levels(ask.skills).await? })
             },
         )
         .read_only(),
@@ -224,15 +224,15 @@ pub(super) fn operations() -> Vec<Operation> {
             Route::get("/v1/skills/catalogue"),
             Scope::Read,
             "Returns the complete catalog: roots, skills, shadowed and refused ones.",
-            |asked: CallContext, _: Nothing| async move { asked.service.core.catalogue().await },
+            |context: CallContext, _: Nothing| async move { context.service.core.catalogue().await },
         ),
         Operation::new(
             "skill.rescan",
             Route::post("/v1/skills/rescan"),
             Scope::Admin,
             "Rescans all roots.",
-            |asked: CallContext, _: Nothing| async move {
-                asked.service.core.rescan().await?;
+            |context: CallContext, _: Nothing| async move {
+                context.service.core.rescan().await?;
                 Ok(Rescan { begun: true })
             },
         )
@@ -243,8 +243,8 @@ pub(super) fn operations() -> Vec<Operation> {
             Route::get("/v1/clients"),
             Scope::Read,
             "Lists client profiles.",
-            |asked: CallContext, _: Nothing| async move {
-                let profiles = asked.service.core.client_profiles().await?;
+            |context: CallContext, _: Nothing| async move {
+                let profiles = context.service.core.client_profiles().await?;
                 let clients = profiles.into_iter().map(|(id, name)| ClientProfileName { id, name }).collect();
                 Ok(ClientProfileList { clients })
             },
@@ -254,7 +254,7 @@ pub(super) fn operations() -> Vec<Operation> {
             Route::get("/v1/clients/{client}/view"),
             Scope::Read,
             "Returns the catalog as a client sees it: skills found, repaired, dropped and shadowed.",
-            |asked: CallContext, one: OneClient| async move { asked.service.core.client_view(&one.client).await },
+            |context: CallContext, one: OneClient| async move { context.service.core.client_view(&one.client).await },
         ),
     ]
 }

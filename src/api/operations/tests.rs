@@ -11,8 +11,8 @@ fn properties(operation: &Operation) -> Vec<String> {
     let schema = operation.arguments(&mut generator).to_value();
     let definitions = Value::Object(generator.take_definitions(true));
     let name = schema["$ref"].as_str().and_then(|reference| reference.rsplit('/').next());
-    let whole = name.map_or(&schema, |name| &definitions[name]);
-    whole["properties"].as_object().map(|all| all.keys().cloned().collect()).unwrap_or_default()
+    let object = name.map_or(&schema, |name| &definitions[name]);
+    object["properties"].as_object().map(|all| all.keys().cloned().collect()).unwrap_or_default()
 }
 
 #[test]
@@ -39,20 +39,20 @@ fn every_answer_is_an_object_because_tools_answer_objects_only() {
         let schema = operation.answer(&mut generator).to_value();
         let definitions = Value::Object(generator.take_definitions(true));
         let name = schema["$ref"].as_str().and_then(|reference| reference.rsplit('/').next());
-        let whole = name.map_or(&schema, |name| &definitions[name]);
-        assert_eq!(whole["type"], "object", "{}: {whole}", operation.name);
+        let object = name.map_or(&schema, |name| &definitions[name]);
+        assert_eq!(object["type"], "object", "{}: {object}", operation.name);
     }
 }
 
 #[test]
 fn a_query_says_what_its_arguments_said() {
     let list = operation("run.list").unwrap();
-    let Value::Object(given) = json!({
+    let Value::Object(arguments) = json!({
         "states": ["waiting_for_human", "failed"], "skill_id": "a&b=c", "text": "1", "limit": 5,
     }) else {
         unreachable!()
     };
-    let query = to_query(&given);
+    let query = to_query(&arguments);
     assert_eq!(query, "states=waiting_for_human&states=failed&skill_id=a%26b%3Dc&text=1&limit=5");
     let pairs = [
         ("states", "waiting_for_human"),
@@ -62,7 +62,7 @@ fn a_query_says_what_its_arguments_said() {
         ("limit", "5"),
     ];
     let pairs = pairs.map(|(name, value)| (name.to_owned(), value.to_owned()));
-    assert_eq!(from_query(list, pairs).unwrap(), given);
+    assert_eq!(from_query(list, pairs).unwrap(), arguments);
     let comma = [("states".to_owned(), "failed,running".to_owned())];
     assert_eq!(from_query(list, comma).unwrap()["states"], json!(["failed", "running"]));
 }
@@ -110,8 +110,8 @@ fn a_caller_without_the_scope_is_told_which() {
 fn paths_of_this_machine_are_not_taken_from_afar() {
     use crate::ExecutionOptions;
     let files = std::collections::BTreeMap::from([("a".to_owned(), "/etc/passwd".to_owned())]);
-    let given = ExecutionOptions { files, ..ExecutionOptions::default() };
-    let error = arguments::limited(given, &Caller::anyone(), None, None).unwrap_err();
+    let options = ExecutionOptions { files, ..ExecutionOptions::default() };
+    let error = arguments::limited(options, &Caller::anyone(), None, None).unwrap_err();
     assert_eq!(error.code, Code::InvalidRequest);
     let twice = ExecutionOptions { trace_id: Some("a".to_owned()), ..ExecutionOptions::default() };
     assert!(arguments::limited(twice, &Caller::anyone(), Some("b".to_owned()), None).is_err());

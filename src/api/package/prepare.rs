@@ -59,7 +59,7 @@ pub fn prepare(job: &PackageJob) -> Result<PackageReport, Error> {
         return Err(Error::new(Code::NotFound, message));
     };
     let mut report = PackageReport::empty();
-    let mut gathered = Gathered {
+    let mut gathered = BundleFiles {
         folder: &folder,
         report: &mut report,
         files: BTreeMap::new(),
@@ -100,7 +100,7 @@ pub fn prepare(job: &PackageJob) -> Result<PackageReport, Error> {
     Ok(report)
 }
 
-struct Gathered<'a> {
+struct BundleFiles<'a> {
     folder: &'a Folder,
     report: &'a mut PackageReport,
     files: BTreeMap<String, Content>,
@@ -108,7 +108,7 @@ struct Gathered<'a> {
     allow: &'a [String],
 }
 
-impl Gathered<'_> {
+impl BundleFiles<'_> {
     /// Reads a subfolder recursively; `prefix` is its path with a slash, or empty for the bundle itself.
     fn folder(&mut self, prefix: &str) -> Result<(), Error> {
         let inside = prefix.trim_end_matches('/');
@@ -267,8 +267,8 @@ fn write(output: &Path, archive: &[u8], replace: bool) -> Result<(), Error> {
         .map_err(|e| io(&e))?;
     file.write_all(archive).map_err(|e| io(&e))?;
     file.as_file().sync_all().map_err(|e| io(&e))?;
-    let kept = if replace { file.persist(output) } else { file.persist_noclobber(output) };
-    kept.map(drop).map_err(|error| {
+    let result = if replace { file.persist(output) } else { file.persist_noclobber(output) };
+    result.map(drop).map_err(|error| {
         if error.error.kind() == io::ErrorKind::AlreadyExists {
             let message = format!("{} already exists; use --force to overwrite it", output.display());
             Error::new(Code::Forbidden, message)

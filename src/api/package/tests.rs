@@ -252,9 +252,9 @@ fn what_is_no_package_is_said_to_be_none() {
     let place = Place::new();
     place.write("text.tar.gz", "this is not an archive");
     assert_eq!(codes(&validate(&place.at("text.tar.gz")).unwrap()), ["damaged", "no-manifest"]);
-    let mut whole = GzEncoder::new(Vec::new(), Compression::fast());
-    whole.write_all(&[7_u8; 4096]).unwrap();
-    fs::write(place.at("noise.tar.gz"), whole.finish().unwrap()).unwrap();
+    let mut archive = GzEncoder::new(Vec::new(), Compression::fast());
+    archive.write_all(&[7_u8; 4096]).unwrap();
+    fs::write(place.at("noise.tar.gz"), archive.finish().unwrap()).unwrap();
     assert!(!validate(&place.at("noise.tar.gz")).unwrap().good());
     prepare(&place.job("good.tar.gz")).unwrap();
     let bytes = fs::read(place.at("good.tar.gz")).unwrap();

@@ -45,10 +45,16 @@ pub fn validate(file: &Path) -> Result<PackageReport, Error> {
     };
     report.bytes = bytes.len() as u64;
     report.sha256 = Some(Digest::of(&bytes));
-    let room = tempfile::Builder::new().prefix("skill-package-").tempdir();
-    let room = room.map_err(|e| Error::new(Code::InternalError, format!("no room to unpack: {e}")))?;
-    let mut reading =
-        Reading { room: room.path(), found: Vec::new(), files: BTreeMap::new(), manifest: None, total: 0 };
+    let temp_dir = tempfile::Builder::new().prefix("skill-package-").tempdir();
+    let temp_dir =
+        temp_dir.map_err(|e| Error::new(Code::InternalError, format!("no room to unpack: {e}")))?;
+    let mut reading = Reading {
+        folder: temp_dir.path(),
+        found: Vec::new(),
+        files: BTreeMap::new(),
+        manifest: None,
+        total: 0,
+    };
     if let Err(error) = reading.entries(&bytes) {
         reading.note("damaged", None, format!("not a complete tar.gz archive: {error}"));
     }
@@ -69,18 +75,18 @@ pub fn validate(file: &Path) -> Result<PackageReport, Error> {
     };
     report.findings.extend(compared(&manifest, &files));
     report.skill_id = Some(SkillId::new(manifest.id.clone()));
-    let bundle = room.path().join(&manifest.id);
-    let plain = path_problem(&manifest.id).is_none() && !manifest.id.contains('/');
+    let bundle = temp_dir.path().join(&manifest.id);
+    let is_valid_id = path_problem(&manifest.id).is_none() && !manifest.id.contains('/');
     let names = fs::read_dir(&bundle).into_iter().flatten().flatten();
     let main = main_file(names.filter_map(|entry| entry.file_name().into_string().ok()));
-    if let Some(main) = main.filter(|_| plain) {
+    if let Some(main) = main.filter(|_| is_valid_id) {
         let read = skills_skill::read_bundle(&bundle.join(main));
         report.lint = lint::bundle(&read).findings;
         let skill = read.ok();
         report.runs = runs(&bundle, skill.as_ref());
         let inside = |found: LintFinding| {
             // The temporary folder is meaningless to the caller.
-            let path = found.location.strip_prefix(room.path()).map(Path::to_path_buf);
+            let path = found.location.strip_prefix(temp_dir.path()).map(Path::to_path_buf);
             LintFinding { location: path.unwrap_or_else(|_| found.location.clone()), ..found }
         };
         report.lint = report.lint.into_iter().map(inside).collect();
@@ -93,7 +99,7 @@ pub fn validate(file: &Path) -> Result<PackageReport, Error> {
 }
 
 struct Reading<'a> {
-    room: &'a Path,
+    folder: &'a Path,
     found: Vec<PackageFinding>,
     /// Files by path in the archive.
     files: BTreeMap<String, PackedFile>,
@@ -174,7 +180,7 @@ impl Reading<'_> {
     }
 
     fn keep(&mut self, path: &str, content: &[u8], executable: bool) -> io::Result<()> {
-        let place = self.room.join(path);
+        let place = self.folder.join(path);
         if let Some(folder) = place.parent()
             && fs::create_dir_all(folder).is_err()
         {

@@ -143,12 +143,12 @@ fn with_own_file(
     let Some(check) = preview.checks.iter_mut().find(|check| check.check == AttachCheck::Target) else {
         return preview;
     };
-    if check.holds.is_none() {
+    if check.passed.is_none() {
         return preview;
     }
     let label =
         format!("file {}, {} bytes, uploaded when it is attached", file.path.display(), file.content.len());
-    check.holds = Some(true);
+    check.passed = Some(true);
     check.note.clone_from(&label);
     if preview.reason.as_ref().is_some_and(|reason| reason.check == AttachCheck::Target) {
         preview.reason = None;
@@ -163,8 +163,8 @@ fn with_own_file(
 /// Returns a preview whose last check fails because of a local file.
 fn without_target(mut preview: AttachPreview, request: &AttachRequest, error: Error) -> AttachPreview {
     let check = preview.checks.iter_mut().find(|check| check.check == AttachCheck::Target);
-    if let Some(check) = check.filter(|check| check.holds.is_some()) {
-        check.holds = Some(false);
+    if let Some(check) = check.filter(|check| check.passed.is_some()) {
+        check.passed = Some(false);
         check.note = error.message;
         let allowed = preview.reason.map(|reason| reason.allowed).unwrap_or_default();
         let given = request.target_ref.clone();

@@ -10,7 +10,7 @@ use super::transport::TransportError;
 use crate::operations::{KEY_OWNER, Scope};
 use crate::{CallerView, Client as _, DecisionSheet, Error, Ordered, RunDetail, RunOrder};
 use skills_model::{Decision, RunState, Verdict};
-use skills_store::{Decided, RunRecord};
+use skills_store::{RecordedDecision, RunRecord};
 
 /// How long to reconnect to a service that received a decision and did not respond.
 const FINDING: Duration = Duration::from_secs(15);
@@ -159,7 +159,7 @@ impl Remote {
 }
 
 /// Returns the result of a decision that the run shows although its response was lost.
-fn found(run: RunRecord, recorded: &Decided) -> Ordered {
+fn found(run: RunRecord, recorded: &RecordedDecision) -> Ordered {
     let word = match recorded.decision.verdict {
         Verdict::Approve => "approved",
         Verdict::Deny => "denied",

@@ -217,7 +217,7 @@ impl Remote {
 fn goes_on(run: &RunRecord) -> bool {
     match run.state {
         RunState::Running | RunState::Replaying => true,
-        RunState::Pending => !run.held,
+        RunState::Pending => !run.paused,
         _ => false,
     }
 }

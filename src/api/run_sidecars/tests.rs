@@ -6,14 +6,14 @@ use super::*;
 use skills_model::ApprovalReason;
 use skills_store::{NewEvent, RunOptions};
 
-fn run(state: RunState, held: bool) -> RunRecord {
+fn run(state: RunState, paused: bool) -> RunRecord {
     let gate =
         (state == RunState::WaitingForHuman).then(|| Gate::human("book", "d", ApprovalReason::Confirmation));
     RunRecord {
         id: RunId("run".into()),
         skill_id: "invoice-intake".into(),
         state,
-        held,
+        paused,
         gate,
         decided: None,
         contract_digest: String::new(),
@@ -55,8 +55,8 @@ fn events(kinds: &[&str]) -> Vec<RunEvent> {
     (1..).zip(kinds).map(event).collect()
 }
 
-fn next_actions(state: RunState, held: bool, kinds: &[&str]) -> String {
-    let wishes = sidecar_wishes(&run(state, held), events(kinds).iter());
+fn next_actions(state: RunState, paused: bool, kinds: &[&str]) -> String {
+    let wishes = sidecar_wishes(&run(state, paused), events(kinds).iter());
     wishes[0].sentence(|skill, _| skill.unwrap_or_default().to_owned(), |at| format!("{at}"))
 }
 
@@ -99,11 +99,11 @@ fn a_pause_is_told_as_it_stands_now() {
 
 #[test]
 fn a_decision_is_told_who_wants_the_run_held_after_it() {
-    let asked = events(&["run.paused", "control.applied"]);
+    let events_list = events(&["run.paused", "control.applied"]);
     assert_eq!(
-        pause_wanted(&run(RunState::WaitingForHuman, true), asked.iter()).as_deref(),
+        pause_wanted(&run(RunState::WaitingForHuman, true), events_list.iter()).as_deref(),
         Some("watch (too many rows)")
     );
-    assert_eq!(pause_wanted(&run(RunState::WaitingForHuman, false), asked.iter()), None);
-    assert!(pause_wanted(&run(RunState::WaitingForSignal, true), asked.iter()).is_some());
+    assert_eq!(pause_wanted(&run(RunState::WaitingForHuman, false), events_list.iter()), None);
+    assert!(pause_wanted(&run(RunState::WaitingForSignal, true), events_list.iter()).is_some());
 }

@@ -128,9 +128,9 @@ impl Scaffold {
         };
         match self.when.as_deref().map(str::trim).filter(|when| !when.is_empty()) {
             Some(when) => {
-                let plain =
+                let is_plain_scalar =
                     when.strip_prefix("Use when ").or_else(|| when.strip_prefix("use when ")).unwrap_or(when);
-                format!("{} Use when {}", stop(&self.description), stop(plain))
+                format!("{} Use when {}", stop(&self.description), stop(is_plain_scalar))
             }
             None => stop(&self.description),
         }

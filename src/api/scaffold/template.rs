@@ -8,8 +8,8 @@ use skills_skill::{EffectMode, Invocation};
 
 /// Returns every file of the bundle.
 pub(super) fn files(spec: &Scaffold) -> Vec<NewFile> {
-    let plain = |path: &str, text: String| NewFile { path: path.to_owned(), text, executable: false };
-    let mut files = vec![plain("SKILL.md", skill_md(spec))];
+    let file = |path: &str, text: String| NewFile { path: path.to_owned(), text, executable: false };
+    let mut files = vec![file("SKILL.md", skill_md(spec))];
     // A contract needs something to run.
     let language = spec.script.or(spec.contract.then_some(ScriptLanguage::Python));
     if let Some(language) = language {
@@ -20,13 +20,13 @@ pub(super) fn files(spec: &Scaffold) -> Vec<NewFile> {
         });
         if spec.contract {
             let names = Names::of(spec);
-            files.push(plain("skill.yaml", contract(spec, &names)));
-            files.push(plain(&format!("capabilities/{}.yaml", names.capability), capability(spec, &names)));
-            files.push(plain(&format!("bindings/{}.yaml", names.binding), binding(spec, &names, language)));
+            files.push(file("skill.yaml", contract(spec, &names)));
+            files.push(file(&format!("capabilities/{}.yaml", names.capability), capability(spec, &names)));
+            files.push(file(&format!("bindings/{}.yaml", names.binding), binding(spec, &names, language)));
         }
     }
     if spec.references {
-        files.push(plain("references/details.md", references(spec)));
+        files.push(file("references/details.md", references(spec)));
     }
     files
 }
@@ -45,13 +45,13 @@ pub(super) fn scalar(text: &str) -> String {
     let safe_start = text.starts_with(|c: char| c.is_alphabetic());
     let word =
         ["true", "false", "null", "yes", "no", "on", "off", "none"].contains(&text.to_lowercase().as_str());
-    let plain = safe_start
+    let is_plain_scalar = safe_start
         && !word
         && !text.contains(": ")
         && !text.contains(" #")
         && !text.ends_with([':', ' '])
         && !text.chars().any(char::is_control);
-    if plain { text.to_owned() } else { serde_json::Value::String(text.to_owned()).to_string() }
+    if is_plain_scalar { text.to_owned() } else { serde_json::Value::String(text.to_owned()).to_string() }
 }
 
 /// Ids used in the contract files.

@@ -177,10 +177,10 @@ mod tests {
 
     #[test]
     fn what_satisfies_every_rule_is_recommended_and_says_why() {
-        let judged = judge(&best());
-        assert_eq!(judged.state, QualityState::Recommended);
-        assert!(judged.next.is_empty());
-        insta::assert_snapshot!(judged.reasons.join("\n"));
+        let judgment = judge(&best());
+        assert_eq!(judgment.state, QualityState::Recommended);
+        assert!(judgment.next.is_empty());
+        insta::assert_snapshot!(judgment.reasons.join("\n"));
     }
 
     /// Each rule alone keeps a skill below the state that the rule belongs to.
@@ -212,10 +212,10 @@ mod tests {
         for (what, state, spoil) in cases {
             let mut facts = best();
             spoil(&mut facts);
-            let judged = judge(&facts);
-            assert_eq!(judged.state, state, "{what}");
-            assert_eq!(judged.next.len(), 1, "{what}: {:?}", judged.next);
-            said += &format!("{what}: {}\n", judged.next[0]);
+            let judgment = judge(&facts);
+            assert_eq!(judgment.state, state, "{what}");
+            assert_eq!(judgment.next.len(), 1, "{what}: {:?}", judgment.next);
+            said += &format!("{what}: {}\n", judgment.next[0]);
         }
         insta::assert_snapshot!(said);
     }
@@ -228,8 +228,8 @@ mod tests {
 
     #[test]
     fn nothing_known_is_said_to_be_missing_in_order() {
-        let judged = judge(&Facts { has_contract: true, untrusted: Some("x".into()), ..Facts::default() });
-        assert_eq!(judged.state, QualityState::Validated);
-        assert_eq!(judged.next.len(), 2, "golden requests and a run, not trust yet: {:?}", judged.next);
+        let judgment = judge(&Facts { has_contract: true, untrusted: Some("x".into()), ..Facts::default() });
+        assert_eq!(judgment.state, QualityState::Validated);
+        assert_eq!(judgment.next.len(), 2, "golden requests and a run, not trust yet: {:?}", judgment.next);
     }
 }

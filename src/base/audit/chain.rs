@@ -71,7 +71,7 @@ pub fn verify(bytes: &[u8]) -> Verification {
         Verification { lines: all.len() as u64, torn_end: end.len() as u64, ..Verification::default() };
     let (mut prev, mut next) = (GENESIS.to_owned(), 1);
     let mut anchor: Option<String> = None;
-    let mut told = false;
+    let mut reported = false;
     for (at, raw) in all.iter().enumerate() {
         let broken = |seq: Option<u64>, why: String| Broken { line: at as u64 + 1, seq, why };
         let line = match serde_json::from_slice::<Line>(raw) {
@@ -110,14 +110,15 @@ pub fn verify(bytes: &[u8]) -> Verification {
             found.broken = Some(broken(Some(line.seq), why));
             return found;
         }
-        told |= line.kind == PURGED && line.data.get("through").and_then(|t| t.as_str()) == anchor.as_deref();
+        reported |=
+            line.kind == PURGED && line.data.get("through").and_then(|t| t.as_str()) == anchor.as_deref();
         found.first.get_or_insert(line.seq);
         found.last = Some(line.seq);
         prev = digest(raw);
         found.head = Some(prev.clone());
         next = line.seq + 1;
     }
-    if anchor.is_some() && !told {
+    if anchor.is_some() && !reported {
         let why = "the beginning is missing without a recorded purge".to_owned();
         found.broken = Some(Broken { line: 1, seq: None, why });
     }

@@ -173,9 +173,9 @@ impl Log {
         let metadata = file.metadata().map_err(&failed)?;
         let same = known.as_ref().is_some_and(|end| end.len == metadata.len() && end.file == id(&metadata));
         if !same {
-            let mut untold = Vec::new();
-            let end = self.end(&mut file, &metadata, 0, &mut untold)?;
-            if !untold.is_empty() {
+            let mut unreported = Vec::new();
+            let end = self.end(&mut file, &metadata, 0, &mut unreported)?;
+            if !unreported.is_empty() {
                 // A line must record a defect first, which the next entry does.
                 return Ok(None);
             }
@@ -204,21 +204,21 @@ impl Log {
         file.seek(SeekFrom::Start(len.saturating_sub(TAIL))).map_err(&failed)?;
         let mut tail = Vec::new();
         file.read_to_end(&mut tail).map_err(&failed)?;
-        let (whole, torn) = lines(&tail);
-        let known = whole.iter().rev().find_map(|raw| serde_json::from_slice::<Line>(raw).ok());
+        let (complete, torn) = lines(&tail);
+        let known = complete.iter().rev().find_map(|raw| serde_json::from_slice::<Line>(raw).ok());
         // The anchor line has the number of the line after it, and represents the last purged line.
         let (seq, anchored) = known.as_ref().map_or((0, None), |line| match line.kind.as_str() {
             ANCHOR => (line.seq.saturating_sub(1), Some(line.prev.clone())),
             _ => (line.seq, None),
         });
         let prev =
-            anchored.or_else(|| whole.last().map(|raw| digest(raw))).unwrap_or_else(|| GENESIS.to_owned());
+            anchored.or_else(|| complete.last().map(|raw| digest(raw))).unwrap_or_else(|| GENESIS.to_owned());
         let mut end = End { len, file: id(metadata), seq, prev };
         if !torn.is_empty() {
             tracing::warn!("the last line of {} was truncated by a crash; it is kept", self.file().display());
-            let told = json!({ "bytes": torn.len(), "sha256": digest(torn) });
+            let payload = json!({ "bytes": torn.len(), "sha256": digest(torn) });
             let line =
-                Line::of(Entry::new(TORN, None, told), self.mode, seq + 1, at_ms, &digest(torn)).bytes();
+                Line::of(Entry::new(TORN, None, payload), self.mode, seq + 1, at_ms, &digest(torn)).bytes();
             (end.seq, end.prev) = (seq + 1, digest(&line));
             bytes.push(b'\n');
             bytes.extend_from_slice(&line);
@@ -229,11 +229,11 @@ impl Log {
             .filter(|anchor| anchor::contradiction(&tail, std::slice::from_ref(anchor)).is_some())
         {
             tracing::error!("lines of {} were truncated or modified", self.file().display());
-            let told = json!({
+            let payload = json!({
                 "expected_seq": anchor.seq, "expected_head": anchor.head, "found_seq": end.seq, "found_head": end.prev,
             });
             let line =
-                Line::of(Entry::new(GAP, None, told), self.mode, end.seq + 1, at_ms, &end.prev).bytes();
+                Line::of(Entry::new(GAP, None, payload), self.mode, end.seq + 1, at_ms, &end.prev).bytes();
             (end.seq, end.prev) = (end.seq + 1, digest(&line));
             bytes.extend_from_slice(&line);
             bytes.push(b'\n');
@@ -348,8 +348,8 @@ impl Log {
         let prev = digest(all[all.len() - 1]);
         let taken = (cut - from) as u64;
         let before = jiff::Timestamp::from_millisecond(before_ms).unwrap_or(jiff::Timestamp::UNIX_EPOCH);
-        let told = json!({ "before": before.to_string(), "lines": taken, "through": through });
-        let line = Line::of(Entry::new(PURGED, by, told), self.mode, last + 1, now_ms, &prev).bytes();
+        let payload = json!({ "before": before.to_string(), "lines": taken, "through": through });
+        let line = Line::of(Entry::new(PURGED, by, payload), self.mode, last + 1, now_ms, &prev).bytes();
         let anchor = Anchor { seq: last + 1, head: digest(&line) };
         out.extend(line);
         out.push(b'\n');

@@ -149,16 +149,16 @@ impl Recorder {
         if seen.as_ref() == Some(&now) {
             return;
         }
-        let kept = self.log.file().with_file_name("policy.sha256");
-        let before = std::fs::read_to_string(&kept).ok().map(|text| text.trim().to_owned());
+        let digest_file = self.log.file().with_file_name("policy.sha256");
+        let before = std::fs::read_to_string(&digest_file).ok().map(|text| text.trim().to_owned());
         let none = before.is_none() && text.trim().is_empty();
         if before.as_ref() != Some(&now) && !none {
             let entry =
                 Entry::new("policy.changed", None, json!({ "file": file, "from": before, "to": now }));
             self.note(entry.with_detail(json!({ "text": text })).durably());
-            let wrote = private_files::replace(&kept, format!("{now}\n").as_bytes());
+            let wrote = private_files::replace(&digest_file, format!("{now}\n").as_bytes());
             if let Err(error) = wrote {
-                tracing::warn!("remembering the policy in {}: {error}", kept.display());
+                tracing::warn!("remembering the policy in {}: {error}", digest_file.display());
             }
         }
         *seen = Some(now);

@@ -66,10 +66,11 @@ pub fn redacted(value: Value) -> Value {
 }
 
 fn is_secret_name(name: &str) -> bool {
-    let plain: String = name.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect();
+    let normalized: String =
+        name.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect();
     // `max_tokens` and `token_count` are numbers.
-    let counts = plain.contains("tokens") || plain.contains("tokencount");
-    NAMES.iter().any(|secret| plain.contains(secret)) && !counts
+    let counts = normalized.contains("tokens") || normalized.contains("tokencount");
+    NAMES.iter().any(|secret| normalized.contains(secret)) && !counts
 }
 
 /// Returns a text without apparent secrets; a long text is replaced by its digest.
@@ -83,14 +84,14 @@ pub fn redacted_text(text: &str) -> String {
     }
     let mut out = String::with_capacity(text.len());
     let mut after_scheme = false;
-    for piece in text.split_inclusive(is_boundary) {
-        let word = piece.trim_end_matches(is_boundary);
+    for segment in text.split_inclusive(is_boundary) {
+        let word = segment.trim_end_matches(is_boundary);
         let secret = WORDS.iter().any(|(start, least)| word.starts_with(start) && word.len() >= *least);
         if secret || after_scheme && word.len() >= 8 {
             out.push_str(REDACTED);
-            out.push_str(&piece[word.len()..]);
+            out.push_str(&segment[word.len()..]);
         } else {
-            out.push_str(piece);
+            out.push_str(segment);
         }
         // `Bearer …` and `Basic …` (RFC 7235), and the password of a URL (`https://ana:…@host`).
         after_scheme = matches!(word.to_ascii_lowercase().as_str(), "bearer" | "basic");
@@ -129,11 +130,11 @@ fn without_assignments(text: &str) -> String {
             None => value.find(|c: char| is_boundary(c) || "]}`".contains(c)),
         };
         let secret = &value[..end.unwrap_or(value.len())];
-        let plain = secret.to_ascii_lowercase();
+        let lowercase = secret.to_ascii_lowercase();
         if secret.is_empty()
             || secret.starts_with(':')
-            || NO_SECRETS.contains(&plain.as_str())
-            || plain == REDACTED
+            || NO_SECRETS.contains(&lowercase.as_str())
+            || lowercase == REDACTED
         {
             continue;
         }
@@ -147,8 +148,9 @@ fn without_assignments(text: &str) -> String {
 /// Returns whether a name in a text ends with the name of a secret; a match anywhere in it would be too broad for
 /// sentences.
 fn ends_in_secret_name(name: &str) -> bool {
-    let plain: String = name.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect();
-    NAMES.iter().any(|secret| plain.ends_with(secret))
+    let normalized: String =
+        name.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect();
+    NAMES.iter().any(|secret| normalized.ends_with(secret))
 }
 
 /// Redacts the password of a URL: `https://ana:…@host` (RFC 3986, section 3.2.1).
@@ -183,7 +185,7 @@ mod tests {
 
     #[test]
     fn secrets_go_by_name_and_by_look_and_nothing_else_does() {
-        let given = json!({
+        let details = json!({
             "password": "hunter2", "db": {"API-Key": "abc", "host": "db.internal"},
             "headers": ["Authorization: Bearer abcdefgh12345678", "accept: */*"],
             "note": "use ghp_0123456789abcdefghijklmnop, please",
@@ -191,7 +193,7 @@ mod tests {
             "pem": "-----BEGIN RSA PRIVATE KEY-----\nMIIE\n-----END RSA PRIVATE KEY-----",
             "max_tokens": 100, "token": null, "secret": true, "amount": 42, "text": "the basic plan is fine",
         });
-        insta::assert_snapshot!(serde_json::to_string_pretty(&redacted(given)).unwrap());
+        insta::assert_snapshot!(serde_json::to_string_pretty(&redacted(details)).unwrap());
     }
 
     #[test]
@@ -224,7 +226,7 @@ mod tests {
 
     #[test]
     fn long_texts_are_told_by_size_and_digest() {
-        let Value::String(told) = redacted(Value::String("x".repeat(5000))) else { panic!() };
-        assert!(told.starts_with("[5000 bytes, sha256 ") && told.len() < 100, "{told}");
+        let Value::String(summary) = redacted(Value::String("x".repeat(5000))) else { panic!() };
+        assert!(summary.starts_with("[5000 bytes, sha256 ") && summary.len() < 100, "{summary}");
     }
 }

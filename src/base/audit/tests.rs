@@ -8,12 +8,12 @@ use serde_json::json;
 use super::log::End;
 use super::{Entry, GENESIS, Log, Mode, Recorder};
 
-struct Desk {
+struct Fixture {
     folder: tempfile::TempDir,
     known: Option<End>,
 }
 
-impl Desk {
+impl Fixture {
     fn new() -> Self {
         Self { folder: tempfile::tempdir().unwrap(), known: None }
     }
@@ -46,7 +46,7 @@ impl Desk {
 
 #[test]
 fn lines_follow_each_other_and_hold_no_secret() {
-    let mut desk = Desk::new();
+    let mut desk = Fixture::new();
     desk.write(1..4);
     let text = desk.text();
     assert!(
@@ -58,30 +58,34 @@ fn lines_follow_each_other_and_hold_no_secret() {
     let found = desk.verify();
     assert!(found.is_intact());
     assert_eq!((found.lines, found.first, found.last, found.torn_end), (3, Some(1), Some(3), 0));
-    let standard = Desk::new();
+    let standard = Fixture::new();
     let entry = Entry::new("x", None, json!({})).with_detail(json!({ "inputs": 1 }));
     standard.log(Mode::Standard).append(vec![entry.clone()], 1, &mut None).unwrap();
     assert!(!standard.text().contains("inputs"));
-    let off = Desk::new();
+    let off = Fixture::new();
     off.log(Mode::Off).append(vec![entry], 1, &mut None).unwrap();
     assert!(!off.log(Mode::Off).file().exists());
 }
 
 #[test]
 fn any_change_names_the_first_line_that_does_not_follow() {
-    let mut desk = Desk::new();
+    let mut desk = Fixture::new();
     desk.write(1..6);
-    let whole = desk.text();
-    let lines: Vec<&str> = whole.lines().collect();
+    let complete = desk.text();
+    let lines: Vec<&str> = complete.lines().collect();
     let without = |at: usize| [&lines[..at], &lines[at + 1..]].concat().join("\n") + "\n";
     let swapped = [lines[0], lines[2], lines[1], lines[3], lines[4]].join("\n") + "\n";
     let cases = [
-        (whole.replacen("\"r2\"", "\"r9\"", 1), 3, "previous line was modified"),
+        (complete.replacen("\"r2\"", "\"r9\"", 1), 3, "previous line was modified"),
         (without(2), 3, "has number 4, expected 3"),
         (without(0), 1, "has number 2, expected 1"),
         (swapped, 2, "has number 3, expected 2"),
         (
-            whole.replacen("\"kind\":\"run.launched\",\"by\":\"ana\",\"data\":{\"run\":\"r4\"", "garbage", 1),
+            complete.replacen(
+                "\"kind\":\"run.launched\",\"by\":\"ana\",\"data\":{\"run\":\"r4\"",
+                "garbage",
+                1,
+            ),
             4,
             "not a line",
         ),
@@ -96,10 +100,10 @@ fn any_change_names_the_first_line_that_does_not_follow() {
 
 #[test]
 fn a_torn_line_is_kept_and_told_of_by_the_next() {
-    let mut desk = Desk::new();
+    let mut desk = Fixture::new();
     desk.write(1..4);
-    let whole = desk.text();
-    desk.put(&whole[..whole.len() - 30]);
+    let intact = desk.text();
+    desk.put(&intact[..intact.len() - 30]);
     let found = desk.verify();
     assert!(found.is_intact() && found.torn_end > 0 && found.last == Some(2), "{found:?}");
     desk.write(4..6);
@@ -111,7 +115,7 @@ fn a_torn_line_is_kept_and_told_of_by_the_next() {
 
 #[test]
 fn a_purge_leaves_a_chain_that_holds_and_says_what_it_took() {
-    let mut desk = Desk::new();
+    let mut desk = Fixture::new();
     desk.write(1..11);
     let log = desk.log(Mode::Standard);
     assert_eq!(log.purge(5, 20, Some("bo")).unwrap().lines, 4);
@@ -141,7 +145,7 @@ fn a_purge_leaves_a_chain_that_holds_and_says_what_it_took() {
 /// Two recorders behave like two processes: they share nothing but the file.
 #[tokio::test(flavor = "multi_thread")]
 async fn several_processes_append_to_one_chain() {
-    let desk = Desk::new();
+    let desk = Fixture::new();
     let recorders = [(); 3].map(|()| Recorder::new(desk.folder.path(), Mode::Standard));
     let write = |at: usize| {
         let recorder = recorders[at % 3].clone();
@@ -162,7 +166,7 @@ async fn several_processes_append_to_one_chain() {
 
 #[test]
 fn a_policy_is_recorded_when_it_changes_not_when_it_is_read() {
-    let desk = Desk::new();
+    let desk = Fixture::new();
     let file = desk.folder.path().join("policy.yaml");
     let run = |text: &str| Recorder::new(desk.folder.path(), Mode::Full).policy(&file, text);
     run("");
@@ -178,28 +182,29 @@ fn a_policy_is_recorded_when_it_changes_not_when_it_is_read() {
 
 #[test]
 fn a_cut_or_edited_end_is_found() {
-    let mut desk = Desk::new();
+    let mut desk = Fixture::new();
     desk.write(1..6);
     let log = desk.log(Mode::Full);
     assert_eq!(log.write_anchor(&mut desk.known).unwrap().unwrap().seq, 5);
-    let whole = desk.text();
-    let lines: Vec<&str> = whole.lines().collect();
+    let intact = desk.text();
+    let lines: Vec<&str> = intact.lines().collect();
     let cut = lines[..3].join("\n") + "\n";
-    let edited = whole.replacen("\"r5\"", "\"r9\"", 1);
-    for (text, line) in [(cut, 4), (edited, 5), (whole[..whole.len() - 40].to_owned(), 5), (String::new(), 1)]
+    let edited = intact.replacen("\"r5\"", "\"r9\"", 1);
+    for (text, line) in
+        [(cut, 4), (edited, 5), (intact[..intact.len() - 40].to_owned(), 5), (String::new(), 1)]
     {
         desk.put(&text);
         let broken = desk.verify().broken.unwrap();
         assert_eq!(broken.line, line, "{broken:?}");
         assert!(log.purge(3, 60, None).is_err(), "evidence is not purged");
     }
-    desk.put(&whole);
+    desk.put(&intact);
     assert!(desk.verify().is_intact());
 }
 
 #[test]
 fn lines_behind_the_anchor_are_no_alarm() {
-    let mut desk = Desk::new();
+    let mut desk = Fixture::new();
     desk.write(1..4);
     desk.log(Mode::Full).write_anchor(&mut desk.known).unwrap();
     // A crash between the lines and their anchor.
@@ -209,8 +214,8 @@ fn lines_behind_the_anchor_are_no_alarm() {
     desk.write(8..9);
     assert!(desk.verify().is_intact(), "{}", desk.text());
     // A crash that truncated the last line.
-    let whole = desk.text();
-    desk.put(&whole[..whole.len() - 30]);
+    let intact = desk.text();
+    desk.put(&intact[..intact.len() - 30]);
     assert!(desk.verify().is_intact());
     desk.write(9..10);
     assert!(desk.verify().is_intact(), "{}", desk.text());
@@ -218,24 +223,24 @@ fn lines_behind_the_anchor_are_no_alarm() {
 
 #[test]
 fn writing_on_after_a_cut_leaves_a_trace() {
-    for kept in [0, 2] {
-        let mut desk = Desk::new();
+    for remaining in [0, 2] {
+        let mut desk = Fixture::new();
         desk.write(1..6);
         desk.log(Mode::Full).write_anchor(&mut desk.known).unwrap();
-        let cut: String = desk.text().lines().take(kept).map(|line| format!("{line}\n")).collect();
+        let cut: String = desk.text().lines().take(remaining).map(|line| format!("{line}\n")).collect();
         desk.put(&cut);
         desk.write(6..9);
         let log = desk.log(Mode::Full);
         log.write_anchor(&mut desk.known).unwrap();
         let broken = desk.verify().broken.unwrap();
-        assert_eq!(broken.line, kept as u64 + 1, "{broken:?}\n{}", desk.text());
+        assert_eq!(broken.line, remaining as u64 + 1, "{broken:?}\n{}", desk.text());
         assert!(desk.text().contains("audit.gap"));
     }
 }
 
 #[test]
 fn anchors_kept_elsewhere_are_compared_too() {
-    let mut desk = Desk::new();
+    let mut desk = Fixture::new();
     desk.write(1..4);
     let log = desk.log(Mode::Full);
     let old = log.write_anchor(&mut desk.known).unwrap().unwrap();
@@ -244,7 +249,7 @@ fn anchors_kept_elsewhere_are_compared_too() {
     let checked = |log: &Log| log.verify_against(&[("store", vec![old.clone()])]).unwrap();
     assert!(checked(&log).0.is_intact());
     // A completely new log with a matching anchor.
-    let mut remade = Desk::new();
+    let mut remade = Fixture::new();
     remade.write(11..17);
     let other = remade.log(Mode::Full);
     other.write_anchor(&mut remade.known).unwrap();
@@ -255,7 +260,7 @@ fn anchors_kept_elsewhere_are_compared_too() {
 
 #[test]
 fn a_purge_moves_the_anchor_along() {
-    let mut desk = Desk::new();
+    let mut desk = Fixture::new();
     desk.write(1..11);
     let log = desk.log(Mode::Full);
     let old = log.write_anchor(&mut desk.known).unwrap().unwrap();
@@ -272,20 +277,20 @@ fn a_purge_moves_the_anchor_along() {
 
 #[tokio::test]
 async fn a_recorder_anchors_what_it_wrote() {
-    let desk = Desk::new();
+    let desk = Fixture::new();
     let recorder = Recorder::new(desk.folder.path(), Mode::Standard);
-    let (tell, told) = std::sync::mpsc::channel();
+    let (tell, received) = std::sync::mpsc::channel();
     let tell = std::sync::Mutex::new(tell);
     recorder.observe_anchors(Box::new(move |anchor| tell.lock().unwrap().send(anchor.seq).unwrap()));
     recorder.record(Entry::new("x", None, json!({}))).await;
-    let soon = told.recv_timeout(std::time::Duration::from_secs(20)).unwrap();
+    let soon = received.recv_timeout(std::time::Duration::from_secs(20)).unwrap();
     assert_eq!(soon, 1, "a line is anchored while the process continues");
     recorder.record(Entry::new("x", None, json!({}))).await;
     drop(recorder);
-    assert_eq!(told.recv().unwrap(), 2, "and at its end");
+    assert_eq!(received.recv().unwrap(), 2, "and at its end");
     assert_eq!(desk.log(Mode::Standard).anchor().unwrap().unwrap().seq, 2);
     // The anchor of a process that was killed.
-    let mut desk = Desk { known: None, ..desk };
+    let mut desk = Fixture { known: None, ..desk };
     desk.write(3..5);
     Recorder::new(desk.folder.path(), Mode::Standard).catch_up();
     assert_eq!(desk.log(Mode::Standard).anchor().unwrap().unwrap().seq, 4);
@@ -293,16 +298,16 @@ async fn a_recorder_anchors_what_it_wrote() {
 
 #[tokio::test]
 async fn an_observer_that_panics_loses_no_entry() {
-    let desk = Desk::new();
+    let desk = Fixture::new();
     let recorder = Recorder::new(desk.folder.path(), Mode::Standard);
-    let (tell, told) = std::sync::mpsc::channel();
+    let (tell, received) = std::sync::mpsc::channel();
     let tell = std::sync::Mutex::new(tell);
     recorder.observe_anchors(Box::new(move |anchor| {
         tell.lock().unwrap().send(anchor.seq).unwrap();
         panic!("no runtime");
     }));
     recorder.record(Entry::new("x", None, json!({}))).await;
-    assert_eq!(told.recv_timeout(std::time::Duration::from_secs(20)).unwrap(), 1);
+    assert_eq!(received.recv_timeout(std::time::Duration::from_secs(20)).unwrap(), 1);
     recorder.record(Entry::new("x", None, json!({}))).await;
     recorder.note(Entry::new("x", None, json!({})));
     drop(recorder);

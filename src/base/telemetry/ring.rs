@@ -56,8 +56,8 @@ impl RingBuffer {
     /// Returns the stored records from a number on, oldest first.
     #[must_use]
     pub fn since(&self, number: u64) -> Vec<Record> {
-        let kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        kept.records.iter().filter(|record| record.number >= number).cloned().collect()
+        let ring = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        ring.records.iter().filter(|record| record.number >= number).cloned().collect()
     }
 
     /// Returns the total number of records ever written, which is a cheap way to detect new ones.
@@ -68,13 +68,13 @@ impl RingBuffer {
 
     /// Adds a record; if the buffer is full, the oldest one is dropped.
     pub fn push(&self, level: Level, time: SystemTime, target: &str, message: String) {
-        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if kept.records.len() == CAPACITY {
-            kept.records.pop_front();
+        let mut ring = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if ring.records.len() == CAPACITY {
+            ring.records.pop_front();
         }
-        let number = kept.written;
-        kept.written += 1;
-        kept.records.push_back(Record { number, level, time, target: target.to_owned(), message });
+        let number = ring.written;
+        ring.written += 1;
+        ring.records.push_back(Record { number, level, time, target: target.to_owned(), message });
     }
 
     /// Returns a layer that writes to this buffer.

@@ -27,7 +27,7 @@ struct Outcome<'a> {
 /// Runs the command.
 pub async fn run(cx: &mut Context, args: &AttachArgs) -> Result<Done, Failure> {
     let client = cx.reach(Needs::Catalogue).await?;
-    let mut voice = cx.reporter();
+    let mut reporter = cx.reporter();
     // The checks report problems of the skill, in order; the contract is only used here to type the inputs.
     let contract = client.contract(&args.skill).await.ok();
     let known = contract.as_ref().map_or(Known::Nothing, |view| Known::Declared(&view.contract.inputs));
@@ -56,16 +56,16 @@ pub async fn run(cx: &mut Context, args: &AttachArgs) -> Result<Done, Failure> {
             let text = render(&preview, true, cx.out.look);
             cx.out.raw(text.as_bytes())?;
         }
-        let holds = preview.reason.is_none() && preview.input_problems.is_empty();
-        return Ok(if holds { Done::Fine } else { Done::Findings });
+        let accepted = preview.reason.is_none() && preview.input_problems.is_empty();
+        return Ok(if accepted { Done::Fine } else { Done::Findings });
     }
-    voice.say(&render(&preview, false, voice.look));
+    reporter.say(&render(&preview, false, reporter.look));
     let mut attached = client.attach(request).await?;
     let run = attached.execution.clone();
-    voice.say(&format!("{} {}", TextStyle::Muted.paint("run       ", voice.look.colour), run.id));
+    reporter.say(&format!("{} {}", TextStyle::Muted.paint("run       ", reporter.look.colour), run.id));
     if let Some(view) = &contract {
         let isolation = safe_text::line(&view.isolation).into_owned();
-        voice.say(&format!("{} {isolation}", TextStyle::Muted.paint("isolation ", voice.look.colour)));
+        reporter.say(&format!("{} {isolation}", TextStyle::Muted.paint("isolation ", reporter.look.colour)));
     }
     if args.exec.detach {
         if cx.out.json {
@@ -78,8 +78,8 @@ pub async fn run(cx: &mut Context, args: &AttachArgs) -> Result<Done, Failure> {
     }
     let steps: Vec<String> =
         contract.iter().flat_map(|view| view.steps.iter().map(|step| step.id.clone())).collect();
-    let settled = completion::work(&*client, &run, 0, &steps, &mut voice).await?;
-    attached.execution = settled.run.clone();
+    let completion = completion::work(&*client, &run, 0, &steps, &mut reporter).await?;
+    attached.execution = completion.run.clone();
     if attached.control.is_none() {
         // A control signal is applied when the run ends, which was after the response above.
         let events = client.run_events(Some(&run.id.0), 0, 10_000, 0).await?;
@@ -90,14 +90,14 @@ pub async fn run(cx: &mut Context, args: &AttachArgs) -> Result<Done, Failure> {
         attached.control =
             wish.map(|event| super::event_line::describe_event(&event.event.kind, &event.event.data));
     }
-    let done = completion::conclude(cx, &settled, &mut voice)?;
+    let done = completion::conclude(cx, &completion, &mut reporter)?;
     if let Some(control) = &attached.control {
-        voice.say(&format!("  control: {}", safe_text::line(control)));
+        reporter.say(&format!("  control: {}", safe_text::line(control)));
     }
     if cx.out.json {
-        let next = completion::next(cx, &settled.run);
+        let next = completion::next(cx, &completion.run);
         cx.out.value(&Outcome { attached: &attached, next })?;
-    } else if settled.run.outputs.is_none() {
+    } else if completion.run.outputs.is_none() {
         cx.out.line(&run.id.0)?;
     }
     Ok(done)
@@ -113,19 +113,19 @@ fn question(check: AttachCheck) -> &'static str {
     }
 }
 
-/// Renders the checks and, with `whole`, what would happen.
-fn render(preview: &AttachPreview, whole: bool, look: TerminalCaps) -> String {
+/// Renders the checks and, with `full`, what would happen.
+fn render(preview: &AttachPreview, full: bool, look: TerminalCaps) -> String {
     let mut out = String::new();
-    let room = look.text_width(100);
+    let available = look.text_width(100);
     for check in &preview.checks {
-        let (sign, ascii, ink) = match check.holds {
+        let (sign, ascii, ink) = match check.passed {
             Some(true) => ("✓", "+", TextStyle::Good),
             Some(false) => ("✗", "x", TextStyle::Bad),
             None => ("·", ".", TextStyle::Muted),
         };
         let sign = ink.paint(if look.unicode { sign } else { ascii }, look.colour);
         let question = fit(question(check.check), 29, look.unicode);
-        let note = cut(&safe_text::line(&check.note), room.saturating_sub(33).max(20), look.unicode);
+        let note = cut(&safe_text::line(&check.note), available.saturating_sub(33).max(20), look.unicode);
         let line = format!("{sign} {question} {}", TextStyle::Muted.paint(&note, look.colour));
         let _ = writeln!(out, "{}", line.trim_end());
     }
@@ -142,7 +142,7 @@ fn render(preview: &AttachPreview, whole: bool, look: TerminalCaps) -> String {
         let bytes = preview.content_bytes.map_or_else(String::new, |bytes| format!(", {}", size(bytes)));
         let _ = writeln!(out, "target    {}{bytes}", safe_text::line(label));
     }
-    if !whole {
+    if !full {
         return out;
     }
     if let Some(content) = &preview.content {
@@ -159,7 +159,7 @@ fn render(preview: &AttachPreview, whole: bool, look: TerminalCaps) -> String {
         }
     }
     for sentence in &preview.may_do {
-        for line in wrap(&safe_text::line(sentence), room.saturating_sub(2)) {
+        for line in wrap(&safe_text::line(sentence), available.saturating_sub(2)) {
             let _ = writeln!(out, "  {line}");
         }
     }
@@ -183,7 +183,7 @@ mod tests {
 
     #[test]
     fn the_checks_stand_in_their_order_with_what_was_found() {
-        let check = |check, holds, note: &str| AttachCheckResult { check, holds, note: note.to_owned() };
+        let check = |check, passed, note: &str| AttachCheckResult { check, passed, note: note.to_owned() };
         let preview = AttachPreview {
             checks: vec![
                 check(AttachCheck::Exists, Some(true), "table-audit 1.0.0"),

@@ -103,10 +103,10 @@ fn render(board: &Board, hours: u32, thresholds: Thresholds, look: TerminalCaps)
             TextStyle::Warn.paint("Only the newest ended runs are counted.", look.colour)
         );
     }
-    let room = look.text_width(120);
-    let title_width = room.saturating_sub(54).clamp(24, 44);
-    let step_width = if room < 100 { 14 } else { 20 };
-    let last_width = room.saturating_sub(title_width + step_width + 18).max(22);
+    let available = look.text_width(120);
+    let title_width = available.saturating_sub(54).clamp(24, 44);
+    let step_width = if available < 100 { 14 } else { 20 };
+    let last_width = available.saturating_sub(title_width + step_width + 18).max(22);
     let mut group = |name: &str, runs: &[BoardRun], last: &dyn Fn(&BoardRun) -> String| {
         if runs.is_empty() {
             return;
@@ -139,7 +139,7 @@ fn render(board: &Board, hours: u32, thresholds: Thresholds, look: TerminalCaps)
         None => format!("for {}", clock::age(board.now_ms - run.created_ms)),
     };
     group("running", &board.running, &runs_for);
-    let bars = room.saturating_sub(title_width + 24).clamp(8, 64);
+    let bars = available.saturating_sub(title_width + 24).clamp(8, 64);
     if !board.failed.is_empty() {
         let _ = writeln!(
             out,

@@ -54,8 +54,8 @@ pub async fn run(
     }
     let verb = capitalized(&command.to_string());
     if !yes {
-        let mut voice = cx.reporter();
-        voice.say(&listed(&verb, &takes, &others, voice.look));
+        let mut reporter = cx.reporter();
+        reporter.say(&listed(&verb, &takes, &others, reporter.look));
         let name = command.to_string();
         let words = [&["runs", &name], words, &["--where", filter, "--yes"]].concat();
         confirm(&name, takes.len(), &Caller::of(&cx.global).line(&words))?;
@@ -65,17 +65,17 @@ pub async fn run(
 
 /// Returns the runs that match a filter.
 async fn matching(client: &(impl RunClient + ?Sized), filter: &str) -> Result<Vec<RunRecord>, Failure> {
-    let mut asked = RunFilter { r#where: Some(filter.to_owned()), limit: PAGE, ..RunFilter::default() };
+    let mut request = RunFilter { r#where: Some(filter.to_owned()), limit: PAGE, ..RunFilter::default() };
     let mut runs: Vec<RunRecord> = Vec::new();
     loop {
-        let page = client.runs(asked.clone()).await?;
+        let page = client.runs(request.clone()).await?;
         runs.extend(page.runs);
         if runs.len() > MAX_RUNS {
             let message = format!("more than {MAX_RUNS} runs match {filter:?}; narrow the filter");
             return Err(Error::new(Code::InvalidRequest, message).into());
         }
         match page.next {
-            Some(cursor) => asked.cursor = Some(cursor),
+            Some(cursor) => request.cursor = Some(cursor),
             None => return Ok(runs),
         }
     }
@@ -162,8 +162,8 @@ pub async fn decide(cx: &mut Context, args: &DecideArgs, verdict: Verdict) -> Re
     }
     let digest = set_digest(verdict, takes.iter().map(|(run, sheet)| (run.id.0.as_str(), sheet)));
     if !(args.yes && args.digest.as_ref() == Some(&digest)) {
-        let mut voice = cx.reporter();
-        voice.say(&sheets(verdict, &takes, &others, &digest, voice.look));
+        let mut reporter = cx.reporter();
+        reporter.say(&sheets(verdict, &takes, &others, &digest, reporter.look));
         let mut words = vec!["runs", &name, "--where", filter, "--digest", &digest];
         let options = [("--approver", args.approver.as_deref()), ("--notes", args.notes.as_deref())];
         words.extend(
@@ -172,7 +172,7 @@ pub async fn decide(cx: &mut Context, args: &DecideArgs, verdict: Verdict) -> Re
         words.push("--yes");
         let means = Caller::of(&cx.global).line(&words);
         let refusal = match (&args.digest, args.yes) {
-            (Some(given), _) if *given != digest => Some("the set is not the one with this --digest"),
+            (Some(expected), _) if *expected != digest => Some("the set is not the one with this --digest"),
             (None, true) => Some("--yes needs --digest"),
             _ => None,
         };

@@ -59,11 +59,11 @@ fn answer(cx: &mut Context, explanation: &CapabilityExplanation) -> Result<(), F
 fn render(explained: &CapabilityExplanation, look: TerminalCaps) -> String {
     let mut out = String::new();
     let decision = &explained.explanation;
-    let room = look.text_width(100);
+    let available = look.text_width(100);
     let strong = |text: &str| TextStyle::Strong.paint(text, look.colour);
     let muted = |text: &str| TextStyle::Muted.paint(text, look.colour);
     let paragraph = |out: &mut String, text: &str, indent: usize| {
-        for line in wrap(&safe_text::line(text), room.saturating_sub(indent)) {
+        for line in wrap(&safe_text::line(text), available.saturating_sub(indent)) {
             let _ = writeln!(out, "{}{line}", " ".repeat(indent));
         }
     };
@@ -94,7 +94,7 @@ fn render(explained: &CapabilityExplanation, look: TerminalCaps) -> String {
         paragraph(&mut out, &facts, 6);
         paragraph(&mut out, &binding.isolation, 6);
         if let Some(obstacle) = &binding.obstacle {
-            for line in wrap(&safe_text::line(obstacle), room.saturating_sub(6)) {
+            for line in wrap(&safe_text::line(obstacle), available.saturating_sub(6)) {
                 let _ = writeln!(out, "      {}", TextStyle::Bad.paint(&line, look.colour));
             }
         }

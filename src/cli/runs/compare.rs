@@ -31,12 +31,13 @@ pub fn changes_text(changes: &[Change], look: TerminalCaps) -> String {
         changes.iter().map(|change| safe_text::line(&change.path).into_owned()).collect();
     let width = paths.iter().map(|path| cells(path)).max().unwrap_or(4).clamp(4, 32);
     let arrow = if look.unicode { "→" } else { "->" };
-    let room = (look.text_width(200).saturating_sub(2 + width + 2 + 3) / 2).max(8);
+    let available = (look.text_width(200).saturating_sub(2 + width + 2 + 3) / 2).max(8);
     for (path, change) in paths.iter().zip(changes) {
         let side = |value: &Option<serde_json::Value>| {
-            value
-                .as_ref()
-                .map_or_else(|| "(absent)".to_owned(), |value| cut(&values::brief(value), room, look.unicode))
+            value.as_ref().map_or_else(
+                || "(absent)".to_owned(),
+                |value| cut(&values::brief(value), available, look.unicode),
+            )
         };
         let _ = writeln!(
             out,
@@ -70,8 +71,8 @@ fn render(comparison: &RunComparison, look: TerminalCaps) -> String {
     }
     match &comparison.first {
         Some(first) => {
-            let told = format!("first difference at {}", safe_text::line(first));
-            let _ = writeln!(out, "{}", TextStyle::Warn.paint(&told, look.colour));
+            let first_difference = format!("first difference at {}", safe_text::line(first));
+            let _ = writeln!(out, "{}", TextStyle::Warn.paint(&first_difference, look.colour));
         }
         None => {
             let _ = writeln!(out, "{}", TextStyle::Good.paint("no differences except timing", look.colour));

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use serde::Serialize;
 
-use super::follow::{self, RunUpdate, Settled};
+use super::follow::{self, Completion, RunUpdate};
 use super::next_steps::Caller;
 use super::progress::Progress;
 use super::reporter::Reporter;
@@ -37,51 +37,51 @@ pub async fn work(
     run: &RunRecord,
     after: u64,
     steps: &[String],
-    voice: &mut Reporter,
-) -> Result<Settled, Failure> {
+    reporter: &mut Reporter,
+) -> Result<Completion, Failure> {
     let mut progress = Progress::new(steps.iter().map(String::as_str));
-    let settled = follow::wait_for_completion(client, run, after, true, &mut |news| {
+    let completion = follow::wait_for_completion(client, run, after, true, &mut |news| {
         match news {
-            RunUpdate::Event(event, steps) => progress.event(event, steps, voice),
-            RunUpdate::Tick => progress.turn(clock::now_ms(), voice),
-            RunUpdate::Silence(run) => progress.elsewhere(run, voice),
+            RunUpdate::Event(event, steps) => progress.event(event, steps, reporter),
+            RunUpdate::Tick => progress.turn(clock::now_ms(), reporter),
+            RunUpdate::Silence(run) => progress.elsewhere(run, reporter),
         }
         Ok(())
     })
     .await?;
-    voice.clear();
-    Ok(settled)
+    reporter.clear();
+    Ok(completion)
 }
 
 /// Reports the state of a run after its execution, writes its outputs, and returns how the command ends.
-pub fn conclude(cx: &mut Context, settled: &Settled, voice: &mut Reporter) -> Result<Done, Failure> {
-    voice.say(&ending(settled, &Caller::of(&cx.global), cx.in_memory(), voice.look));
+pub fn conclude(cx: &mut Context, completion: &Completion, reporter: &mut Reporter) -> Result<Done, Failure> {
+    reporter.say(&ending(completion, &Caller::of(&cx.global), cx.in_memory(), reporter.look));
     if !cx.out.json
-        && let Some(outputs) = &settled.run.outputs
+        && let Some(outputs) = &completion.run.outputs
     {
         let text = values::rows(outputs, 0, cx.out.look);
         cx.out.raw(text.as_bytes())?;
     }
-    Ok(if settled.left { Done::Left } else { status::done(&settled.run) })
+    Ok(if completion.left { Done::Left } else { status::done(&completion.run) })
 }
 
 /// Renders the state of the run, and the commands that continue from there.
-fn ending(settled: &Settled, caller: &Caller, in_memory: bool, look: TerminalCaps) -> String {
-    let run = &settled.run;
+fn ending(completion: &Completion, caller: &Caller, in_memory: bool, look: TerminalCaps) -> String {
+    let run = &completion.run;
     let mut out =
         format!("{} {}", status::sign(run, look), status::words(run, &jiff::tz::TimeZone::system()));
     if run.state == RunState::Completed {
         let _ = write!(out, " in {}", clock::took(run.since_ms - run.created_ms));
     }
     if let Some(Gate::Human { why, .. }) = &run.gate {
-        let _ = write!(out, "\n  {}", status::asked(why));
+        let _ = write!(out, "\n  {}", status::approval_reason(why));
     }
     if let Some(at) = run.expires_ms {
         let zone = jiff::tz::TimeZone::system();
-        let told = status::expiry(at, run.options.on_expiry, clock::now_ms(), &zone);
-        let _ = write!(out, "\n  expires {told}");
+        let text = status::expiry(at, run.options.on_expiry, clock::now_ms(), &zone);
+        let _ = write!(out, "\n  expires {text}");
     }
-    if settled.left {
+    if completion.left {
         let _ = write!(out, "\n  stopped watching; the run is not canceled");
     }
     let next = caller.next(run);
@@ -113,7 +113,7 @@ mod tests {
     }
 
     fn said(state: RunState, left: bool, in_memory: bool) -> String {
-        ending(&Settled { run: record(state), left }, &caller(), in_memory, LOOK)
+        ending(&Completion { run: record(state), left }, &caller(), in_memory, LOOK)
     }
 
     #[test]

@@ -17,7 +17,7 @@ use skills_model::{Choice, Verdict};
 pub async fn run(cx: &mut Context, args: &DecideArgs, verdict: Verdict) -> Result<Done, Failure> {
     let Some(run) = &args.run else { return bulk::decide(cx, args, verdict).await };
     let client = cx.reach(Needs::Catalogue).await?;
-    let mut voice = cx.reporter();
+    let mut reporter = cx.reporter();
     let detail = client.run(run).await?;
     let id = detail.run.id.0.clone();
     // For a named run that does not wait there is no prompt: the core returns the outcome, or why the decision is
@@ -27,20 +27,21 @@ pub async fn run(cx: &mut Context, args: &DecideArgs, verdict: Verdict) -> Resul
     // Stating a result implies that the step completed.
     let mut choice = args.choice.or_else(|| result.as_ref().map(|_| Choice::Happened));
     if let Some(sheet) = waits {
-        let asked = Asking { verdict, id: &id, args, said: choice, caller: Caller::of(&cx.global) };
-        let named = asked.is_named();
+        let decision =
+            DecisionPrompt { verdict, id: &id, args, said: choice, caller: Caller::of(&cx.global) };
+        let named = decision.is_named();
         if !(args.yes && named) {
-            let text = sheet::render(sheet, clock::now_ms(), &TimeZone::system(), voice.look);
-            asked.show(&mut voice, &text);
+            let text = sheet::render(sheet, clock::now_ms(), &TimeZone::system(), reporter.look);
+            decision.show(&mut reporter, &text);
         }
         if args.yes && !named {
-            return Err(asked.unnamed(sheet).into());
+            return Err(decision.unnamed(sheet).into());
         }
-        choice = asked.choice(sheet)?;
+        choice = decision.choice(sheet)?;
         if choice == Some(Choice::Happened) && result.is_none() {
-            result = Some(asked.result(sheet)?);
+            result = Some(decision.result(sheet)?);
         }
-        if !args.yes && !asked.agreed(sheet, choice)? {
+        if !args.yes && !decision.agreed(sheet, choice)? {
             let message = format!("no decision made: run {} is still waiting", status::short(&id));
             return Err(Error::new(Code::ConfirmationRequired, message).into());
         }
@@ -64,13 +65,13 @@ pub async fn run(cx: &mut Context, args: &DecideArgs, verdict: Verdict) -> Resul
     let seen = orders::last_event(&detail);
     let steps = orders::step_names(&detail);
     let ordered = client.order(&id, order).await?;
-    orders::go_on(cx, &*client, ordered, seen, &steps, args.onward.detach, &mut voice).await
+    orders::go_on(cx, &*client, ordered, seen, &steps, args.onward.detach, &mut reporter).await
 }
 
 /// Returns the step that was decided with the given digest, if it is no longer pending.
 fn recorded(args: &DecideArgs, detail: &RunDetail) -> Option<String> {
     let digest = args.inputs_digest.as_ref()?;
-    let mut decisions = detail.decisions.iter().rev().map(|kept| &kept.decision);
+    let mut decisions = detail.decisions.iter().rev().map(|record| &record.decision);
     let waiting = || detail.sheet.as_ref().map(|sheet| sheet.step.clone());
     decisions
         .find(|decision| decision.inputs_digest == *digest)
@@ -85,7 +86,7 @@ fn is_meant(args: &DecideArgs, sheet: &DecisionSheet) -> bool {
 }
 
 /// A decision to be made.
-struct Asking<'a> {
+struct DecisionPrompt<'a> {
     verdict: Verdict,
     id: &'a str,
     args: &'a DecideArgs,
@@ -94,13 +95,13 @@ struct Asking<'a> {
     caller: Caller,
 }
 
-impl Asking<'_> {
-    fn show(&self, voice: &mut Reporter, text: &str) {
+impl DecisionPrompt<'_> {
+    fn show(&self, reporter: &mut Reporter, text: &str) {
         let title = match self.verdict {
             Verdict::Approve => "To approve",
             Verdict::Deny => "To deny (the run is canceled)",
         };
-        voice.say(&format!("{}\n\n{text}", TextStyle::Strong.paint(title, voice.look.colour)));
+        reporter.say(&format!("{}\n\n{text}", TextStyle::Strong.paint(title, reporter.look.colour)));
     }
 
     /// Returns whether the options name what is decided, so that nothing has to be shown first.
@@ -134,7 +135,7 @@ impl Asking<'_> {
         let choice = said.as_deref().or(open.then_some("rerun|happened|skip|fail"));
         let result = match (&self.args.result, self.said) {
             (None, Some(Choice::Happened)) => Some("JSON"),
-            (given, _) => given.as_deref(),
+            (notes, _) => notes.as_deref(),
         };
         let options = [
             ("--step", Some(sheet.step.as_str())),
@@ -242,7 +243,8 @@ mod tests {
         use clap::Parser as _;
         let args = args(&[]);
         let caller = Caller::of(&Cli::try_parse_from(["skills"]).unwrap().global);
-        let asking = Asking { verdict: Verdict::Approve, id: "abcd", args: &args, said: None, caller };
+        let asking =
+            DecisionPrompt { verdict: Verdict::Approve, id: "abcd", args: &args, said: None, caller };
         let mut sheet = detail(RunState::WaitingForHuman).sheet.unwrap();
         let digest = "9f".repeat(32);
         assert_eq!(
@@ -251,7 +253,7 @@ mod tests {
         );
         sheet.outcome_unknown = true;
         assert!(asking.instead(&sheet).ends_with("--choice 'rerun|happened|skip|fail' --yes"));
-        let said = Asking { said: Some(Choice::Happened), ..asking };
+        let said = DecisionPrompt { said: Some(Choice::Happened), ..asking };
         assert!(said.instead(&sheet).ends_with("--choice happened --result JSON --yes"));
     }
 }

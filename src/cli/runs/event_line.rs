@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::{clock, status, values};
 use crate::output::{TerminalCaps, TextStyle, cells, cut, fit};
-use skills_api::{GivenOrder, order_note, ordered, orders_given};
+use skills_api::{RecordedCommand, list_commands, order_note, ordered};
 use skills_model::Gate;
 use skills_skill::safe_text;
 use skills_store::{EventKind, RunEvent};
@@ -23,13 +23,16 @@ pub fn render(event: &RunEvent, with_run: bool, zone: &TimeZone, look: TerminalC
     }
     let step = event.event.step.as_deref().map(|step| safe_text::line(step).into_owned()).unwrap_or_default();
     let step_text = if step.is_empty() { String::new() } else { format!("  {step}") };
-    let room = look.text_width(usize::MAX).saturating_sub(used + 2 + 15 + cells(&step_text) + 2).max(12);
+    let available = look.text_width(usize::MAX).saturating_sub(used + 2 + 15 + cells(&step_text) + 2).max(12);
     let kind = ink(&event.event.kind).paint(&fit(&kind, 15, look.unicode), look.colour);
-    let line = |told: &str| {
-        let told = cut(told, room, look.unicode);
-        let told =
-            if told.is_empty() { told } else { format!("  {}", TextStyle::Muted.paint(&told, look.colour)) };
-        format!("{head}  {kind}{step_text}{told}").trim_end().to_owned()
+    let line = |description: &str| {
+        let description = cut(description, available, look.unicode);
+        let expiry = if description.is_empty() {
+            description
+        } else {
+            format!("  {}", TextStyle::Muted.paint(&description, look.colour))
+        };
+        format!("{head}  {kind}{step_text}{expiry}").trim_end().to_owned()
     };
     match output(&event.event.kind, &event.event.data) {
         Some(text) if text.contains('\n') => {
@@ -73,24 +76,24 @@ pub fn describe_event(kind: &EventKind, data: &Value) -> String {
     if *kind == EventKind::StepLog {
         return data.get("detail").or_else(|| data.get("text")).map(values::brief).unwrap_or_default();
     }
-    if let Some(told) = status::claim(kind, data) {
-        return told;
+    if let Some(description) = status::claim(kind, data) {
+        return description;
     }
-    if let Some(told) = controlled(kind, data) {
-        return told;
+    if let Some(description) = controlled(kind, data) {
+        return description;
     }
     // The gate of a run is described as on its page.
     if let Some(Ok(gate)) = data.get("gate").map(Gate::deserialize) {
         return match gate {
-            Gate::Human { why, .. } => status::asked(&why),
+            Gate::Human { why, .. } => status::approval_reason(&why),
             Gate::Signal { name, .. } => format!("for signal {}", safe_text::line(&name)),
         };
     }
-    if let Some(told) = agreed(kind, data) {
-        return told;
+    if let Some(description) = agreed(kind, data) {
+        return description;
     }
-    if let Some(told) = describe_command(kind, data) {
-        return told;
+    if let Some(description) = describe_command(kind, data) {
+        return description;
     }
     let Value::Object(fields) = data else {
         return if data.is_null() { String::new() } else { values::brief(data) };
@@ -115,19 +118,19 @@ pub fn describe_event(kind: &EventKind, data: &Value) -> String {
             let names: Vec<&str> = inner.keys().map(String::as_str).collect();
             Some(format!("{name}={{{}}}", names.join(", ")))
         }
-        plain => Some(format!("{name}={}", values::brief(plain))),
+        other => Some(format!("{name}={}", values::brief(other))),
     });
     safe_text::line(&pairs.collect::<Vec<_>>().join(" ")).into_owned()
 }
 
 /// Renders the commands that users gave to a run, one per line: time, command and user.
 pub fn orders(events: &[RunEvent], zone: &TimeZone, look: TerminalCaps) -> String {
-    let line = |order: GivenOrder| {
+    let line = |order: RecordedCommand| {
         let moment = TextStyle::Muted.paint(&clock::moment(order.at_ms, zone), look.colour);
         let note = order.note.map(|note| format!(": {note}")).unwrap_or_default();
         format!("  {moment}  {} by {}{note}\n", order.what, order.by)
     };
-    orders_given(events.iter()).into_iter().map(line).collect()
+    list_commands(events.iter()).into_iter().map(line).collect()
 }
 
 /// Describes the command that was given, and by whom.
@@ -161,7 +164,7 @@ fn agreed(kind: &EventKind, data: &Value) -> Option<String> {
 /// Describes a control request of a sidecar and its outcome, for either run.
 fn controlled(kind: &EventKind, data: &Value) -> Option<String> {
     let text = |name: &str| Some(safe_text::line(data.get(name)?.as_str()?).into_owned());
-    let asked =
+    let request =
         text("asked").filter(|_| matches!(kind, EventKind::ControlApplied | EventKind::ControlRefused))?;
     let came = match (text("refused"), text("did")) {
         (Some(why), _) => format!("refused: {why}"),
@@ -172,10 +175,10 @@ fn controlled(kind: &EventKind, data: &Value) -> Option<String> {
     Some(match (text("by"), text("on")) {
         (Some(by), _) => {
             let why = text("why").map(|why| format!(" ({why})")).unwrap_or_default();
-            format!("{asked}, requested by sidecar {skill}{by}{why}: {came}")
+            format!("{request}, requested by sidecar {skill}{by}{why}: {came}")
         }
-        (None, Some(on)) => format!("{asked} of run {skill}{on}: {came}"),
-        (None, None) => format!("{asked}: {came}"),
+        (None, Some(on)) => format!("{request} of run {skill}{on}: {came}"),
+        (None, None) => format!("{request}: {came}"),
     })
 }
 

@@ -30,7 +30,7 @@ pub enum RunUpdate<'a> {
 }
 
 /// The state of a run when following it ends.
-pub struct Settled {
+pub struct Completion {
     /// The run.
     pub run: RunRecord,
     /// Whether the user left before that.
@@ -51,7 +51,7 @@ pub async fn wait_for_completion(
     after: u64,
     with_steps: bool,
     tell: Tell<'_>,
-) -> Result<Settled, Failure> {
+) -> Result<Completion, Failure> {
     let id = run.id.0.as_str();
     let leave = CancellationToken::new();
     let mut settling = pin!(client.wait_for_completion(id, leave.clone()));
@@ -62,10 +62,10 @@ pub async fn wait_for_completion(
     turn.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Skip);
     let mut interrupted = pin!(interrupted());
     let mut news: Events<'_> = client.run_events(Some(id), seen, EVENT_PAGE_SIZE, POLL_WAIT_MS);
-    let mut silence = Silence::begin();
-    let settled = loop {
+    let mut silence = CheckInterval::begin();
+    let completion = loop {
         tokio::select! {
-            settled = &mut settling => break settled?,
+            completion = &mut settling => break completion?,
             events = &mut news => {
                 let events = events?;
                 let steps = if with_steps { steps(client, id, &events, &mut ended).await? } else { Vec::new() };
@@ -74,7 +74,7 @@ pub async fn wait_for_completion(
                     tell(RunUpdate::Event(event, &steps))?;
                 }
                 if !events.is_empty() {
-                    silence = Silence::begin();
+                    silence = CheckInterval::begin();
                 } else if silence.is_due() {
                     tell(RunUpdate::Silence(&client.run(id).await?.run))?;
                 }
@@ -83,7 +83,7 @@ pub async fn wait_for_completion(
             _ = turn.tick() => tell(RunUpdate::Tick)?,
             () = &mut interrupted => {
                 if left {
-                    return Ok(Settled { run: run.clone(), left });
+                    return Ok(Completion { run: run.clone(), left });
                 }
                 left = true;
                 leave.cancel();
@@ -101,7 +101,7 @@ pub async fn wait_for_completion(
             tell(RunUpdate::Event(event, &steps))?;
         }
     }
-    Ok(Settled { left: left && is_active(&settled), run: settled })
+    Ok(Completion { left: left && is_active(&completion), run: completion })
 }
 
 /// Returns the steps of a run, if some of them ended and there are not too many.
@@ -121,12 +121,12 @@ async fn steps(
 }
 
 /// Time without events after which the lease holder is checked; doubled after each check.
-struct Silence {
+struct CheckInterval {
     since: Instant,
     patience: Duration,
 }
 
-impl Silence {
+impl CheckInterval {
     const FIRST: Duration = Duration::from_secs(2);
     const MAX_BACKOFF: Duration = Duration::from_secs(16);
 
@@ -145,22 +145,22 @@ impl Silence {
 }
 
 /// Follows a run that others execute until it ends, waits or is paused, from its first event.
-pub async fn watch(client: &dyn RunClient, id: &str, tell: Tell<'_>) -> Result<Settled, Failure> {
+pub async fn watch(client: &dyn RunClient, id: &str, tell: Tell<'_>) -> Result<Completion, Failure> {
     let mut seen = 0;
     let mut interrupted = pin!(interrupted());
     let mut run = client.run(id).await?.run;
     let id = run.id.0.clone();
-    let mut silence = Silence::begin();
+    let mut silence = CheckInterval::begin();
     // Whether the state of the run may have changed and could not be read.
     let mut stale = false;
     loop {
         let patience = if is_active(&run) || stale { POLL_WAIT_MS } else { 0 };
         let events = tokio::select! {
             events = client.run_events(Some(&id), seen, EVENT_PAGE_SIZE, patience) => events?,
-            () = &mut interrupted => return Ok(Settled { run, left: true }),
+            () = &mut interrupted => return Ok(Completion { run, left: true }),
         };
         if events.is_empty() && !is_active(&run) && !stale {
-            return Ok(Settled { run, left: false });
+            return Ok(Completion { run, left: false });
         }
         for event in &events {
             seen = event.number;
@@ -168,7 +168,7 @@ pub async fn watch(client: &dyn RunClient, id: &str, tell: Tell<'_>) -> Result<S
         }
         let silent = events.is_empty() && silence.is_due();
         if !events.is_empty() {
-            silence = Silence::begin();
+            silence = CheckInterval::begin();
         }
         if !events.is_empty() || silent || stale {
             let present = reached(client.run(&id).await)?;
@@ -197,7 +197,7 @@ fn reached<T>(answer: Result<T, Error>) -> Result<Option<T>, Error> {
 pub async fn watch_all(client: &dyn RunClient, tell: Tell<'_>) -> Result<(), Failure> {
     let mut seen = client.newest_event().await?;
     let mut interrupted = pin!(interrupted());
-    let mut look = Silence::begin();
+    let mut look = CheckInterval::begin();
     look_over(client, tell).await?;
     loop {
         let events = tokio::select! {
@@ -234,7 +234,7 @@ async fn look_over(client: &dyn RunClient, tell: Tell<'_>) -> Result<(), Failure
 pub fn is_active(run: &RunRecord) -> bool {
     match run.state {
         RunState::Running | RunState::Replaying => true,
-        RunState::Pending => !run.held,
+        RunState::Pending => !run.paused,
         _ => false,
     }
 }

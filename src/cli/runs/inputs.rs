@@ -52,14 +52,14 @@ impl Known<'_> {
 ///
 /// # Errors
 /// Returns an error for an unreadable file, a name unknown to the contract, and a value of the wrong type.
-pub fn gather(given: &InputArgs, known: Known<'_>, cwd: &Path) -> Result<Map<String, Value>, Failure> {
-    let mut inputs = match &given.inputs {
+pub fn gather(args: &InputArgs, known: Known<'_>, cwd: &Path) -> Result<Map<String, Value>, Failure> {
+    let mut inputs = match &args.inputs {
         Some(file) => object(&read(&file.to_string_lossy(), cwd)?, file)?,
         None => Map::new(),
     };
     inputs.keys().try_for_each(|name| known.has(name))?;
     let mut single: Map<String, Value> = Map::new();
-    for Pair { name, value } in &given.pairs {
+    for Pair { name, value } in &args.pairs {
         known.has(name)?;
         let text = match value.strip_prefix('@') {
             Some(rest) if rest.starts_with('@') => rest.to_owned(),
@@ -207,7 +207,7 @@ mod tests {
         Field::of(kind)
     }
 
-    fn given(pairs: &[(&str, &str)]) -> InputArgs {
+    fn input_args(pairs: &[(&str, &str)]) -> InputArgs {
         let pair = |(name, value): &(&str, &str)| Pair { name: (*name).into(), value: (*value).into() };
         InputArgs { pairs: pairs.iter().map(pair).collect(), inputs: None }
     }
@@ -234,7 +234,7 @@ mod tests {
             ("tags", "a, b,3,007"),
             ("options", r#"{"deep": [1]}"#),
         ];
-        let inputs = gather(&given(&pairs), Known::Declared(&fields()), Path::new("/")).unwrap();
+        let inputs = gather(&input_args(&pairs), Known::Declared(&fields()), Path::new("/")).unwrap();
         assert_eq!(
             Value::Object(inputs),
             json!({ "file": "007", "count": 7, "limit": 1.5, "dry": true, "tags": ["a", "b", 3, "007"],
@@ -245,7 +245,7 @@ mod tests {
     #[test]
     fn lists_grow_and_other_inputs_are_given_once() {
         let inputs = gather(
-            &given(&[("tags", "a"), ("tags", r#"["b,c"]"#)]),
+            &input_args(&[("tags", "a"), ("tags", r#"["b,c"]"#)]),
             Known::Declared(&fields()),
             Path::new("/"),
         )
@@ -256,15 +256,18 @@ mod tests {
         assert_eq!(typed("1, 2", Some(&numbers)), Ok(json!([1, 2])));
         assert_eq!(typed("1, a", Some(&numbers)), Err("[1] \"a\" is not an integer".to_owned()));
         assert_eq!(typed("007, a", Some(&texts)), Ok(json!(["007", "a"])));
-        let twice =
-            gather(&given(&[("count", "1"), ("count", "2")]), Known::Declared(&fields()), Path::new("/"));
+        let twice = gather(
+            &input_args(&[("count", "1"), ("count", "2")]),
+            Known::Declared(&fields()),
+            Path::new("/"),
+        );
         assert!(format!("{twice:?}").contains("given twice"), "{twice:?}");
     }
 
     #[test]
     fn wrong_values_are_told_with_what_is_wanted() {
         let says = |name: &str, value: &str| match gather(
-            &given(&[(name, value)]),
+            &input_args(&[(name, value)]),
             Known::Declared(&fields()),
             Path::new("/"),
         ) {
@@ -294,16 +297,16 @@ mod tests {
         std::fs::write(dir.path().join("all.yaml"), "file: a.pdf\ncount: 3\n").unwrap();
         let args = InputArgs {
             inputs: Some("all.yaml".into()),
-            ..given(&[("file", "@note.txt"), ("tags", "@@at")])
+            ..input_args(&[("file", "@note.txt"), ("tags", "@@at")])
         };
         let inputs = gather(&args, Known::Declared(&fields()), dir.path()).unwrap();
         assert_eq!(Value::Object(inputs), json!({ "file": "two\nlines\n", "count": 3, "tags": ["@at"] }));
-        let missing =
-            gather(&given(&[("file", "@gone.txt")]), Known::Declared(&fields()), dir.path()).unwrap_err();
+        let missing = gather(&input_args(&[("file", "@gone.txt")]), Known::Declared(&fields()), dir.path())
+            .unwrap_err();
         let Failure::Core(error) = missing else { panic!() };
         assert_eq!(error.code, Code::NotFound);
         std::fs::write(dir.path().join("list.json"), "[1]").unwrap();
-        let args = InputArgs { inputs: Some("list.json".into()), ..given(&[]) };
+        let args = InputArgs { inputs: Some("list.json".into()), ..input_args(&[]) };
         assert!(format!("{:?}", gather(&args, Known::Nothing, dir.path())).contains("not a list"));
     }
 
@@ -312,8 +315,8 @@ mod tests {
         let fields = suggested(&json!({ "file": "a", "count": 1 }));
         assert_eq!(typed("7", fields.get("file")), Ok(json!("7")));
         assert_eq!(typed("7", fields.get("count")), Ok(json!(7)));
-        let new =
-            gather(&given(&[("file", "7"), ("new", "8")]), Known::Likely(&fields), Path::new("/")).unwrap();
+        let new = gather(&input_args(&[("file", "7"), ("new", "8")]), Known::Likely(&fields), Path::new("/"))
+            .unwrap();
         assert_eq!(Value::Object(new), json!({ "file": "7", "new": 8 }));
         assert_eq!(typed("plain words", None), Ok(json!("plain words")));
     }

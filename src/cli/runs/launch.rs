@@ -6,7 +6,7 @@ use jiff::tz::TimeZone;
 use serde::Serialize;
 
 use super::completion::{self, NextCommand};
-use super::follow::{self, RunUpdate, Settled};
+use super::follow::{self, Completion, RunUpdate};
 use super::inputs::Known;
 use super::reporter::Reporter;
 use super::{event_line, inputs};
@@ -30,25 +30,26 @@ struct Outcome<'a> {
 /// Runs `skills run`.
 pub async fn run(cx: &mut Context, args: &RunArgs) -> Result<Done, Failure> {
     let client = cx.reach(Needs::Catalogue).await?;
-    let mut voice = cx.reporter();
+    let mut reporter = cx.reporter();
     let contract = client.contract(&args.skill).await?;
     let request = request(cx, &args.skill, &args.inputs, &args.exec, &contract)?;
     let mut launched = client.launch(request).await?;
-    voice.say(&opening(&contract, &launched, &voice));
+    reporter.say(&opening(&contract, &launched, &reporter));
     let detached = args.exec.detach;
     if detached {
         if let Some(warning) = unattended(launched.worker_alive) {
-            voice.say(&format!("{} {warning}", TextStyle::Warn.paint("warning:", voice.look.colour)));
+            reporter.say(&format!("{} {warning}", TextStyle::Warn.paint("warning:", reporter.look.colour)));
         }
-        let settled = Settled { run: launched.run.clone(), left: false };
-        let done = if cx.out.json { Done::Fine } else { completion::conclude(cx, &settled, &mut voice)? };
+        let completion = Completion { run: launched.run.clone(), left: false };
+        let done =
+            if cx.out.json { Done::Fine } else { completion::conclude(cx, &completion, &mut reporter)? };
         answer(cx, &launched, &contract)?;
         return Ok(done);
     }
     let steps: Vec<String> = contract.steps.iter().map(|step| step.id.clone()).collect();
-    let settled = completion::work(&*client, &launched.run, 0, &steps, &mut voice).await?;
-    launched.run = settled.run.clone();
-    let done = completion::conclude(cx, &settled, &mut voice)?;
+    let completion = completion::work(&*client, &launched.run, 0, &steps, &mut reporter).await?;
+    launched.run = completion.run.clone();
+    let done = completion::conclude(cx, &completion, &mut reporter)?;
     answer(cx, &launched, &contract)?;
     Ok(done)
 }
@@ -56,7 +57,7 @@ pub async fn run(cx: &mut Context, args: &RunArgs) -> Result<Done, Failure> {
 /// Runs `skills trace`.
 pub async fn trace(cx: &mut Context, args: &TraceArgs) -> Result<Done, Failure> {
     let client = cx.reach(Needs::Catalogue).await?;
-    let mut voice = cx.reporter();
+    let mut reporter = cx.reporter();
     if args.exec.detach {
         return Err(Failure::usage(
             "`skills trace` executes the run in this process; use `skills run \
@@ -66,10 +67,10 @@ pub async fn trace(cx: &mut Context, args: &TraceArgs) -> Result<Done, Failure> 
     let contract = client.contract(&args.skill).await?;
     let request = request(cx, &args.skill, &args.inputs, &args.exec, &contract)?;
     let launched = client.launch(request).await?;
-    voice.say(&opening(&contract, &launched, &voice));
+    reporter.say(&opening(&contract, &launched, &reporter));
     let zone = TimeZone::system();
     let out = &mut cx.out;
-    let settled = follow::wait_for_completion(&*client, &launched.run, 0, false, &mut |news| {
+    let completion = follow::wait_for_completion(&*client, &launched.run, 0, false, &mut |news| {
         if let RunUpdate::Event(event, _) = news {
             if out.json {
                 out.json_line(event)?;
@@ -81,7 +82,7 @@ pub async fn trace(cx: &mut Context, args: &TraceArgs) -> Result<Done, Failure> 
         Ok(())
     })
     .await?;
-    completion::conclude(cx, &settled, &mut voice)
+    completion::conclude(cx, &completion, &mut reporter)
 }
 
 fn answer(cx: &mut Context, launched: &Launched, contract: &ContractView) -> Result<(), Failure> {
@@ -96,8 +97,8 @@ fn answer(cx: &mut Context, launched: &Launched, contract: &ContractView) -> Res
 }
 
 /// Describes what is launched and its isolation, before the first step.
-fn opening(contract: &ContractView, launched: &Launched, voice: &Reporter) -> String {
-    let colour = voice.look.colour;
+fn opening(contract: &ContractView, launched: &Launched, reporter: &Reporter) -> String {
+    let colour = reporter.look.colour;
     let id = safe_text::line(contract.skill_id.as_str()).into_owned();
     let key = match launched.idempotency {
         IdempotencyOutcome::Reused => " (existing run with this idempotency key)",
@@ -128,7 +129,7 @@ pub fn unattended(worker_alive: bool) -> Option<&'static str> {
 fn request(
     cx: &Context,
     skill: &str,
-    given: &InputArgs,
+    args: &InputArgs,
     exec: &ExecArgs,
     contract: &ContractView,
 ) -> Result<LaunchRequest, Failure> {
@@ -139,7 +140,7 @@ fn request(
     }
     Ok(LaunchRequest {
         skill: skill.to_owned(),
-        inputs: inputs::gather(given, Known::Declared(&contract.contract.inputs), &cx.cwd)?,
+        inputs: inputs::gather(args, Known::Declared(&contract.contract.inputs), &cx.cwd)?,
         options: options(exec, &cx.cwd)?,
         started_by: None,
     })
@@ -153,11 +154,11 @@ pub fn options(exec: &ExecArgs, cwd: &Path) -> Result<ExecutionOptions, Failure>
     let mut files = std::collections::BTreeMap::new();
     for file in &exec.files {
         let path = cwd.join(&file.path);
-        let whole = path.canonicalize().map_err(|error| Failure::file(&path, &error))?;
-        if !whole.is_file() {
+        let absolute = path.canonicalize().map_err(|error| Failure::file(&path, &error))?;
+        if !absolute.is_file() {
             return Err(Failure::usage(format!("{} is not a file", path.display())));
         }
-        if files.insert(file.name.clone(), whole.display().to_string()).is_some() {
+        if files.insert(file.name.clone(), absolute.display().to_string()).is_some() {
             let message =
                 format!("two files have the name {} in the work directory", safe_text::line(&file.name));
             return Err(Error::new(Code::InvalidRequest, message).into());
@@ -189,8 +190,8 @@ mod tests {
         let file = |name: &str, path: &str| HandedFile { name: name.into(), path: path.into() };
         let exec = |files| ExecArgs { files, expires_in: Some(7_200), ..ExecArgs::default() };
         let read = options(&exec(vec![file("in.pdf", "a.pdf")]), dir.path()).unwrap();
-        let whole = dir.path().canonicalize().unwrap().join("a.pdf");
-        assert_eq!(read.files["in.pdf"], whole.display().to_string());
+        let absolute = dir.path().canonicalize().unwrap().join("a.pdf");
+        assert_eq!(read.files["in.pdf"], absolute.display().to_string());
         assert_eq!((read.expires_in, read.wait), (Some(7_200), false));
         let code = |files| match options(&exec(files), dir.path()) {
             Err(Failure::Core(error)) => error.code,

@@ -146,7 +146,7 @@ fn render(page: &RunPage, now_ms: i64, zone: &TimeZone, look: TerminalCaps, begi
     };
     let longest = page.runs.iter().map(|run| cells(&name(run))).max().unwrap_or(5);
     let skill_width = if look.terminal { longest.clamp(5, (look.width / 3).max(24)) } else { longest.max(5) };
-    let room = look
+    let available = look
         .text_width(usize::MAX)
         .saturating_sub(2 + id_width + 2 + skill_width + 2 + 5 + 2 + 6 + 2)
         .max(12);
@@ -162,7 +162,7 @@ fn render(page: &RunPage, now_ms: i64, zone: &TimeZone, look: TerminalCaps, begi
     }
     for run in &page.runs {
         let (through, steps) = run.progress;
-        let words = cut(&status::words_now(run, now_ms, zone), room, look.unicode);
+        let words = cut(&status::words_now(run, now_ms, zone), available, look.unicode);
         let waits = matches!(run.state, RunState::WaitingForHuman | RunState::Failed);
         let words = if waits { words } else { TextStyle::Muted.paint(&words, look.colour) };
         let _ = writeln!(

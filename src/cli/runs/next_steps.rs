@@ -48,7 +48,7 @@ impl Caller {
                 out.push(("look", self.line(&["runs", "show", id])));
                 out.push(("resume", self.line(&["runs", "resume", id])));
             }
-            (RunState::Pending, _) if run.held => {
+            (RunState::Pending, _) if run.paused => {
                 out.push(("resume", self.line(&["runs", "resume", id])));
             }
             (RunState::Pending | RunState::Running | RunState::Replaying, _) => {
@@ -137,8 +137,9 @@ mod tests {
     #[test]
     fn options_are_named_from_where_they_were_given_and_no_key_is_among_them() {
         use clap::Parser as _;
-        let given = ["skills", "--root", "my skills", "--store", "sqlite:runs.db", "--config", "/etc/c.yaml"];
-        let cli = crate::args::Cli::try_parse_from(given).unwrap();
+        let arguments =
+            ["skills", "--root", "my skills", "--store", "sqlite:runs.db", "--config", "/etc/c.yaml"];
+        let cli = crate::args::Cli::try_parse_from(arguments).unwrap();
         let line = invocation(&cli.global, Some(Path::new("/work"))).completed("skills runs list");
         assert_eq!(
             line,

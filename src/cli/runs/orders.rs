@@ -34,10 +34,10 @@ pub async fn resume(cx: &mut Context, args: &ResumeArgs) -> Result<Done, Failure
         return bulk::run(cx, filter, args.bulk.yes, (CommandName::Resume, &[]), order).await;
     };
     let client = cx.reach(Needs::Catalogue).await?;
-    let mut voice = cx.reporter();
+    let mut reporter = cx.reporter();
     let detail = client.run(run).await?;
-    let given = !args.inputs.pairs.is_empty() || args.inputs.inputs.is_some();
-    let inputs = if given {
+    let has_inputs = !args.inputs.pairs.is_empty() || args.inputs.inputs.is_some();
+    let inputs = if has_inputs {
         // If the contract changed, types are derived from the run's own inputs, because its old contract is used.
         let unchanged = detail.contract_unchanged == Some(true);
         let contract = client.contract(&detail.run.skill_id).await.ok().filter(|_| unchanged);
@@ -54,7 +54,7 @@ pub async fn resume(cx: &mut Context, args: &ResumeArgs) -> Result<Done, Failure
         despite_change: args.despite_change,
         by: None,
     };
-    send_command(cx, &*client, &detail, order, args.onward.detach, &mut voice).await
+    send_command(cx, &*client, &detail, order, args.onward.detach, &mut reporter).await
 }
 
 /// Runs `skills runs signal`.
@@ -68,10 +68,10 @@ pub async fn signal(cx: &mut Context, args: &SignalArgs) -> Result<Done, Failure
         return bulk::run(cx, filter, args.bulk.yes, (CommandName::Signal, &words), order).await;
     };
     let client = cx.reach(Needs::Catalogue).await?;
-    let mut voice = cx.reporter();
+    let mut reporter = cx.reporter();
     let detail = client.run(&args.run).await?;
     let order = RunOrder::Signal { name: name.clone(), payload, by: None };
-    send_command(cx, &*client, &detail, order, args.onward.detach, &mut voice).await
+    send_command(cx, &*client, &detail, order, args.onward.detach, &mut reporter).await
 }
 
 /// Runs `skills runs cancel`.
@@ -82,9 +82,9 @@ pub async fn cancel(cx: &mut Context, args: &CancelArgs) -> Result<Done, Failure
         return bulk::run(cx, filter, args.bulk.yes, (CommandName::Cancel, &[]), order).await;
     };
     let client = cx.reach(Needs::Catalogue).await?;
-    let mut voice = cx.reporter();
+    let mut reporter = cx.reporter();
     let ordered = client.order(run, RunOrder::Cancel { by: None }).await?;
-    go_on(cx, &*client, ordered, 0, &[], true, &mut voice).await?;
+    go_on(cx, &*client, ordered, 0, &[], true, &mut reporter).await?;
     Ok(Done::Fine)
 }
 
@@ -115,10 +115,10 @@ pub async fn fork(cx: &mut Context, args: &BranchArgs) -> Result<Done, Failure> 
 
 async fn branch(cx: &mut Context, args: &BranchArgs, order: RunOrder) -> Result<Done, Failure> {
     let client = cx.reach(Needs::Catalogue).await?;
-    let mut voice = cx.reporter();
+    let mut reporter = cx.reporter();
     let detail = client.run(&args.run).await?;
     let ordered = client.order(&detail.run.id.0, order).await?;
-    go_on(cx, &*client, ordered, 0, &step_names(&detail), args.onward.detach, &mut voice).await
+    go_on(cx, &*client, ordered, 0, &step_names(&detail), args.onward.detach, &mut reporter).await
 }
 
 async fn send_command(
@@ -127,10 +127,10 @@ async fn send_command(
     detail: &RunDetail,
     order: RunOrder,
     detach: bool,
-    voice: &mut Reporter,
+    reporter: &mut Reporter,
 ) -> Result<Done, Failure> {
     let ordered = client.order(&detail.run.id.0, order).await?;
-    go_on(cx, client, ordered, last_event(detail), &step_names(detail), detach, voice).await
+    go_on(cx, client, ordered, last_event(detail), &step_names(detail), detach, reporter).await
 }
 
 /// Returns the number of the newest event that the user has seen.
@@ -151,35 +151,35 @@ pub async fn go_on(
     seen: u64,
     steps: &[String],
     detach: bool,
-    voice: &mut Reporter,
+    reporter: &mut Reporter,
 ) -> Result<Done, Failure> {
     let goes_on = is_active(&ordered.run);
     let note = safe_text::line(&ordered.note).into_owned();
     let done = if goes_on && !detach {
-        voice.say(&format!("{note}; run {}", ordered.run.id));
-        match completion::work(client, &ordered.run, seen, steps, voice).await {
-            Ok(settled) => {
-                ordered.run = settled.run.clone();
-                completion::conclude(cx, &settled, voice)?
+        reporter.say(&format!("{note}; run {}", ordered.run.id));
+        match completion::work(client, &ordered.run, seen, steps, reporter).await {
+            Ok(completion) => {
+                ordered.run = completion.run.clone();
+                completion::conclude(cx, &completion, reporter)?
             }
             // The command was accepted; who continues the run is reported, and is not an error of the command.
             Err(Failure::Core(error)) if error.code == Code::InvalidConfiguration => {
-                voice.say(&safe_text::line(&error.message));
+                reporter.say(&safe_text::line(&error.message));
                 Done::Waiting
             }
             Err(failure) => return Err(failure),
         }
     } else {
         if goes_on && let Some(warning) = launch::unattended(ordered.worker_alive) {
-            voice.say(&format!("{} {warning}", TextStyle::Warn.paint("warning:", voice.look.colour)));
+            reporter.say(&format!("{} {warning}", TextStyle::Warn.paint("warning:", reporter.look.colour)));
         }
         if !cx.out.json {
             cx.out.line(format!("{note}; run {}", ordered.run.id))?;
         }
         for (verb, line) in Caller::of(&cx.global).next(&ordered.run) {
-            voice.say(&format!(
+            reporter.say(&format!(
                 "  {} {line}",
-                TextStyle::Muted.paint(&format!("{:<8}", format!("{verb}:")), voice.look.colour)
+                TextStyle::Muted.paint(&format!("{:<8}", format!("{verb}:")), reporter.look.colour)
             ));
         }
         Done::Fine

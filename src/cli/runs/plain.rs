@@ -63,7 +63,7 @@ fn short(run: &RunRecord) -> String {
     super::status::short(&run.id.0).to_owned()
 }
 
-fn state_words(state: RunState) -> &'static str {
+fn state_label(state: RunState) -> &'static str {
     match state {
         RunState::Pending => "pending",
         RunState::Running => "running",
@@ -84,7 +84,7 @@ fn item(run: &RunRecord, now_ms: i64) -> String {
     let last = match run.state {
         RunState::WaitingForHuman | RunState::WaitingForSignal => deadline(run.expires_ms, now_ms),
         RunState::Failed => format!("Failed: {}", clean(&run.failure().unwrap_or_default())),
-        state => format!("State: {}", state_words(state)),
+        state => format!("State: {}", state_label(state)),
     };
     let approvals = run.approval_progress().map(|progress| format!(" {}.", capitalized(&progress)));
     format!(
@@ -249,7 +249,7 @@ impl<R: BufRead, W: Write> Dialog<R, W> {
             }
             _ => String::new(),
         };
-        self.say(format!("State: {}, for {}.{wait}", state_words(run.state), span(now_ms - run.since_ms)))?;
+        self.say(format!("State: {}, for {}.{wait}", state_label(run.state), span(now_ms - run.since_ms)))?;
         self.say(format!(
             "Started by: {}, {} ago. Trace: {}.",
             clean(&run.started_by),
@@ -405,7 +405,7 @@ impl<R: BufRead, W: Write> Dialog<R, W> {
                     "Result: {}. Run {} is {}.",
                     clean(&ordered.note),
                     short(&ordered.run),
-                    state_words(ordered.run.state)
+                    state_label(ordered.run.state)
                 ))
             }
             Err(error) => self.refused(&error),

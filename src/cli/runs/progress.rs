@@ -33,18 +33,18 @@ impl Progress {
     }
 
     /// Processes an event and prints what is relevant to the user.
-    pub fn event(&mut self, event: &RunEvent, steps: &[StepView], voice: &mut Reporter) {
-        if let Some(line) = self.line(event, steps, voice.look) {
-            voice.say(&line);
+    pub fn event(&mut self, event: &RunEvent, steps: &[StepView], reporter: &mut Reporter) {
+        if let Some(line) = self.line(event, steps, reporter.look) {
+            reporter.say(&line);
         }
     }
 
     fn line(&mut self, event: &RunEvent, steps: &[StepView], look: TerminalCaps) -> Option<String> {
         let kind = &event.event.kind;
         if *kind == EventKind::RunClaimed && event.event.data.get("taken_over_from").is_some() {
-            let told = status::claim(kind, &event.event.data)?;
+            let text = status::claim(kind, &event.event.data)?;
             return Some(format!(
-                "  {} {told}",
+                "  {} {text}",
                 TextStyle::Warn.paint(if look.unicode { "↻" } else { "r" }, look.colour)
             ));
         }
@@ -72,28 +72,28 @@ impl Progress {
         // Iterations and nested steps are only known when they start.
         self.width = self.width.max(cells(&name)).min(WIDEST);
         let name = fit(&name, self.width, look.unicode);
-        let gist = steps.iter().find(|view| view.step == step).and_then(|view| view.gist.as_deref());
-        let told = match (kind, gist) {
+        let text = steps.iter().find(|view| view.step == step).and_then(|view| view.summary.as_deref());
+        let note = match (kind, text) {
             (EventKind::StepRetrying | EventKind::GateWarned | EventKind::GateDegraded, _) => {
                 event_line::describe_event(kind, &event.event.data)
             }
-            (_, Some(gist)) => safe_text::line(gist).into_owned(),
+            (_, Some(summary)) => safe_text::line(summary).into_owned(),
             (_, None) => String::new(),
         };
-        let told =
-            cut(&told, look.text_width(usize::MAX).saturating_sub(self.width + 17).max(12), look.unicode);
+        let text =
+            cut(&note, look.text_width(usize::MAX).saturating_sub(self.width + 17).max(12), look.unicode);
         let sign = ink.paint(if look.unicode { sign } else { ascii }, look.colour);
-        Some(format!("  {sign} {name}  {took:>9}  {told}").trim_end().to_owned())
+        Some(format!("  {sign} {name}  {took:>9}  {text}").trim_end().to_owned())
     }
 
     /// Reports, once for each, that a worker of another process owns the run that is to be executed here.
-    pub fn elsewhere(&mut self, run: &RunRecord, voice: &mut Reporter) {
+    pub fn elsewhere(&mut self, run: &RunRecord, reporter: &mut Reporter) {
         let Some(RunLease { worker: Some(worker), holder: LeaseHolder::Elsewhere, .. }) = &run.hold else {
             return;
         };
         if self.other.as_ref() != Some(worker) {
             let words = worker.in_words();
-            voice.say(&format!(
+            reporter.say(&format!(
                 "  executed by {}; following it, and taking over if that worker is lost",
                 safe_text::line(&words)
             ));
@@ -102,11 +102,11 @@ impl Progress {
     }
 
     /// Updates the progress line of the steps in progress.
-    pub fn turn(&mut self, now_ms: i64, voice: &mut Reporter) {
-        if !voice.moves() {
+    pub fn turn(&mut self, now_ms: i64, reporter: &mut Reporter) {
+        if !reporter.moves() {
             return;
         }
-        let look = voice.look;
+        let look = reporter.look;
         let turns: &[&str] = if look.unicode { &TURNS } else { &ASCII_TURNS };
         self.turn = (self.turn + 1) % turns.len();
         let under_way: Vec<String> = self
@@ -116,7 +116,7 @@ impl Progress {
             .collect();
         let text = if under_way.is_empty() { "…".to_owned() } else { under_way.join(", ") };
         let text = cut(&text, look.width.saturating_sub(6), look.unicode);
-        voice.show(&format!("  {} {text}", TextStyle::Info.paint(turns[self.turn], look.colour)));
+        reporter.show(&format!("  {} {text}", TextStyle::Info.paint(turns[self.turn], look.colour)));
     }
 }
 
@@ -148,7 +148,7 @@ mod tests {
             event(9, "step.skipped", Some("send_mail"), json!({ "attempts": 0, "took_ms": 0 })),
         ];
         let mut steps = detail(RunState::Failed).steps;
-        steps[1].gist = Some("the service answered 502".to_owned());
+        steps[1].summary = Some("the service answered 502".to_owned());
         let lines: Vec<String> = all.iter().filter_map(|event| progress.line(event, &steps, look)).collect();
         insta::assert_snapshot!(lines.join("\n"), @r"
           ✓ extract        1.2 s  214 rows

@@ -12,8 +12,8 @@ use skills_skill::safe_text;
 /// Renders the sheet.
 pub fn render(sheet: &DecisionSheet, now_ms: i64, zone: &TimeZone, look: TerminalCaps) -> String {
     let mut out = String::new();
-    let room = look.text_width(100);
-    for line in wrap(&safe_text::line(&sheet.headline), room) {
+    let available = look.text_width(100);
+    for line in wrap(&safe_text::line(&sheet.headline), available) {
         let _ = writeln!(out, "{}", TextStyle::Strong.paint(&line, look.colour));
     }
     let (place, steps) = sheet.place;
@@ -26,7 +26,7 @@ pub fn render(sheet: &DecisionSheet, now_ms: i64, zone: &TimeZone, look: Termina
         clock::age(now_ms - sheet.since_ms),
     );
     if let Some(warning) = &sheet.irreversible {
-        for line in wrap(&safe_text::line(warning), room.saturating_sub(2)) {
+        for line in wrap(&safe_text::line(warning), available.saturating_sub(2)) {
             let _ = writeln!(
                 out,
                 "{} {}",
@@ -36,7 +36,7 @@ pub fn render(sheet: &DecisionSheet, now_ms: i64, zone: &TimeZone, look: Termina
         }
     }
     if let Some(why) = &sheet.blocked {
-        for line in wrap(&safe_text::line(why), room.saturating_sub(2)) {
+        for line in wrap(&safe_text::line(why), available.saturating_sub(2)) {
             let _ = writeln!(
                 out,
                 "{} {}",
@@ -69,7 +69,7 @@ pub fn render(sheet: &DecisionSheet, now_ms: i64, zone: &TimeZone, look: Termina
     ];
     for (name, value) in facts.into_iter().filter(|(_, value)| !value.is_empty()) {
         let mut head = TextStyle::Muted.paint(&fit(name, 12, look.unicode), look.colour);
-        for line in wrap(&safe_text::line(value), room.saturating_sub(12)) {
+        for line in wrap(&safe_text::line(value), available.saturating_sub(12)) {
             let _ = writeln!(out, "{head}{line}");
             head = " ".repeat(12);
         }

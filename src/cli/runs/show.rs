@@ -228,8 +228,8 @@ impl Page {
         self.fact(out, "isolation", &safe_text::line(&detail.isolation));
         self.worker(out, detail);
         if let Some(at) = run.expires_ms {
-            let told = status::expiry(at, run.options.on_expiry, self.now_ms, &self.zone);
-            self.fact(out, "expires", &told);
+            let expiry_text = status::expiry(at, run.options.on_expiry, self.now_ms, &self.zone);
+            self.fact(out, "expires", &expiry_text);
         }
         if let Some(target) = &run.target {
             let part = |name: &str| target.get(name).map(values::brief).unwrap_or_default();
@@ -248,18 +248,18 @@ impl Page {
         let run = &detail.run;
         if let Some(why) = &detail.elsewhere {
             self.fact(out, "worker", &safe_text::line(why));
-        } else if let Some(told) = unworked(run, self.now_ms, clock::age) {
-            self.fact(out, "worker", &told);
+        } else if let Some(text) = unworked(run, self.now_ms, clock::age) {
+            self.fact(out, "worker", &text);
         } else if let Some(RunLease { worker: Some(worker), until_ms, .. }) = &run.hold {
             let left = clock::age(until_ms - self.now_ms);
             let worker = worker.in_words();
-            let told = format!("{}, lease expires in {left}", safe_text::line(&worker));
-            self.fact(out, "worker", &told);
+            let text = format!("{}, lease expires in {left}", safe_text::line(&worker));
+            self.fact(out, "worker", &text);
         }
         for event in detail.events.iter().filter(|event| event.event.data.get("taken_over_from").is_some()) {
             let at = clock::moment(event.at_ms, &self.zone);
-            let told = status::claim(&event.event.kind, &event.event.data).unwrap_or_default();
-            self.fact(out, "", &format!("{at} {told}"));
+            let text = status::claim(&event.event.kind, &event.event.data).unwrap_or_default();
+            self.fact(out, "", &format!("{at} {text}"));
         }
     }
 
@@ -304,7 +304,7 @@ impl Page {
             format!("{}{}", "  ".repeat(step.depth as usize), safe_text::line(&step.step))
         };
         let width = detail.steps.iter().map(|step| cells(&name(step))).max().unwrap_or(8).clamp(8, 28);
-        let room = look.text_width(usize::MAX).saturating_sub(4 + width + 2 + 10 + 2).max(12);
+        let available = look.text_width(usize::MAX).saturating_sub(4 + width + 2 + 10 + 2).max(12);
         for step in &detail.steps {
             let took = match (step.started_ms, step.ended_ms) {
                 (Some(began), Some(ended)) => clock::took(ended - began),
@@ -316,7 +316,7 @@ impl Page {
             if let (StepState::Interrupted, Some(began)) = (step.state, step.started_ms) {
                 words.push(format!("begun {}", clock::time_of_day(began, &self.zone)));
             }
-            words.extend(step.gist.as_deref().map(|gist| safe_text::line(gist).into_owned()));
+            words.extend(step.summary.as_deref().map(|words_list| safe_text::line(words_list).into_owned()));
             if step.attempts > 1 {
                 words.push(format!("{} attempts", step.attempts));
             }
@@ -324,7 +324,7 @@ impl Page {
             if words.is_empty() && step.ended_ms.is_none() {
                 words.push(safe_text::line(&step.uses).into_owned());
             }
-            let words = cut(&words.join(", "), room, look.unicode);
+            let words = cut(&words.join(", "), available, look.unicode);
             let line = format!(
                 "  {} {}  {took:>10}  {}",
                 status::step_sign(step.state, look),
@@ -346,11 +346,11 @@ impl Page {
             format!("{} {}", skill.unwrap_or("run"), status::short(&run.0))
         };
         for wish in wishes {
-            let told = wish.sentence(named, |at| clock::time_of_day(at, &self.zone));
-            let told = safe_text::line(&told);
+            let sentence = wish.sentence(named, |at| clock::time_of_day(at, &self.zone));
+            let sentence = safe_text::line(&sentence);
             let moment = clock::moment(wish.at_ms, &self.zone);
-            let room = self.look.text_width(100).saturating_sub(cells(&moment) + 4).max(20);
-            for (at, line) in wrap(&told, room).into_iter().enumerate() {
+            let available = self.look.text_width(100).saturating_sub(cells(&moment) + 4).max(20);
+            for (at, line) in wrap(&sentence, available).into_iter().enumerate() {
                 let left = if at == 0 { moment.clone() } else { " ".repeat(cells(&moment)) };
                 let _ = writeln!(out, "  {}  {line}", self.muted(&left));
             }

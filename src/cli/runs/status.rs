@@ -49,7 +49,7 @@ pub fn step_sign(state: StepState, look: TerminalCaps) -> String {
 pub fn words(run: &RunRecord, zone: &TimeZone) -> String {
     let step = run.step.as_deref().map(|step| safe_text::line(step).into_owned());
     match run.state {
-        RunState::Pending if run.held => match &run.source {
+        RunState::Pending if run.paused => match &run.source {
             Some((_, checkpoint)) => format!("paused, from checkpoint {checkpoint}"),
             None => "paused".to_owned(),
         },
@@ -58,7 +58,7 @@ pub fn words(run: &RunRecord, zone: &TimeZone) -> String {
             let lost = run.hold.as_ref().is_some_and(|hold| hold.holder.is_lost());
             let word = step.filter(|_| run.state == RunState::Running);
             let word = word.map_or_else(|| run.state.to_string(), |step| format!("running {step}"));
-            let word = if run.held { format!("{word}, pauses before its next step") } else { word };
+            let word = if run.paused { format!("{word}, pauses before its next step") } else { word };
             if lost { format!("{word}, but no worker owns it") } else { word }
         }
         RunState::WaitingForHuman | RunState::WaitingForSignal => {
@@ -70,7 +70,7 @@ pub fn words(run: &RunRecord, zone: &TimeZone) -> String {
                 Some(Gate::Signal { name, .. }) => format!("waits for signal {}", safe_text::line(name)),
                 None => run.state.to_string(),
             };
-            if run.held { format!("{waits}, then paused until resumed") } else { waits }
+            if run.paused { format!("{waits}, then paused until resumed") } else { waits }
         }
         RunState::Completed => "completed".to_owned(),
         RunState::Failed => match (failed_step(run), failure(run)) {
@@ -109,7 +109,7 @@ pub fn claim(kind: &EventKind, data: &Value) -> Option<String> {
 }
 
 /// Returns why approval is required, as a sentence.
-pub fn asked(why: &ApprovalReason) -> String {
+pub fn approval_reason(why: &ApprovalReason) -> String {
     safe_text::line(&why.in_words()).into_owned()
 }
 
@@ -166,7 +166,7 @@ pub fn failed_step(run: &RunRecord) -> Option<String> {
 /// Returns how a command that executed a run ends, by the state of the run.
 pub fn done(run: &RunRecord) -> Done {
     match run.state {
-        RunState::Pending if run.held => Done::Waiting,
+        RunState::Pending if run.paused => Done::Waiting,
         RunState::Completed | RunState::Pending | RunState::Running | RunState::Replaying => Done::Fine,
         RunState::Failed | RunState::Canceled => Done::Findings,
         RunState::WaitingForHuman | RunState::WaitingForSignal => Done::Waiting,
@@ -231,7 +231,7 @@ mod tests {
             ]
         );
         let fork = RunRecord {
-            held: true,
+            paused: true,
             source: Some((record(RunState::Completed).id, 2)),
             ..record(RunState::Pending)
         };
@@ -255,8 +255,8 @@ mod tests {
             (code(RunState::WaitingForHuman), code(RunState::WaitingForSignal)),
             (Done::Waiting, Done::Waiting)
         );
-        let held = RunRecord { held: true, ..record(RunState::Pending) };
-        assert_eq!((code(RunState::Pending), done(&held)), (Done::Fine, Done::Waiting));
+        let paused_record = RunRecord { paused: true, ..record(RunState::Pending) };
+        assert_eq!((code(RunState::Pending), done(&paused_record)), (Done::Fine, Done::Waiting));
     }
 
     #[test]

@@ -23,11 +23,11 @@ pub fn rows(value: &Value, indent: usize, look: TerminalCaps) -> String {
             .collect();
     };
     let name_width = fields.keys().map(|name| cells(&safe_text::line(name))).max().unwrap_or(0).clamp(4, 24);
-    let room = look.text_width(100).saturating_sub(indent + name_width + 2).max(16);
+    let available = look.text_width(100).saturating_sub(indent + name_width + 2).max(16);
     let mut out = String::new();
     for (name, value) in fields {
         let mut name = TextStyle::Muted.paint(&look.name(&safe_text::line(name), name_width), look.colour);
-        for line in lines(value, room) {
+        for line in lines(value, available) {
             out += &format!("{pad}{name}  {line}\n");
             name = " ".repeat(name_width);
         }
@@ -36,23 +36,25 @@ pub fn rows(value: &Value, indent: usize, look: TerminalCaps) -> String {
 }
 
 /// Renders a value in lines: texts wrapped, small values as one line of JSON, large ones indented.
-fn lines(value: &Value, room: usize) -> Vec<String> {
+fn lines(value: &Value, available: usize) -> Vec<String> {
     match value {
         Value::String(text) if text.is_empty() => vec!["\"\"".to_owned()],
-        Value::String(text) => text.lines().flat_map(|line| folded(&safe_text::line(line), room)).collect(),
+        Value::String(text) => {
+            text.lines().flat_map(|line| folded(&safe_text::line(line), available)).collect()
+        }
         other => {
             let small = brief(other);
-            if cells(&small) <= room.min(200) {
+            if cells(&small) <= available.min(200) {
                 return vec![small];
             }
             let large = serde_json::to_string_pretty(other).unwrap_or(small);
-            large.lines().map(|line| cut(&safe_text::line(line), room, true)).collect()
+            large.lines().map(|line| cut(&safe_text::line(line), available, true)).collect()
         }
     }
 }
 
-fn folded(line: &str, room: usize) -> Vec<String> {
-    if cells(line) <= room { vec![line.to_owned()] } else { wrap(line, room) }
+fn folded(line: &str, available: usize) -> Vec<String> {
+    if cells(line) <= available { vec![line.to_owned()] } else { wrap(line, available) }
 }
 
 #[cfg(test)]

@@ -20,7 +20,7 @@ use skills_store::{RunId, RunRecord};
 /// Runs the command.
 pub async fn run(cx: &mut Context, args: &RunsWatchArgs) -> Result<Done, Failure> {
     let client = cx.reach(Needs::Catalogue).await?;
-    let mut voice = cx.reporter();
+    let mut reporter = cx.reporter();
     let zone = TimeZone::system();
     let with_run = args.run.is_none();
     let caller = Caller::of(&cx.global);
@@ -30,17 +30,17 @@ pub async fn run(cx: &mut Context, args: &RunsWatchArgs) -> Result<Done, Failure
         let detail = client.run(run).await?;
         let run = detail.run;
         elsewhere = detail.elsewhere;
-        if run.state == RunState::Pending && !run.held {
+        if run.state == RunState::Pending && !run.paused {
             let work = caller.line(&["runs", "work", &run.id.0]);
             let go_on = elsewhere.as_deref().map_or(work, |why| safe_text::line(why).into_owned());
-            voice.say(&format!("pending: a worker will claim it, or {go_on}"));
+            reporter.say(&format!("pending: a worker will claim it, or {go_on}"));
             warned.insert(run.id.clone(), caller.line(&["runs", "work", &run.id.0]));
         } else {
-            unworked(&run, elsewhere.as_deref(), &caller, &mut warned, &mut voice);
+            unworked(&run, elsewhere.as_deref(), &caller, &mut warned, &mut reporter);
         }
     }
     if args.run.is_none() {
-        voice.say("watching all runs; press Ctrl-C to stop");
+        reporter.say("watching all runs; press Ctrl-C to stop");
     }
     let out = &mut cx.out;
     let mut tell = |news: RunUpdate<'_>| {
@@ -53,7 +53,9 @@ pub async fn run(cx: &mut Context, args: &RunsWatchArgs) -> Result<Done, Failure
                 }
                 out.flush()?;
             }
-            RunUpdate::Silence(run) => unworked(run, elsewhere.as_deref(), &caller, &mut warned, &mut voice),
+            RunUpdate::Silence(run) => {
+                unworked(run, elsewhere.as_deref(), &caller, &mut warned, &mut reporter)
+            }
             RunUpdate::Tick => {}
         }
         Ok(())
@@ -62,19 +64,23 @@ pub async fn run(cx: &mut Context, args: &RunsWatchArgs) -> Result<Done, Failure
         follow::watch_all(&*client, &mut tell).await?;
         return Ok(Done::Fine);
     };
-    let settled = follow::watch(&*client, run, &mut tell).await?;
-    if settled.left {
+    let completion = follow::watch(&*client, run, &mut tell).await?;
+    if completion.left {
         return Ok(Done::Left);
     }
-    let look = voice.look;
-    voice.say(&format!("{} {}", status::sign(&settled.run, look), status::words(&settled.run, &zone)));
-    for (verb, line) in Caller::of(&cx.global).next(&settled.run) {
-        voice.say(&format!(
+    let look = reporter.look;
+    reporter.say(&format!(
+        "{} {}",
+        status::sign(&completion.run, look),
+        status::words(&completion.run, &zone)
+    ));
+    for (verb, line) in Caller::of(&cx.global).next(&completion.run) {
+        reporter.say(&format!(
             "  {} {line}",
             TextStyle::Muted.paint(&format!("{:<8}", format!("{verb}:")), look.colour)
         ));
     }
-    Ok(status::done(&settled.run))
+    Ok(status::done(&completion.run))
 }
 
 /// Runs already reported as having no worker, with the reason.
@@ -86,10 +92,10 @@ fn unworked(
     elsewhere: Option<&str>,
     caller: &Caller,
     warned: &mut Warned,
-    voice: &mut Reporter,
+    reporter: &mut Reporter,
 ) {
     let work = caller.line(&["runs", "work", &run.id.0]);
-    let Some(told) = skills_api::unworked(run, clock::now_ms(), clock::age) else {
+    let Some(text) = skills_api::unworked(run, clock::now_ms(), clock::age) else {
         warned.remove(&run.id);
         return;
     };
@@ -102,7 +108,7 @@ fn unworked(
             Some(why) => safe_text::line(why).into_owned(),
             None => format!("to execute it: {work}"),
         };
-        voice.warn(&format!("{name} {}: {told}; {go_on}", status::short(&run.id.0)));
+        reporter.warn(&format!("{name} {}: {text}; {go_on}", status::short(&run.id.0)));
         warned.insert(run.id.clone(), why);
     }
 }

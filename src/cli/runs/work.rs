@@ -15,7 +15,7 @@ use super::orders::{last_event, step_names};
 /// Runs the command.
 pub async fn run(cx: &mut Context, args: &WorkArgs) -> Result<Done, Failure> {
     let client = cx.reach(Needs::Catalogue).await?;
-    let mut voice = cx.reporter();
+    let mut reporter = cx.reporter();
     let ids = if args.runs.is_empty() { open(&*client).await? } else { args.runs.clone() };
     let mut worked: Vec<RunRecord> = Vec::new();
     let mut worst = Done::Fine;
@@ -23,25 +23,27 @@ pub async fn run(cx: &mut Context, args: &WorkArgs) -> Result<Done, Failure> {
         let detail = client.run(id).await?;
         let run = &detail.run;
         let skill = safe_text::line(&run.skill_id).into_owned();
-        voice.say(&format!("{} {}", TextStyle::Strong.paint(&skill, voice.look.colour), run.id));
+        reporter.say(&format!("{} {}", TextStyle::Strong.paint(&skill, reporter.look.colour), run.id));
         let steps = step_names(&detail);
-        let settled = match completion::work(&*client, run, last_event(&detail), &steps, &mut voice).await {
+        let completion = match completion::work(&*client, run, last_event(&detail), &steps, &mut reporter)
+            .await
+        {
             // No run was named: runs of another project are left to its workers.
             Err(Failure::Core(error)) if args.runs.is_empty() && error.code == Code::InvalidConfiguration => {
-                voice.say(&format!("  {}", safe_text::line(&error.message)));
+                reporter.say(&format!("  {}", safe_text::line(&error.message)));
                 continue;
             }
-            settled => settled?,
+            completion => completion?,
         };
-        let done = completion::conclude(cx, &settled, &mut voice)?;
+        let done = completion::conclude(cx, &completion, &mut reporter)?;
         worst = worse(worst, done);
-        worked.push(settled.run);
+        worked.push(completion.run);
         if done == Done::Left {
             break;
         }
     }
     if ids.is_empty() {
-        voice.say("no unclaimed runs");
+        reporter.say("no unclaimed runs");
     }
     if cx.out.json {
         let counts = std::collections::BTreeMap::default();
@@ -57,7 +59,7 @@ async fn open(client: &dyn skills_api::RunClient) -> Result<Vec<String>, Failure
         let mut filter = RunFilter { states, limit: 500, ..RunFilter::default() };
         loop {
             let page = client.runs(filter.clone()).await?;
-            ids.extend(page.runs.into_iter().filter(|run| !run.held).map(|run| run.id.0));
+            ids.extend(page.runs.into_iter().filter(|run| !run.paused).map(|run| run.id.0));
             let Some(cursor) = page.next else { break };
             filter.cursor = Some(cursor);
         }

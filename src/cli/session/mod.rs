@@ -81,8 +81,8 @@ pub async fn run(cx: &mut Context, args: &SessionArgs) -> Result<Done, Failure> 
                 cx.out.value(&json!({"session_id": view.session_id, "settings": view.settings}))?;
             } else {
                 cx.out.line(format!("{} updated", safe_text::line(&view.session_id)))?;
-                for told in show::settings(&view.settings) {
-                    cx.out.line(format!("  {told}"))?;
+                for setting in show::settings(&view.settings) {
+                    cx.out.line(format!("  {setting}"))?;
                 }
             }
         }
@@ -140,8 +140,8 @@ async fn compose(
     } else if diff {
         let set =
             view.since.as_ref().map(|since| since.describe(|many| grouped(many as u64))).unwrap_or_default();
-        for told in &set {
-            cx.out.line(safe_text::line(told))?;
+        for setting in &set {
+            cx.out.line(safe_text::line(setting))?;
         }
         match &view.diff {
             None => cx.out.line("no recorded call to compare with; `compose --call` records one")?,
@@ -274,8 +274,8 @@ fn in_commands(message: &str, session: &str) -> String {
     })
 }
 
-fn pairs(given: &[String]) -> Result<BTreeMap<&str, Value>, Failure> {
-    given
+fn pairs(pairs_list: &[String]) -> Result<BTreeMap<&str, Value>, Failure> {
+    pairs_list
         .iter()
         .map(|pair| match pair.split_once('=') {
             Some((name, value)) if !name.is_empty() => Ok((name, json!(value))),

@@ -90,11 +90,11 @@ fn text(sheet: &ScriptSheet, look: TerminalCaps) -> String {
         ("isolation", sheet.isolation.clone()),
         ("digest", sheet.inputs_digest.clone()),
     ];
-    let room = look.text_width(100).saturating_sub(LABEL);
+    let available = look.text_width(100).saturating_sub(LABEL);
     let mut out = String::new();
     for (name, value) in facts.into_iter().filter(|(_, value)| !value.is_empty()) {
         let mut head = TextStyle::Muted.paint(&fit(name, LABEL, look.unicode), look.colour);
-        for line in wrap(&safe_text::line(&value), room) {
+        for line in wrap(&safe_text::line(&value), available) {
             let _ = writeln!(out, "{head}{line}");
             head = " ".repeat(LABEL);
         }

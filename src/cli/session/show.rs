@@ -5,12 +5,12 @@ use std::fmt::Write as _;
 use serde_json::Value;
 
 use crate::output::{TerminalCaps, TextStyle, about, counted, cut, grouped, size, tokens, wrap};
-use skills_api::{ComposedView, DiffLine, LevelSize, SessionSummary, SessionView, Standing};
+use skills_api::{ComposedView, DiffLine, LevelSize, SessionSummary, SessionView, SkillDrift};
 use skills_session::{Entry, Instructions, Part, PartKind, Settings, Turn};
 use skills_skill::safe_text;
 use skills_skill::tokens::TokenCount;
 
-fn plain(text: &str) -> String {
+fn unescape(text: &str) -> String {
     safe_text::line(text).into_owned()
 }
 
@@ -56,10 +56,10 @@ pub fn session_view(view: &SessionView, call: &ComposedView, look: TerminalCaps)
     }
     let _ = writeln!(out, "  active {} of {}", view.active.len(), view.settings.cap);
     for (at, skill) in view.active.iter().enumerate() {
-        let told = view.standing.get(&skill.name).and_then(Standing::describe);
-        let told = told.map(|told| format!("  {told}")).unwrap_or_default();
-        let given = call.given_in(&skill.name);
-        let given = match given {
+        let drift = view.drift.get(&skill.name).and_then(SkillDrift::describe);
+        let drift = drift.map(|drift| format!("  {drift}")).unwrap_or_default();
+        let delivered = call.delivered_in(&skill.name);
+        let delivered = match delivered {
             Some(entry) => format!("  in the result of entry {entry}"),
             // Loaded before bodies were placed in results: it is only in the instructions.
             None if call.instructions == Instructions::ToolResult => "  in the instructions".to_owned(),
@@ -75,19 +75,19 @@ pub fn session_view(view: &SessionView, call: &ComposedView, look: TerminalCaps)
                 || tokens(TokenCount { tokens: skill.tokens, estimated: true }, look.unicode),
                 |size| tokens(size.count(), look.unicode)
             ),
-            TextStyle::Muted.paint(&given, look.colour),
-            TextStyle::Warn.paint(&told, look.colour),
+            TextStyle::Muted.paint(&delivered, look.colour),
+            TextStyle::Warn.paint(&drift, look.colour),
             TextStyle::Muted.paint(last, look.colour),
         );
     }
-    let anew: Vec<String> = view
+    let changed: Vec<String> = view
         .active
         .iter()
-        .filter(|skill| view.standing.get(&skill.name).is_some_and(Standing::loads_anew))
-        .map(|skill| plain(&skill.name))
+        .filter(|skill| view.drift.get(&skill.name).is_some_and(SkillDrift::needs_reload))
+        .map(|skill| unescape(&skill.name))
         .collect();
-    if !anew.is_empty() {
-        let line = format!("skills session load {} {} --add", view.session_id, anew.join(" "));
+    if !changed.is_empty() {
+        let line = format!("skills session load {} {} --add", view.session_id, changed.join(" "));
         let _ = writeln!(out, "  {}", TextStyle::Muted.paint(&format!("reload: {line}"), look.colour));
     }
     out.push('\n');
@@ -95,9 +95,9 @@ pub fn session_view(view: &SessionView, call: &ComposedView, look: TerminalCaps)
     if !view.transcript.is_empty() {
         let _ = writeln!(out, "\n{}", TextStyle::Strong.paint("transcript", look.colour));
     }
-    let room = look.text_width(120).saturating_sub(8).max(20);
+    let available = look.text_width(120).saturating_sub(8).max(20);
     for entry in &view.transcript {
-        let _ = writeln!(out, "{:>4}  {}", entry.number, cut(&turn(entry), room, look.unicode));
+        let _ = writeln!(out, "{:>4}  {}", entry.number, cut(&turn(entry), available, look.unicode));
     }
     out
 }
@@ -106,8 +106,8 @@ pub fn session_view(view: &SessionView, call: &ComposedView, look: TerminalCaps)
 pub fn settings(settings: &Settings) -> Vec<String> {
     let usual = Settings::default();
     let mut out = vec![settings.instructions.label().to_owned()];
-    out.extend(settings.agent.as_deref().map(|agent| format!("agent {}", plain(agent))));
-    out.extend(settings.client.as_deref().map(|client| format!("catalog format {}", plain(client))));
+    out.extend(settings.agent.as_deref().map(|agent| format!("agent {}", unescape(agent))));
+    out.extend(settings.client.as_deref().map(|client| format!("catalog format {}", unescape(client))));
     let all = [
         (settings.form != usual.form, format!("catalog format {}", settings.form)),
         (settings.locations != usual.locations, "no locations".to_owned()),
@@ -115,23 +115,23 @@ pub fn settings(settings: &Settings) -> Vec<String> {
         (settings.cap != usual.cap, format!("at most {} active", settings.cap)),
         (settings.window != usual.window, format!("window {} tok", grouped(u64::from(settings.window)))),
     ];
-    out.extend(all.into_iter().filter(|(other, _)| *other).map(|(_, told)| told));
+    out.extend(all.into_iter().filter(|(other, _)| *other).map(|(_, text)| text));
     out
 }
 
 /// Describes where the bodies of a call are, for readers of the text output.
 pub fn places(call: &ComposedView, unicode: bool) -> String {
     let mut out = format!("{}\n", call.instructions.label());
-    for given in &call.given {
-        let tokens = tokens(given.size.count(), unicode);
+    for body in &call.delivered {
+        let tokens = tokens(body.size.count(), unicode);
         let _ =
-            writeln!(out, "{}, {tokens} tok: in the result of entry {}", plain(&given.skill), given.entry);
+            writeln!(out, "{}, {tokens} tok: in the result of entry {}", unescape(&body.skill), body.entry);
     }
     out
 }
 
 fn turn(entry: &Entry) -> String {
-    plain(&match &entry.turn {
+    unescape(&match &entry.turn {
         Turn::Message { speaker, text } => format!("{speaker}: {text}"),
         Turn::Call { tool, arguments, result } => {
             let led = match result {
@@ -149,7 +149,7 @@ pub fn composed_sizes(call: &ComposedView, look: TerminalCaps) -> String {
     let size = call.size;
     let listed = |part: &&Part| part.kind == PartKind::Available && part.skill.is_some();
     let entries = counted(call.composed.parts.iter().filter(listed).count(), "entry", "entries");
-    let client = call.client.as_deref().map(plain);
+    let client = call.client.as_deref().map(unescape);
     let seen = client.as_ref().map_or_else(|| entries.clone(), |client| format!("{entries} as {client}"));
     let rows: [(&str, LevelSize); 5] = [
         ("base", size.base),
@@ -161,8 +161,8 @@ pub fn composed_sizes(call: &ComposedView, look: TerminalCaps) -> String {
     for (name, level) in rows {
         let note = match name {
             "L1 catalog" => format!("  {seen}"),
-            "L2 bodies" if !call.given.is_empty() => {
-                let size: LevelSize = call.given.iter().map(|given| given.size).sum();
+            "L2 bodies" if !call.delivered.is_empty() => {
+                let size: LevelSize = call.delivered.iter().map(|body| body.size).sum();
                 format!("  {} tok of it in tool results", tokens(size.count(), look.unicode))
             }
             _ => String::new(),
@@ -217,7 +217,7 @@ pub fn difference(lines: &[DiffLine], look: TerminalCaps) -> String {
 pub fn receipt(value: &Value, look: TerminalCaps) -> String {
     let mut out = String::new();
     let names = |key: &str| -> Vec<String> {
-        value[key].as_array().into_iter().flatten().filter_map(Value::as_str).map(plain).collect()
+        value[key].as_array().into_iter().flatten().filter_map(Value::as_str).map(unescape).collect()
     };
     for (sign, ink, key) in [("+", TextStyle::Good, "loaded"), ("-", TextStyle::Muted, "unloaded")] {
         for name in names(key) {
@@ -229,12 +229,17 @@ pub fn receipt(value: &Value, look: TerminalCaps) -> String {
     }
     let active = value["active"].as_array().map_or(&[][..], Vec::as_slice);
     for skill in active {
-        let text = |key: &str| plain(skill[key].as_str().unwrap_or_default());
+        let text = |key: &str| unescape(skill[key].as_str().unwrap_or_default());
         let tokens = grouped(skill["tokens"].as_u64().unwrap_or_default());
         let sign = if skill["tokens_estimated"] == false { "" } else { about(look.unicode) };
         let _ = writeln!(out, "  {}  {sign}{tokens} tok  {}", text("name"), text("location"));
-        let requires: Vec<String> =
-            skill["requires"].as_array().into_iter().flatten().filter_map(Value::as_str).map(plain).collect();
+        let requires: Vec<String> = skill["requires"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .filter_map(Value::as_str)
+            .map(unescape)
+            .collect();
         if !requires.is_empty() {
             let _ = writeln!(out, "    related files: {}", requires.join(", "));
         }

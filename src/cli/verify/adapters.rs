@@ -29,19 +29,20 @@ pub async fn checks(probe: &Probe) -> Result<Vec<Check>, Failure> {
 /// Compares two responses to one call.
 pub fn compared(
     name: String,
-    (one, told): (&str, &ProbeResponse),
+    (one, response): (&str, &ProbeResponse),
     (other, as_told): (&str, &ProbeResponse),
 ) -> Check {
-    let limited = |told: &ProbeResponse| told.as_ref().is_err_and(|error| error["code"] == "rate_limited");
-    if limited(told) || limited(as_told) {
+    let limited =
+        |response: &ProbeResponse| response.as_ref().is_err_and(|error| error["code"] == "rate_limited");
+    if limited(response) || limited(as_told) {
         return Check::not_tried(name, LIMITED);
     }
-    Check::against(name, parted(one, told, other, as_told))
+    Check::against(name, parted(one, response, other, as_told))
 }
 
 /// Returns how two responses differ, if they do.
-fn parted(one: &str, told: &ProbeResponse, other: &str, as_told: &ProbeResponse) -> Option<String> {
-    match (told, as_told) {
+fn parted(one: &str, response: &ProbeResponse, other: &str, as_told: &ProbeResponse) -> Option<String> {
+    match (response, as_told) {
         (Ok(a), Ok(b)) | (Err(a), Err(b)) => {
             difference(&steady(a), &steady(b)).map(|what| format!("{one} and {other} differ at {what}"))
         }

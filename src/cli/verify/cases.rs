@@ -22,9 +22,9 @@ impl Case {
 /// Returns the calls.
 pub async fn cases(probe: &Probe) -> Result<Vec<Case>, Failure> {
     let first = |name: &'static str, list: &'static str, key: &'static str| async move {
-        let Some(asked) = operation(name) else { return Ok::<_, Failure>(None) };
-        let few = if asked.takes("limit") { json!({ "limit": 1 }) } else { json!({}) };
-        let answer = probe.http(asked, few.as_object().unwrap_or(&Map::new())).await?;
+        let Some(operation_found) = operation(name) else { return Ok::<_, Failure>(None) };
+        let few = if operation_found.takes("limit") { json!({ "limit": 1 }) } else { json!({}) };
+        let answer = probe.http(operation_found, few.as_object().unwrap_or(&Map::new())).await?;
         let item = answer.ok().and_then(|answer| answer[list].get(0).cloned());
         Ok(item.and_then(|item| {
             if key.is_empty() {

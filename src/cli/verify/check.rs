@@ -3,7 +3,7 @@
 use serde::Serialize;
 use serde_json::Value;
 
-use super::probe::Answered;
+use super::probe::RawResponse;
 
 /// Its outcome.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -35,8 +35,8 @@ pub struct Check {
 }
 
 impl Check {
-    pub fn new(check: impl Into<String>, holds: bool, note: impl Into<String>) -> Self {
-        let outcome = if holds { Outcome::Holds } else { Outcome::Fails };
+    pub fn new(check: impl Into<String>, passes: bool, note: impl Into<String>) -> Self {
+        let outcome = if passes { Outcome::Holds } else { Outcome::Fails };
         Self { check: check.into(), outcome, note: note.into(), scope: None, advice: None }
     }
 
@@ -56,11 +56,11 @@ impl Check {
     }
 
     /// Creates a check from a response; it is not tried if the response was rate-limited.
-    pub fn of(check: impl Into<String>, answer: &Answered, holds: bool, note: impl Into<String>) -> Self {
+    pub fn of(check: impl Into<String>, answer: &RawResponse, passes: bool, note: impl Into<String>) -> Self {
         if answer.is_limited() {
             return Self::not_tried(check, LIMITED);
         }
-        Self::new(check, holds, note)
+        Self::new(check, passes, note)
     }
 
     /// Adds advice for a failure.

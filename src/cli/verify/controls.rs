@@ -4,7 +4,7 @@ use reqwest::header::{AUTHORIZATION, CONTENT_TYPE};
 use serde_json::{Map, Value, json};
 
 use super::check::{Check, LIMITED};
-use super::probe::{Answered, Probe};
+use super::probe::{Probe, RawResponse};
 use crate::failure::Failure;
 use skills_api::operations::{Method, operation, operations};
 
@@ -45,13 +45,13 @@ async fn open(probe: &Probe) -> Result<Vec<Check>, Failure> {
 async fn keys(probe: &Probe) -> Result<Vec<Check>, Failure> {
     if !probe.has_key() {
         let answer = probe.send(probe.unauthenticated_request("GET", "/v1/skills/list?limit=1")).await?;
-        let asked = "authentication is required";
+        let message = "authentication is required";
         if answer.status == 401 {
             let why = "no API key: set SKILLS_API_KEY or use --api-key-file";
-            return Ok(vec![Check::new(asked, true, ""), Check::not_tried("a valid key is accepted", why)]);
+            return Ok(vec![Check::new(message, true, ""), Check::not_tried("a valid key is accepted", why)]);
         }
         let check = Check::of(
-            asked,
+            message,
             &answer,
             false,
             "authentication is disabled: any client that can reach the \
@@ -141,15 +141,15 @@ async fn refusals(probe: &Probe) -> Result<Vec<Check>, Failure> {
             Err(other) => return Err(other),
         };
         let shaped = answer.code().as_deref() == Some(code) && answer.json()["trace_id"].is_string();
-        let holds = answer.status == status && shaped;
+        let passes = answer.status == status && shaped;
         let note =
-            if holds { String::new() } else { format!("{}: {}", unlike(&answer, status), answer.body) };
-        checks.push(Check::of(format!("{what} answers {status} {code}"), &answer, holds, note).or(FORM));
+            if passes { String::new() } else { format!("{}: {}", unlike(&answer, status), answer.body) };
+        checks.push(Check::of(format!("{what} answers {status} {code}"), &answer, passes, note).or(FORM));
         if what == "an unknown skill" {
-            let kept =
+            let entries =
                 answer.json()["trace_id"] == "verify-1" && answer.header("x-trace-id") == Some("verify-1");
-            let note = if kept { "" } else { "another one, or none" };
-            let check = Check::of("a trace id in the request is returned", &answer, kept, note);
+            let note = if entries { "" } else { "another one, or none" };
+            let check = Check::of("a trace id in the request is returned", &answer, entries, note);
             checks.push(check.or("a proxy must forward x-trace-id in both directions"));
         }
     }
@@ -251,7 +251,7 @@ async fn limit(probe: &Probe) -> Result<Check, Failure> {
 }
 
 /// Describes a status other than the expected one; empty if it is as expected.
-fn unlike(answer: &Answered, wanted: u16) -> String {
+fn unlike(answer: &RawResponse, wanted: u16) -> String {
     if answer.status == wanted {
         String::new()
     } else {

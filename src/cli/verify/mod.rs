@@ -77,10 +77,10 @@ fn render(checks: &[Check], look: TerminalCaps) -> String {
             out.push_str(&format!("    {} {advice}\n", TextStyle::Muted.paint("help:", look.colour)));
         }
     }
-    let (holds, failed) = (count(checks, Outcome::Holds), count(checks, Outcome::Fails));
-    let mut parts = vec![match (holds, failed) {
-        (holds, 0) if holds == checks.len() => format!("all {holds} passed"),
-        (holds, 0) => format!("{holds} hold"),
+    let (passed, failed) = (count(checks, Outcome::Holds), count(checks, Outcome::Fails));
+    let mut parts = vec![match (passed, failed) {
+        (passed, 0) if passed == checks.len() => format!("all {passed} passed"),
+        (passed, 0) => format!("{passed} hold"),
         (_, failed) => format!("{failed} of {} failed", checks.len()),
     }];
     match count(checks, Outcome::NotTried) {

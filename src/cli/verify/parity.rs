@@ -34,7 +34,7 @@ pub async fn checks(cx: &mut Context, probe: &Probe) -> Result<Vec<Check>, Failu
             checks.push(Check::forbidden(case.name(), scope));
             continue;
         }
-        let placed = there.as_ref().map_or(true, |told| !is_without_places(told));
+        let placed = there.as_ref().map_or(true, |response| !is_without_places(response));
         let caller = if placed { &caller } else { &outsider };
         if !placed {
             let name = format!("{} (bindings and services)", case.name());
@@ -48,7 +48,7 @@ pub async fn checks(cx: &mut Context, probe: &Probe) -> Result<Vec<Check>, Failu
         });
         let judges = case.operation.name == "skill.governance.list";
         let name = if judges { format!("{} (which skills)", case.name()) } else { case.name() };
-        let common = |told: ProbeResponse| if judges { told.map(skills_alone) } else { told };
+        let common = |response: ProbeResponse| if judges { response.map(skills_alone) } else { response };
         let (here, there) = (common(here), common(there));
         checks.push(compared(name, ("this program", &here), ("the service", &there)).or(ADVICE));
     }
@@ -56,18 +56,21 @@ pub async fn checks(cx: &mut Context, probe: &Probe) -> Result<Vec<Check>, Failu
 }
 
 /// Returns whether protocols and addresses of bindings were withheld: every binding has a protocol.
-fn is_without_places(told: &Value) -> bool {
-    let bindings = told["explanation"]["bindings"].as_array();
+fn is_without_places(response: &Value) -> bool {
+    let bindings = response["explanation"]["bindings"].as_array();
     bindings.is_some_and(|all| !all.is_empty() && all.iter().all(|binding| binding["protocol"] == ""))
 }
 
 async fn version(probe: &Probe) -> Result<Check, Failure> {
     let ours = env!("CARGO_PKG_VERSION");
-    let told = match operation("runtime.health") {
+    let response = match operation("runtime.health") {
         Some(health) => probe.http(health, &Map::new()).await?,
         None => Err(Value::Null),
     };
-    let theirs = told.ok().and_then(|told| told["version"].as_str().map(str::to_owned)).unwrap_or_default();
+    let theirs = response
+        .ok()
+        .and_then(|response| response["version"].as_str().map(str::to_owned))
+        .unwrap_or_default();
     let note =
         if theirs == ours { String::new() } else { format!("service: {theirs}, this program: {ours}") };
     let check = Check::new("the service has the same version", note.is_empty(), note);

@@ -26,13 +26,13 @@ const REVISION: &str = "2025-06-18";
 pub type ProbeResponse = Result<Value, Value>;
 
 /// An unmodified response.
-pub struct Answered {
+pub struct RawResponse {
     pub status: u16,
     pub headers: HeaderMap,
     pub body: String,
 }
 
-impl Answered {
+impl RawResponse {
     /// Returns the body as JSON; null if it is not JSON.
     pub fn json(&self) -> Value {
         serde_json::from_str(&self.body).unwrap_or(Value::Null)
@@ -65,14 +65,14 @@ pub struct Probe {
     address: Address,
     key: Option<Key>,
     session: OnceCell<Option<String>>,
-    asked: AtomicU64,
+    request_count: AtomicU64,
     /// Total time spent waiting for the rate limit.
     waited: Mutex<Duration>,
-    voice: Mutex<Reporter>,
+    reporter: Mutex<Reporter>,
 }
 
 impl Probe {
-    pub fn new(address: Address, key: Option<Key>, voice: Reporter) -> Result<Self, Failure> {
+    pub fn new(address: Address, key: Option<Key>, reporter: Reporter) -> Result<Self, Failure> {
         // Another part of the process may already have installed a provider, which is fine.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let builder = Client::builder().timeout(REQUEST_TIMEOUT).redirect(reqwest::redirect::Policy::none());
@@ -85,9 +85,9 @@ impl Probe {
             address,
             key,
             session: OnceCell::new(),
-            asked: AtomicU64::new(0),
+            request_count: AtomicU64::new(0),
             waited: Mutex::default(),
-            voice: Mutex::new(voice),
+            reporter: Mutex::new(reporter),
         })
     }
 
@@ -122,13 +122,13 @@ impl Probe {
             403 => Code::Forbidden,
             _ => return Ok(()),
         };
-        let given = self.key.as_ref().map_or_else(
+        let key_note = self.key.as_ref().map_or_else(
             || "no key was given".to_owned(),
             |key| format!("the key came from {}", key.source()),
         );
         let said = answer.json()["error"]["message"].as_str().unwrap_or_default().to_owned();
         let message = format!(
-            "{} lets this caller not look ({said}); {given}: one with the scope `read` and `run` comes by {KEY_VARIABLE} or \
+            "{} lets this caller not look ({said}); {key_note}: one with the scope `read` and `run` comes by {KEY_VARIABLE} or \
              --api-key-file",
             self.address
         );
@@ -139,7 +139,7 @@ impl Probe {
     ///
     /// # Errors
     /// Returns `upstream_failure` if the service does not respond.
-    pub async fn send(&self, request: RequestBuilder) -> Result<Answered, Failure> {
+    pub async fn send(&self, request: RequestBuilder) -> Result<RawResponse, Failure> {
         let mut request = request;
         loop {
             let again = request.try_clone();
@@ -164,7 +164,7 @@ impl Probe {
         }
         *waited = all;
         let words = format!("the limit of requests is used up: waiting {} s", pause.as_secs());
-        self.voice.lock().unwrap_or_else(PoisonError::into_inner).say(&words);
+        self.reporter.lock().unwrap_or_else(PoisonError::into_inner).say(&words);
         true
     }
 
@@ -173,7 +173,7 @@ impl Probe {
     ///
     /// # Errors
     /// Returns `upstream_failure` if the service does not respond.
-    pub async fn send_once(&self, request: RequestBuilder) -> Result<Answered, Failure> {
+    pub async fn send_once(&self, request: RequestBuilder) -> Result<RawResponse, Failure> {
         let again = request.try_clone();
         match self.sent(request).await {
             Err((error, true)) => match again {
@@ -185,7 +185,7 @@ impl Probe {
     }
 
     /// Returns the response, or why there is none and whether the connection was lost.
-    async fn sent(&self, request: RequestBuilder) -> Result<Answered, (Failure, bool)> {
+    async fn sent(&self, request: RequestBuilder) -> Result<RawResponse, (Failure, bool)> {
         let failed = |error: reqwest::Error| {
             let broke = !error.is_connect() && !error.is_timeout();
             let why = error.without_url().to_string();
@@ -196,7 +196,7 @@ impl Probe {
         };
         let answer = request.send().await.map_err(failed)?;
         let (status, headers) = (answer.status().as_u16(), answer.headers().clone());
-        Ok(Answered { status, headers, body: answer.text().await.map_err(failed)? })
+        Ok(RawResponse { status, headers, body: answer.text().await.map_err(failed)? })
     }
 
     /// Calls an operation by its route.
@@ -272,7 +272,7 @@ impl Probe {
     }
 
     fn next(&self) -> u64 {
-        self.asked.fetch_add(1, Ordering::Relaxed) + 1
+        self.request_count.fetch_add(1, Ordering::Relaxed) + 1
     }
 
     async fn post(
@@ -330,9 +330,9 @@ mod tests {
 
     #[test]
     fn the_answer_is_found_in_either_form() {
-        let plain = r#"{"jsonrpc":"2.0","id":3,"result":{"a":1}}"#;
-        assert_eq!(answered(plain, 3).unwrap()["result"]["a"], 1);
-        let events = format!("id: 0\nretry: 3000\ndata:\n\nevent: message\ndata: {plain}\n\n");
+        let json_body = r#"{"jsonrpc":"2.0","id":3,"result":{"a":1}}"#;
+        assert_eq!(answered(json_body, 3).unwrap()["result"]["a"], 1);
+        let events = format!("id: 0\nretry: 3000\ndata:\n\nevent: message\ndata: {json_body}\n\n");
         assert_eq!(answered(&events, 3).unwrap()["result"]["a"], 1);
         assert!(answered(&events, 4).is_none());
     }

@@ -30,7 +30,7 @@ impl Matcher for Exact {
     ) -> Result<Option<Box<dyn Scorer + 'a>>, Failure> {
         let labels = &cx.index.labels;
         let weights = &cx.weights.exact;
-        let whole = normalize_label(reading.intent.trim().trim_start_matches(['/', '$', '@']));
+        let request_label = normalize_label(reading.intent.trim().trim_start_matches(['/', '$', '@']));
         let mut found = HashMap::new();
         let mut give = |slots: &[u32], value: f64, label: &str| {
             for slot in slots.iter().map(|slot| *slot as usize) {
@@ -43,11 +43,11 @@ impl Matcher for Exact {
                 }
             }
         };
-        if !whole.is_empty() {
-            give(labels.named(&whole), weights.whole, &whole);
+        if !request_label.is_empty() {
+            give(labels.named(&request_label), weights.whole, &request_label);
             // A request of stop words alone, such as “help”, does not mean the tag of that name.
-            if !whole.split(' ').all(|word| cx.words.is_stop(word)) {
-                give(labels.tagged(&whole), weights.tag, &whole);
+            if !request_label.split(' ').all(|word| cx.words.is_stop(word)) {
+                give(labels.tagged(&request_label), weights.tag, &request_label);
             }
         }
         for name in named(&reading.intent) {
@@ -66,11 +66,11 @@ fn named(intent: &str) -> Vec<String> {
     let raw: Vec<&str> = intent.split_whitespace().collect();
     let mut out = Vec::new();
     for (at, word) in raw.iter().enumerate() {
-        let bare = trim(word);
+        let trimmed = trim(word);
         if is_marked(word) {
-            out.push(normalize_label(bare));
+            out.push(normalize_label(trimmed));
         }
-        if NOUNS.contains(&bare.to_lowercase().as_str()) {
+        if NOUNS.contains(&trimmed.to_lowercase().as_str()) {
             for from in at.saturating_sub(4)..at {
                 let name = raw[from..at].iter().map(|w| trim(w)).collect::<Vec<_>>().join(" ");
                 out.push(normalize_label(&name));

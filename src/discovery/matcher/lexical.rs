@@ -137,7 +137,7 @@ impl Prepared<'_> {
                 lex * tf / (k + tf) + if counts.body_only() { only } else { 0.0 }
             }
         };
-        let (whole, short) = if term.content {
+        let (full_match, short) = if term.content {
             (matched::CONTENT, matched::CONTENT | matched::SHORT)
         } else {
             (matched::STOP, matched::STOP)
@@ -147,7 +147,7 @@ impl Prepared<'_> {
             let (values, matched) = column.of_word(term.content);
             found.each(|slot, counts| {
                 values[slot] += value(slot, counts);
-                matched[slot] |= if counts.body_only() { whole } else { short };
+                matched[slot] |= if counts.body_only() { full_match } else { short };
             });
             return;
         }
@@ -157,7 +157,7 @@ impl Prepared<'_> {
             let value = value(*idf);
             found.each(|slot, counts| {
                 all.push((slot, value(slot, counts)));
-                column.matched[slot] |= if counts.body_only() { whole } else { short };
+                column.matched[slot] |= if counts.body_only() { full_match } else { short };
             });
         }
         all.sort_unstable_by(|a, b| a.0.cmp(&b.0).then(b.1.total_cmp(&a.1)));

@@ -190,20 +190,20 @@ impl Columns {
 
     /// Returns an empty column with `slots` slots.
     pub fn take(&self, slots: usize) -> Column {
-        let mut column = self.kept().pop().unwrap_or_default();
+        let mut column = self.pool().pop().unwrap_or_default();
         column.reset(slots);
         column
     }
 
     /// Returns a column to the pool.
     pub fn give(&self, column: Column) {
-        let mut kept = self.kept();
-        if kept.len() < Self::MAX_KEPT {
-            kept.push(column);
+        let mut pool = self.pool();
+        if pool.len() < Self::MAX_KEPT {
+            pool.push(column);
         }
     }
 
-    fn kept(&self) -> MutexGuard<'_, Vec<Column>> {
+    fn pool(&self) -> MutexGuard<'_, Vec<Column>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -43,29 +43,29 @@ impl Matcher for Presence {
         let mut seen: Vec<u16> = Vec::new();
         let mut pieces: Vec<(Piece<'a>, bool)> = Vec::new();
         let (mut sum, mut head_sum) = (0.0, 0.0);
-        for piece in &reading.pieces {
-            if seen.contains(&piece.token) {
+        for read_token in &reading.pieces {
+            if seen.contains(&read_token.token) {
                 continue;
             }
-            seen.push(piece.token);
-            let mut places = reading.pieces.iter().filter(|other| other.token == piece.token);
-            let start = |piece: &ReadPiece| reading.words[piece.word].word.start as usize;
+            seen.push(read_token.token);
+            let mut places = reading.pieces.iter().filter(|other| other.token == read_token.token);
+            let start = |read_token: &ReadPiece| reading.words[read_token.word].word.start as usize;
             let in_head = places.clone().any(|other| reading.task.head.contains(&start(other)));
             let covers = !cx.profile.name_in_heads || places.any(|other| reading.task.in_heads(start(other)));
-            let rarity = cx.index.piece_rarity(piece.token);
+            let rarity = cx.index.piece_rarity(read_token.token);
             sum += rarity;
             head_sum += if in_head { rarity } else { 0.0 };
-            let Some(found) = cx.index.find(Key::word_piece(piece.token), View::All) else { continue };
-            let content = reading.is_content(piece.word);
+            let Some(found) = cx.index.find(Key::word_piece(read_token.token), View::All) else { continue };
+            let content = reading.is_content(read_token.word);
             pieces.push((
                 Piece {
-                    token: piece.token,
+                    token: read_token.token,
                     found,
                     rarity,
                     value: 0.0,
                     content,
-                    covers: covers && !cx.words.is_stop(model.text(piece.token)),
-                    row: Row::Word(reading.row(piece.word)),
+                    covers: covers && !cx.words.is_stop(model.text(read_token.token)),
+                    row: Row::Word(reading.row(read_token.word)),
                 },
                 in_head,
             ));
@@ -74,11 +74,11 @@ impl Matcher for Presence {
             return Ok(None);
         }
         let scale = |sum: f64| (sum + 1e-6_f64).sqrt().recip();
-        let whole = cx.profile.presence * scale(sum);
+        let weight = cx.profile.presence * scale(sum);
         let head = cx.profile.head * cx.weights.long_requests.share(reading.words.len()) * scale(head_sum);
-        let pieces = pieces.into_iter().map(|(piece, in_head)| Piece {
-            value: piece.rarity * (whole + if in_head { head } else { 0.0 }),
-            ..piece
+        let pieces = pieces.into_iter().map(|(read_token, in_head)| Piece {
+            value: read_token.rarity * (weight + if in_head { head } else { 0.0 }),
+            ..read_token
         });
         Ok(Some(Box::new(Prepared { cx, pieces: pieces.collect() })))
     }
@@ -96,14 +96,14 @@ impl Scorer for Prepared<'_> {
     fn score(&self, column: &mut Column) -> Result<(), Failure> {
         let index = self.cx.index;
         let mut covered = vec![0.0_f32; column.values.len()];
-        for piece in &self.pieces {
-            let (value, rarity) = (piece.value as f32, piece.rarity as f32);
-            let (values, _) = column.of_word(piece.content);
-            if !piece.covers {
-                piece.found.each(|slot, _| values[slot] += value);
+        for token in &self.pieces {
+            let (value, rarity) = (token.value as f32, token.rarity as f32);
+            let (values, _) = column.of_word(token.content);
+            if !token.covers {
+                token.found.each(|slot, _| values[slot] += value);
                 continue;
             }
-            piece.found.each(|slot, counts| {
+            token.found.each(|slot, counts| {
                 values[slot] += value;
                 if counts.of(0) > 0 {
                     covered[slot] += rarity;
@@ -122,18 +122,18 @@ impl Scorer for Prepared<'_> {
     fn explain(&self, slot: usize, out: &mut Vec<ScoreTerm>) {
         let Ok(model) = self.cx.model.as_ref() else { return };
         let total = self.name_total(slot);
-        for piece in &self.pieces {
-            let Some(counts) = piece.found.counts(slot) else { continue };
+        for token in &self.pieces {
+            let Some(counts) = token.found.counts(slot) else { continue };
             let in_name = counts.of(0) > 0;
             let mut give = |kind, signal, field, value| {
-                let label = model.text(piece.token).to_owned();
-                out.push(ScoreTerm { row: piece.row, signal, kind, field, label, value });
+                let label = model.text(token.token).to_owned();
+                out.push(ScoreTerm { row: token.row, signal, kind, field, label, value });
             };
             let (signal, field) =
                 if in_name { (Signal::Name, "name") } else { (Signal::Description, "description") };
-            give(PartKind::Presence, signal, Some(field), piece.value);
-            if in_name && piece.covers && total > 0.0 {
-                let value = self.cx.profile.name * piece.rarity / total;
+            give(PartKind::Presence, signal, Some(field), token.value);
+            if in_name && token.covers && total > 0.0 {
+                let value = self.cx.profile.name * token.rarity / total;
                 give(PartKind::NameCover, Signal::Name, Some("name"), value);
             }
         }

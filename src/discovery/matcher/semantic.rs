@@ -40,8 +40,8 @@ impl Matcher for Semantic {
         let started = Instant::now();
         let model = cx.model.clone()?;
         let mut sum = [0.0; DIM];
-        for piece in &reading.pieces {
-            model.add(piece.token, &mut sum);
+        for token in &reading.pieces {
+            model.add(token.token, &mut sum);
         }
         let sum_length = dot(&sum, &sum).sqrt();
         if sum_length <= 0.0 || cx.profile.meaning <= 0.0 {
@@ -110,14 +110,14 @@ impl Scorer for Prepared<'_> {
     fn explain(&self, slot: usize, out: &mut Vec<ScoreTerm>) {
         let Some(skill) = self.centred(slot) else { return };
         let weight = self.cx.profile.meaning / self.centred_length;
-        for piece in &self.reading.pieces {
-            let product = self.model.product(piece.token, &skill);
+        for token in &self.reading.pieces {
+            let product = self.model.product(token.token, &skill);
             out.push(ScoreTerm {
-                row: Row::Word(self.reading.row(piece.word)),
+                row: Row::Word(self.reading.row(token.word)),
                 signal: Signal::Semantic,
                 kind: PartKind::Meaning,
                 field: None,
-                label: self.model.text(piece.token).to_owned(),
+                label: self.model.text(token.token).to_owned(),
                 value: weight * product / self.sum_length,
             });
         }

@@ -29,8 +29,8 @@ struct Prepared<'a> {
     cx: &'a Context<'a>,
     reading: &'a Reading,
     verb: Option<Verb<'a>>,
-    asked: Vec<RequestStem>,
-    /// Slots with the stems (as indices into `asked`) of the clauses that occur in the request, sorted.
+    stems: Vec<RequestStem>,
+    /// Slots with the stems (as indices into `stems`) of the clauses that occur in the request, sorted.
     clauses: Vec<(u32, u32)>,
 }
 
@@ -52,7 +52,7 @@ impl Matcher for Task {
             let rarity = rarity(n, cx.documents(&reading.words[word].word.stem));
             Some(Verb { found, value: cx.profile.verb * rarity.sqrt(), word: reading.row(word) })
         });
-        let mut prepared = Prepared { cx, reading, verb, asked: Vec::new(), clauses: Vec::new() };
+        let mut prepared = Prepared { cx, reading, verb, stems: Vec::new(), clauses: Vec::new() };
         if cx.profile.clause > 0.0 {
             prepared.find_clauses();
         }
@@ -71,14 +71,14 @@ impl Prepared<'_> {
                 self.reading.row(at) != at || !self.reading.is_content(at) || !read.completions.is_empty();
             let Some(stem) = index.vocabulary.find(&read.word.stem).filter(|_| !done) else { continue };
             let rarity = rarity(index.len(), self.cx.documents(&read.word.stem));
-            self.asked.push(RequestStem { stem, rarity, word: at });
+            self.stems.push(RequestStem { stem, rarity, word: at });
         }
         let places: FastMap<u32, u32> =
-            self.asked.iter().zip(0..).map(|(asked, at)| (asked.stem, at)).collect();
+            self.stems.iter().zip(0..).map(|(request_stem, at)| (request_stem.stem, at)).collect();
         let mut found: Vec<(u32, u32)> = Vec::new();
         let marks = ClausePosting::marks(places.keys().copied());
-        for (asked, at) in self.asked.iter().zip(0..) {
-            let Some(postings) = index.find(Key::clause(asked.stem), View::All) else { continue };
+        for (request_stem, at) in self.stems.iter().zip(0..) {
+            let Some(postings) = index.find(Key::clause(request_stem.stem), View::All) else { continue };
             postings.each(|slot, counts| {
                 let posting = ClausePosting::unpack(counts);
                 if posting.is_single() {
@@ -100,7 +100,7 @@ impl Prepared<'_> {
 
     /// Computes Σ idf of the stems of the clauses in a slot, and their contribution to the score.
     fn clause_value(&self, stems: &[(u32, u32)]) -> (f64, f64) {
-        let sum: f64 = stems.iter().map(|(_, at)| self.asked[*at as usize].rarity).sum();
+        let sum: f64 = stems.iter().map(|(_, at)| self.stems[*at as usize].rarity).sum();
         (sum, self.cx.profile.clause * sum.sqrt())
     }
 }
@@ -133,8 +133,8 @@ impl Scorer for Prepared<'_> {
         let place = |slot: usize| self.clauses.partition_point(|(of, _)| (*of as usize) < slot);
         let stems = &self.clauses[place(slot)..place(slot + 1)];
         let (sum, value) = self.clause_value(stems);
-        for asked in stems.iter().map(|(_, at)| &self.asked[*at as usize]) {
-            give(asked.word, PartKind::Clause, value * asked.rarity / sum);
+        for stem in stems.iter().map(|(_, at)| &self.stems[*at as usize]) {
+            give(stem.word, PartKind::Clause, value * stem.rarity / sum);
         }
     }
 }

@@ -75,8 +75,8 @@ fn join_odd_capitals(reading: &mut Reading, cx: &Context<'_>) -> usize {
         let touching = |from: &[ReadWord]| from[0].word.end == from[1].word.start;
         let parts = 1 + reading.words[at..].windows(2).take_while(|two| touching(two)).count();
         let run = &reading.words[at..at + parts];
-        let whole: String = run.iter().map(|w| w.word.text.as_str()).collect();
-        let joinable = parts > 1 && whole.chars().all(|c| c.is_ascii_alphabetic());
+        let joined_text: String = run.iter().map(|w| w.word.text.as_str()).collect();
+        let joinable = parts > 1 && joined_text.chars().all(|c| c.is_ascii_alphabetic());
         let odd = run.iter().any(|w| !w.word.stop && cx.documents(&w.word.stem) == 0);
         let fragment = run.iter().any(|w| !w.word.stop && w.word.text.len() <= 2);
         if joinable && (odd || fragment) {
@@ -84,22 +84,22 @@ fn join_odd_capitals(reading: &mut Reading, cx: &Context<'_>) -> usize {
             let word = Word {
                 start: first.start,
                 end: last.end,
-                stem: cx.words.stem(&whole),
-                stop: cx.words.is_stop(&whole),
-                text: whole.clone(),
+                stem: cx.words.stem(&joined_text),
+                stop: cx.words.is_stop(&joined_text),
+                text: joined_text.clone(),
             };
-            let known =
-                cx.documents(&word.stem) > 0 || cx.model.as_ref().is_ok_and(|m| m.find(&whole).is_some());
+            let known = cx.documents(&word.stem) > 0
+                || cx.model.as_ref().is_ok_and(|m| m.find(&joined_text).is_some());
             let known = known && odd;
-            let correction = known.then_some(Correction::Typo(whole));
+            let correction = known.then_some(Correction::Typo(joined_text));
             let read = ReadWord { correction, ..ReadWord::new(word) };
-            let apart: Vec<ReadWord> = reading.words.splice(at..at + parts, [read]).collect();
+            let originals: Vec<ReadWord> = reading.words.splice(at..at + parts, [read]).collect();
             if known || correct(reading, at, cx, &mut Support::default()) {
                 joined += 1;
                 at += 1;
                 continue;
             }
-            reading.words.splice(at..=at, apart);
+            reading.words.splice(at..=at, originals);
         }
         at += parts;
     }

@@ -40,19 +40,19 @@ fn made() -> Value {
     // Schemas are collected separately, because their names are final only when all are known; `$part` marks where they
     // belong.
     for operation in operations() {
-        let given = schemas.request_schema(|generator| operation.arguments(generator));
+        let schema = schemas.request_schema(|generator| operation.arguments(generator));
         let answered = schemas.answered(|generator| operation.answer(generator));
         parts.push((Direction::Answered, answered));
         let answer = part(parts.len());
         for (n, route) in std::iter::once(&operation.route).chain(&operation.aliases).enumerate() {
-            let (body, in_path, in_query) = split(route, given.clone());
+            let (body, in_path, in_query) = split(route, schema.clone());
             let body = body.map(|(body, required)| {
-                parts.push((Direction::Given, body));
+                parts.push((Direction::Request, body));
                 (part(parts.len()), required)
             });
             let mut parameters: Vec<Value> = Vec::new();
             for parameter in in_path.into_iter().chain(in_query) {
-                parts.push((Direction::Given, parameter));
+                parts.push((Direction::Request, parameter));
                 parameters.push(part(parts.len()));
             }
             let entry = described(operation, route, n > 0, &parameters, body.as_ref(), &answer);
@@ -128,11 +128,11 @@ type Body = Option<(Value, bool)>;
 
 /// Splits the arguments of an operation by their location on this route: the body and whether it is required, path,
 /// query.
-fn split(route: &Route, given: Value) -> (Body, Vec<Value>, Vec<Value>) {
-    let Value::Object(mut whole) = given else { return (None, Vec::new(), Vec::new()) };
-    let properties = whole.get_mut("properties").and_then(Value::as_object_mut);
+fn split(route: &Route, request_schema: Value) -> (Body, Vec<Value>, Vec<Value>) {
+    let Value::Object(mut object) = request_schema else { return (None, Vec::new(), Vec::new()) };
+    let properties = object.get_mut("properties").and_then(Value::as_object_mut);
     let mut rest = properties.map(std::mem::take).unwrap_or_default();
-    let required: Vec<String> = whole
+    let required: Vec<String> = object
         .get("required")
         .and_then(Value::as_array)
         .map(|names| names.iter().filter_map(Value::as_str).map(str::to_owned).collect())
@@ -154,14 +154,14 @@ fn split(route: &Route, given: Value) -> (Body, Vec<Value>, Vec<Value>) {
     if rest.is_empty() {
         return (None, in_path, Vec::new());
     }
-    whole.shift_remove("$schema");
-    whole.insert("properties".to_owned(), Value::Object(rest));
+    object.shift_remove("$schema");
+    object.insert("properties".to_owned(), Value::Object(rest));
     if required.is_empty() {
-        whole.shift_remove("required");
+        object.shift_remove("required");
     } else {
-        whole.insert("required".to_owned(), json!(required));
+        object.insert("required".to_owned(), json!(required));
     }
-    (Some((Value::Object(whole), !required.is_empty())), in_path, Vec::new())
+    (Some((Value::Object(object), !required.is_empty())), in_path, Vec::new())
 }
 
 fn parameter(place: &str, name: &str, mut schema: Value, required: bool) -> Value {
@@ -242,7 +242,9 @@ fn described(
     )]);
     if operation.shared {
         parameters.push(json!({ "$ref": "#/components/parameters/IfNoneMatch" }));
-        for headers in responses.values_mut().filter_map(|told| told.get_mut("headers")?.as_object_mut()) {
+        for headers in
+            responses.values_mut().filter_map(|response| response.get_mut("headers")?.as_object_mut())
+        {
             headers.insert("etag".to_owned(), json!({ "$ref": "#/components/headers/ETag" }));
         }
         responses.insert("304".to_owned(), json!({ "$ref": "#/components/responses/NotModified" }));
@@ -369,7 +371,7 @@ fn headers() -> Value {
 
 /// Adds the routes that are not operations.
 fn own_routes(paths: &mut Map<String, Value>) {
-    let told = |description: &str, kind: &str, schema: Value| json!({ "description": description, "content": { kind: { "schema": schema } } });
+    let response = |description: &str, kind: &str, schema: Value| json!({ "description": description, "content": { kind: { "schema": schema } } });
     let text = json!({ "type": "string" });
     let readiness = json!({
         "type": "object",
@@ -394,7 +396,7 @@ fn own_routes(paths: &mut Map<String, Value>) {
             "livez",
             "Liveness check: whether the process responds.",
             json!({
-                "200": told("The process responds.", "text/plain", text.clone()),
+                "200": response("The process responds.", "text/plain", text.clone()),
             }),
         ),
     );
@@ -406,8 +408,8 @@ fn own_routes(paths: &mut Map<String, Value>) {
             "readyz",
             "Readiness check: whether the service can handle requests.",
             json!({
-                "200": told("The service is ready.", "application/json", readiness.clone()),
-                "503": told("The service is starting, failing or shutting down.", "application/json", readiness),
+                "200": response("The service is ready.", "application/json", readiness.clone()),
+                "503": response("The service is starting, failing or shutting down.", "application/json", readiness),
             }),
         ),
     );
@@ -419,7 +421,7 @@ fn own_routes(paths: &mut Map<String, Value>) {
             "openapi",
             "The OpenAPI document.",
             json!({
-                "200": told("The OpenAPI document.", "application/json", json!({ "type": "object" })),
+                "200": response("The OpenAPI document.", "application/json", json!({ "type": "object" })),
             }),
         ),
     );
@@ -435,7 +437,7 @@ fn own_routes(paths: &mut Map<String, Value>) {
             "tags": ["runtime"],
             "x-scope": Scope::Read.to_string(),
             "responses": {
-                "200": told("The metrics.", METRICS_CONTENT_TYPE, text),
+                "200": response("The metrics.", METRICS_CONTENT_TYPE, text),
                 "401": refused(401), "403": refused(403), "429": refused(429), "500": refused(500),
             },
         }),

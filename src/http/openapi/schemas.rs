@@ -14,7 +14,7 @@ const GIVEN: &str = "Given";
 
 /// Collects schemas of both directions.
 pub struct Schemas {
-    given: SchemaGenerator,
+    request_generator: SchemaGenerator,
     answered: SchemaGenerator,
 }
 
@@ -27,14 +27,14 @@ impl Schemas {
             });
             settings.into_generator()
         };
-        Self { given: generator(Contract::Deserialize), answered: generator(Contract::Serialize) }
+        Self { request_generator: generator(Contract::Deserialize), answered: generator(Contract::Serialize) }
     }
 
     /// Adds the schema of a request body: the object itself, not a reference to it.
     pub fn request_schema(&mut self, schema: impl FnOnce(&mut SchemaGenerator) -> Schema) -> Value {
-        let schema = schema(&mut self.given).to_value();
+        let schema = schema(&mut self.request_generator).to_value();
         let name = schema.get("$ref").and_then(Value::as_str).and_then(|place| place.strip_prefix(PLACE));
-        name.and_then(|name| self.given.definitions().get(name).cloned()).unwrap_or(schema)
+        name.and_then(|name| self.request_generator.definitions().get(name).cloned()).unwrap_or(schema)
     }
 
     /// Adds the schema of a response.
@@ -44,16 +44,16 @@ impl Schemas {
 
     /// Returns the schemas that `paths` refers to, and updates the references in `paths`.
     pub fn components(mut self, paths: &mut [(Direction, &mut Value)]) -> Map<String, Value> {
-        let mut given = self.given.take_definitions(true);
+        let mut requested = self.request_generator.take_definitions(true);
         let mut all = self.answered.take_definitions(true);
-        let differing = differing(&given, &all);
+        let differing = differing(&requested, &all);
         let rename = |name: &str| differing.contains(name).then(|| format!("{name}{GIVEN}"));
         for (direction, value) in paths.iter_mut() {
-            if *direction == Direction::Given {
+            if *direction == Direction::Request {
                 refer(value, &rename);
             }
         }
-        for (name, schema) in &mut given {
+        for (name, schema) in &mut requested {
             refer(schema, &rename);
             let name = rename(name).unwrap_or_else(|| name.clone());
             all.entry(name).or_insert_with(|| schema.clone());
@@ -67,10 +67,10 @@ impl Schemas {
                 open.extend(references(schema));
             }
         }
-        let mut kept: Vec<(String, Value)> =
+        let mut named: Vec<(String, Value)> =
             all.into_iter().filter(|(name, _)| used.contains(name)).collect();
-        kept.sort_by(|(a, _), (b, _)| a.cmp(b));
-        kept.into_iter().collect()
+        named.sort_by(|(a, _), (b, _)| a.cmp(b));
+        named.into_iter().collect()
     }
 }
 
@@ -78,20 +78,22 @@ impl Schemas {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Direction {
     /// From the caller.
-    Given,
+    Request,
     /// To the caller.
     Answered,
 }
 
 /// Returns the names whose schemas differ between the directions, directly or through their references.
-fn differing(given: &Map<String, Value>, answered: &Map<String, Value>) -> BTreeSet<String> {
-    let both = || given.iter().filter_map(|(name, schema)| Some((name, schema, answered.get(name)?)));
-    let mut differing: BTreeSet<String> =
-        both().filter(|(_, given, answered)| given != answered).map(|(name, ..)| name.clone()).collect();
+fn differing(requested: &Map<String, Value>, answered: &Map<String, Value>) -> BTreeSet<String> {
+    let both = || requested.iter().filter_map(|(name, schema)| Some((name, schema, answered.get(name)?)));
+    let mut differing: BTreeSet<String> = both()
+        .filter(|(_, requested, answered)| requested != answered)
+        .map(|(name, ..)| name.clone())
+        .collect();
     loop {
         let through = |schema: &Value| references(schema).iter().any(|name| differing.contains(name));
         let more: Vec<String> = both()
-            .filter(|(name, given, _)| !differing.contains(*name) && through(given))
+            .filter(|(name, requested, _)| !differing.contains(*name) && through(requested))
             .map(|(name, ..)| name.clone())
             .collect();
         if more.is_empty() {
@@ -214,11 +216,11 @@ mod tests {
     #[test]
     fn a_type_that_goes_both_ways_has_two_schemas_where_they_differ() {
         let mut schemas = Schemas::new();
-        let mut given = schemas.request_schema(schemars::SchemaGenerator::subschema_for::<Outer>);
+        let mut requested = schemas.request_schema(schemars::SchemaGenerator::subschema_for::<Outer>);
         let mut answered = schemas.answered(schemars::SchemaGenerator::subschema_for::<Outer>);
-        let mut places = [(Direction::Given, &mut given), (Direction::Answered, &mut answered)];
+        let mut places = [(Direction::Request, &mut requested), (Direction::Answered, &mut answered)];
         let components = schemas.components(&mut places);
-        assert_eq!(given["properties"]["inner"]["$ref"], "#/components/schemas/InnerGiven");
+        assert_eq!(requested["properties"]["inner"]["$ref"], "#/components/schemas/InnerGiven");
         assert_eq!(answered["$ref"], "#/components/schemas/Outer");
         assert_eq!(components["Outer"]["properties"]["inner"]["$ref"], "#/components/schemas/Inner");
         assert_eq!(components["Inner"]["required"], serde_json::json!(["depth"]));

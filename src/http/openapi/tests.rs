@@ -62,8 +62,8 @@ fn every_route_is_in_it_once_with_its_parameters() {
 fn a_request_may_leave_out_what_an_answer_always_has() {
     let document = document();
     let discover = &document["paths"]["/v1/skills/discover"]["post"];
-    let asked = &discover["requestBody"]["content"]["application/json"]["schema"];
-    assert!(asked["properties"]["intent"].is_object(), "{asked}");
+    let schema = &discover["requestBody"]["content"]["application/json"]["schema"];
+    assert!(schema["properties"]["intent"].is_object(), "{schema}");
     let place =
         discover["responses"]["200"]["content"]["application/json"]["schema"]["$ref"].as_str().unwrap();
     let answer = document.pointer(place.strip_prefix('#').unwrap()).unwrap();

@@ -11,7 +11,7 @@ fn human(step: &str) -> Gate {
     Gate::human(step, "d1", ApprovalReason::Confirmation)
 }
 
-fn standing(state: RunState) -> RunSnapshot {
+fn snapshot_in(state: RunState) -> RunSnapshot {
     let gate = match state {
         RunState::WaitingForHuman => Some(human("send")),
         RunState::WaitingForSignal => {
@@ -19,7 +19,7 @@ fn standing(state: RunState) -> RunSnapshot {
         }
         _ => None,
     };
-    RunSnapshot { state, held: false, replays: false, fence: 7, gate, decided: None, expired_ms: None }
+    RunSnapshot { state, paused: false, replays: false, fence: 7, gate, decided: None, expired_ms: None }
 }
 
 fn decision(verdict: Verdict) -> Decision {
@@ -38,12 +38,14 @@ fn cell(run: &RunSnapshot, command: &Command) -> String {
             };
             format!("{state}{fence}{lease}")
         }
-        Ok(Next::Same) => "same".into(),
-        Ok(Next::Kept) => "kept".into(),
-        Ok(Next::NewRun { held }) => format!("new{}", if held { " held" } else { "" }),
-        Err(TransitionError::Invalid { .. } | TransitionError::OtherDecision(_)) => "409".into(),
+        Ok(Next::Unchanged) => "same".into(),
+        Ok(Next::SignalBuffered) => "kept".into(),
+        Ok(Next::NewRun { paused }) => format!("new{}", if paused { " held" } else { "" }),
+        Err(TransitionError::Invalid { .. } | TransitionError::DecisionConflict(_)) => "409".into(),
         Err(TransitionError::StaleFence { .. }) => "stale".into(),
-        Err(TransitionError::NotOver | TransitionError::NotClaimable | TransitionError::Held) => "–".into(),
+        Err(TransitionError::NotExpired | TransitionError::NotClaimable | TransitionError::Paused) => {
+            "–".into()
+        }
     }
 }
 
@@ -56,7 +58,7 @@ fn the_whole_table() {
         ("checkpoint", Command::Work { fence: 7, report: WorkerReport::Checkpoint }),
         ("checkpoint, old fence", Command::Work { fence: 6, report: WorkerReport::Checkpoint }),
         ("wait", Command::Work { fence: 7, report: WorkerReport::Wait(human("send")) }),
-        ("hold", Command::Work { fence: 7, report: WorkerReport::Hold }),
+        ("hold", Command::Work { fence: 7, report: WorkerReport::Pause }),
         ("complete", Command::Work { fence: 7, report: WorkerReport::Complete }),
         ("fail", Command::Work { fence: 7, report: WorkerReport::Fail }),
         ("approve", Command::Decide(decision(Verdict::Approve))),
@@ -76,7 +78,7 @@ fn the_whole_table() {
     for (name, command) in &commands {
         write!(table, "{name:>22}").unwrap();
         for state in RunState::iter() {
-            write!(table, " | {state}: {}", cell(&standing(state), command)).unwrap();
+            write!(table, " | {state}: {}", cell(&snapshot_in(state), command)).unwrap();
         }
         table.push('\n');
     }
@@ -85,8 +87,8 @@ fn the_whole_table() {
 
 #[test]
 fn a_held_run_is_claimed_only_after_resume() {
-    let mut run = standing(RunState::Pending);
-    run.held = true;
+    let mut run = snapshot_in(RunState::Pending);
+    run.paused = true;
     let claim = Command::Claim { lease_expired: false, attempts_used_up: false };
     assert_eq!(transition(&run, &claim), Err(TransitionError::NotClaimable));
     assert!(allowed(&run).contains(&CommandName::Resume));
@@ -97,29 +99,29 @@ fn a_held_run_is_claimed_only_after_resume() {
 #[test]
 fn a_paused_run_comes_to_rest_whatever_it_was_doing_and_goes_on_when_it_is_resumed() {
     for state in RunState::iter().filter(|state| !state.is_terminal() && *state != RunState::Failed) {
-        let mut run = standing(state);
+        let mut run = snapshot_in(state);
         apply(&mut run, &Command::Pause);
         assert!(
-            run.held && run.state == state && run.fence == 7,
+            run.paused && run.state == state && run.fence == 7,
             "{state}: a step in progress is not stopped"
         );
-        assert_eq!(transition(&run, &Command::Pause), Ok(Next::Same), "{state}");
+        assert_eq!(transition(&run, &Command::Pause), Ok(Next::Unchanged), "{state}");
         // If the worker dies meanwhile, its successor knows that the run is paused.
         apply(&mut run, &Command::Claim { lease_expired: true, attempts_used_up: false });
         let fence = run.fence;
         apply(&mut run, &Command::Work { fence, report: WorkerReport::Checkpoint });
-        apply(&mut run, &Command::Work { fence, report: WorkerReport::Hold });
+        apply(&mut run, &Command::Work { fence, report: WorkerReport::Pause });
         apply(&mut run, &Command::Decide(decision(Verdict::Approve)));
         apply(&mut run, &Command::Signal { name: "books-closed".into() });
-        assert_eq!((run.state, run.held), (RunState::Pending, true), "{state}");
+        assert_eq!((run.state, run.paused), (RunState::Pending, true), "{state}");
         apply(&mut run, &Command::Resume);
-        assert_eq!((run.state, run.held), (RunState::Pending, false), "{state}");
+        assert_eq!((run.state, run.paused), (RunState::Pending, false), "{state}");
     }
 }
 
 #[test]
 fn a_replay_restores_before_it_runs() {
-    let mut run = standing(RunState::Pending);
+    let mut run = snapshot_in(RunState::Pending);
     run.replays = true;
     apply(&mut run, &Command::Claim { lease_expired: false, attempts_used_up: false });
     assert_eq!(run.state, RunState::Replaying);
@@ -127,28 +129,28 @@ fn a_replay_restores_before_it_runs() {
 
 #[test]
 fn the_same_decision_again_gets_the_same_answer_and_another_one_a_conflict() {
-    let mut run = standing(RunState::WaitingForHuman);
+    let mut run = snapshot_in(RunState::WaitingForHuman);
     let yes = decision(Verdict::Approve);
     apply(&mut run, &Command::Decide(yes.clone()));
     assert_eq!(run.state, RunState::Pending);
-    assert_eq!(transition(&run, &Command::Decide(yes)), Ok(Next::Same));
+    assert_eq!(transition(&run, &Command::Decide(yes)), Ok(Next::Unchanged));
     let no = transition(&run, &Command::Decide(decision(Verdict::Deny)));
     assert!(
-        matches!(no, Err(TransitionError::OtherDecision(why)) if why.contains("already decided: approve"))
+        matches!(no, Err(TransitionError::DecisionConflict(why)) if why.contains("already decided: approve"))
     );
 }
 
 #[test]
 fn a_decision_for_other_inputs_is_refused() {
-    let run = standing(RunState::WaitingForHuman);
+    let run = snapshot_in(RunState::WaitingForHuman);
     let other = Decision { inputs_digest: "d2".into(), ..decision(Verdict::Approve) };
-    assert!(matches!(transition(&run, &Command::Decide(other)), Err(TransitionError::OtherDecision(_))));
+    assert!(matches!(transition(&run, &Command::Decide(other)), Err(TransitionError::DecisionConflict(_))));
 }
 
 #[test]
 fn a_signal_of_another_name_is_refused_without_a_contradiction() {
     let other = Command::Signal { name: "other".into() };
-    let refusal = transition(&standing(RunState::WaitingForSignal), &other).unwrap_err();
+    let refusal = transition(&snapshot_in(RunState::WaitingForSignal), &other).unwrap_err();
     assert_eq!(
         refusal.to_string(),
         "the run does not accept this signal: it waits for the signal \"books-closed\", not \"other\"; otherwise accepted: cancel, replay, fork"
@@ -157,7 +159,7 @@ fn a_signal_of_another_name_is_refused_without_a_contradiction() {
 
 #[test]
 fn that_a_step_happened_is_said_with_its_result_and_with_nothing_else() {
-    let mut run = standing(RunState::WaitingForHuman);
+    let mut run = snapshot_in(RunState::WaitingForHuman);
     run.gate = Some(Gate::human("send", "d1", ApprovalReason::UnknownOutcome));
     let said = |choice, result| Decision { choice, result, ..decision(Verdict::Approve) };
     let result = || Some(serde_json::json!({"sent": true}));
@@ -173,24 +175,24 @@ fn that_a_step_happened_is_said_with_its_result_and_with_nothing_else() {
     let happened = Command::Decide(said(Some(Choice::Happened), result()));
     assert!(matches!(transition(&run, &happened), Ok(Next::Move { state: RunState::Pending, .. })));
     apply(&mut run, &happened);
-    assert_eq!(transition(&run, &happened), Ok(Next::Same));
+    assert_eq!(transition(&run, &happened), Ok(Next::Unchanged));
     let other = said(Some(Choice::Happened), Some(serde_json::json!({"sent": false})));
-    assert!(matches!(transition(&run, &Command::Decide(other)), Err(TransitionError::OtherDecision(_))));
+    assert!(matches!(transition(&run, &Command::Decide(other)), Err(TransitionError::DecisionConflict(_))));
 }
 
 #[test]
 fn resume_of_a_waiting_run_says_what_is_needed() {
-    let refusal = transition(&standing(RunState::WaitingForSignal), &Command::Resume).unwrap_err();
+    let refusal = transition(&snapshot_in(RunState::WaitingForSignal), &Command::Resume).unwrap_err();
     insta::assert_snapshot!(refusal.to_string(), @r#"a waiting_for_signal run does not accept resume: it needs the signal "books-closed"; accepted: signal, cancel, replay, fork"#);
 }
 
 /// Applies a command that changes the state, as a store would.
 fn apply(run: &mut RunSnapshot, command: &Command) {
-    if let Ok(Next::Move { state, fence, held, gate, .. }) = transition(run, command) {
+    if let Ok(Next::Move { state, fence, paused, gate, .. }) = transition(run, command) {
         if let Command::Decide(decision) = command {
             run.decided = Some(decision.clone());
         }
-        *run = RunSnapshot { state, held, fence, gate, ..run.clone() };
+        *run = RunSnapshot { state, paused, fence, gate, ..run.clone() };
     }
 }
 
@@ -204,7 +206,7 @@ fn any_command() -> impl Strategy<Value = Command> {
                 0 => WorkerReport::Checkpoint,
                 1 => WorkerReport::Wait(human("send")),
                 2 => WorkerReport::Complete,
-                3 => WorkerReport::Hold,
+                3 => WorkerReport::Pause,
                 _ => WorkerReport::Fail,
             },
         }),
@@ -222,7 +224,7 @@ fn any_command() -> impl Strategy<Value = Command> {
 proptest! {
     #[test]
     fn fences_only_rise_and_terminal_runs_stay(commands in prop::collection::vec(any_command(), 0..60)) {
-        let mut run = standing(RunState::Pending);
+        let mut run = snapshot_in(RunState::Pending);
         for command in &commands {
             let before = run.clone();
             apply(&mut run, command);
@@ -236,7 +238,7 @@ proptest! {
 
     #[test]
     fn what_is_allowed_is_what_works(commands in prop::collection::vec(any_command(), 0..30)) {
-        let mut run = standing(RunState::Pending);
+        let mut run = snapshot_in(RunState::Pending);
         for command in &commands {
             apply(&mut run, command);
         }
@@ -251,7 +253,7 @@ proptest! {
                 CommandName::Replay => Command::Replay,
                 CommandName::Fork => Command::Fork,
             };
-            let works = matches!(transition(&run, &command), Ok(Next::Move { .. } | Next::Kept | Next::NewRun { .. }));
+            let works = matches!(transition(&run, &command), Ok(Next::Move { .. } | Next::SignalBuffered | Next::NewRun { .. }));
             prop_assert_eq!(allowed(&run).contains(&name), works, "{:?} {}", run, name);
         }
     }
@@ -259,7 +261,7 @@ proptest! {
 
 #[test]
 fn a_gate_opens_with_the_last_approval_needed() {
-    let mut run = standing(RunState::WaitingForHuman);
+    let mut run = snapshot_in(RunState::WaitingForHuman);
     let endorse =
         |by: &str| Command::Endorse { decision: decision(Verdict::Approve), by: by.to_owned(), need: 2 };
     let Next::Move { state, gate: Some(gate), .. } = transition(&run, &endorse("ana")).unwrap() else {
@@ -268,10 +270,10 @@ fn a_gate_opens_with_the_last_approval_needed() {
     assert_eq!(state, RunState::WaitingForHuman);
     assert!(gate.is_same_question(&human("send")));
     run.gate = Some(gate.clone());
-    assert_eq!(transition(&run, &endorse("ana")), Ok(Next::Same), "each person counts once");
+    assert_eq!(transition(&run, &endorse("ana")), Ok(Next::Unchanged), "each person counts once");
     assert_eq!(
         transition(&run, &Command::Ask(human("send"))),
-        Ok(Next::Same),
+        Ok(Next::Unchanged),
         "asking again keeps approvals"
     );
     let Ok(Next::Move { state, gate, .. }) = transition(&run, &endorse("kim")) else {
@@ -280,7 +282,7 @@ fn a_gate_opens_with_the_last_approval_needed() {
     assert_eq!((state, gate), (RunState::Pending, None));
     let other = Decision { inputs_digest: "d2".into(), ..decision(Verdict::Approve) };
     let stale = Command::Endorse { decision: other, by: "bo".into(), need: 2 };
-    assert!(matches!(transition(&run, &stale), Err(TransitionError::OtherDecision(_))));
+    assert!(matches!(transition(&run, &stale), Err(TransitionError::DecisionConflict(_))));
     let deny = transition(&run, &Command::Decide(decision(Verdict::Deny)));
     assert!(matches!(deny, Ok(Next::Move { state: RunState::Canceled, .. })), "one denial is enough");
 }

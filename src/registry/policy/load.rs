@@ -45,19 +45,19 @@ pub enum PolicyError {
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-struct Written {
-    deny: Option<Vec<Spanned<WrittenRule>>>,
-    allow: Option<Vec<Spanned<WrittenRule>>>,
-    require_approval: Option<Vec<Spanned<WrittenRule>>>,
-    prefer: Option<Vec<Spanned<WrittenRule>>>,
+struct RawPolicy {
+    deny: Option<Vec<Spanned<RawRule>>>,
+    allow: Option<Vec<Spanned<RawRule>>>,
+    require_approval: Option<Vec<Spanned<RawRule>>>,
+    prefer: Option<Vec<Spanned<RawRule>>>,
     approvals: Option<Spanned<OneOrMore>>,
 }
 
 /// One rule, which applies to all skills, or a list of rules.
 #[derive(Debug)]
 enum OneOrMore {
-    One(Box<WrittenApprovals>),
-    More(Vec<Spanned<WrittenApprovals>>),
+    One(Box<RawApprovals>),
+    More(Vec<Spanned<RawApprovals>>),
 }
 
 impl<'de> Deserialize<'de> for OneOrMore {
@@ -71,7 +71,7 @@ impl<'de> Deserialize<'de> for OneOrMore {
             }
 
             fn visit_map<A: de::MapAccess<'de>>(self, map: A) -> Result<OneOrMore, A::Error> {
-                let rule = WrittenApprovals::deserialize(de::value::MapAccessDeserializer::new(map))?;
+                let rule = RawApprovals::deserialize(de::value::MapAccessDeserializer::new(map))?;
                 Ok(OneOrMore::One(Box::new(rule)))
             }
 
@@ -89,7 +89,7 @@ impl<'de> Deserialize<'de> for OneOrMore {
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-struct WrittenApprovals {
+struct RawApprovals {
     id: Many<String>,
     tag: Many<String>,
     domain: Many<String>,
@@ -107,7 +107,7 @@ struct WrittenApprovals {
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-struct WrittenRule {
+struct RawRule {
     id: Many<String>,
     tag: Many<String>,
     domain: Many<String>,
@@ -133,7 +133,7 @@ const KEYS: &str = "expected a rule: a map of `id`, `tag`, `domain`, `role` (pro
 /// Returns the first error, with its position.
 pub fn parse(file: &Path, text: &str, home: &Path) -> Result<Policy, PolicyError> {
     let options = serde_saphyr::options! { strict_booleans: true };
-    let written: Option<Written> = serde_saphyr::from_str_with_options(text, options).map_err(|error| {
+    let written: Option<RawPolicy> = serde_saphyr::from_str_with_options(text, options).map_err(|error| {
         let at = error.location().unwrap_or(Location::UNKNOWN);
         let said = error.without_snippet().to_string();
         let said = said.lines().next().and_then(|line| line.split(" at line ").next()).unwrap_or_default();
@@ -187,7 +187,7 @@ fn checked(
     folder: &Path,
     home: &Path,
     effect: Effect,
-    rule: Spanned<WrittenRule>,
+    rule: Spanned<RawRule>,
 ) -> Result<Rule, PolicyError> {
     let at = rule.referenced;
     let written = rule.value;
@@ -235,7 +235,7 @@ fn approval_rule(
     folder: &Path,
     home: &Path,
     at: Location,
-    written: WrittenApprovals,
+    written: RawApprovals,
 ) -> Result<ApprovalRule, PolicyError> {
     let need = written.need.unwrap_or(1);
     if !(1..=MAX_APPROVALS).contains(&need) {

@@ -141,7 +141,7 @@ impl Criteria {
 /// Returns whether a run has a label `NAME=VALUE`; `NAME` alone matches any value.
 fn has_label(subject: &Subject<'_>, label: &str) -> bool {
     let (name, value) = label.split_once('=').unwrap_or((label, "*"));
-    subject.labels.get(name).is_some_and(|given| glob(value, given))
+    subject.labels.get(name).is_some_and(|actual| glob(value, actual))
 }
 
 impl RootPattern {

@@ -13,4 +13,4 @@ mod verdict;
 pub use approvals::{ApprovalRule, Approver, NotBy, RequiredApprovals};
 pub use load::{PolicyError, parse};
 pub use matching::{Criteria, Subject, glob};
-pub use verdict::{Effect, MAX_PREFERENCE, Matched, Policy, Rule, Verdict};
+pub use verdict::{Effect, MAX_PREFERENCE, Policy, Rule, RuleMatch, Verdict};

@@ -52,7 +52,7 @@ impl Rule {
 
 /// A rule that matched, and whether it has an effect.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
-pub struct Matched {
+pub struct RuleMatch {
     /// Its effect.
     pub effect: Effect,
     /// The rule as text.
@@ -77,7 +77,7 @@ pub struct Verdict {
     /// Its contribution to the score.
     pub prefer: f64,
     /// Every rule that matched, in the order of the file's effects: deny, allow, require approval, prefer.
-    pub rules: Vec<Matched>,
+    pub rules: Vec<RuleMatch>,
 }
 
 /// All rules. Without rules, everything is allowed.
@@ -122,7 +122,7 @@ impl Policy {
                 let counts = allowed || rule.effect == Effect::Deny;
                 let by = rule.by.map(|by| by.min(MAX_PREFERENCE - prefer)).filter(|_| counts);
                 prefer += by.unwrap_or(0.0);
-                Matched { effect: rule.effect, rule: rule.words(), line: rule.line, by, counts }
+                RuleMatch { effect: rule.effect, rule: rule.words(), line: rule.line, by, counts }
             })
             .collect();
         let require_approval = first(Effect::RequireApproval).filter(|_| allowed);

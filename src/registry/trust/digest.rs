@@ -48,7 +48,7 @@ pub struct SeenFile {
 
 /// The digests of a place.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Measured {
+pub struct BundleDigest {
     /// SHA-256 over all files: path, kind, content.
     pub digest: Digest,
     /// Every file by its path relative to the place, with `/` as separator.
@@ -59,7 +59,7 @@ pub struct Measured {
 
 /// Why a place cannot be pinned.
 #[derive(Debug, thiserror::Error)]
-pub enum Obstacle {
+pub enum DigestError {
     /// A link leads out: its target could change unnoticed.
     #[error("`{0}` is a symbolic link that points outside the folder; replace it with the file")]
     LeadsOut(String),
@@ -115,15 +115,15 @@ struct Found {
 pub(super) struct CachedDigest {
     stamps: Vec<Stamp>,
     at: SystemTime,
-    measured: Measured,
+    measured: BundleDigest,
 }
 
 impl CachedDigest {
     /// Returns the digest if nothing can have changed since: same files, same stamps, and none of them so recent that
     /// a change could be hidden by coarse timestamps.
-    fn still(&self, found: &[Found]) -> Option<&Measured> {
+    fn if_unchanged(&self, found: &[Found]) -> Option<&BundleDigest> {
         let same = self.stamps.len() == found.len()
-            && self.stamps.iter().zip(found).all(|(kept, found)| *kept == found.stamp);
+            && self.stamps.iter().zip(found).all(|(known, found)| *known == found.stamp);
         let quiet = |stamp: &Stamp| stamp.modified.max(stamp.changed) + RACY < self.at;
         (same && cfg!(unix) && self.stamps.iter().all(quiet)).then_some(&self.measured)
     }
@@ -132,13 +132,13 @@ impl CachedDigest {
 /// Computes the digests of a place (an absolute path without links), reusing an earlier result if it is still valid.
 pub(super) fn measure(
     place: &Path,
-    kept: Option<&CachedDigest>,
+    cached: Option<&CachedDigest>,
     now: SystemTime,
-) -> Result<CachedDigest, Obstacle> {
+) -> Result<CachedDigest, DigestError> {
     let found = walk(place)?;
-    if let Some(measured) = kept.and_then(|kept| kept.still(&found)) {
+    if let Some(measured) = cached.and_then(|cached| cached.if_unchanged(&found)) {
         let measured = measured.clone();
-        let at = kept.map_or(now, |kept| kept.at);
+        let at = cached.map_or(now, |cached| cached.at);
         return Ok(CachedDigest {
             stamps: found.into_iter().map(|found| found.stamp).collect(),
             at,
@@ -151,16 +151,16 @@ pub(super) fn measure(
         let sha256 = content(file, &mut bytes)?;
         files.insert(file.stamp.path.clone(), SeenFile { kind: file.stamp.kind, sha256 });
     }
-    let measured = Measured { digest: combined_digest(&files), files, bytes };
+    let measured = BundleDigest { digest: combined_digest(&files), files, bytes };
     Ok(CachedDigest { stamps: found.into_iter().map(|found| found.stamp).collect(), at: now, measured })
 }
 
 impl CachedDigest {
-    pub fn into_measured(self) -> Measured {
+    pub fn into_measured(self) -> BundleDigest {
         self.measured
     }
 
-    pub fn measured(&self) -> &Measured {
+    pub fn measured(&self) -> &BundleDigest {
         &self.measured
     }
 }
@@ -183,8 +183,8 @@ pub fn combined_digest(files: &BTreeMap<String, SeenFile>) -> Digest {
     Digest::of(&hash)
 }
 
-fn content(file: &Found, bytes: &mut u64) -> Result<Digest, Obstacle> {
-    let unreadable = |source| Obstacle::Unreadable { path: file.stamp.path.clone(), source };
+fn content(file: &Found, bytes: &mut u64) -> Result<Digest, DigestError> {
+    let unreadable = |source| DigestError::Unreadable { path: file.stamp.path.clone(), source };
     if file.stamp.kind == FileKind::Link {
         let target = fs::read_link(&file.place).map_err(unreadable)?;
         return Ok(Digest::of(target.as_os_str().as_encoded_bytes()));
@@ -199,7 +199,7 @@ fn content(file: &Found, bytes: &mut u64) -> Result<Digest, Obstacle> {
         }
         *bytes += n as u64;
         if *bytes > MAX_BYTES {
-            return Err(Obstacle::TooLarge);
+            return Err(DigestError::TooLarge);
         }
         hash.update(&buffer[..n]);
     }
@@ -212,7 +212,7 @@ pub(super) fn is_bundle(folder: &Path) -> bool {
     entries.flatten().any(|entry| entry.file_name().to_str().is_some_and(is_main_file))
 }
 
-fn walk(place: &Path) -> Result<Vec<Found>, Obstacle> {
+fn walk(place: &Path) -> Result<Vec<Found>, DigestError> {
     let mut walk = Walk { top: place, found: Vec::new(), bytes: 0 };
     if is_bundle(place) {
         walk.folder(place, "")?;
@@ -232,13 +232,13 @@ struct Walk<'a> {
 }
 
 impl Walk<'_> {
-    fn folder(&mut self, folder: &Path, prefix: &str) -> Result<(), Obstacle> {
-        let unreadable = |source| Obstacle::Unreadable { path: prefix.to_owned(), source };
+    fn folder(&mut self, folder: &Path, prefix: &str) -> Result<(), DigestError> {
+        let unreadable = |source| DigestError::Unreadable { path: prefix.to_owned(), source };
         for entry in fs::read_dir(folder).map_err(unreadable)? {
             let entry = entry.map_err(unreadable)?;
             let name = entry.file_name();
             let Some(name) = name.to_str() else {
-                return Err(Obstacle::Name(format!("{prefix}{}", name.to_string_lossy())));
+                return Err(DigestError::Name(format!("{prefix}{}", name.to_string_lossy())));
             };
             // The history of a bundle that is a repository of its own changes with every fetch, and cannot contain
             // scripts, which are below `scripts/`.
@@ -250,34 +250,34 @@ impl Walk<'_> {
         Ok(())
     }
 
-    fn entry(&mut self, place: &Path, path: String) -> Result<(), Obstacle> {
+    fn entry(&mut self, place: &Path, path: String) -> Result<(), DigestError> {
         let metadata = match fs::symlink_metadata(place) {
             Ok(metadata) => metadata,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-            Err(source) => return Err(Obstacle::Unreadable { path, source }),
+            Err(source) => return Err(DigestError::Unreadable { path, source }),
         };
         if metadata.is_dir() {
             if path.matches('/').count() >= MAX_DEPTH {
-                return Err(Obstacle::TooDeep(short(&path)));
+                return Err(DigestError::TooDeep(short(&path)));
             }
             return self.folder(place, &format!("{path}/"));
         }
         let kind = if metadata.is_symlink() {
             if !stays_inside(self.top, place) {
-                return Err(Obstacle::LeadsOut(path));
+                return Err(DigestError::LeadsOut(path));
             }
             FileKind::Link
         } else if metadata.is_file() {
             if is_executable(&metadata) { FileKind::Executable } else { FileKind::File }
         } else {
-            return Err(Obstacle::Special(path));
+            return Err(DigestError::Special(path));
         };
         self.bytes += metadata.len();
         if self.found.len() >= MAX_FILES {
-            return Err(Obstacle::TooMany);
+            return Err(DigestError::TooMany);
         }
         if self.bytes > MAX_BYTES {
-            return Err(Obstacle::TooLarge);
+            return Err(DigestError::TooLarge);
         }
         let stamp = stamp(path, kind, &metadata);
         self.found.push(Found { stamp, place: place.to_owned() });
@@ -287,8 +287,8 @@ impl Walk<'_> {
 
 /// Truncates a path that is too long for a message.
 fn short(path: &str) -> String {
-    const SHOWN: usize = 60;
-    let shown: String = path.chars().take(SHOWN).collect();
+    const MAX_DISPLAYED: usize = 60;
+    let shown: String = path.chars().take(MAX_DISPLAYED).collect();
     if shown.len() < path.len() { format!("{shown}…") } else { shown }
 }
 

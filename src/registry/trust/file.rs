@@ -33,7 +33,7 @@ pub struct Pin {
 
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Written {
+struct TrustFile {
     version: u32,
     pins: Vec<Pin>,
 }
@@ -59,7 +59,7 @@ pub(super) fn read(file: &Path) -> Result<Pins, TrustError> {
     if version > VERSION {
         return Err(TrustError::Newer { file: file.to_owned(), version });
     }
-    let written: Written = serde_json::from_slice(&bytes).map_err(damaged)?;
+    let written: TrustFile = serde_json::from_slice(&bytes).map_err(damaged)?;
     Ok(written.pins.into_iter().map(|pin| (pin.path.clone(), pin)).collect())
 }
 
@@ -90,7 +90,7 @@ fn lock(file: &Path) -> io::Result<File> {
 }
 
 fn write(file: &Path, folder: &Path, pins: Pins) -> io::Result<()> {
-    let written = Written { version: VERSION, pins: pins.into_values().collect() };
+    let written = TrustFile { version: VERSION, pins: pins.into_values().collect() };
     // Temporary files of the `tempfile` crate are readable only by their owner, also after the rename.
     let mut out = tempfile::Builder::new().prefix(".trust-").tempfile_in(folder)?;
     serde_json::to_writer_pretty(&mut out, &written)?;

@@ -38,7 +38,7 @@ impl Place {
 
     fn pin(&self, path: &str) {
         let place = self.at(path);
-        let seen = self.trust.look(&place).unwrap();
+        let seen = self.trust.compute_digest(&place).unwrap();
         self.trust.pin(&[(place, seen)], AT).unwrap();
     }
 
@@ -46,9 +46,9 @@ impl Place {
         let state = self.trust.state(&self.at(path));
         // Cached and fresh results must never differ.
         assert_eq!(trust(self.dir.path()).state(&self.at(path)), state);
-        let glance = self.trust.trust_snapshot();
+        let snapshot = self.trust.trust_snapshot();
         assert_eq!(
-            [glance.state(&self.at(path)), glance.state(&self.at(path))],
+            [snapshot.state(&self.at(path)), snapshot.state(&self.at(path))],
             [state.clone(), state.clone()]
         );
         state
@@ -126,10 +126,10 @@ fn an_old_measurement_is_taken_up_only_while_nothing_moved() {
     let place = Place::new();
     let real = place.at("skills/a").canonicalize().unwrap();
     let later = SystemTime::now() + Duration::from_secs(60);
-    let kept = digest::measure(&real, None, later).unwrap();
+    let measured = digest::measure(&real, None, later).unwrap();
     // Hashed long after the last change, unchanged since: reused without reading the content.
-    let again = digest::measure(&real, Some(&kept), later).unwrap();
-    assert_eq!(again.measured(), kept.measured());
+    let again = digest::measure(&real, Some(&measured), later).unwrap();
+    assert_eq!(again.measured(), measured.measured());
     // The same bytes, another length, or another file with the same appearance: read again.
     let script = place.at("skills/a/scripts/run.py");
     let before = fs::metadata(&script).unwrap().modified().unwrap();
@@ -141,8 +141,8 @@ fn an_old_measurement_is_taken_up_only_while_nothing_moved() {
         .set_modified(before)
         .unwrap();
     fs::rename(place.at("skills/a/scripts/new.py"), &script).unwrap();
-    let now = digest::measure(&real, Some(&kept), later).unwrap();
-    assert_ne!(now.measured().digest, kept.measured().digest);
+    let now = digest::measure(&real, Some(&measured), later).unwrap();
+    assert_ne!(now.measured().digest, measured.measured().digest);
 }
 
 #[test]
@@ -150,7 +150,7 @@ fn a_link_out_of_the_bundle_is_never_pinned() {
     let place = Place::new();
     place.write("outside.py", "print(1)\n");
     symlink(place.at("outside.py"), place.at("skills/a/scripts/out.py")).unwrap();
-    let error = place.trust.look(&place.at("skills/a")).unwrap_err().to_string();
+    let error = place.trust.compute_digest(&place.at("skills/a")).unwrap_err().to_string();
     assert!(error.contains("scripts/out.py") && error.contains("points outside"), "{error}");
     fs::remove_file(place.at("skills/a/scripts/out.py")).unwrap();
     place.pin("skills/a");
@@ -172,7 +172,7 @@ fn a_pipe_is_refused_and_not_waited_for() {
     let place = Place::new();
     let fifo = place.at("skills/a/scripts/pipe");
     assert!(std::process::Command::new("mkfifo").arg(&fifo).status().unwrap().success());
-    let error = place.trust.look(&place.at("skills/a")).unwrap_err().to_string();
+    let error = place.trust.compute_digest(&place.at("skills/a")).unwrap_err().to_string();
     assert!(error.contains("scripts/pipe"), "{error}");
 }
 
@@ -209,7 +209,7 @@ fn revoking_a_folder_takes_everything_below_it_back() {
 fn what_changes_between_showing_and_yes_is_not_pinned() {
     let place = Place::new();
     let at = place.at("skills/a");
-    let shown = place.trust.look(&at).unwrap();
+    let shown = place.trust.compute_digest(&at).unwrap();
     place.write("skills/a/scripts/run.py", "print('swapped')\n");
     let error = place.trust.pin(&[(at, shown)], AT).unwrap_err();
     assert!(matches!(error, TrustError::Moved { .. }), "{error}");
@@ -230,7 +230,7 @@ fn writers_at_the_same_time_all_keep_what_they_said() {
                 // Each thread has its own state, as another process would have.
                 let own = trust(place.dir.path());
                 let at = place.at(name);
-                let seen = own.look(&at).unwrap();
+                let seen = own.compute_digest(&at).unwrap();
                 own.pin(&[(at, seen)], AT).unwrap();
             });
         }
@@ -253,7 +253,7 @@ fn a_damaged_or_newer_file_trusts_nothing_and_is_left_as_it_is() {
         fs::write(&file, &bad).unwrap();
         assert_eq!(place.state("skills/a"), TrustState::Untrusted);
         let at = place.at("skills/a");
-        let seen = place.trust.look(&at).unwrap();
+        let seen = place.trust.compute_digest(&at).unwrap();
         let error = place.trust.pin(&[(at, seen)], AT).unwrap_err().to_string();
         assert!(error.contains(word), "{error}");
         assert_eq!(fs::read_to_string(&file).unwrap(), bad);

@@ -17,7 +17,7 @@ use serde_json::{Map, Value, json};
 
 use super::super::broker::CallObstruction;
 use super::super::call::CallFailure;
-use super::Failed;
+use super::BindingFailure;
 use super::request::kind;
 
 type Function = fn(&Map<String, Value>) -> Result<Value, String>;
@@ -48,38 +48,41 @@ pub fn known(operation: &str) -> Result<(), CallObstruction> {
 }
 
 /// Calls a function.
-pub fn call(operation: &str, request: &Value) -> Result<Value, Failed> {
+pub fn call(operation: &str, request: &Value) -> Result<Value, BindingFailure> {
     let invalid = |why: String| {
         let message = format!("function {operation}: {why}");
-        Failed::before(CallFailure::InvalidRequest, message)
+        BindingFailure::before(CallFailure::InvalidRequest, message)
     };
     let Some((_, function)) = FUNCTIONS.iter().find(|(name, _)| *name == operation) else {
-        return Err(Failed::before(CallFailure::InvalidConfiguration, format!("no function `{operation}`")));
+        return Err(BindingFailure::before(
+            CallFailure::InvalidConfiguration,
+            format!("no function `{operation}`"),
+        ));
     };
-    let given =
+    let arguments =
         request.as_object().ok_or_else(|| invalid(format!("takes an object, not {}", kind(request))))?;
-    function(given).map_err(invalid)
+    function(arguments).map_err(invalid)
 }
 
-fn text<'v>(given: &'v Map<String, Value>, name: &str) -> Result<&'v str, String> {
-    wanted(given, name, "a string", Value::as_str)
+fn text<'v>(arguments: &'v Map<String, Value>, name: &str) -> Result<&'v str, String> {
+    wanted(arguments, name, "a string", Value::as_str)
 }
 
-fn list<'v>(given: &'v Map<String, Value>, name: &str) -> Result<&'v Vec<Value>, String> {
-    wanted(given, name, "a list", Value::as_array)
+fn list<'v>(arguments: &'v Map<String, Value>, name: &str) -> Result<&'v Vec<Value>, String> {
+    wanted(arguments, name, "a list", Value::as_array)
 }
 
-fn object<'v>(given: &'v Map<String, Value>, name: &str) -> Result<&'v Map<String, Value>, String> {
-    wanted(given, name, "an object", Value::as_object)
+fn object<'v>(arguments: &'v Map<String, Value>, name: &str) -> Result<&'v Map<String, Value>, String> {
+    wanted(arguments, name, "an object", Value::as_object)
 }
 
 fn wanted<'v, T>(
-    given: &'v Map<String, Value>,
+    arguments: &'v Map<String, Value>,
     name: &str,
     what: &str,
     read: impl Fn(&'v Value) -> Option<T>,
 ) -> Result<T, String> {
-    let value = given.get(name).ok_or_else(|| format!("`{name}` is missing, expected {what}"))?;
+    let value = arguments.get(name).ok_or_else(|| format!("`{name}` is missing, expected {what}"))?;
     read(value).ok_or_else(|| format!("`{name}` is {}, expected {what}", kind(value)))
 }
 
@@ -88,8 +91,8 @@ fn value_text(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
-fn template(given: &Map<String, Value>) -> Result<Value, String> {
-    let (mut rest, variables) = (text(given, "template")?, object(given, "variables")?);
+fn template(arguments: &Map<String, Value>) -> Result<Value, String> {
+    let (mut rest, variables) = (text(arguments, "template")?, object(arguments, "variables")?);
     let (mut out, mut unresolved) = (String::new(), Vec::new());
     while let Some((before, after)) = rest.split_once("{{") {
         let Some((name, behind)) = after.split_once("}}") else { break };
@@ -107,33 +110,33 @@ fn template(given: &Map<String, Value>) -> Result<Value, String> {
     Ok(json!({ "text": out, "unresolved": unresolved, "status": status }))
 }
 
-fn separator(given: &Map<String, Value>) -> Result<&str, String> {
-    if given.contains_key("separator") { text(given, "separator") } else { Ok("\n") }
+fn separator(arguments: &Map<String, Value>) -> Result<&str, String> {
+    if arguments.contains_key("separator") { text(arguments, "separator") } else { Ok("\n") }
 }
 
-fn split(given: &Map<String, Value>) -> Result<Value, String> {
-    let (whole, separator) = (text(given, "text")?, separator(given)?);
+fn split(arguments: &Map<String, Value>) -> Result<Value, String> {
+    let (text_value, separator) = (text(arguments, "text")?, separator(arguments)?);
     if separator.is_empty() {
         return Err("`separator` is empty".to_owned());
     }
-    let parts: Vec<&str> = whole.split(separator).collect();
+    let parts: Vec<&str> = text_value.split(separator).collect();
     Ok(json!({ "count": parts.len(), "parts": parts }))
 }
 
-fn join(given: &Map<String, Value>) -> Result<Value, String> {
-    let items: Vec<String> = list(given, "items")?.iter().map(value_text).collect();
-    Ok(json!({ "text": items.join(separator(given)?) }))
+fn join(arguments: &Map<String, Value>) -> Result<Value, String> {
+    let items: Vec<String> = list(arguments, "items")?.iter().map(value_text).collect();
+    Ok(json!({ "text": items.join(separator(arguments)?) }))
 }
 
-fn parse(given: &Map<String, Value>) -> Result<Value, String> {
-    let data: Value =
-        serde_json::from_str(text(given, "text")?).map_err(|error| format!("`text` is not JSON: {error}"))?;
+fn parse(arguments: &Map<String, Value>) -> Result<Value, String> {
+    let data: Value = serde_json::from_str(text(arguments, "text")?)
+        .map_err(|error| format!("`text` is not JSON: {error}"))?;
     Ok(json!({ "data": data }))
 }
 
-fn merge(given: &Map<String, Value>) -> Result<Value, String> {
+fn merge(arguments: &Map<String, Value>) -> Result<Value, String> {
     let (mut record, mut conflicts): (Map<_, _>, Vec<String>) = (Map::new(), Vec::new());
-    for (at, item) in list(given, "records")?.iter().enumerate() {
+    for (at, item) in list(arguments, "records")?.iter().enumerate() {
         let fields = item
             .as_object()
             .ok_or_else(|| format!("`records.{at}` is {}, expected an object", kind(item)))?;
@@ -147,9 +150,9 @@ fn merge(given: &Map<String, Value>) -> Result<Value, String> {
     Ok(json!({ "field_count": record.len(), "record": record, "conflicts": conflicts }))
 }
 
-fn pick(given: &Map<String, Value>) -> Result<Value, String> {
-    let (record, mut picked, mut missing) = (object(given, "record")?, Map::new(), Vec::new());
-    for field in list(given, "fields")? {
+fn pick(arguments: &Map<String, Value>) -> Result<Value, String> {
+    let (record, mut picked, mut missing) = (object(arguments, "record")?, Map::new(), Vec::new());
+    for field in list(arguments, "fields")? {
         let name =
             field.as_str().ok_or_else(|| format!("`fields` contains {}, expected names", kind(field)))?;
         match record.get(name) {
@@ -160,9 +163,9 @@ fn pick(given: &Map<String, Value>) -> Result<Value, String> {
     Ok(json!({ "record": picked, "missing": missing }))
 }
 
-fn rename(given: &Map<String, Value>) -> Result<Value, String> {
-    let (record, mapping) = (object(given, "record")?, object(given, "mapping")?);
-    let drops = given.get("drop_unmapped").and_then(Value::as_bool).unwrap_or(false);
+fn rename(arguments: &Map<String, Value>) -> Result<Value, String> {
+    let (record, mapping) = (object(arguments, "record")?, object(arguments, "mapping")?);
+    let drops = arguments.get("drop_unmapped").and_then(Value::as_bool).unwrap_or(false);
     let (mut out, mut mapped) = (Map::new(), 0_u64);
     for (name, value) in record {
         let new = match mapping.get(name) {
@@ -181,8 +184,8 @@ fn rename(given: &Map<String, Value>) -> Result<Value, String> {
     Ok(json!({ "record": out, "mapped_count": mapped }))
 }
 
-fn length(given: &Map<String, Value>) -> Result<Value, String> {
-    let count = match given.get("items") {
+fn length(arguments: &Map<String, Value>) -> Result<Value, String> {
+    let count = match arguments.get("items") {
         Some(Value::Array(items)) => items.len(),
         Some(Value::Object(fields)) => fields.len(),
         Some(Value::String(text)) => text.chars().count(),
@@ -192,14 +195,14 @@ fn length(given: &Map<String, Value>) -> Result<Value, String> {
     Ok(json!({ "count": count }))
 }
 
-fn unique(given: &Map<String, Value>) -> Result<Value, String> {
-    let records = list(given, "records")?;
-    let keys: Vec<String> = match given.get("key_fields") {
+fn unique(arguments: &Map<String, Value>) -> Result<Value, String> {
+    let records = list(arguments, "records")?;
+    let keys: Vec<String> = match arguments.get("key_fields") {
         None => Vec::new(),
-        Some(_) => list(given, "key_fields")?.iter().map(value_text).collect(),
+        Some(_) => list(arguments, "key_fields")?.iter().map(value_text).collect(),
     };
     let mut seen = std::collections::HashSet::new();
-    let kept: Vec<&Value> = records
+    let unique_records: Vec<&Value> = records
         .iter()
         .filter(|record| {
             let key = if keys.is_empty() {
@@ -212,12 +215,12 @@ fn unique(given: &Map<String, Value>) -> Result<Value, String> {
             seen.insert(key)
         })
         .collect();
-    Ok(json!({ "duplicates": records.len() - kept.len(), "records": kept }))
+    Ok(json!({ "duplicates": records.len() - unique_records.len(), "records": unique_records }))
 }
 
-fn compare(given: &Map<String, Value>) -> Result<Value, String> {
-    let get = |name: &str| given.get(name).ok_or_else(|| format!("`{name}` is missing"));
-    let (left, right, operator) = (get("left")?, get("right")?, text(given, "operator")?);
+fn compare(arguments: &Map<String, Value>) -> Result<Value, String> {
+    let get = |name: &str| arguments.get(name).ok_or_else(|| format!("`{name}` is missing"));
+    let (left, right, operator) = (get("left")?, get("right")?, text(arguments, "operator")?);
     let order = || {
         match (left, right) {
             (Value::Number(a), Value::Number(b)) => a.as_f64().partial_cmp(&b.as_f64()),
@@ -232,7 +235,7 @@ fn compare(given: &Map<String, Value>) -> Result<Value, String> {
         }
         _ => left == right,
     };
-    let holds = match operator {
+    let is_true = match operator {
         "==" => same,
         "!=" => !same,
         "<" => order()?.is_lt(),
@@ -241,13 +244,13 @@ fn compare(given: &Map<String, Value>) -> Result<Value, String> {
         ">=" => order()?.is_ge(),
         "in" => match right {
             Value::Array(items) => items.contains(left),
-            Value::String(whole) => left.as_str().is_some_and(|part| whole.contains(part)),
+            Value::String(container) => left.as_str().is_some_and(|part| container.contains(part)),
             Value::Object(fields) => left.as_str().is_some_and(|name| fields.contains_key(name)),
             other => return Err(format!("{} cannot contain elements", kind(other))),
         },
         other => return Err(format!("`operator` is `{other}`; expected ==, !=, <, <=, >, >= or in")),
     };
-    Ok(json!({ "holds": holds, "allowed": holds }))
+    Ok(json!({ "holds": is_true, "allowed": is_true }))
 }
 
 #[cfg(test)]
@@ -308,7 +311,7 @@ mod tests {
 
     #[test]
     fn what_does_not_fit_is_said() {
-        for (operation, request, told) in [
+        for (operation, request, message) in [
             ("text.template", json!({"variables": {}}), "`template` is missing, expected a string"),
             ("json.merge", json!({"records": [1]}), "`records.0` is a number"),
             ("json.rename", json!({"record": {"a": 1, "b": 2}, "mapping": {"a": "b"}}), "two fields"),
@@ -319,7 +322,7 @@ mod tests {
             ("list.length", json!([1]), "takes an object"),
         ] {
             let said = run(operation, request);
-            assert!(said.as_str().is_some_and(|said| said.contains(told)), "{operation}: {said}");
+            assert!(said.as_str().is_some_and(|said| said.contains(message)), "{operation}: {said}");
         }
         assert!(known("shell.exec").unwrap_err().message.contains("text.template"));
     }

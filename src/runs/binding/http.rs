@@ -9,7 +9,7 @@ use reqwest::{Client, RequestBuilder, StatusCode};
 use serde_json::Value;
 
 use super::super::call::{Call, CallFailure};
-use super::{BindingContext, Effect, Failed, Job, excerpt};
+use super::{BindingCall, BindingContext, BindingFailure, Effect, excerpt};
 use skills_skill::contract::{Endpoint, Reach};
 
 /// Maximum size of a response in bytes.
@@ -26,14 +26,14 @@ pub struct Http {
 }
 
 /// A complete response.
-pub struct Answered {
+pub struct HttpResponse {
     pub status: StatusCode,
     pub media_type: String,
     pub body: Vec<u8>,
 }
 
 impl Http {
-    pub fn client(&self) -> Result<&Client, Failed> {
+    pub fn client(&self) -> Result<&Client, BindingFailure> {
         let made = self.client.get_or_init(|| {
             // Another part of the process may already have installed a provider, which is fine.
             let _ = rustls::crypto::ring::default_provider().install_default();
@@ -42,7 +42,10 @@ impl Http {
             client.redirect(Policy::custom(inside_the_origin)).build().map_err(|error| error.to_string())
         });
         made.as_ref().map_err(|why| {
-            Failed::before(CallFailure::InvalidConfiguration, format!("cannot create the HTTP client: {why}"))
+            BindingFailure::before(
+                CallFailure::InvalidConfiguration,
+                format!("cannot create the HTTP client: {why}"),
+            )
         })
     }
 
@@ -50,10 +53,10 @@ impl Http {
     pub async fn exchange(
         &self,
         request: RequestBuilder,
-        job: &Job<'_>,
+        job: &BindingCall<'_>,
         endpoint: &Endpoint,
-    ) -> Result<Answered, Failed> {
-        let patience = job.patience(Some(endpoint));
+    ) -> Result<HttpResponse, BindingFailure> {
+        let patience = job.timeout(Some(endpoint));
         let work = async {
             let mut response = request.send().await.map_err(|error| unreachable(&job.target, &error))?;
             let status = response.status();
@@ -72,16 +75,16 @@ impl Http {
                             job.target,
                             MAX_ANSWER >> 20
                         );
-                        return Err(Failed::answer(message));
+                        return Err(BindingFailure::answer(message));
                     }
-                    Ok(None) => return Ok(Answered { status, media_type, body }),
+                    Ok(None) => return Ok(HttpResponse { status, media_type, body }),
                     Err(error) => {
                         let message = format!(
                             "{} closed the connection during the response: {}",
                             job.target,
                             root_cause(&error)
                         );
-                        return Err(Failed::upstream(message, Effect::Possible));
+                        return Err(BindingFailure::upstream(message, Effect::Possible));
                     }
                 }
             }
@@ -92,17 +95,20 @@ impl Http {
 
 impl BindingContext {
     /// Returns the endpoint and address of a job's service.
-    pub(super) fn http_service<'m>(&'m self, job: &Job<'_>) -> Result<(&'m Endpoint, &'m str), Failed> {
+    pub(super) fn http_service<'m>(
+        &'m self,
+        job: &BindingCall<'_>,
+    ) -> Result<(&'m Endpoint, &'m str), BindingFailure> {
         let service = &job.offered.binding.service;
         match self.services.get(service) {
             Some(endpoint) => match &endpoint.reach {
                 Reach::Http { url, .. } => Ok((endpoint, url)),
-                _ => Err(Failed::before(
+                _ => Err(BindingFailure::before(
                     CallFailure::InvalidConfiguration,
                     format!("service {service} has no `url`"),
                 )),
             },
-            None => Err(Failed::before(
+            None => Err(BindingFailure::before(
                 CallFailure::InvalidConfiguration,
                 format!("service {service} is not configured"),
             )),
@@ -116,11 +122,11 @@ impl BindingContext {
         service: &str,
         endpoint: &Endpoint,
         call: &Call,
-    ) -> Result<RequestBuilder, Failed> {
+    ) -> Result<RequestBuilder, BindingFailure> {
         if let Reach::Http { headers, .. } = &endpoint.reach {
             let headers = self
                 .expanded(service, "headers", headers)
-                .map_err(|obstacle| Failed::before(obstacle.code, obstacle.message))?;
+                .map_err(|obstacle| BindingFailure::before(obstacle.code, obstacle.message))?;
             for (name, value) in headers {
                 let parsed = (
                     reqwest::header::HeaderName::try_from(name.as_str()),
@@ -131,7 +137,7 @@ impl BindingContext {
                         "`services.{service}.headers.{name}` is not a valid header: names have letters, \
                             digits and `-`, values no line break"
                     );
-                    return Err(Failed::before(CallFailure::InvalidConfiguration, message));
+                    return Err(BindingFailure::before(CallFailure::InvalidConfiguration, message));
                 };
                 value.set_sensitive(true);
                 request = request.header(header, value);
@@ -164,16 +170,16 @@ fn inside_the_origin(attempt: Attempt<'_>) -> reqwest::redirect::Action {
     ))
 }
 
-fn unreachable(target: &str, error: &reqwest::Error) -> Failed {
+fn unreachable(target: &str, error: &reqwest::Error) -> BindingFailure {
     if error.is_connect() {
         let message = format!("cannot connect to {target}: {}; is the service running?", root_cause(error));
-        return Failed::upstream(message, Effect::None);
+        return BindingFailure::upstream(message, Effect::None);
     }
     if error.is_builder() {
         let message = format!("{target} is not a valid address: {}", root_cause(error));
-        return Failed::before(CallFailure::InvalidConfiguration, message);
+        return BindingFailure::before(CallFailure::InvalidConfiguration, message);
     }
-    Failed::upstream(format!("{target} failed: {}", root_cause(error)), Effect::Possible)
+    BindingFailure::upstream(format!("{target} failed: {}", root_cause(error)), Effect::Possible)
 }
 
 /// Returns the innermost error, which is the most specific.
@@ -186,32 +192,32 @@ pub fn root_cause(error: &(dyn std::error::Error + 'static)) -> String {
 }
 
 /// Maps the status of a response to success or failure.
-pub fn accepted(answered: &Answered, target: &str) -> Result<(), Failed> {
+pub fn accepted(answered: &HttpResponse, target: &str) -> Result<(), BindingFailure> {
     let status = answered.status;
     if status.is_success() {
         return Ok(());
     }
     let said = format!("{target} answered {status}: {}", excerpt(&answered.body));
     let failed = match status.as_u16() {
-        400 | 413 | 422 => Failed::before(CallFailure::InvalidRequest, said),
-        401 | 403 | 407 => Failed::before(
+        400 | 413 | 422 => BindingFailure::before(CallFailure::InvalidRequest, said),
+        401 | 403 | 407 => BindingFailure::before(
             CallFailure::InvalidConfiguration,
             format!("{said}; the service rejects these credentials: correct its `headers` under `services:`"),
         ),
-        408 | 429 => Failed::upstream(said, Effect::None),
-        500..=599 => Failed::upstream(said, Effect::Possible),
-        _ => Failed::before(CallFailure::RuntimeError, said),
+        408 | 429 => BindingFailure::upstream(said, Effect::None),
+        500..=599 => BindingFailure::upstream(said, Effect::Possible),
+        _ => BindingFailure::before(CallFailure::RuntimeError, said),
     };
     Err(failed.answered(status.as_u16()))
 }
 
 /// Parses the body of a response as JSON; an empty one is null.
-pub fn json(answered: &Answered, target: &str) -> Result<Value, Failed> {
+pub fn json(answered: &HttpResponse, target: &str) -> Result<Value, BindingFailure> {
     if answered.body.iter().all(u8::is_ascii_whitespace) {
         return Ok(Value::Null);
     }
     serde_json::from_slice(&answered.body).map_err(|error| {
-        Failed::answer(format!(
+        BindingFailure::answer(format!(
             "{target} responded with {} that is not JSON ({error}): {}",
             answered.media_type,
             excerpt(&answered.body)
@@ -223,14 +229,14 @@ pub fn json(answered: &Answered, target: &str) -> Result<Value, Failed> {
 pub fn distance(url: &str) -> String {
     let host =
         reqwest::Url::parse(url).ok().and_then(|url| url.host_str().map(str::to_owned)).unwrap_or_default();
-    let bare = host.trim_matches(['[', ']']);
-    let here =
-        bare == "localhost" || bare.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback());
-    let plain = if url.starts_with("http://") && !here { ", unencrypted" } else { "" };
+    let host_name = host.trim_matches(['[', ']']);
+    let here = host_name == "localhost"
+        || host_name.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback());
+    let transport_note = if url.starts_with("http://") && !here { ", unencrypted" } else { "" };
     if here {
         format!("another process on this machine ({host})")
     } else {
-        format!("another machine: {host}{plain}")
+        format!("another machine: {host}{transport_note}")
     }
 }
 

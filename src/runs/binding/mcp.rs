@@ -30,7 +30,7 @@ use tokio_util::sync::CancellationToken;
 use super::super::call::{CallFailure, FailureKind};
 use super::http::root_cause;
 use super::request::kind;
-use super::{Answer, BindingContext, Effect, Failed, Job, excerpt, stopped_by};
+use super::{BindingCall, BindingContext, BindingFailure, BindingResponse, Effect, excerpt, stopped_by};
 use skills_skill::contract::{Endpoint, Reach};
 
 /// Maximum number of idle connections per service.
@@ -154,21 +154,24 @@ async fn close_idle(idle: Weak<Idle>, service: String) {
 
 pub async fn execute(
     means: &BindingContext,
-    job: &Job<'_>,
+    job: &BindingCall<'_>,
     cancel: &CancellationToken,
-) -> Result<Answer, Failed> {
+) -> Result<BindingResponse, BindingFailure> {
     let service = &job.offered.binding.service;
     let endpoint = means.services.get(service).ok_or_else(|| {
-        Failed::before(CallFailure::InvalidConfiguration, format!("service {service} is not configured"))
+        BindingFailure::before(
+            CallFailure::InvalidConfiguration,
+            format!("service {service} is not configured"),
+        )
     })?;
-    let patience = job.patience(Some(endpoint));
+    let patience = job.timeout(Some(endpoint));
     // Dropping this future (on timeout or cancellation) drops the session, and its server with it.
     let work = async {
         let arguments = match job.request() {
             Value::Object(map) => map,
             other => {
                 let message = format!("{} expects an object of arguments, not {}", job.target, kind(&other));
-                return Err(Failed::before(CallFailure::InvalidRequest, message));
+                return Err(BindingFailure::before(CallFailure::InvalidRequest, message));
             }
         };
         let session = match means.sessions.take(service) {
@@ -178,7 +181,7 @@ pub async fn execute(
         match session.running.call_tool(params(job, arguments)).await {
             Ok(result) => {
                 means.sessions.return_session(service, session);
-                read(result, &job.target).map(Answer::of)
+                read(result, &job.target).map(BindingResponse::of)
             }
             Err(error) => {
                 let failed = refused(&error, &session, job).await;
@@ -198,7 +201,7 @@ pub async fn execute(
     stopped_by(cancel, timed).await
 }
 
-fn params(job: &Job<'_>, arguments: Map<String, Value>) -> CallToolRequestParams {
+fn params(job: &BindingCall<'_>, arguments: Map<String, Value>) -> CallToolRequestParams {
     let mut meta = Map::new();
     meta.insert("skill-workbench/idempotency-key".to_owned(), json!(job.call.idempotency_key));
     meta.insert("skill-workbench/trace-id".to_owned(), json!(job.call.trace_id));
@@ -208,18 +211,22 @@ fn params(job: &Job<'_>, arguments: Map<String, Value>) -> CallToolRequestParams
     params
 }
 
-fn ourselves() -> ClientConfig {
+fn client_info() -> ClientConfig {
     let name = Implementation::new("skill-workbench", env!("CARGO_PKG_VERSION"));
     // The newest version with a handshake; a server responds with the version it speaks.
     ClientConfig::new(ClientCapabilities::default(), name)
         .with_protocol_version(ProtocolVersion::LATEST_WITH_INITIALIZE)
 }
 
-async fn connect(means: &BindingContext, job: &Job<'_>, endpoint: &Endpoint) -> Result<Session, Failed> {
+async fn connect(
+    means: &BindingContext,
+    job: &BindingCall<'_>,
+    endpoint: &Endpoint,
+) -> Result<Session, BindingFailure> {
     match &endpoint.reach {
         Reach::Command { program, args, env } => start(means, job, program, args, env).await,
         Reach::Http { url, headers } => reach(means, job, url, headers).await,
-        Reach::Script { .. } => Err(Failed::before(
+        Reach::Script { .. } => Err(BindingFailure::before(
             CallFailure::InvalidConfiguration,
             format!("service {} has neither `url` nor `command`", job.offered.binding.service),
         )),
@@ -228,15 +235,15 @@ async fn connect(means: &BindingContext, job: &Job<'_>, endpoint: &Endpoint) -> 
 
 async fn start(
     means: &BindingContext,
-    job: &Job<'_>,
+    job: &BindingCall<'_>,
     program: &str,
     args: &[String],
     env: &BTreeMap<String, String>,
-) -> Result<Session, Failed> {
+) -> Result<Session, BindingFailure> {
     let service = &job.offered.binding.service;
     let env = means
         .expanded(service, "env", env)
-        .map_err(|obstacle| Failed::before(obstacle.code, obstacle.message))?;
+        .map_err(|obstacle| BindingFailure::before(obstacle.code, obstacle.message))?;
     let own = INHERITED.iter().filter_map(|name| Some((*name, (means.environment)(name)?)));
     let mut command = Command::new(program);
     command.args(args).env_clear().envs(own).envs(env).process_group(0).kill_on_drop(true);
@@ -245,14 +252,14 @@ async fn start(
         let message = format!(
             "cannot start {program} of service {service}: {error}; correct `services.{service}.command`"
         );
-        Failed { counts: true, ..Failed::before(CallFailure::InvalidConfiguration, message) }
+        BindingFailure { counts: true, ..BindingFailure::before(CallFailure::InvalidConfiguration, message) }
     })?;
     let words = Arc::new(Mutex::new(Vec::new()));
     if let Some(stderr) = child.stderr.take() {
         tokio::spawn(listen(stderr, Arc::clone(&words)));
     }
     let (Some(stdout), Some(stdin)) = (child.stdout.take(), child.stdin.take()) else {
-        return Err(Failed::upstream(format!("{program} has no stdin and stdout"), Effect::None));
+        return Err(BindingFailure::upstream(format!("{program} has no stdin and stdout"), Effect::None));
     };
     let group = child.id().map(|id| Pid::from_raw(id.cast_signed()));
     let server = Server { child, group, words };
@@ -268,19 +275,19 @@ async fn greet<T: Transport<RoleClient> + 'static>(
 ) -> Result<(RunningService<RoleClient, ClientConfig>, Arc<AtomicUsize>), ClientInitializeError> {
     let transport = Limited::new(transport);
     let messages_left = Arc::clone(&transport.messages_left);
-    Ok((rmcp::serve_client(ourselves(), transport).await?, messages_left))
+    Ok((rmcp::serve_client(client_info(), transport).await?, messages_left))
 }
 
 async fn reach(
     means: &BindingContext,
-    job: &Job<'_>,
+    job: &BindingCall<'_>,
     url: &str,
     headers: &BTreeMap<String, String>,
-) -> Result<Session, Failed> {
+) -> Result<Session, BindingFailure> {
     let service = &job.offered.binding.service;
     let headers = means
         .expanded(service, "headers", headers)
-        .map_err(|obstacle| Failed::before(obstacle.code, obstacle.message))?;
+        .map_err(|obstacle| BindingFailure::before(obstacle.code, obstacle.message))?;
     let mut custom = HashMap::new();
     for (name, value) in headers {
         let (Ok(header), Ok(value)) = (
@@ -288,7 +295,7 @@ async fn reach(
             reqwest::header::HeaderValue::try_from(value.as_str()),
         ) else {
             let message = format!("`services.{service}.headers.{name}` is not a valid header");
-            return Err(Failed::before(CallFailure::InvalidConfiguration, message));
+            return Err(BindingFailure::before(CallFailure::InvalidConfiguration, message));
         };
         custom.insert(header, value);
     }
@@ -302,10 +309,14 @@ async fn reach(
     }
 }
 
-fn no_greeting(error: &ClientInitializeError, job: &Job<'_>, server: Option<&Server>) -> Failed {
+fn no_greeting(
+    error: &ClientInitializeError,
+    job: &BindingCall<'_>,
+    server: Option<&Server>,
+) -> BindingFailure {
     let message =
         format!("{}: MCP initialization failed ({}){}", job.target, root_cause(error), last_words(server));
-    Failed::upstream(message, Effect::None)
+    BindingFailure::upstream(message, Effect::None)
 }
 
 /// Keeps the end of what a server prints to stderr, to be shown if it fails.
@@ -328,7 +339,7 @@ fn last_words(server: Option<&Server>) -> String {
 }
 
 /// Maps a failed call to a failure.
-async fn refused(error: &ServiceError, session: &Session, job: &Job<'_>) -> Failed {
+async fn refused(error: &ServiceError, session: &Session, job: &BindingCall<'_>) -> BindingFailure {
     let said =
         || format!("{} failed: {}{}", job.target, root_cause(error), last_words(session.server.as_ref()));
     match error {
@@ -342,17 +353,17 @@ async fn refused(error: &ServiceError, session: &Session, job: &Job<'_>) -> Fail
             if [ErrorCode::INVALID_PARAMS, ErrorCode::METHOD_NOT_FOUND].contains(&error.code) {
                 // Servers use both codes for a tool that does not exist.
                 return match missing(session, &job.offered.binding.operation).await {
-                    Some(tools) => Failed::before(
+                    Some(tools) => BindingFailure::before(
                         CallFailure::InvalidConfiguration,
                         format!("{message}; the server has no such tool, available: {tools}"),
                     ),
-                    None => Failed::before(CallFailure::InvalidRequest, message),
+                    None => BindingFailure::before(CallFailure::InvalidRequest, message),
                 }
                 .answered(error.code.0);
             }
-            Failed::upstream(message, Effect::Possible).answered(error.code.0)
+            BindingFailure::upstream(message, Effect::Possible).answered(error.code.0)
         }
-        _ => Failed::upstream(said(), Effect::Possible),
+        _ => BindingFailure::upstream(said(), Effect::Possible),
     }
 }
 
@@ -368,13 +379,13 @@ async fn missing(session: &Session, tool: &str) -> Option<String> {
 }
 
 /// Returns a tool's result: its structured content, else its text parsed as JSON, else `{"text": …}`.
-fn read(result: CallToolResult, target: &str) -> Result<Value, Failed> {
+fn read(result: CallToolResult, target: &str) -> Result<Value, BindingFailure> {
     let texts: Vec<&str> =
         result.content.iter().filter_map(ContentBlock::as_text).map(|text| text.text.as_str()).collect();
     let text = texts.join("\n");
     if result.is_error == Some(true) {
-        let failed = Failed::answer(format!("{target} failed: {}", excerpt(text.as_bytes())));
-        return Err(Failed { kind: Some(FailureKind::ErrorAnswer), ..failed });
+        let failed = BindingFailure::answer(format!("{target} failed: {}", excerpt(text.as_bytes())));
+        return Err(BindingFailure { kind: Some(FailureKind::ErrorAnswer), ..failed });
     }
     if let Some(structured) = result.structured_content.filter(|value| !value.is_null()) {
         return Ok(structured);
@@ -383,6 +394,6 @@ fn read(result: CallToolResult, target: &str) -> Result<Value, Failed> {
         return Ok(value);
     }
     let content = serde_json::to_value(&result.content)
-        .map_err(|error| Failed::answer(format!("{target}: its content is not JSON: {error}")))?;
+        .map_err(|error| BindingFailure::answer(format!("{target}: its content is not JSON: {error}")))?;
     Ok(json!({ "text": text, "content": content }))
 }

@@ -18,7 +18,7 @@ use tokio_util::sync::CancellationToken;
 use super::artifacts::Artifacts;
 use super::broker::{CallObstruction, Environment};
 use super::call::{Artifact, Call, CallFailure, FailureKind};
-use super::capabilities::{Capabilities, Offered};
+use super::capabilities::{Capabilities, RegisteredBinding};
 use skills_sandbox::{Limits, Sandbox};
 use skills_skill::contract::{Endpoint, Protocol, Reach};
 use skills_skill::safe_text;
@@ -30,24 +30,24 @@ use mcp::Sessions;
 const MAX_SHOWN_CHARS: usize = 300;
 
 /// One call through one binding.
-pub(super) struct Job<'a> {
-    pub offered: &'a Offered,
+pub(super) struct BindingCall<'a> {
+    pub offered: &'a RegisteredBinding,
     pub call: &'a Call,
-    pub given: &'a request::TemplateValues,
+    pub values: &'a request::TemplateValues,
     /// Remaining time of the step.
     pub remaining: Duration,
     /// The call target for display.
     pub target: String,
 }
 
-impl Job<'_> {
+impl BindingCall<'_> {
     /// Renders the binding's request template.
     fn request(&self) -> Value {
-        request::render(&self.offered.binding.request, self.given)
+        request::render(&self.offered.binding.request, self.values)
     }
 
     /// Returns the timeout for a response: the remaining time, or the timeout of binding or service if that is shorter.
-    fn patience(&self, endpoint: Option<&Endpoint>) -> CallTimeout {
+    fn timeout(&self, endpoint: Option<&Endpoint>) -> CallTimeout {
         let stated = self.offered.binding.metadata.get("timeout_seconds").and_then(Value::as_f64);
         let stated = stated.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
         let own = [stated, endpoint.and_then(|endpoint| endpoint.timeout)].into_iter().flatten().min();
@@ -58,17 +58,20 @@ impl Job<'_> {
     }
 
     /// Converts a failed attempt to a step timeout, keeping its stderr.
-    pub fn out_of_time(&self, attempt: Failed) -> Failed {
-        let timeout = Failed::step_timeout(self.call.timeout);
-        Failed { effect: Effect::Possible, counts: true, stderr: attempt.stderr, ..timeout }
+    pub fn out_of_time(&self, attempt: BindingFailure) -> BindingFailure {
+        let timeout = BindingFailure::step_timeout(self.call.timeout);
+        BindingFailure { effect: Effect::Possible, counts: true, stderr: attempt.stderr, ..timeout }
     }
 
-    fn too_late(&self, patience: CallTimeout) -> Failed {
+    fn too_late(&self, patience: CallTimeout) -> BindingFailure {
         if patience.is_the_steps {
-            return self.out_of_time(Failed::canceled());
+            return self.out_of_time(BindingFailure::canceled());
         }
         let message = format!("{} did not respond within {} s", self.target, patience.wait.as_secs_f64());
-        Failed { code: CallFailure::UpstreamTimeout, ..Failed::upstream(message, Effect::Possible) }
+        BindingFailure {
+            code: CallFailure::UpstreamTimeout,
+            ..BindingFailure::upstream(message, Effect::Possible)
+        }
     }
 }
 
@@ -80,13 +83,13 @@ struct CallTimeout {
 }
 
 /// A response before it is mapped to outputs.
-pub(super) struct Answer {
+pub(super) struct BindingResponse {
     pub response: Value,
     pub isolation: Option<Value>,
     pub artifacts: Vec<Artifact>,
 }
 
-impl Answer {
+impl BindingResponse {
     fn of(response: Value) -> Self {
         Self { response, isolation: None, artifacts: Vec::new() }
     }
@@ -103,7 +106,7 @@ pub(super) enum Effect {
 
 /// One failed attempt.
 #[derive(Debug, Clone)]
-pub(super) struct Failed {
+pub(super) struct BindingFailure {
     pub code: CallFailure,
     pub message: String,
     pub stderr: Option<String>,
@@ -118,7 +121,7 @@ pub(super) struct Failed {
     pub status: Option<i64>,
 }
 
-impl Failed {
+impl BindingFailure {
     /// A failure before anything was called.
     pub fn before(code: CallFailure, message: impl Into<String>) -> Self {
         Self {
@@ -203,12 +206,12 @@ impl BindingContext {
         Self { services, limits, environment, sandbox, artifacts, http, sessions }
     }
 
-    /// Returns why a binding cannot be called now; `bare` allows scripts without isolation.
+    /// Returns why a binding cannot be called now; `unsandboxed` allows scripts without isolation.
     pub fn obstacle(
         &self,
-        offered: &Offered,
+        offered: &RegisteredBinding,
         catalogue: &Capabilities,
-        bare: bool,
+        unsandboxed: bool,
     ) -> Option<CallObstruction> {
         let binding = &offered.binding;
         let service = &binding.service;
@@ -223,7 +226,7 @@ impl BindingContext {
         match (binding.protocol, reach) {
             (Protocol::Script, _) => script::located(offered, reach, catalogue)
                 .err()
-                .or_else(|| script::isolated(&self.sandbox, bare).err()),
+                .or_else(|| script::isolated(&self.sandbox, unsandboxed).err()),
             (Protocol::Builtin, _) => builtin::known(&binding.operation).err(),
             (_, None) => Some(unconfigured(offered, catalogue)),
             (_, Some(Reach::Http { headers, .. })) => self.expanded(service, "headers", headers).err(),
@@ -235,11 +238,15 @@ impl BindingContext {
 
     /// Executes a call and waits for its response. If `cancel` fires, everything started for it has been terminated
     /// when this returns.
-    pub async fn execute(&self, job: &Job<'_>, cancel: &CancellationToken) -> Result<Answer, Failed> {
+    pub async fn execute(
+        &self,
+        job: &BindingCall<'_>,
+        cancel: &CancellationToken,
+    ) -> Result<BindingResponse, BindingFailure> {
         match job.offered.binding.protocol {
             Protocol::Script => script::execute(self, job, cancel).await,
             Protocol::Builtin => {
-                builtin::call(&job.offered.binding.operation, &job.request()).map(Answer::of)
+                builtin::call(&job.offered.binding.operation, &job.request()).map(BindingResponse::of)
             }
             Protocol::OpenApi => stopped_by(cancel, openapi::execute(self, job)).await,
             Protocol::OpenRpc => stopped_by(cancel, openrpc::execute(self, job)).await,
@@ -248,7 +255,7 @@ impl BindingContext {
     }
 
     /// Returns what a binding calls, for display.
-    pub fn target(&self, offered: &Offered) -> String {
+    pub fn target(&self, offered: &RegisteredBinding) -> String {
         let binding = &offered.binding;
         let reach = self.services.get(&binding.service).map(|endpoint| &endpoint.reach);
         match (binding.protocol, reach) {
@@ -273,7 +280,7 @@ impl BindingContext {
     }
 
     /// Describes the sandbox of a script, or the network distance of a call.
-    pub fn isolation(&self, offered: &Offered) -> String {
+    pub fn isolation(&self, offered: &RegisteredBinding) -> String {
         match (
             offered.binding.protocol,
             self.services.get(&offered.binding.service).map(|service| &service.reach),
@@ -318,7 +325,7 @@ impl BindingContext {
 }
 
 /// The obstruction for a service that is not configured, with a hint from its registry description.
-fn unconfigured(offered: &Offered, catalogue: &Capabilities) -> CallObstruction {
+fn unconfigured(offered: &RegisteredBinding, catalogue: &Capabilities) -> CallObstruction {
     let (service, protocol) = (&offered.binding.service, offered.binding.protocol);
     let described = catalogue.service(service);
     let text = |key: &str| described.and_then(|service| service.settings.get(key)).and_then(Value::as_str);
@@ -339,11 +346,11 @@ fn unconfigured(offered: &Offered, catalogue: &Capabilities) -> CallObstruction 
 /// Runs `work` until `cancel` fires; the work is then dropped together with its connection.
 async fn stopped_by(
     cancel: &CancellationToken,
-    work: impl Future<Output = Result<Answer, Failed>>,
-) -> Result<Answer, Failed> {
+    work: impl Future<Output = Result<BindingResponse, BindingFailure>>,
+) -> Result<BindingResponse, BindingFailure> {
     tokio::select! {
         biased;
-        () = cancel.cancelled() => Err(Failed::canceled()),
+        () = cancel.cancelled() => Err(BindingFailure::canceled()),
         done = work => done,
     }
 }

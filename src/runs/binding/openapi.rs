@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 use super::super::call::CallFailure;
 use super::http::{accepted, json};
 use super::request::kind;
-use super::{Answer, BindingContext, Failed, Job};
+use super::{BindingCall, BindingContext, BindingFailure, BindingResponse};
 use skills_skill::contract::{Binding, Reach};
 
 /// Returns the call target for display.
@@ -36,10 +36,13 @@ fn operation(binding: &Binding) -> (String, &str) {
     }
 }
 
-pub async fn execute(means: &BindingContext, job: &Job<'_>) -> Result<Answer, Failed> {
+pub async fn execute(
+    means: &BindingContext,
+    job: &BindingCall<'_>,
+) -> Result<BindingResponse, BindingFailure> {
     let binding = &job.offered.binding;
     let (endpoint, base) = means.http_service(job)?;
-    let invalid = |why: String| Failed::before(CallFailure::InvalidConfiguration, why);
+    let invalid = |why: String| BindingFailure::before(CallFailure::InvalidConfiguration, why);
     let (method, path) = operation(binding);
     let method = Method::from_bytes(method.as_bytes()).map_err(|_| {
         invalid(format!("the binding `{}` has `{method}`, which is not an HTTP method", binding.id))
@@ -51,7 +54,7 @@ pub async fn execute(means: &BindingContext, job: &Job<'_>) -> Result<Answer, Fa
     let body = match rendered {
         Value::Object(mut fields) => {
             append(&mut url, path, &mut fields).map_err(|why| {
-                Failed::before(CallFailure::InvalidRequest, format!("{}: {why}", job.target))
+                BindingFailure::before(CallFailure::InvalidRequest, format!("{}: {why}", job.target))
             })?;
             let all = [Method::GET, Method::HEAD, Method::DELETE].contains(&method);
             let listed = binding.metadata.get("query").and_then(Value::as_array);
@@ -60,7 +63,7 @@ pub async fn execute(means: &BindingContext, job: &Job<'_>) -> Result<Answer, Fa
             let (query, body): (Map<_, _>, Map<_, _>) =
                 fields.into_iter().partition(|(name, _)| in_query(name));
             write_query(&mut url, &query).map_err(|why| {
-                Failed::before(CallFailure::InvalidRequest, format!("{}: {why}", job.target))
+                BindingFailure::before(CallFailure::InvalidRequest, format!("{}: {why}", job.target))
             })?;
             (!all).then_some(Value::Object(body))
         }
@@ -76,7 +79,7 @@ pub async fn execute(means: &BindingContext, job: &Job<'_>) -> Result<Answer, Fa
     let request = means.with_auth(request, &binding.service, endpoint, job.call)?;
     let answered = means.http.exchange(request, job, endpoint).await?;
     accepted(&answered, &job.target)?;
-    json(&answered, &job.target).map(Answer::of)
+    json(&answered, &job.target).map(BindingResponse::of)
 }
 
 /// Appends a path, filling its placeholders from the fields, which are consumed. A value always becomes one segment,

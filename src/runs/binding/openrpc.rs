@@ -4,9 +4,12 @@ use serde_json::{Value, json};
 
 use super::super::call::CallFailure;
 use super::http::{accepted, json as parsed};
-use super::{Answer, BindingContext, Effect, Failed, Job, excerpt};
+use super::{BindingCall, BindingContext, BindingFailure, BindingResponse, Effect, excerpt};
 
-pub async fn execute(means: &BindingContext, job: &Job<'_>) -> Result<Answer, Failed> {
+pub async fn execute(
+    means: &BindingContext,
+    job: &BindingCall<'_>,
+) -> Result<BindingResponse, BindingFailure> {
     let binding = &job.offered.binding;
     let (endpoint, url) = means.http_service(job)?;
     let id = &job.call.idempotency_key;
@@ -21,13 +24,13 @@ pub async fn execute(means: &BindingContext, job: &Job<'_>) -> Result<Answer, Fa
     if error_object.is_none() {
         accepted(&answered, &job.target)?;
     }
-    result(&parsed(&answered, &job.target)?, id, &job.target).map(Answer::of)
+    result(&parsed(&answered, &job.target)?, id, &job.target).map(BindingResponse::of)
 }
 
 /// Extracts the result from a response.
-fn result(answer: &Value, id: &str, target: &str) -> Result<Value, Failed> {
+fn result(answer: &Value, id: &str, target: &str) -> Result<Value, BindingFailure> {
     let no_answer = |why: &str| {
-        Failed::answer(format!(
+        BindingFailure::answer(format!(
             "{target}: the response is not JSON-RPC 2.0 ({why}): {}",
             excerpt(answer.to_string().as_bytes())
         ))
@@ -45,21 +48,21 @@ fn result(answer: &Value, id: &str, target: &str) -> Result<Value, Failed> {
 }
 
 /// Maps an error object to a failure; codes as in section 5.1 of the specification.
-fn failure(error: &Value, target: &str) -> Failed {
+fn failure(error: &Value, target: &str) -> BindingFailure {
     let code = error.get("code").and_then(Value::as_i64).unwrap_or_default();
     let message = error.get("message").and_then(Value::as_str).unwrap_or("no message");
     let data = error.get("data").filter(|data| !data.is_null());
     let data = data.map(|data| format!(" ({})", excerpt(data.to_string().as_bytes()))).unwrap_or_default();
     let said = format!("{target} returned error {code}: {}{data}", excerpt(message.as_bytes()));
     let failed = match code {
-        -32602 => Failed::before(CallFailure::InvalidRequest, said),
-        -32601 => Failed::before(
+        -32602 => BindingFailure::before(CallFailure::InvalidRequest, said),
+        -32601 => BindingFailure::before(
             CallFailure::InvalidConfiguration,
             format!("{said}; correct the `operation` of the binding"),
         ),
-        -32700 | -32600 => Failed::before(CallFailure::RuntimeError, said),
-        -32603 | -32099..=-32000 => Failed::upstream(said, Effect::Possible),
-        _ => Failed { counts: false, ..Failed::answer(said) },
+        -32700 | -32600 => BindingFailure::before(CallFailure::RuntimeError, said),
+        -32603 | -32099..=-32000 => BindingFailure::upstream(said, Effect::Possible),
+        _ => BindingFailure { counts: false, ..BindingFailure::answer(said) },
     };
     failed.answered(code)
 }
@@ -72,7 +75,7 @@ mod tests {
     fn an_answer_is_a_result_or_an_error_of_this_very_request() {
         let read = |answer: Value| result(&answer, "k", "method m");
         assert_eq!(read(json!({"jsonrpc": "2.0", "id": "k", "result": {"a": 1}})).unwrap(), json!({"a": 1}));
-        for (answer, code, told) in [
+        for (answer, code, message) in [
             (json!({"id": "k", "result": 1}), CallFailure::RuntimeError, "`jsonrpc`"),
             (json!({"jsonrpc": "2.0", "id": "other", "result": 1}), CallFailure::RuntimeError, "`id`"),
             (json!({"jsonrpc": "2.0", "id": "k"}), CallFailure::RuntimeError, "neither"),
@@ -100,7 +103,7 @@ mod tests {
         ] {
             let failed = read(answer).unwrap_err();
             assert_eq!(failed.code, code, "{}", failed.message);
-            assert!(failed.message.contains(told), "{}", failed.message);
+            assert!(failed.message.contains(message), "{}", failed.message);
         }
     }
 }

@@ -64,21 +64,21 @@ pub fn is_stated(template: &Value) -> bool {
 }
 
 /// Renders a template; returns the inputs themselves if it is empty.
-pub fn render(template: &Value, given: &TemplateValues) -> Value {
-    if is_stated(template) { fill(template, given).unwrap_or(Value::Null) } else { given.input.clone() }
+pub fn render(template: &Value, values: &TemplateValues) -> Value {
+    if is_stated(template) { fill(template, values).unwrap_or(Value::Null) } else { values.input.clone() }
 }
 
-fn fill(template: &Value, given: &TemplateValues) -> Option<Value> {
+fn fill(template: &Value, values: &TemplateValues) -> Option<Value> {
     Some(match template {
         Value::String(text) => match reference(text) {
-            Some(path) => return given.get(&path).cloned(),
-            None => Value::String(interpolate(text, given)),
+            Some(path) => return values.get(&path).cloned(),
+            None => Value::String(interpolate(text, values)),
         },
         Value::Array(items) => {
-            Value::Array(items.iter().map(|item| fill(item, given).unwrap_or(Value::Null)).collect())
+            Value::Array(items.iter().map(|item| fill(item, values).unwrap_or(Value::Null)).collect())
         }
         Value::Object(map) => Value::Object(
-            map.iter().filter_map(|(key, value)| Some((key.clone(), fill(value, given)?))).collect(),
+            map.iter().filter_map(|(key, value)| Some((key.clone(), fill(value, values)?))).collect(),
         ),
         other => other.clone(),
     })
@@ -87,9 +87,9 @@ fn fill(template: &Value, given: &TemplateValues) -> Option<Value> {
 /// Parses a text that consists of exactly one reference.
 fn reference(text: &str) -> Option<Vec<&str>> {
     let path: Vec<&str> = text.split('.').collect();
-    let plain =
+    let is_plain_reference =
         |part: &&str| !part.is_empty() && part.chars().all(|c| c.is_alphanumeric() || matches!(c, '_' | '-'));
-    (path.len() > 1 && NAMESPACES.contains(&path[0]) && path.iter().all(plain)).then_some(path)
+    (path.len() > 1 && NAMESPACES.contains(&path[0]) && path.iter().all(is_plain_reference)).then_some(path)
 }
 
 /// Finds each `${reference}` in a string: pairs of preceding text and path, and the remaining text.
@@ -111,12 +111,12 @@ fn holes(text: &str) -> (Vec<(&str, Vec<&str>)>, &str) {
     (found, rest)
 }
 
-fn interpolate(text: &str, given: &TemplateValues) -> String {
+fn interpolate(text: &str, values: &TemplateValues) -> String {
     let (holes, rest) = holes(text);
     let mut out = String::with_capacity(text.len());
     for (before, path) in holes {
         out.push_str(before);
-        match given.get(&path) {
+        match values.get(&path) {
             Some(Value::String(value)) => out.push_str(value),
             Some(value) => out.push_str(&value.to_string()),
             None => {}

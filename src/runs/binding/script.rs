@@ -15,11 +15,12 @@ use tokio_util::sync::CancellationToken;
 use super::super::artifacts::Artifacts;
 use super::super::broker::{CallObstruction, Pin, is_complete};
 use super::super::call::{Artifact, CallFailure, LogLine, LogSink};
-use super::super::capabilities::{Capabilities, Offered};
+use super::super::capabilities::{Capabilities, RegisteredBinding};
 use super::request::{self, kind};
-use super::{Answer, BindingContext, Effect, Failed, Job, excerpt};
+use super::{BindingCall, BindingContext, BindingFailure, BindingResponse, Effect, excerpt};
 use skills_sandbox::{
-    Channel, End, InputFile, Level, Limits, Outcome, Report, Sandbox, SandboxError, Spec, Tap, Verify,
+    Channel, End, InputFile, Level, Limits, Outcome, OutputListener, Report, Sandbox, SandboxError, Spec,
+    Verify,
 };
 use skills_skill::contract::Reach;
 use skills_skill::safe_text;
@@ -29,22 +30,22 @@ const TAIL: usize = 4 << 10;
 
 /// A script and its bundle.
 #[derive(Clone)]
-pub struct Located {
+pub struct ScriptLocation {
     pub bundle: PathBuf,
     pub script: PathBuf,
 }
 
 /// Locates the script of a binding: the one from the configuration, else the file of the bundle.
 pub fn located(
-    offered: &Offered,
+    offered: &RegisteredBinding,
     reach: Option<&Reach>,
     catalogue: &Capabilities,
-) -> Result<Located, CallObstruction> {
+) -> Result<ScriptLocation, CallObstruction> {
     let (binding, root) = (&offered.binding, offered.place.root());
     match reach {
         Some(Reach::Script { bundle, script }) => {
             if bundle.join(script).is_file() {
-                return Ok(Located { bundle: bundle.clone(), script: script.clone() });
+                return Ok(ScriptLocation { bundle: bundle.clone(), script: script.clone() });
             }
             Err(CallObstruction::unconfigured(format!(
                 "the script {} of service {} does not exist: correct `services.{}.script` in the \
@@ -66,7 +67,7 @@ pub fn located(
                 Path::new("scripts").join(named)
             };
             if root.join(&script).is_file() {
-                return Ok(Located { bundle: root.to_owned(), script });
+                return Ok(ScriptLocation { bundle: root.to_owned(), script });
             }
             let service = catalogue.service(&binding.service);
             let module = service.and_then(|service| service.settings.get("module")).and_then(Value::as_str);
@@ -88,9 +89,9 @@ pub fn located(
 }
 
 /// Checks that scripts can be sandboxed, or may run without a sandbox.
-pub fn isolated(sandbox: &Sandbox, bare: bool) -> Result<(), CallObstruction> {
+pub fn isolated(sandbox: &Sandbox, allow_unsandboxed: bool) -> Result<(), CallObstruction> {
     let report = sandbox.report();
-    if bare || report.level >= Level::Partial {
+    if allow_unsandboxed || report.level >= Level::Partial {
         return Ok(());
     }
     Err(CallObstruction::new(
@@ -105,14 +106,14 @@ pub fn isolated(sandbox: &Sandbox, bare: bool) -> Result<(), CallObstruction> {
 
 pub async fn execute(
     means: &BindingContext,
-    job: &Job<'_>,
+    job: &BindingCall<'_>,
     cancel: &CancellationToken,
-) -> Result<Answer, Failed> {
+) -> Result<BindingResponse, BindingFailure> {
     let (call, binding) = (job.call, &job.offered.binding);
     let reach = means.services.get(&binding.service).map(|endpoint| &endpoint.reach);
     let found = located(job.offered, reach, &Capabilities::default())
-        .map_err(|obstacle| Failed::before(obstacle.code, obstacle.message))?;
-    let patience = job.patience(means.services.get(&binding.service));
+        .map_err(|obstacle| BindingFailure::before(obstacle.code, obstacle.message))?;
+    let patience = job.timeout(means.services.get(&binding.service));
     let request = if request::is_stated(&binding.request) {
         job.request()
     } else {
@@ -141,7 +142,7 @@ pub async fn execute(
             .and_then(|pins| pins.get(&binding.id))
             .filter(|pin| is_complete(pin))
             .map(|pin| unchanged(job, &found, pin)),
-        tap: Some(Tap::new(move |channel, line| tap.take(channel, line))),
+        output: Some(OutputListener::new(move |channel, line| tap.take(channel, line))),
         ..Spec::new(found.bundle.clone(), found.script.clone())
     };
     let outcome =
@@ -152,7 +153,7 @@ pub async fn execute(
             log.release();
             failed.stderr = tail(&outcome.stderr.bytes);
             return Err(if outcome.timed_out && failed.code == CallFailure::StepTimeout {
-                Failed { stderr: failed.stderr, ..job.too_late(patience) }
+                BindingFailure { stderr: failed.stderr, ..job.too_late(patience) }
             } else {
                 failed
             });
@@ -160,15 +161,15 @@ pub async fn execute(
     };
     let isolation = Some(summary(&outcome.report));
     let artifacts = store_artifacts(Arc::clone(&means.artifacts), outcome, &log).await?;
-    Ok(Answer { response: Value::Object(answer), isolation, artifacts })
+    Ok(BindingResponse { response: Value::Object(answer), isolation, artifacts })
 }
 
 /// Returns a check that lets a script start only if its binding, with everything it can read, matches what was launched
 /// or approved. Earlier changes have already required approval; this covers changes between that check and the start.
-fn unchanged(job: &Job<'_>, found: &Located, pin: &str) -> Verify {
+fn unchanged(job: &BindingCall<'_>, found: &ScriptLocation, pin: &str) -> Verify {
     let (offered, found, pin) = (job.offered.clone(), found.clone(), pin.to_owned());
     Verify::new(move |supplied| {
-        if Pin::of_contents(&offered, &found, &supplied.bundle).whole == pin {
+        if Pin::of_contents(&offered, &found, &supplied.bundle).digest == pin {
             return Ok(());
         }
         Err(format!(
@@ -189,7 +190,7 @@ fn summary(report: &Report) -> Value {
     })
 }
 
-fn not_run(error: &SandboxError, target: &str) -> Failed {
+fn not_run(error: &SandboxError, target: &str) -> BindingFailure {
     let message = format!("{target}: {error}");
     let code = match error.code() {
         "invalid_request" => CallFailure::InvalidRequest,
@@ -200,20 +201,24 @@ fn not_run(error: &SandboxError, target: &str) -> Failed {
     };
     let lost = matches!(error, SandboxError::Lost { .. });
     let effect = if lost { Effect::Possible } else { Effect::None };
-    Failed { effect, counts: code == CallFailure::RuntimeError, ..Failed::before(code, message) }
+    BindingFailure {
+        effect,
+        counts: code == CallFailure::RuntimeError,
+        ..BindingFailure::before(code, message)
+    }
 }
 
 /// Returns the output of a finished script, or its failure.
-fn check_output(outcome: &Outcome, job: &Job<'_>) -> Result<Map<String, Value>, Failed> {
+fn check_output(outcome: &Outcome, job: &BindingCall<'_>) -> Result<Map<String, Value>, BindingFailure> {
     if outcome.cancelled {
-        return Err(Failed::canceled());
+        return Err(BindingFailure::canceled());
     }
     if outcome.timed_out {
-        return Err(Failed::step_timeout(job.call.timeout));
+        return Err(BindingFailure::step_timeout(job.call.timeout));
     }
     if let Some(exceeded) = &outcome.exceeded {
-        let failed = Failed::answer(format!("{} reached {exceeded}", job.target));
-        return Err(Failed { reason: Some(json!(exceeded)), ..failed });
+        let failed = BindingFailure::answer(format!("{} reached {exceeded}", job.target));
+        return Err(BindingFailure { reason: Some(json!(exceeded)), ..failed });
     }
     let said = || {
         let text = outcome.stderr.text();
@@ -225,10 +230,14 @@ fn check_output(outcome: &Outcome, job: &Job<'_>) -> Result<Map<String, Value>, 
     match outcome.end {
         End::ExitCode(0) => {}
         End::ExitCode(code) => {
-            return Err(Failed::answer(format!("{} ended with exit code {code}{}", job.target, said())));
+            return Err(BindingFailure::answer(format!(
+                "{} ended with exit code {code}{}",
+                job.target,
+                said()
+            )));
         }
         End::Signal(signal) => {
-            return Err(Failed::answer(format!(
+            return Err(BindingFailure::answer(format!(
                 "{} was killed by signal {signal}, which may indicate an exceeded memory, CPU time or \
                     file size limit{}",
                 job.target,
@@ -237,7 +246,7 @@ fn check_output(outcome: &Outcome, job: &Job<'_>) -> Result<Map<String, Value>, 
         }
     }
     if outcome.stdout.truncated() {
-        return Err(Failed::answer(format!(
+        return Err(BindingFailure::answer(format!(
             "{} printed {} bytes to stdout, more than the limit of {}, so its result is lost: print \
                 less, or write a file",
             job.target,
@@ -245,16 +254,16 @@ fn check_output(outcome: &Outcome, job: &Job<'_>) -> Result<Map<String, Value>, 
             outcome.stdout.bytes.len()
         )));
     }
-    answer(&outcome.stdout.text()).map_err(|why| Failed::answer(format!("{} {why}", job.target)))
+    answer(&outcome.stdout.text()).map_err(|why| BindingFailure::answer(format!("{} {why}", job.target)))
 }
 
 /// Parses the JSON object that a script printed.
 fn answer(stdout: &str) -> Result<Map<String, Value>, String> {
-    let whole = stdout.trim();
-    let last = whole.lines().last().unwrap_or_default();
+    let output = stdout.trim();
+    let last = output.lines().last().unwrap_or_default();
     let value: Value =
-        serde_json::from_str(whole).or_else(|_| serde_json::from_str(last)).map_err(|error| {
-            if whole.is_empty() {
+        serde_json::from_str(output).or_else(|_| serde_json::from_str(last)).map_err(|error| {
+            if output.is_empty() {
                 return "printed no result; a script must print one JSON object to stdout".to_owned();
             }
             format!("the last line is not a JSON object ({error}): {}", excerpt(last.as_bytes()))
@@ -277,10 +286,10 @@ async fn store_artifacts(
     artifacts: Arc<Artifacts>,
     outcome: Outcome,
     log: &Log,
-) -> Result<Vec<Artifact>, Failed> {
+) -> Result<Vec<Artifact>, BindingFailure> {
     if outcome.produced_truncated {
         let text = format!("more than {} files were written; the rest is not kept", outcome.produced.len());
-        log.say("stderr", text);
+        log.emit("stderr", text);
     }
     if outcome.produced.is_empty() {
         return Ok(Vec::new());
@@ -290,24 +299,24 @@ async fn store_artifacts(
         for file in &outcome.produced {
             let name = file.path.to_string_lossy();
             let mut from = outcome.open(file).map_err(|error| error.to_string())?;
-            let kept = artifacts.keep(&name, &mut from);
-            all.push(kept.map_err(|error| format!("the file {name} cannot be kept: {error}"))?);
+            let stored = artifacts.keep(&name, &mut from);
+            all.push(stored.map_err(|error| format!("the file {name} cannot be kept: {error}"))?);
         }
         Ok(all)
     };
     let done =
-        tokio::task::spawn_blocking(keep).await.map_err(|error| error.to_string()).and_then(|kept| kept);
-    done.map_err(Failed::answer)
+        tokio::task::spawn_blocking(keep).await.map_err(|error| error.to_string()).and_then(|stored| stored);
+    done.map_err(BindingFailure::answer)
 }
 
 /// Forwards output lines to the log. The end of stdout is held back: it may be the result, which is not logged.
 struct Log {
     sink: LogSink,
-    held: Mutex<Held>,
+    pending: Mutex<PendingOutput>,
 }
 
 #[derive(Default)]
-struct Held {
+struct PendingOutput {
     lines: Vec<String>,
     /// The first line opens an object without closing it: all of stdout may be the result.
     block: bool,
@@ -316,39 +325,39 @@ struct Held {
 
 impl Log {
     fn new(sink: LogSink) -> Self {
-        Self { sink, held: Mutex::default() }
+        Self { sink, pending: Mutex::default() }
     }
 
-    fn say(&self, stream: &str, text: String) {
+    fn emit(&self, stream: &str, text: String) {
         (self.sink)(LogLine { stream: stream.to_owned(), text });
     }
 
     fn take(&self, channel: Channel, line: &str) {
         if channel == Channel::Stderr {
-            return self.say("stderr", line.to_owned());
+            return self.emit("stderr", line.to_owned());
         }
         if line.trim().is_empty() {
             return;
         }
-        let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
-        if !held.begun {
-            held.begun = true;
-            held.block =
+        let mut pending = self.pending.lock().unwrap_or_else(PoisonError::into_inner);
+        if !pending.begun {
+            pending.begun = true;
+            pending.block =
                 line.trim_start().starts_with('{') && serde_json::from_str::<IgnoredAny>(line).is_err();
         }
-        let ready = if held.block { Vec::new() } else { std::mem::take(&mut held.lines) };
-        held.lines.push(line.to_owned());
-        drop(held);
+        let ready = if pending.block { Vec::new() } else { std::mem::take(&mut pending.lines) };
+        pending.lines.push(line.to_owned());
+        drop(pending);
         for line in ready {
-            self.say("stdout", line);
+            self.emit("stdout", line);
         }
     }
 
     /// Forwards the lines held back, which were not the result.
     fn release(&self) {
-        let lines = std::mem::take(&mut self.held.lock().unwrap_or_else(PoisonError::into_inner).lines);
+        let lines = std::mem::take(&mut self.pending.lock().unwrap_or_else(PoisonError::into_inner).lines);
         for line in lines {
-            self.say("stdout", line);
+            self.emit("stdout", line);
         }
     }
 }

@@ -47,7 +47,7 @@ impl Breakers {
             }
             Some(state) => return Err(self.words(*state)),
         };
-        Ok(Permit { breakers: self, binding: binding.to_owned(), trial, settled: false })
+        Ok(Permit { breakers: self, binding: binding.to_owned(), trial, is_recorded: false })
     }
 
     /// Returns the state of a breaker as text: `closed`, `open for 12 s more`, `half open`.
@@ -84,19 +84,19 @@ pub struct Permit<'b> {
     breakers: &'b Breakers,
     binding: String,
     trial: bool,
-    settled: bool,
+    is_recorded: bool,
 }
 
 impl Permit<'_> {
     /// Records a success.
     pub fn succeeded(mut self) {
-        self.settled = true;
+        self.is_recorded = true;
         self.breakers.lock().remove(&self.binding);
     }
 
     /// Records a failure.
     pub fn failed(mut self) {
-        self.settled = true;
+        self.is_recorded = true;
         let mut states = self.breakers.lock();
         let failures = match states.get(&self.binding) {
             Some(State::Closed(failures)) => failures + 1,
@@ -116,7 +116,7 @@ impl Permit<'_> {
 
 impl Drop for Permit<'_> {
     fn drop(&mut self) {
-        if self.trial && !self.settled {
+        if self.trial && !self.is_recorded {
             // The trial was inconclusive; the next call is another trial.
             let now = (self.breakers.clock)();
             self.breakers.lock().insert(self.binding.clone(), State::Open(now));

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::super::call::CallFailure;
-use super::super::capabilities::{Capabilities, Offered};
+use super::super::capabilities::{Capabilities, RegisteredBinding};
 use skills_skill::contract::{Binding, Conformance};
 
 /// Why a binding cannot be called.
@@ -31,7 +31,7 @@ impl CallObstruction {
 /// A binding and its position in the order.
 #[derive(Debug, Clone)]
 pub struct Choice {
-    pub offered: Arc<Offered>,
+    pub offered: Arc<RegisteredBinding>,
     /// `override`, `default`, `fallback of …`, `not chosen`.
     pub place: String,
     pub obstacle: Option<CallObstruction>,
@@ -54,9 +54,9 @@ pub fn decide(
     demanded: Conformance,
     catalogue: &Capabilities,
     overrides: &BTreeMap<String, String>,
-    obstacle: &dyn Fn(&Offered) -> Option<CallObstruction>,
+    obstacle: &dyn Fn(&RegisteredBinding) -> Option<CallObstruction>,
 ) -> Decision {
-    let in_the_way = |offered: &Arc<Offered>| {
+    let in_the_way = |offered: &Arc<RegisteredBinding>| {
         let known = offered.binding.conformance;
         if known < demanded {
             let message = format!(

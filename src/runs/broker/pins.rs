@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 
 use serde_json::json;
 
-use super::super::binding::script::{Located, located};
+use super::super::binding::script::{ScriptLocation, located};
 use super::super::canonical::digest_of;
-use super::super::capabilities::{Capabilities, Offered};
+use super::super::capabilities::{Capabilities, RegisteredBinding};
 use skills_sandbox::{Contents, ContentsCache};
 use skills_skill::contract::{Endpoint, Protocol};
 
@@ -26,7 +26,7 @@ const DEFINITION: &str = "binding ";
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Pin {
     /// Digest of everything.
-    pub whole: String,
+    pub digest: String,
     /// Digests of its parts, to name the one that changed: the binding's definition, and the files of the bundle by
     /// path (`slow-pay/scripts/pay.py`); for a bundle with many files only those of the script's folder.
     pub parts: BTreeMap<String, String>,
@@ -54,11 +54,11 @@ pub fn is_complete(digest: &str) -> bool {
 
 impl Pin {
     /// Computes the pin of a binding from the contents of its bundle.
-    pub fn of_contents(offered: &Offered, found: &Located, contents: &Contents) -> Self {
+    pub fn of_contents(offered: &RegisteredBinding, found: &ScriptLocation, contents: &Contents) -> Self {
         Self::new(offered, Some((found, contents)))
     }
 
-    fn new(offered: &Offered, found: Option<(&Located, &Contents)>) -> Self {
+    fn new(offered: &RegisteredBinding, found: Option<(&ScriptLocation, &Contents)>) -> Self {
         let binding = &offered.binding;
         let own = json!({
             "capability": binding.capability, "service": binding.service, "protocol": binding.protocol,
@@ -86,7 +86,7 @@ impl Pin {
                 parts.extend(named);
             }
         }
-        Self { whole: format!("{FORMAT}{}", digest_of(&all)), parts, folder, scripts }
+        Self { digest: format!("{FORMAT}{}", digest_of(&all)), parts, folder, scripts }
     }
 
     /// Returns the parts that changed since the launch; empty if nothing was recorded then.
@@ -130,7 +130,7 @@ impl Pins {
     /// Computes the current pin of a binding; unreadable content has its own digest.
     pub fn of(
         &self,
-        offered: &Offered,
+        offered: &RegisteredBinding,
         services: &BTreeMap<String, Endpoint>,
         catalogue: &Capabilities,
     ) -> Pin {

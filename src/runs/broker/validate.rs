@@ -12,9 +12,9 @@ use skills_skill::contract::{Capability, Conformance, Field};
 ///
 /// # Errors
 /// Returns one message that lists every missing input and every input of the wrong type.
-pub fn inputs(capability: &Capability, given: &Map<String, Value>) -> Result<Map<String, Value>, String> {
+pub fn inputs(capability: &Capability, inputs: &Map<String, Value>) -> Result<Map<String, Value>, String> {
     let (declared, others): (Map<_, _>, Map<_, _>) =
-        given.clone().into_iter().partition(|(name, _)| capability.inputs.contains_key(name));
+        inputs.clone().into_iter().partition(|(name, _)| capability.inputs.contains_key(name));
     let mut checked = check_inputs(&capability.inputs, &declared).map_err(|problems| listed(&problems))?;
     checked.extend(others);
     Ok(checked)
@@ -28,7 +28,7 @@ pub fn inputs(capability: &Capability, given: &Map<String, Value>) -> Result<Map
 pub fn outputs(
     capability: &Capability,
     conformance: Conformance,
-    given: &Map<String, Value>,
+    inputs: &Map<String, Value>,
 ) -> Result<(), String> {
     let promised: BTreeMap<String, Field> = match conformance {
         Conformance::Experimental => return Ok(()),
@@ -44,7 +44,7 @@ pub fn outputs(
             .map(|(name, field)| (name.clone(), Field { required: true, ..field.clone() }))
             .collect(),
     };
-    check_outputs(&promised, given).map_err(|problems| listed(&problems))
+    check_outputs(&promised, inputs).map_err(|problems| listed(&problems))
 }
 
 fn listed(problems: &[FieldProblem]) -> String {

@@ -30,7 +30,7 @@ pub fn run(failures: Option<&str>) -> ExitCode {
         Ok(plan) => match (apply(&plan, plan.probe.is_none()), &plan.probe) {
             (Err(why), _) => why,
             (Ok(_), None) => start(&plan, &mut failures),
-            (Ok(found), Some(outside)) => match print(&mut failures, &probe::look(found, outside)) {
+            (Ok(found), Some(outside)) => match print(&mut failures, &probe::probe(found, outside)) {
                 Ok(()) => return ExitCode::SUCCESS,
                 Err(error) => format!("telling the findings: {error}"),
             },
@@ -42,18 +42,18 @@ pub fn run(failures: Option<&str>) -> ExitCode {
 
 /// Reopens the failure pipe, so that it closes on `exec`, and closes every inherited file.
 fn open_failures(number: &str) -> Option<File> {
-    let kept = File::options().write(true).open(format!("{OWN_FILES}/{number}")).ok()?;
+    let pipe = File::options().write(true).open(format!("{OWN_FILES}/{number}")).ok()?;
     let open: Vec<i32> = std::fs::read_dir(OWN_FILES)
         .ok()?
         .flatten()
         .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
-        .filter(|fd| *fd > 2 && *fd != kept.as_raw_fd())
+        .filter(|fd| *fd > 2 && *fd != pipe.as_raw_fd())
         .collect();
     for fd in open {
         // The file descriptor of the listing itself is closed already.
         let _ = close(fd);
     }
-    Some(kept)
+    Some(pipe)
 }
 
 /// Becomes the script; returns the reason if that fails.
@@ -81,26 +81,26 @@ fn apply(plan: &Plan, strict: bool) -> Result<Findings, String> {
     let _ = setsid();
     // Before the limits: those in force when a namespace is entered apply to all processes of the user permanently.
     if plan.namespace {
-        found.namespace = Some(noted(strict, enter_namespace())?);
+        found.namespace = Some(fail_if_strict(strict, enter_namespace())?);
     }
     umask(Mode::from_bits_truncate(0o077));
     if let Some(wanted) = &plan.limits {
-        found.limits = Some(noted(strict, limits::set(wanted))?);
+        found.limits = Some(fail_if_strict(strict, limits::set(wanted))?);
     }
     if let Some(identity) = plan.identity {
-        found.identity = Some(noted(strict, become_user(identity))?);
+        found.identity = Some(fail_if_strict(strict, become_user(identity))?);
     }
     // The directory is accessible only to the new user.
     chdir(&plan.directory).map_err(|error| format!("entering {}: {error}", plan.directory.display()))?;
-    one_way_doors(plan, strict, &mut found)?;
+    drop_privileges(plan, strict, &mut found)?;
     if let (Some(wanted), Some(Ok(()))) = (&plan.limits, &found.limits) {
-        found.limits = Some(noted(strict, limits::set_memory(wanted))?);
+        found.limits = Some(fail_if_strict(strict, limits::set_memory(wanted))?);
     }
     Ok(found)
 }
 
 /// Returns an error if `strict`, and otherwise records it in the result.
-fn noted<T>(strict: bool, result: Result<T, String>) -> Result<Result<T, String>, String> {
+fn fail_if_strict<T>(strict: bool, result: Result<T, String>) -> Result<Result<T, String>, String> {
     match result {
         Err(why) if strict => Err(why),
         other => Ok(other),
@@ -108,17 +108,17 @@ fn noted<T>(strict: bool, result: Result<T, String>) -> Result<Result<T, String>
 }
 
 #[cfg(target_os = "linux")]
-fn one_way_doors(plan: &Plan, strict: bool, found: &mut Findings) -> Result<(), String> {
+fn drop_privileges(plan: &Plan, strict: bool, found: &mut Findings) -> Result<(), String> {
     use nix::sys::prctl::{set_no_new_privs, set_pdeathsig};
     // Reset by a change of the user, so it is set afterwards.
     set_pdeathsig(nix::sys::signal::Signal::SIGKILL)
         .map_err(|error| format!("tying the script's life to the helper's: {error}"))?;
     set_no_new_privs().map_err(|error| format!("giving up new privileges: {error}"))?;
     if let Some(access) = &plan.files {
-        found.landlock = Some(noted(strict, super::files::restrict(access))?);
+        found.landlock = Some(fail_if_strict(strict, super::files::restrict(access))?);
     }
     if let Some(filter) = plan.syscalls {
-        found.syscalls = Some(noted(strict, super::syscalls::install(filter))?);
+        found.syscalls = Some(fail_if_strict(strict, super::syscalls::install(filter))?);
     }
     Ok(())
 }

@@ -28,18 +28,18 @@ pub struct Mounted {
     disk: Disk,
     /// The initial files with their stamps.
     inputs: BTreeMap<PathBuf, Stamp>,
-    full: Arc<Full>,
+    full: Arc<ReachedLimits>,
 }
 
 /// The limits that were reached at some time.
 #[derive(Default)]
-struct Full {
+struct ReachedLimits {
     bytes: AtomicBool,
     files: AtomicBool,
 }
 
-impl Full {
-    fn look(&self, work: &Path) {
+impl ReachedLimits {
+    fn update(&self, work: &Path) {
         if let Ok(now) = statvfs(work) {
             self.bytes.fetch_or(now.blocks_free() == 0, Ordering::SeqCst);
             self.files.fetch_or(now.files_free() == 0, Ordering::SeqCst);
@@ -58,7 +58,7 @@ impl Mounted {
         let io = |error: io::Error| format!("filling the work directory: {error}");
         let below = File::open(&disk.work).map_err(io)?;
         let below_path = PathBuf::from(format!("/proc/self/fd/{}", below.as_raw_fd()));
-        let given = InitialUsage::of(&below_path).map_err(io)?;
+        let initial = InitialUsage::of(&below_path).map_err(io)?;
         if !nix::unistd::geteuid().is_root() {
             enter_namespace()?;
         }
@@ -68,16 +68,16 @@ impl Mounted {
             .map_err(failed("keeping mounts to itself"))?;
         let options = format!(
             "mode=0700,size={},nr_inodes={}",
-            disk.bytes.saturating_add(given.bytes).next_multiple_of(PAGE),
+            disk.bytes.saturating_add(initial.bytes).next_multiple_of(PAGE),
             // The folder itself counts as one.
-            disk.files.saturating_add(given.entries).saturating_add(1)
+            disk.files.saturating_add(initial.entries).saturating_add(1)
         );
         let flags = MsFlags::MS_NOSUID | MsFlags::MS_NODEV;
         mount(Some("tmpfs"), &disk.work, Some("tmpfs"), flags, Some(options.as_str()))
             .map_err(failed("mounting a tmpfs"))?;
         let mut inputs = BTreeMap::new();
         fill(&below_path, &disk.work, owner, &mut inputs).map_err(io)?;
-        give(&disk.work, owner).map_err(io)?;
+        set_owner(&disk.work, owner).map_err(io)?;
         Ok(Self { disk: disk.clone(), inputs, full: Arc::default() })
     }
 
@@ -86,7 +86,7 @@ impl Mounted {
         let (work, full) = (self.disk.work.clone(), Arc::clone(&self.full));
         std::thread::spawn(move || {
             loop {
-                full.look(&work);
+                full.update(&work);
                 std::thread::sleep(super::super::workdir::POLL_INTERVAL);
             }
         });
@@ -95,7 +95,7 @@ impl Mounted {
     /// Copies new and changed files to the folder where the program finds them. Call it when no process of the script
     /// is left.
     pub fn export(self) -> DiskUse {
-        self.full.look(&self.disk.work);
+        self.full.update(&self.disk.work);
         let mut found = DiskUse {
             bytes_full: self.full.bytes.load(Ordering::SeqCst),
             files_full: self.full.files.load(Ordering::SeqCst),
@@ -178,18 +178,18 @@ fn fill(
             fs::create_dir(&to)?;
             fill(&path, &to, owner, inputs)?;
             fs::set_permissions(&to, meta.permissions())?;
-            give(&to, owner)?;
+            set_owner(&to, owner)?;
         } else if meta.is_file() {
             copy_file(&path, &to)?;
             fs::set_permissions(&to, meta.permissions())?;
-            give(&to, owner)?;
+            set_owner(&to, owner)?;
             inputs.insert(to.clone(), stamp(&fs::symlink_metadata(&to)?));
         }
     }
     Ok(())
 }
 
-fn give(path: &Path, owner: Option<Identity>) -> io::Result<()> {
+fn set_owner(path: &Path, owner: Option<Identity>) -> io::Result<()> {
     owner.map_or(Ok(()), |Identity(number)| chown(path, Some(number), Some(number)))
 }
 

@@ -21,11 +21,11 @@ mod tree;
 use std::process::ExitCode;
 
 /// The first argument that selects helper mode.
-pub const WORD: &str = "__isolate";
+pub const HELPER_ARG: &str = "__isolate";
 /// The second argument of a supervisor.
-pub const WARDEN: &str = "warden";
+pub const SUPERVISOR_ARG: &str = "warden";
 /// The second argument of an inner helper; followed by the number of the pipe on which it reports failures.
-pub const INNER: &str = "inner";
+pub const CHILD_SETUP_ARG: &str = "inner";
 
 /// Exit code of a failed helper (`EX_SOFTWARE` of sysexits.h).
 const FAILED: u8 = 70;
@@ -37,13 +37,13 @@ const FAILED: u8 = 70;
 /// script.
 pub fn helper_entry() -> Option<ExitCode> {
     let mut args = std::env::args_os().skip(1);
-    if args.next()? != WORD {
+    if args.next()? != HELPER_ARG {
         return None;
     }
     let role = args.next();
     Some(match role.as_ref().and_then(|role| role.to_str()) {
-        Some(WARDEN) => supervisor::run(),
-        Some(INNER) => child_setup::run(args.next().as_ref().and_then(|fd| fd.to_str())),
+        Some(SUPERVISOR_ARG) => supervisor::run(),
+        Some(CHILD_SETUP_ARG) => child_setup::run(args.next().as_ref().and_then(|fd| fd.to_str())),
         _ => ExitCode::from(FAILED),
     })
 }

@@ -7,13 +7,13 @@ use nix::sys::signal::kill;
 use nix::sys::socket::{AddressFamily, SockFlag, SockType, socket};
 use nix::unistd::getppid;
 
-use super::super::plan::{Findings, Leak, WITNESS};
+use super::super::plan::{Findings, Leak, PROBE_FILE};
 
 /// Adds the attempts that succeeded to the findings. `outside` is a folder that is writable by every user.
-pub fn look(mut found: Findings, outside: &Path) -> Findings {
+pub fn probe(mut found: Findings, outside: &Path) -> Findings {
     let opens = |family, kind| socket(family, kind, SockFlag::empty(), None).is_ok();
     let tries = [
-        (Leak::ReadsOutside, std::fs::read(outside.join(WITNESS)).is_ok()),
+        (Leak::ReadsOutside, std::fs::read(outside.join(PROBE_FILE)).is_ok()),
         (Leak::WritesOutside, std::fs::write(outside.join("written"), "x").is_ok()),
         (
             Leak::OpensSockets,

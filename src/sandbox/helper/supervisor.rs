@@ -20,14 +20,14 @@ use nix::sys::signal::Signal;
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::{Gid, Pid, Uid, fchown, pipe};
 
-use super::super::plan::{DiskUse, Ended, Identity, Order, Plan, STOP, Verdict, frame, receive, send};
+use super::super::plan::{DiskUse, Identity, Order, Plan, STOP, ScriptEnd, Verdict, frame, receive, send};
 #[cfg(target_os = "linux")]
 use super::disk::Mounted;
-use super::{FAILED, INNER, WORD, tree};
+use super::{CHILD_SETUP_ARG, FAILED, HELPER_ARG, tree};
 
 /// Maximum number of rounds of killing a tree that forks as fast as it is killed.
-const LAST_ROUNDS: u32 = 5_000;
-const ROUND: Duration = Duration::from_millis(1);
+const MAX_KILL_ROUNDS: u32 = 5_000;
+const KILL_INTERVAL: Duration = Duration::from_millis(1);
 
 /// Reads one order from stdin and executes it.
 pub fn run() -> ExitCode {
@@ -47,11 +47,11 @@ fn serve() -> io::Result<()> {
     let mut stdin = vec![0; order.stdin];
     control.read_exact(&mut stdin)?;
     let mut answer = control.try_clone()?;
-    send(&mut answer, &watch(&order, &stdin, control)?)
+    send(&mut answer, &run_script(&order, &stdin, control)?)
 }
 
 /// Starts the script and waits until it and everything it started has ended.
-fn watch(order: &Order, stdin: &[u8], control: UnixStream) -> io::Result<Verdict> {
+fn run_script(order: &Order, stdin: &[u8], control: UnixStream) -> io::Result<Verdict> {
     let adopts = become_subreaper();
     let mounted = match mount(&order.plan) {
         Ok(mounted) => Ok(mounted),
@@ -59,13 +59,13 @@ fn watch(order: &Order, stdin: &[u8], control: UnixStream) -> io::Result<Verdict
         Err(why) if order.plan.probe.is_some() => Err(why),
         Err(why) => {
             let why = format!("limiting what it can write: {why}");
-            return Ok(Verdict { end: Ended::NotStarted(why), leftovers: 0, adopts, disk: None });
+            return Ok(Verdict { end: ScriptEnd::NotStarted(why), leftovers: 0, adopts, disk: None });
         }
     };
     let wrapped = order.wrapper.is_some();
     let (mut failures, failures_end) = failure_pipe()?;
     let mut command = inner_command(order.wrapper.as_deref());
-    command.args([WORD, INNER]).arg(failures_end.as_raw_fd().to_string());
+    command.args([HELPER_ARG, CHILD_SETUP_ARG]).arg(failures_end.as_raw_fd().to_string());
     command.env_clear().current_dir("/").stdin(Stdio::piped());
     // The allocator would reserve more than the script may map, and the process could not allocate until it becomes
     // the script.
@@ -74,14 +74,14 @@ fn watch(order: &Order, stdin: &[u8], control: UnixStream) -> io::Result<Verdict
         Ok(child) => child,
         Err(error) => {
             let why = format!("starting `{}`: {error}", command.get_program().display());
-            return Ok(Verdict { end: Ended::NotStarted(why), leftovers: 0, adopts, disk: None });
+            return Ok(Verdict { end: ScriptEnd::NotStarted(why), leftovers: 0, adopts, disk: None });
         }
     };
     drop(failures_end);
     let pid = Pid::from_raw(child.id().cast_signed());
 
     if let Some(Identity(number)) = order.plan.identity {
-        give_pipes(&child, number);
+        set_pipe_owner(&child, number);
     }
     let mut first = frame(&order.plan)?;
     first.extend_from_slice(stdin);
@@ -94,14 +94,14 @@ fn watch(order: &Order, stdin: &[u8], control: UnixStream) -> io::Result<Verdict
     }
     let state = Arc::new(State::default());
     let obeying = Arc::clone(&state);
-    std::thread::spawn(move || obey(control, pid, wrapped, &obeying));
+    std::thread::spawn(move || handle_control(control, pid, wrapped, &obeying));
 
-    let mut told = String::new();
-    failures.read_to_string(&mut told)?;
+    let mut report = String::new();
+    failures.read_to_string(&mut report)?;
     let status = reap(pid)?;
-    let leftovers = clear(pid);
+    let leftovers = kill_descendants(pid);
     state.over.store(true, Ordering::SeqCst);
-    let end = ended(&told, status, wrapped && state.stopping.load(Ordering::SeqCst));
+    let end = script_end(&report, status, wrapped && state.stopping.load(Ordering::SeqCst));
     let disk = match mounted {
         Ok(mounted) => mounted.map(Mounted::export),
         Err(why) => Some(DiskUse { error: Some(why), ..DiskUse::default() }),
@@ -123,7 +123,7 @@ struct State {
 }
 
 /// Executes single-byte orders until the stream ends, which means that the program has died.
-fn obey(mut control: UnixStream, script: Pid, wrapped: bool, state: &State) {
+fn handle_control(mut control: UnixStream, script: Pid, wrapped: bool, state: &State) {
     let mut byte = [0];
     while control.read_exact(&mut byte).is_ok() && byte[0] == STOP {
         state.stopping.store(true, Ordering::SeqCst);
@@ -132,7 +132,7 @@ fn obey(mut control: UnixStream, script: Pid, wrapped: bool, state: &State) {
     state.stopping.store(true, Ordering::SeqCst);
     while !state.over.load(Ordering::SeqCst) {
         tree::signal(script, Signal::SIGKILL, false);
-        std::thread::sleep(ROUND);
+        std::thread::sleep(KILL_INTERVAL);
     }
 }
 
@@ -148,9 +148,9 @@ fn reap(script: Pid) -> io::Result<WaitStatus> {
 }
 
 /// Kills and reaps processes until there is no child left; returns the number of killed processes.
-fn clear(script: Pid) -> u32 {
+fn kill_descendants(script: Pid) -> u32 {
     let mut killed = std::collections::BTreeSet::new();
-    for _ in 0..LAST_ROUNDS {
+    for _ in 0..MAX_KILL_ROUNDS {
         loop {
             match waitpid(None, Some(WaitPidFlag::WNOHANG)) {
                 Ok(WaitStatus::StillAlive) => break,
@@ -159,26 +159,28 @@ fn clear(script: Pid) -> u32 {
             }
         }
         killed.extend(tree::signal(script, Signal::SIGKILL, false));
-        std::thread::sleep(ROUND);
+        std::thread::sleep(KILL_INTERVAL);
     }
     killed.len() as u32
 }
 
 /// Combines the failure pipe and the wait status. `+` on the pipe: all restrictions were applied and the script was
 /// started; `!`: the following text is the reason why it was not.
-fn ended(told: &str, status: WaitStatus, stopped_in_wrapper: bool) -> Ended {
-    if let Some((_, why)) = told.split_once('!') {
-        return Ended::NotStarted(why.to_owned());
+fn script_end(report: &str, status: WaitStatus, stopped_in_wrapper: bool) -> ScriptEnd {
+    if let Some((_, why)) = report.split_once('!') {
+        return ScriptEnd::NotStarted(why.to_owned());
     }
     match status {
-        _ if !told.starts_with('+') && !matches!(status, WaitStatus::Signaled(..)) => Ended::NotStarted(
-            format!("the helper ended before it could start the script ({status:?}); see what it printed"),
-        ),
+        _ if !report.starts_with('+') && !matches!(status, WaitStatus::Signaled(..)) => {
+            ScriptEnd::NotStarted(format!(
+                "the helper ended before it could start the script ({status:?}); see what it printed"
+            ))
+        }
         // A wrapper reports the signal that ended its child in the same way as a shell.
-        WaitStatus::Exited(_, code) if stopped_in_wrapper && code > 128 => Ended::Signaled(code - 128),
-        WaitStatus::Exited(_, code) => Ended::Exited(code),
-        WaitStatus::Signaled(_, signal, _) => Ended::Signaled(signal as i32),
-        other => Ended::NotStarted(format!("unexpected end: {other:?}")),
+        WaitStatus::Exited(_, code) if stopped_in_wrapper && code > 128 => ScriptEnd::Signaled(code - 128),
+        WaitStatus::Exited(_, code) => ScriptEnd::Exited(code),
+        WaitStatus::Signaled(_, signal, _) => ScriptEnd::Signaled(signal as i32),
+        other => ScriptEnd::NotStarted(format!("unexpected end: {other:?}")),
     }
 }
 
@@ -192,7 +194,7 @@ fn failure_pipe() -> io::Result<(File, std::os::fd::OwnedFd)> {
 
 /// Makes the script's user the owner of its three standard pipes, so that it can also open them by name
 /// (`/dev/stderr`). The script starts even if that fails.
-fn give_pipes(child: &Child, number: u32) {
+fn set_pipe_owner(child: &Child, number: u32) {
     let (user, group) = (Some(Uid::from_raw(number)), Some(Gid::from_raw(number)));
     let _ = fchown(io::stdout(), user, group);
     let _ = fchown(io::stderr(), user, group);
@@ -257,12 +259,18 @@ mod tests {
     #[test]
     fn an_end_is_told_as_what_it_was() {
         let exited = |code| WaitStatus::Exited(PID, code);
-        assert_eq!(ended("+", exited(3), false), Ended::Exited(3));
-        assert_eq!(ended("+", exited(143), false), Ended::Exited(143));
-        assert_eq!(ended("+", exited(143), true), Ended::Signaled(15));
+        assert_eq!(script_end("+", exited(3), false), ScriptEnd::Exited(3));
+        assert_eq!(script_end("+", exited(143), false), ScriptEnd::Exited(143));
+        assert_eq!(script_end("+", exited(143), true), ScriptEnd::Signaled(15));
         let killed = WaitStatus::Signaled(PID, Signal::SIGKILL, false);
-        assert_eq!(ended("+", killed, false), Ended::Signaled(9));
-        assert_eq!(ended("+!no such file", exited(70), false), Ended::NotStarted("no such file".into()));
-        assert!(matches!(ended("", exited(1), false), Ended::NotStarted(_)), "a wrapper that failed");
+        assert_eq!(script_end("+", killed, false), ScriptEnd::Signaled(9));
+        assert_eq!(
+            script_end("+!no such file", exited(70), false),
+            ScriptEnd::NotStarted("no such file".into())
+        );
+        assert!(
+            matches!(script_end("", exited(1), false), ScriptEnd::NotStarted(_)),
+            "a wrapper that failed"
+        );
     }
 }

@@ -163,11 +163,11 @@ pub fn install(filter: CallFilter) -> Result<(), String> {
 /// flags can be inspected; a program that gets ENOTSUP continues without extended attributes.
 fn compile(filter: CallFilter) -> Result<Vec<BpfProgram>, seccompiler::BackendError> {
     let mut programs = vec![
-        program(denied()?, libc::EPERM)?,
+        program(denied_rules()?, libc::EPERM)?,
         program(Rules::from([(libc::SYS_clone3, Vec::new())]), libc::ENOSYS)?,
     ];
     if filter.freeze_metadata {
-        programs.push(program(frozen(), 0)?);
+        programs.push(program(metadata_rules(), 0)?);
         let extended = EXTENDED.iter().map(|call| (*call, Vec::new())).collect();
         programs.push(program(extended, libc::ENOTSUP)?);
     }
@@ -179,7 +179,7 @@ fn program(rules: Rules, errno: i32) -> Result<BpfProgram, seccompiler::BackendE
     SeccompFilter::new(rules, SeccompAction::Allow, SeccompAction::Errno(errno as u32), arch)?.try_into()
 }
 
-fn denied() -> Result<Rules, seccompiler::BackendError> {
+fn denied_rules() -> Result<Rules, seccompiler::BackendError> {
     let mut rules: Rules = DENIED.iter().chain(DENIED_HERE).map(|call| (*call, Vec::new())).collect();
     let mut namespaces = Vec::new();
     for flag in NAMESPACES {
@@ -221,7 +221,7 @@ fn pairs_that_reach_out() -> Result<Vec<SeccompRule>, seccompiler::BackendError>
 }
 
 /// Returns the calls that succeed without effect.
-fn frozen() -> Rules {
+fn metadata_rules() -> Rules {
     let mut rules: Rules = METADATA.iter().chain(METADATA_HERE).map(|call| (*call, Vec::new())).collect();
     rules.insert(libc::SYS_utimensat, Vec::new());
     rules
@@ -246,7 +246,7 @@ mod tests {
 
     #[test]
     fn every_denied_call_has_its_twin() {
-        let rules = denied().expect("valid rules");
+        let rules = denied_rules().expect("valid rules");
         #[cfg(target_arch = "x86_64")]
         assert!(DENIED.iter().all(|call| rules.contains_key(&(call | X32))));
         assert!(rules[&libc::SYS_socket].is_empty(), "refused whatever the family");

@@ -240,8 +240,8 @@ impl Reader<'_> {
             from_body |= handling == Some(Handling::FromBody) || handling.is_none() && text.trim().is_empty();
         }
         let text = if from_body {
-            let whole = !self.file.fenced;
-            self.file.first_line(!whole).unwrap_or("Skill").to_owned()
+            let has_no_frontmatter = !self.file.fenced;
+            self.file.first_line(!has_no_frontmatter).unwrap_or("Skill").to_owned()
         } else {
             text
         };
@@ -265,8 +265,8 @@ impl Reader<'_> {
                 }
                 Some(mark) => {
                     self.read.cut = true;
-                    let kept: String = text.chars().take(most - mark.chars().count()).collect();
-                    text = if long.trims { kept.trim_end() } else { &kept }.to_owned() + mark;
+                    let shortened: String = text.chars().take(most - mark.chars().count()).collect();
+                    text = if long.trims { shortened.trim_end() } else { &shortened }.to_owned() + mark;
                 }
             }
         }
@@ -283,12 +283,12 @@ impl Reader<'_> {
         match self.profile.people_only.value() {
             None => self.unknown(KEY),
             Some(ways) => {
-                let kept = ways.iter().any(|way| match way {
+                let is_people_only = ways.iter().any(|way| match way {
                     PeopleOnly::Frontmatter => true,
                     PeopleOnly::FrontmatterTrue => flag == Flag::True,
                     PeopleOnly::OpenaiYaml => false,
                 });
-                self.read.people_only = kept.then(|| KEY.to_owned());
+                self.read.people_only = is_people_only.then(|| KEY.to_owned());
             }
         }
     }

@@ -275,13 +275,13 @@ fn called(step: &Step) -> Vec<(&str, &'static [&'static str])> {
 
 fn inputs(reader: &mut Reader<'_>, places: &Places<'_>, step: &Step, callee: Callee<'_>, known: &Known<'_>) {
     let id = callee.id;
-    let given = |name: &String| {
+    let bound = |name: &String| {
         let of_item =
             step.foreach.as_ref().is_some_and(|f| f.item == *name || f.index_as.as_ref() == Some(name));
         of_item || step.input.contains_key(name)
     };
     let required = callee.inputs.iter().filter(|(_, field)| field.required && field.default.is_none());
-    for (name, _) in required.filter(|(name, _)| !given(name)) {
+    for (name, _) in required.filter(|(name, _)| !bound(name)) {
         let path = format!("steps.{}.input", step.id);
         let message = format!("step `{}` lacks `{name}`, which `{id}` requires", step.id);
         reader.note(&rules::CONTRACT_INPUT, &path, &places.within(step, &["input"]), message);
@@ -325,12 +325,12 @@ fn inputs(reader: &mut Reader<'_>, places: &Places<'_>, step: &Step, callee: Cal
 }
 
 /// Returns whether a value of one type may be valid for another: a number may be an integer.
-fn fits(given: FieldType, wanted: FieldType) -> bool {
+fn fits(actual: FieldType, wanted: FieldType) -> bool {
     let is_number = |kind| matches!(kind, FieldType::Integer | FieldType::Number);
-    given == wanted
-        || given == FieldType::Any
+    actual == wanted
+        || actual == FieldType::Any
         || wanted == FieldType::Any
-        || (is_number(given) && is_number(wanted))
+        || (is_number(actual) && is_number(wanted))
 }
 
 /// Reports every field that a step takes from a call that does not produce it.

@@ -111,7 +111,7 @@ impl Expr {
     ///
     /// # Errors
     /// Returns an error under the conditions of [`Expr::value`].
-    pub fn holds(&self, scope: &dyn Scope) -> Result<bool, ExpressionError> {
+    pub fn is_truthy(&self, scope: &dyn Scope) -> Result<bool, ExpressionError> {
         Ok(evaluate::truth(&self.value(scope)?))
     }
 

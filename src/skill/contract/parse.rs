@@ -242,10 +242,10 @@ pub(super) fn source(value: &Value) -> Source {
     match value {
         Value::String(text) => {
             let path: Vec<&str> = text.split('.').collect();
-            let plain = |part: &&str| {
+            let is_identifier = |part: &&str| {
                 !part.is_empty() && part.chars().all(|c| c.is_alphanumeric() || matches!(c, '_' | '-'))
             };
-            if NAMESPACES.contains(&path[0]) && path.len() > 1 && path.iter().all(plain) {
+            if NAMESPACES.contains(&path[0]) && path.len() > 1 && path.iter().all(is_identifier) {
                 Source::Reference(path.into_iter().map(str::to_owned).collect())
             } else {
                 Source::Literal(value.clone())

@@ -32,8 +32,8 @@ fn pieces(template: &str) -> Vec<Result<&str, &str>> {
 #[must_use]
 pub fn render_title(template: &str, inputs: &Map<String, Value>) -> String {
     let mut out = String::new();
-    for piece in pieces(template) {
-        match piece {
+    for part in pieces(template) {
+        match part {
             Ok(text) => out.push_str(text),
             Err(name) => {
                 let mut path = name.split('.').skip(1);
@@ -86,7 +86,7 @@ mod tests {
 
     #[test]
     fn a_template_takes_inputs_by_their_paths() {
-        let given =
+        let values =
             inputs(json!({"version": "5.4.0", "to": {"region": "eu-west-1"}, "tags": ["a", "b"], "n": 3}));
         for (template, title) in [
             ("Deploy {inputs.version} to {inputs.to.region}", "Deploy 5.4.0 to eu-west-1"),
@@ -95,7 +95,7 @@ mod tests {
             ("a { b } {inputs.n", "a {inputs.n"),
             ("plain", "plain"),
         ] {
-            assert_eq!(render_title(template, &given), title, "{template}");
+            assert_eq!(render_title(template, &values), title, "{template}");
         }
         let long = inputs(json!({"text": "x ".repeat(500)}));
         assert_eq!(render_title("{inputs.text}", &long).chars().count(), MAX_VALUE);
@@ -103,8 +103,8 @@ mod tests {
 
     #[test]
     fn a_title_without_a_template_names_the_first_inputs() {
-        let given = inputs(json!({"a": "one\ntwo", "b": {"c": 1}, "d": 2, "e": true, "f": "left out"}));
-        assert_eq!(derived_title(&given), "a: one two, d: 2, e: true");
+        let values = inputs(json!({"a": "one\ntwo", "b": {"c": 1}, "d": 2, "e": true, "f": "left out"}));
+        assert_eq!(derived_title(&values), "a: one two, d: 2, e: true");
         assert_eq!(derived_title(&Map::new()), "");
     }
 

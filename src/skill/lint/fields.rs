@@ -126,8 +126,8 @@ fn list(keys: &[(&str, std::ops::Range<usize>)]) -> String {
 
 /// Returns the known key that a key probably misspells.
 fn near_key(key: &str) -> Option<&'static str> {
-    let plain = |text: &str| text.to_ascii_lowercase().replace(['_', '-', ' '], "");
-    let wanted = plain(key);
+    let normalized = |text: &str| text.to_ascii_lowercase().replace(['_', '-', ' '], "");
+    let wanted = normalized(key);
     let allowed = match wanted.len() {
         0..=3 => 0,
         4..=7 => 1,
@@ -135,7 +135,7 @@ fn near_key(key: &str) -> Option<&'static str> {
     };
     // The first letter is rarely wrong; this rejects most keys early.
     let near = Frontmatter::KEYS.iter().filter(|known| known.as_bytes().first() == wanted.as_bytes().first());
-    let distances = near.map(|known| (strsim::osa_distance(&plain(known), &wanted), *known));
+    let distances = near.map(|known| (strsim::osa_distance(&normalized(known), &wanted), *known));
     distances.filter(|(distance, _)| *distance <= allowed).min().map(|(_, known)| known)
 }
 

@@ -58,7 +58,7 @@ pub fn ignore(findings: Vec<Finding>, file: &Path, source: &str) -> (Vec<Finding
         }
         false
     });
-    let (mut kept, mut ignored) = (Vec::new(), Vec::new());
+    let (mut remaining, mut ignored) = (Vec::new(), Vec::new());
     for finding in findings {
         let line = finding.span.map(|span| span.line);
         let comment = comments.iter_mut().find(|comment| {
@@ -71,16 +71,16 @@ pub fn ignore(findings: Vec<Finding>, file: &Path, source: &str) -> (Vec<Finding
                 comment.used = true;
                 ignored.push(Ignored { finding, reason: comment.reason.to_owned() });
             }
-            None => kept.push(finding),
+            None => remaining.push(finding),
         }
     }
     for comment in comments.iter().filter(|comment| !comment.used) {
         let message = format!("no finding of `{}` is ignored by this comment", comment.rule);
         notes.add(&rules::IGNORE_UNUSED, None, comment.at.clone(), message);
     }
-    kept.extend(notes.finish());
-    kept.sort_by_key(|finding| (finding.file != file, finding.span.map(|span| span.offset)));
-    (kept, ignored)
+    remaining.extend(notes.finish());
+    remaining.sort_by_key(|finding| (finding.file != file, finding.span.map(|span| span.offset)));
+    (remaining, ignored)
 }
 
 /// Returns the linter comments of a file: HTML comments in a body, `#` in YAML. A comment in a code span is plain
@@ -129,9 +129,10 @@ mod tests {
         std::fs::write(path.with_file_name("other.md"), "").unwrap();
         std::fs::write(&path, source).unwrap();
         let skill = crate::read_bundle(&path).unwrap();
-        let (kept, ignored) = ignore(super::super::bundle(&skill, source), Path::new("SKILL.md"), source);
+        let (remaining, ignored) =
+            ignore(super::super::bundle(&skill, source), Path::new("SKILL.md"), source);
         (
-            kept.into_iter().map(|finding| finding.code).collect(),
+            remaining.into_iter().map(|finding| finding.code).collect(),
             ignored.into_iter().map(|ignored| (ignored.finding.code, ignored.reason)).collect(),
         )
     }
@@ -143,8 +144,8 @@ mod tests {
         let source = format!(
             "{HEAD}---\n<!-- skills-lint: ignore broken-link: made at install time -->\n[a](a.md)\n\n[b](b.md)\n"
         );
-        let (kept, ignored) = findings(&source);
-        assert_eq!(kept, ["broken-link"]);
+        let (remaining, ignored) = findings(&source);
+        assert_eq!(remaining, ["broken-link"]);
         assert_eq!(ignored, [("broken-link".to_owned(), "made at install time".to_owned())]);
     }
 
@@ -153,8 +154,8 @@ mod tests {
         let source = format!(
             "{HEAD}# skills-lint: ignore-file broken-link: the files come with the plugin\n---\n[a](a.md)\n\n\n[b](b.md)\n"
         );
-        let (kept, ignored) = findings(&source);
-        assert_eq!((kept.len(), ignored.len()), (0, 2), "{kept:?}");
+        let (remaining, ignored) = findings(&source);
+        assert_eq!((remaining.len(), ignored.len()), (0, 2), "{remaining:?}");
     }
 
     #[test]
@@ -166,11 +167,11 @@ mod tests {
             ("ignore crlf: x", "ignore-unused"),
         ] {
             let source = format!("{HEAD}---\n<!-- skills-lint: {comment} -->\n[a](a.md)\n");
-            let (kept, ignored) = findings(&source);
+            let (remaining, ignored) = findings(&source);
             assert_eq!(ignored, [], "{comment}");
             assert!(
-                kept.contains(&code.to_owned()) && kept.contains(&"broken-link".to_owned()),
-                "{comment}: {kept:?}"
+                remaining.contains(&code.to_owned()) && remaining.contains(&"broken-link".to_owned()),
+                "{comment}: {remaining:?}"
             );
         }
     }

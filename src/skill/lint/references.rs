@@ -263,15 +263,15 @@ impl Found {
         for line in text.split_inclusive('\n') {
             let start = from;
             from += line.len();
-            let bare = line.trim();
+            let command = line.trim();
             if let Some(end) = &heredoc {
-                if bare == end {
+                if command == end {
                     heredoc = None;
                 }
                 continue;
             }
-            let is_output = is_session && !bare.starts_with("$ ") && !continued;
-            if bare.is_empty() || bare.starts_with('#') || is_output {
+            let is_output = is_session && !command.starts_with("$ ") && !continued;
+            if command.is_empty() || command.starts_with('#') || is_output {
                 continued = false;
                 continue;
             }
@@ -288,7 +288,7 @@ impl Found {
                 self.commands(line, start);
             }
             self.paths_of_line(body, start..from);
-            continued = bare.ends_with('\\');
+            continued = command.ends_with('\\');
         }
     }
 
@@ -423,10 +423,10 @@ fn words(line: &str) -> impl Iterator<Item = (usize, &str)> {
     line.split([' ', '\t', '\n', '\r']).filter_map(move |word| {
         let start = at;
         at += word.len() + 1;
-        let bare = word.trim_start_matches(['"', '\'', '(']);
-        let offset = start + word.len() - bare.len();
-        let bare = bare.trim_end_matches(['"', '\'', ')', ',', ':']);
-        (!bare.is_empty()).then_some((offset, bare))
+        let trimmed = word.trim_start_matches(['"', '\'', '(']);
+        let offset = start + word.len() - trimmed.len();
+        let trimmed = trimmed.trim_end_matches(['"', '\'', ')', ',', ':']);
+        (!trimmed.is_empty()).then_some((offset, trimmed))
     })
 }
 

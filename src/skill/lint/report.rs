@@ -139,12 +139,12 @@ impl SourceCode for Excerpt {
         _: usize,
         _: usize,
     ) -> Result<Box<dyn SpanContents<'a> + 'a>, MietteError> {
-        let whole = SourceSpan::new(0.into(), self.text.len());
+        let full_span = SourceSpan::new(0.into(), self.text.len());
         let place = (self.line, self.column);
         Ok(Box::new(MietteSpanContents::new_named(
             self.path.clone(),
             self.text.as_bytes(),
-            whole,
+            full_span,
             place.0,
             place.1,
             1,

@@ -127,7 +127,9 @@ const CHUNK: usize = 32;
 
 /// Returns whether bytes are only printable ASCII and line feeds; branch-free, so that it vectorizes.
 fn is_plain(chunk: &[u8]) -> bool {
-    chunk.iter().fold(true, |plain, byte| plain & (byte.wrapping_sub(b' ') < 95 || *byte == b'\n'))
+    chunk.iter().fold(true, |is_plain_so_far, byte| {
+        is_plain_so_far & (byte.wrapping_sub(b' ') < 95 || *byte == b'\n')
+    })
 }
 
 /// Returns whether an invisible character may start at a byte. Rejects nearly all bytes of a file, so that only few
@@ -250,11 +252,11 @@ fn item(value: &Node, tool: &str, subject: &Subject<'_>, source: &str) -> Range<
     };
     let at = (subject.at)(&node.at);
     let text = source.get(at.clone()).unwrap_or_default();
-    let whole = |start: &usize| {
+    let is_delimited = |start: &usize| {
         let part = |c: char| c.is_alphanumeric() || matches!(c, '(' | '_' | '-' | ':');
         !slice(text, ..*start).ends_with(part) && !slice(text, *start + tool.len()..).starts_with(part)
     };
-    let start = text.match_indices(tool).map(|(start, _)| start).find(whole);
+    let start = text.match_indices(tool).map(|(start, _)| start).find(is_delimited);
     start.map_or(at.clone(), |start| at.start + start..at.start + start + tool.len())
 }
 

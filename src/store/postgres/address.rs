@@ -147,15 +147,16 @@ impl PostgresAddress {
         config.ssl_mode(ssl.unwrap_or(if is_local { SslMode::Disable } else { SslMode::Require }));
         config.application_name("skill-workbench");
         config.connect_timeout(CONNECT_TIMEOUT);
-        let given = config.get_options().unwrap_or_default().to_owned();
+        let config_options = config.get_options().unwrap_or_default().to_owned();
         let options = format!(
-            "{given} -c statement_timeout={} -c lock_timeout={} -c idle_in_transaction_session_timeout=60000 \
+            "{config_options} -c statement_timeout={} -c lock_timeout={} -c idle_in_transaction_session_timeout=60000 \
                 -c timezone=UTC",
             statement.as_millis(),
             statement.as_millis()
         );
         config.options(options.trim());
-        let schema = given.split("search_path=").nth(1).and_then(|rest| rest.split_whitespace().next());
+        let schema =
+            config_options.split("search_path=").nth(1).and_then(|rest| rest.split_whitespace().next());
         let schema = schema.map(|schema| format!("?schema={schema}")).unwrap_or_default();
         let host = host.replace('/', "%2F");
         let place = format!("postgres://{user}@{host}:{port}/{database}{schema}");
@@ -205,9 +206,9 @@ fn password_in(file: &Path, wanted: [&str; 4]) -> Option<String> {
     }
     text.lines().filter(|line| !line.starts_with('#')).find_map(|line| {
         let fields = fields(line);
-        let (password, given) = fields.split_last()?;
-        let fits = given.len() == wanted.len()
-            && given.iter().zip(wanted).all(|(given, wanted)| given == "*" || given == wanted);
+        let (password, leading) = fields.split_last()?;
+        let fits = leading.len() == wanted.len()
+            && leading.iter().zip(wanted).all(|(field, wanted)| field == "*" || field == wanted);
         fits.then(|| password.clone())
     })
 }

@@ -25,7 +25,7 @@ use crate::{Clock, CommitObserver, KnownStores, Places, Unavailability};
 pub use address::PostgresAddress;
 use listener::{Channel, CommitListener};
 use reason::{failed, no_connection};
-use tx::{Ended, Mode, Transaction, follow_tx, read_tx, write_tx};
+use tx::{Attempt, Mode, Transaction, follow_tx, read_tx, write_tx};
 
 /// How often the store is polled while a caller waits, in addition to notifications of commits.
 const POLL: Duration = Duration::from_secs(1);
@@ -167,15 +167,15 @@ impl Postgres {
 
     async fn begin(&self, mode: Mode) -> Result<Transaction, StoreError> {
         let client = connection(&self.pool, &self.place).await?;
-        let given = self.clock.as_ref().map(|clock| clock());
-        Transaction::begin(client, mode, &self.latest_event_ms, given).await
+        let now_ms = self.clock.as_ref().map(|clock| clock());
+        Transaction::begin(client, mode, &self.latest_event_ms, now_ms).await
     }
 
     /// Ends a transaction, and wakes the callers that wait for events if it recorded any.
-    async fn finish<T>(&self, transaction: Transaction, outcome: Result<T, StoreError>) -> Ended<T> {
+    async fn finish<T>(&self, transaction: Transaction, outcome: Result<T, StoreError>) -> Attempt<T> {
         let (has_events, began) = (transaction.records_events() && outcome.is_ok(), Instant::now());
         let ended = transaction.finish(outcome).await;
-        if has_events && matches!(ended, Ended::Done(Ok(_))) {
+        if has_events && matches!(ended, Attempt::Done(Ok(_))) {
             if let Some(observer) = self.observer.get() {
                 observer(1, began.elapsed());
             }
@@ -203,7 +203,7 @@ impl Postgres {
                     contradictions.push(format!("{count} {what}"));
                 }
             }
-            contradictions.extend(maintenance::modified_in_words(tx).await?);
+            contradictions.extend(maintenance::describe_modified(tx).await?);
             Ok(Health {
                 damage: checksum_failures(tx).await?,
                 contradictions,
@@ -216,11 +216,11 @@ impl Postgres {
     }
 
     /// The server verifies the pages that it reads; its report is all that can be checked in a short time.
-    async fn glance_storage(&self, patience: Duration) -> Result<Glance, StoreError> {
+    async fn glance_storage(&self, patience: Duration) -> Result<QuickCheck, StoreError> {
         let looked = async { read_tx!(self, tx => checksum_failures(tx).await) };
         match tokio::time::timeout(patience, looked).await {
-            Ok(damage) => Ok(Glance { damage: damage?, whole: true }),
-            Err(_) => Ok(Glance { damage: Vec::new(), whole: false }),
+            Ok(damage) => Ok(QuickCheck { damage: damage?, is_complete: true }),
+            Err(_) => Ok(QuickCheck { damage: Vec::new(), is_complete: false }),
         }
     }
 
@@ -292,19 +292,19 @@ impl Postgres {
         };
         let (pool, place, latest) =
             (self.pool.clone(), self.place.clone(), Arc::clone(&self.latest_event_ms));
-        let given = self.clock.as_ref().map(|clock| clock());
+        let now_ms = self.clock.as_ref().map(|clock| clock());
         self.runtime.spawn(async move {
             let _permit = permit;
-            let kept = async {
+            let outcome = async {
                 let client = connection(&pool, &place).await?;
-                let transaction = Transaction::begin(client, Mode::Write, &latest, given).await?;
-                let kept = audit_anchors::keep(&transaction, &log, &anchor).await;
-                match transaction.finish(kept).await {
-                    Ended::Done(result) => result,
-                    Ended::Again(error) => Err(error),
+                let transaction = Transaction::begin(client, Mode::Write, &latest, now_ms).await?;
+                let outcome = audit_anchors::keep(&transaction, &log, &anchor).await;
+                match transaction.finish(outcome).await {
+                    Attempt::Done(result) => result,
+                    Attempt::Again(error) => Err(error),
                 }
             };
-            if let Err(error) = kept.await {
+            if let Err(error) = outcome.await {
                 tracing::debug!("keeping the anchor of the audit log: {error}");
             }
         });

@@ -42,7 +42,7 @@ impl Mode {
 }
 
 /// The result of a transaction.
-pub(super) enum Ended<T> {
+pub(super) enum Attempt<T> {
     /// It is complete, with this result.
     Done(Result<T, StoreError>),
     /// It had no effect, and may succeed when retried.
@@ -82,7 +82,7 @@ impl Transaction {
         client: Object,
         mode: Mode,
         latest_event_ms: &Arc<AtomicI64>,
-        given: Option<i64>,
+        now_ms: Option<i64>,
     ) -> Result<Self, StoreError> {
         let transaction = Self {
             client: Some(Arc::new(client)),
@@ -94,8 +94,8 @@ impl Transaction {
             records_events: AtomicBool::new(false),
         };
         transaction.send_text("beginning a transaction", mode.begin()).await?;
-        if let Some(given) = given {
-            let _ = transaction.now.set(given);
+        if let Some(now_ms) = now_ms {
+            let _ = transaction.now.set(now_ms);
         } else if mode != Mode::Follow {
             let doing = "reading the clock of the database";
             let (statement, client) = (transaction.prepare(doing, CLOCK, true).await?, transaction.client()?);
@@ -205,7 +205,7 @@ impl Transaction {
     }
 
     /// Commits on success, and rolls back otherwise.
-    pub async fn finish<T>(mut self, outcome: Result<T, StoreError>) -> Ended<T> {
+    pub async fn finish<T>(mut self, outcome: Result<T, StoreError>) -> Attempt<T> {
         let value = match outcome {
             Ok(value) => value,
             Err(error) => {
@@ -214,7 +214,7 @@ impl Transaction {
                 if self.send_text("rolling back", "ROLLBACK").await.is_ok() && self.answers().await.is_ok() {
                     self.client = None;
                 }
-                return if repeatable { Ended::Again(error) } else { Ended::Done(Err(error)) };
+                return if repeatable { Attempt::Again(error) } else { Attempt::Done(Err(error)) };
             }
         };
         let sent = self.send_text("committing", "COMMIT").await;
@@ -224,7 +224,7 @@ impl Transaction {
             if sent.is_ok() {
                 self.client = None;
             }
-            return Ended::Done(Ok(value));
+            return Attempt::Done(Ok(value));
         }
         let committed = match sent {
             Ok(()) => self.answers().await,
@@ -233,18 +233,18 @@ impl Transaction {
         match committed {
             Ok(()) => {
                 self.client = None;
-                Ended::Done(Ok(value))
+                Attempt::Done(Ok(value))
             }
             Err(StoreError::Unavailable { cause, doing, reason }) => {
                 // The server may have committed before the connection was lost.
                 let reason = format!("{reason}; it is not known whether the last change was recorded");
-                Ended::Done(Err(StoreError::Unavailable { cause, doing, reason }))
+                Attempt::Done(Err(StoreError::Unavailable { cause, doing, reason }))
             }
             Err(error) => {
                 // A transaction with a failed statement is rolled back by its commit.
                 self.client = None;
                 let repeatable = self.is_repeatable.load(Ordering::Relaxed);
-                if repeatable { Ended::Again(error) } else { Ended::Done(Err(error)) }
+                if repeatable { Attempt::Again(error) } else { Attempt::Done(Err(error)) }
             }
         }
     }
@@ -391,8 +391,8 @@ macro_rules! in_transaction {
                 async { $body }.await
             };
             match $store.finish(transaction, outcome).await {
-                $crate::postgres::tx::Ended::Done(result) => break result,
-                $crate::postgres::tx::Ended::Again(error) => {
+                $crate::postgres::tx::Attempt::Done(result) => break result,
+                $crate::postgres::tx::Attempt::Again(error) => {
                     if let Some(error) = attempts.again(error).await {
                         break Err(error);
                     }

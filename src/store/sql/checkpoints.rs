@@ -40,8 +40,8 @@ pub(super) async fn keep<T: Tx>(
     let last: i64 = last.map_or(Ok(-1), |mut row| row.take(0))?;
     let number = checkpoint.number.cast_signed().max(last + 1);
     let (done, state) = (encode(&checkpoint.done)?, encode(&checkpoint.state)?);
-    let whole = done.len() + state.len();
-    if whole <= SMALL {
+    let size = done.len() + state.len();
+    if size <= SMALL {
         insert(tx, run, number, (&done, &state), None, now_ms).await?;
         return Ok(number);
     }
@@ -54,7 +54,7 @@ pub(super) async fn keep<T: Tx>(
         let parts = (part(&end.done, &list)?, part(&end.state, &checkpoint.state)?);
         let spent = end.spent + length(parts.0.len() + parts.1.len());
         // Once the differences are larger than the full checkpoint, that is stored again.
-        if spent <= length(whole) && number - end.base < CHAIN {
+        if spent <= length(size) && number - end.base < CHAIN {
             insert(tx, run, number, (&parts.0, &parts.1), Some(end.base), now_ms).await?;
             remember(tx, run, (number, end.base, spent), &done, &state).await?;
             return Ok(number);
@@ -128,7 +128,7 @@ async fn end<T: Tx>(tx: &T, run: &RunId, last: i64) -> Result<Option<End>, Store
 }
 
 /// A stored row.
-struct Kept {
+struct StoredCheckpoint {
     number: i64,
     base: Option<i64>,
     done: Value,
@@ -138,7 +138,7 @@ struct Kept {
 }
 
 /// Returns all rows of a run, or those that lead to one checkpoint.
-async fn rows<T: Tx>(tx: &T, run: &RunId, to: Option<i64>) -> Result<Vec<Kept>, StoreError> {
+async fn rows<T: Tx>(tx: &T, run: &RunId, to: Option<i64>) -> Result<Vec<StoredCheckpoint>, StoreError> {
     let doing = "reading checkpoints";
     let columns = "SELECT number, done, state, at_ms, base, octet_length(done) + octet_length(state)
                    FROM checkpoints WHERE run = ?1";
@@ -154,7 +154,7 @@ async fn rows<T: Tx>(tx: &T, run: &RunId, to: Option<i64>) -> Result<Vec<Kept>, 
         }
     };
     let read = |mut row: Row| {
-        Ok(Kept {
+        Ok(StoredCheckpoint {
             number: row.take(0)?,
             done: row.json(1)?,
             state: row.json(2)?,
@@ -180,8 +180,8 @@ impl Default for Chain {
 }
 
 impl Chain {
-    fn take(&mut self, run: &RunId, row: Kept) -> Result<(), StoreError> {
-        let Kept { number, base, done, state, .. } = row;
+    fn take(&mut self, run: &RunId, row: StoredCheckpoint) -> Result<(), StoreError> {
+        let StoredCheckpoint { number, base, done, state, .. } = row;
         let damaged = || {
             failed(
                 &format!("reading checkpoint {number} of run {run}"),

@@ -6,7 +6,7 @@ use super::integrity::{damage, digest};
 use super::rows::{append, apply, as_of, get, json as encode, moved, own_steps, run_snapshot, signed};
 use super::{Tx, checkpoints, dialect, failed, read, values};
 use crate::{
-    CommandEffect, CommandOutcome, Decided, DecisionRecord, EventKind, NewEvent, RunId, RunOptions,
+    CommandEffect, CommandOutcome, DecisionRecord, EventKind, NewEvent, RecordedDecision, RunId, RunOptions,
     RunRecord, StoreError, expiry,
 };
 use skills_model::{
@@ -31,13 +31,13 @@ pub(crate) async fn command<T: Tx>(tx: &T, run: &RunId, order: &Order) -> Result
         _ => as_of(recorded, replays, now_ms),
     };
     let state = before.state;
-    let repeated = |run: RunRecord, first: Option<Decided>| CommandOutcome {
+    let repeated = |run: RunRecord, first: Option<RecordedDecision>| CommandOutcome {
         run,
         before: state,
         effect: CommandEffect::Repeated(first.map(Box::new)),
         expired: None,
     };
-    let mut earlier: Vec<Decided> = Vec::new();
+    let mut earlier: Vec<RecordedDecision> = Vec::new();
     let command = match &order.command {
         Command::Decide(decision) | Command::Endorse { decision, .. } => {
             earlier = read::decisions(tx, run).await?;
@@ -63,14 +63,15 @@ pub(crate) async fn command<T: Tx>(tx: &T, run: &RunId, order: &Order) -> Result
         Command::Decide(decision) | Command::Endorse { decision, .. } => Some(decision),
         _ => None,
     };
-    if next == Next::Same {
-        let first = decided.and_then(|decision| earlier.into_iter().rfind(|kept| kept.decision == *decision));
+    if next == Next::Unchanged {
+        let first =
+            decided.and_then(|decision| earlier.into_iter().rfind(|stored| stored.decision == *decision));
         return Ok(repeated(before, first));
     }
     let mut expired = None;
     match (&command, due) {
         // It was decided and waits again, or waits without a limit: the sweep saw an older state.
-        (Command::Expire(_), false) => return Err(TransitionError::NotOver.into()),
+        (Command::Expire(_), false) => return Err(TransitionError::NotExpired.into()),
         (Command::Expire(_), true) | (_, false) => {}
         (_, true) => expired = Some(Box::new(expire(tx, run).await?)),
     }
@@ -166,14 +167,14 @@ pub(crate) async fn command<T: Tx>(tx: &T, run: &RunId, order: &Order) -> Result
         Command::Claim { .. } | Command::Work { .. } | Command::Replay | Command::Fork => {}
     }
     let after = get(tx, run).await?.0;
-    if after.held && after.state == RunState::Pending {
+    if after.paused && after.state == RunState::Pending {
         events.push(moved(EventKind::RunHeld, json!({})));
     }
     append(tx, run, &events, now_ms).await?;
     if !after.state.is_active() {
         checkpoints::forget(tx, run).await?;
     }
-    let effect = if next == Next::Kept { CommandEffect::Stored } else { CommandEffect::Applied };
+    let effect = if next == Next::SignalBuffered { CommandEffect::Stored } else { CommandEffect::Applied };
     Ok(CommandOutcome { run: after, before: state, effect, expired })
 }
 
@@ -219,7 +220,7 @@ async fn expire<T: Tx>(tx: &T, run: &RunId) -> Result<RunRecord, StoreError> {
 fn already_decided(
     command: &Command,
     gate: Option<&Gate>,
-    earlier: &[Decided],
+    earlier: &[RecordedDecision],
     refusal: TransitionError,
 ) -> StoreError {
     let first = match command {
@@ -297,13 +298,13 @@ const MAX_SIGNAL_BYTES: i64 = 4 << 20;
 async fn ensure_signal_fits<T: Tx>(tx: &T, run: &RunId, bytes: usize) -> Result<(), StoreError> {
     let sql = "SELECT count(*), coalesce(sum(octet_length(payload)), 0) FROM signals WHERE run = ?1";
     let Some(mut row) = tx.find("counting signals", sql, values![run]).await? else { return Ok(()) };
-    let (count, kept): (i64, i64) = (row.take(0)?, row.take(1)?);
-    let total = kept.saturating_add(i64::try_from(bytes).unwrap_or(i64::MAX));
+    let (count, size): (i64, i64) = (row.take(0)?, row.take(1)?);
+    let total = size.saturating_add(i64::try_from(bytes).unwrap_or(i64::MAX));
     if count < MAX_SIGNALS && total <= MAX_SIGNAL_BYTES {
         return Ok(());
     }
     Err(StoreError::Unasked(format!(
-        "the run {run} keeps {count} signals with {kept} bytes that no step waits for; the maximum is {MAX_SIGNALS} \
+        "the run {run} keeps {count} signals with {size} bytes that no step waits for; the maximum is {MAX_SIGNALS} \
          signals and {MAX_SIGNAL_BYTES} bytes"
     )))
 }

@@ -47,7 +47,7 @@ pub(crate) async fn control<T: Tx>(
             }
         }
     };
-    let mut data = json!({"asked": control.asked});
+    let mut data = json!({"asked": control.description});
     if let Some(why) = &control.why {
         data["why"] = why.as_str().into();
     }
@@ -79,7 +79,7 @@ pub(crate) async fn control<T: Tx>(
 /// Describes the effect of an applied command on the run.
 fn did(command: &Command, before: &RunRecord, after: &RunRecord) -> String {
     let words = match (command, before.state) {
-        (Command::Pause, _) if before.held => "it was already paused",
+        (Command::Pause, _) if before.paused => "it was already paused",
         (Command::Pause, RunState::Pending) => "it is paused until it is resumed",
         (Command::Pause, RunState::WaitingForHuman) => {
             "it waits for approval; after the decision it is paused until it is resumed"

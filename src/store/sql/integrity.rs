@@ -23,7 +23,7 @@ pub(crate) async fn damage<T: Tx>(tx: &T, run: &RunId) -> Result<Option<&'static
     let sql = "SELECT inputs, inputs_digest, head FROM runs WHERE id = ?1";
     let Some(mut row) = tx.find(doing, sql, values![run]).await? else { return Ok(None) };
     let inputs = row.text(0).unwrap_or_default();
-    if row.text(1).is_some_and(|kept| kept != digest(&[inputs])) {
+    if row.text(1).is_some_and(|stored| stored != digest(&[inputs])) {
         return Ok(Some("inputs"));
     }
     let head: i64 = row.take(2)?;
@@ -35,7 +35,7 @@ pub(crate) async fn damage<T: Tx>(tx: &T, run: &RunId) -> Result<Option<&'static
 }
 
 /// Returns whether texts match their stored digest; the second text may be missing.
-pub(crate) fn is_sound(first: Option<&str>, second: Option<&str>, kept: Option<&str>) -> bool {
+pub(crate) fn is_sound(first: Option<&str>, second: Option<&str>, stored: Option<&str>) -> bool {
     let texts: Vec<&str> = first.into_iter().chain(second).collect();
-    kept == Some(digest(&texts).as_str())
+    stored == Some(digest(&texts).as_str())
 }

@@ -6,11 +6,13 @@ use super::checkpoints;
 use super::integrity::digest;
 use super::rows::{append, as_of, get, json as encode, moved, own_steps, run_snapshot, signed, write_events};
 use super::{Tx, dialect, failed, values};
-use crate::{Begun, EventKind, Idempotency, IdempotencyOutcome, Launch, RunId, RunRecord, StoreError};
+use crate::{
+    EventKind, Idempotency, IdempotencyOutcome, Launch, LaunchOutcome, RunId, RunRecord, StoreError,
+};
 use skills_model::{Command, Next, RunState, allowed, transition};
 
 /// Looks up the idempotency key and creates the run in one transaction.
-pub(crate) async fn launch<T: Tx>(tx: &T, launch: &Launch) -> Result<Begun, StoreError> {
+pub(crate) async fn launch<T: Tx>(tx: &T, launch: &Launch) -> Result<LaunchOutcome, StoreError> {
     let mut outcome = IdempotencyOutcome::None;
     let mut now_ms = None;
     if let Some(key) = &launch.idempotency {
@@ -23,7 +25,7 @@ pub(crate) async fn launch<T: Tx>(tx: &T, launch: &Launch) -> Result<Begun, Stor
                 }
                 let (run, replays) = get(tx, &run).await?;
                 let run = as_of(run, replays, now);
-                return Ok(Begun { run, idempotency: IdempotencyOutcome::Reused });
+                return Ok(LaunchOutcome { run, idempotency: IdempotencyOutcome::Reused });
             }
             Some(_) => outcome = IdempotencyOutcome::Expired,
             None => outcome = IdempotencyOutcome::Created,
@@ -84,7 +86,7 @@ pub(crate) async fn launch<T: Tx>(tx: &T, launch: &Launch) -> Result<Begun, Stor
     let created =
         moved(EventKind::RunCreated, json!({"skill_id": launch.skill_id, "started_by": launch.started_by}));
     write_events(tx, &launch.id, 1, &[created], now_ms).await?;
-    Ok(Begun { run: created_run(launch, now_ms), idempotency: outcome })
+    Ok(LaunchOutcome { run: created_run(launch, now_ms), idempotency: outcome })
 }
 
 /// Stores the contract unless it exists. Many runs share a contract, so it is serialized only for the first of them.
@@ -107,7 +109,7 @@ fn created_run(launch: &Launch, now_ms: i64) -> RunRecord {
         id: launch.id.clone(),
         skill_id: launch.skill_id.clone(),
         state: RunState::Pending,
-        held: false,
+        paused: false,
         gate: None,
         decided: None,
         contract_digest: launch.contract_digest.clone(),
@@ -154,23 +156,23 @@ async fn found<T: Tx>(
 
 /// A run to be created from another one.
 #[derive(Debug)]
-pub(crate) struct Branch {
+pub(crate) struct Fork {
     pub new: RunId,
     pub checkpoint: Option<u64>,
-    pub held: bool,
+    pub paused: bool,
     pub by: Option<String>,
 }
 
 /// Creates a replay (starts immediately) or a fork (paused) of a run at one of its checkpoints.
-pub(crate) async fn branch<T: Tx>(
+pub(crate) async fn fork<T: Tx>(
     tx: &T,
     source: &RunId,
-    Branch { new, checkpoint, held, by }: &Branch,
+    Fork { new, checkpoint, paused, by }: &Fork,
 ) -> Result<RunRecord, StoreError> {
-    let held = *held;
+    let paused = *paused;
     let (from, replays) = get(tx, source).await?;
     let now_ms = tx.now().await?.wall_ms;
-    let command = if held { Command::Fork } else { Command::Replay };
+    let command = if paused { Command::Fork } else { Command::Replay };
     match transition(&run_snapshot(&from, replays), &command)? {
         Next::NewRun { .. } => {}
         other => {
@@ -200,7 +202,7 @@ pub(crate) async fn branch<T: Tx>(
                 coalesce(?7, started_by), id, CAST(?3 AS BIGINT), steps_total, CAST(?5 AS BIGINT), CAST(?3 AS BIGINT),
                 CAST(?6 AS BIGINT), CAST(?6 AS BIGINT), options, expires_in_ms, inputs_digest
          FROM runs WHERE id = ?1",
-        values![source, new, number, i64::from(held), own_steps(&done), now_ms, by.as_deref()],
+        values![source, new, number, i64::from(paused), own_steps(&done), now_ms, by.as_deref()],
     )
     .await?;
     let sql = format!(
@@ -210,7 +212,7 @@ pub(crate) async fn branch<T: Tx>(
         dialect::texts(T::POSTGRES, "?3")
     );
     tx.post("copying steps", &sql, values![source, new, encode(&done)?]).await?;
-    let (made, led_to) = if held {
+    let (made, led_to) = if paused {
         (EventKind::RunForkedFrom, EventKind::RunForkedTo)
     } else {
         (EventKind::RunReplayedFrom, EventKind::RunReplayedTo)

@@ -189,13 +189,13 @@ pub(crate) async fn modified<T: Tx>(tx: &T) -> Result<(u64, u64), StoreError> {
 }
 
 /// Like [`modified`], as text.
-pub(crate) async fn modified_in_words<T: Tx>(tx: &T) -> Result<Vec<String>, StoreError> {
+pub(crate) async fn describe_modified<T: Tx>(tx: &T) -> Result<Vec<String>, StoreError> {
     let (runs, checkpoints) = modified(tx).await?;
     let found = [(runs, "run", "inputs differ"), (checkpoints, "checkpoint", "state differs")];
     let found = found.into_iter().filter(|(count, ..)| *count > 0);
-    let told = found.map(|(count, what, differs)| {
+    let details = found.map(|(count, what, differs)| {
         let plural = if count == 1 { "" } else { "s" };
         format!("{count} {what}{plural} whose {differs} from what was written")
     });
-    Ok(told.collect())
+    Ok(details.collect())
 }

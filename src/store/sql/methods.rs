@@ -12,7 +12,7 @@ macro_rules! implement_store {
                 self.place.clone()
             }
 
-            async fn launch(&self, launch: Launch) -> Result<Begun, StoreError> {
+            async fn launch(&self, launch: Launch) -> Result<LaunchOutcome, StoreError> {
                 let begun = $write!(self, tx => {
                     let begun = launch::launch(tx, &launch).await;
                     fail_point!("launch-before-commit");
@@ -112,17 +112,17 @@ macro_rules! implement_store {
                 $write!(self, tx => control::control(tx, &sidecar, &watched, &control).await)
             }
 
-            async fn branch(
+            async fn fork(
                 &self,
                 source: &RunId,
                 checkpoint: Option<u64>,
                 new: RunId,
-                held: bool,
+                paused: bool,
                 by: Option<String>,
             ) -> Result<RunRecord, StoreError> {
                 let source = source.clone();
-                let branch = launch::Branch { new, checkpoint, held, by };
-                $write!(self, tx => launch::branch(tx, &source, &branch).await)
+                let branch = launch::Fork { new, checkpoint, paused, by };
+                $write!(self, tx => launch::fork(tx, &source, &branch).await)
             }
 
             async fn kept_signal(&self, run: &RunId, name: &str) -> Result<Option<Value>, StoreError> {
@@ -193,7 +193,7 @@ macro_rules! implement_store {
                 $read!(self, tx => read::contract(tx, &digest).await)
             }
 
-            async fn decisions(&self, run: &RunId) -> Result<Vec<Decided>, StoreError> {
+            async fn decisions(&self, run: &RunId) -> Result<Vec<RecordedDecision>, StoreError> {
                 let run = run.clone();
                 $read!(self, tx => read::decisions(tx, &run).await)
             }
@@ -263,7 +263,7 @@ macro_rules! implement_store {
                 self.check_storage().await
             }
 
-            async fn quick_check(&self, patience: Duration) -> Result<Glance, StoreError> {
+            async fn quick_check(&self, patience: Duration) -> Result<QuickCheck, StoreError> {
                 self.glance_storage(patience).await
             }
 
@@ -459,10 +459,10 @@ pub(crate) mod prelude {
     };
     pub(crate) use crate::sqlite::Source;
     pub(crate) use crate::{
-        Allowance, AuditAnchor, Begun, Checkpoint, Claimed, CommandOutcome, Control, ControlOutcome, Decided,
-        DecisionRecord, Document, Due, Glance, Health, Launch, NewEvent, RunEvent, RunFilter, RunId, RunPage,
-        RunRecord, SessionHead, SessionRow, SkillRuns, StepIntent, StepRecord, StoreError, TableRows,
-        Tallies, Tally, WorkerId, WriteFailure,
+        Allowance, AuditAnchor, Checkpoint, Claimed, CommandOutcome, Control, ControlOutcome, DecisionRecord,
+        Document, Due, Health, Launch, LaunchOutcome, NewEvent, QuickCheck, RecordedDecision, RunEvent,
+        RunFilter, RunId, RunPage, RunRecord, SessionHead, SessionRow, SkillRuns, StepIntent, StepRecord,
+        StoreError, TableRows, Tallies, Tally, WorkerId, WriteFailure,
     };
     pub(crate) use skills_model::{Command, RunSnapshot, RunState, WorkerReport};
 

@@ -11,8 +11,8 @@ use super::work::{LAPSED, here};
 use super::{Row, Tx, Value, dialect, values};
 use crate::query::MAX_TEXT_LEN;
 use crate::{
-    Decided, DecisionRecord, Due, Moment, NewEvent, RunEvent, RunFilter, RunId, RunPage, RunQuery, RunRecord,
-    StepIntent, StepRecord, StoreError, WorkerId,
+    DecisionRecord, Due, Moment, NewEvent, RecordedDecision, RunEvent, RunFilter, RunId, RunPage, RunQuery,
+    RunRecord, StepIntent, StepRecord, StoreError, WorkerId,
 };
 use skills_model::RunState;
 
@@ -76,11 +76,11 @@ pub(crate) async fn intents<T: Tx>(tx: &T, run: &RunId) -> Result<Vec<StepIntent
     of_run(tx, "reading intents", "SELECT json FROM intents WHERE run = ?1 ORDER BY step", run).await
 }
 
-pub(crate) async fn decisions<T: Tx>(tx: &T, run: &RunId) -> Result<Vec<Decided>, StoreError> {
+pub(crate) async fn decisions<T: Tx>(tx: &T, run: &RunId) -> Result<Vec<RecordedDecision>, StoreError> {
     let sql = "SELECT decision, approver, notes, at_ms FROM decisions WHERE run = ?1 ORDER BY rowid";
     let rows = tx.query("reading decisions", sql, values![run]).await?;
     let decided = |mut row: Row| {
-        Ok(Decided {
+        Ok(RecordedDecision {
             decision: row.json(0)?,
             by: DecisionRecord { approver: row.take(1)?, notes: row.take(2)? },
             at_ms: row.take(3)?,

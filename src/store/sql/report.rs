@@ -25,12 +25,12 @@ pub(crate) async fn report<T: Tx>(tx: &T, run: &RunId, report: &Report) -> Resul
     let now_ms = tx.now().await?.wall_ms;
     let next = transition(&run_snapshot(&before, replays), &report.command)?;
     let mut events = finish(tx, run, &report.finished).await?;
-    let mut shown = Shown::default();
+    let mut shown = RunChanges::default();
     if let Some(checkpoint) = &report.checkpoint {
         let number = checkpoints::keep(tx, run, checkpoint, now_ms).await?;
         shown.head = Some((number, own_steps(&checkpoint.done)));
     }
-    if !stays(&before, &next) {
+    if !is_unchanged(&before, &next) {
         apply(tx, run, &next, None, now_ms).await?;
     }
     events.extend(report.events.iter().cloned());
@@ -45,7 +45,7 @@ pub(crate) async fn report<T: Tx>(tx: &T, run: &RunId, report: &Report) -> Resul
                     None => checkpoints::one(tx, run, before.head).await?,
                 };
                 shown.outputs = Some(encode(&last.state["outputs"])?);
-                shown.step = Moved::To(None);
+                shown.step = StepChange::To(None);
                 events.push(moved(EventKind::RunCompleted, json!({})));
             }
             RunState::Failed => {
@@ -61,13 +61,13 @@ pub(crate) async fn report<T: Tx>(tx: &T, run: &RunId, report: &Report) -> Resul
                 shown.error = Some(encode(&error)?);
                 // Of several concurrent steps, show the one that failed and not the one that started last.
                 if let Some(step) = error["step"].as_str() {
-                    shown.step = Moved::To(Some(step.to_owned()));
+                    shown.step = StepChange::To(Some(step.to_owned()));
                 }
                 events.retain(|event| event.kind != EventKind::RunFailed);
                 events.push(moved(EventKind::RunFailed, error));
             }
             RunState::WaitingForHuman | RunState::WaitingForSignal => {
-                shown.step = Moved::To(gate.as_ref().map(|gate| match gate {
+                shown.step = StepChange::To(gate.as_ref().map(|gate| match gate {
                     Gate::Human { step, .. } | Gate::Signal { step, .. } => step.clone(),
                 }));
                 events.push(moved(EventKind::GateWaiting, json!({"gate": gate})));
@@ -87,13 +87,13 @@ pub(crate) async fn report<T: Tx>(tx: &T, run: &RunId, report: &Report) -> Resul
         .await?;
     }
     // A paused run starts nothing more; another attempt of a started step is not a new start.
-    let held = matches!(next, Next::Move { held: true, state, .. } if state.is_active());
+    let paused = matches!(next, Next::Move { paused: true, state, .. } if state.is_active());
     for intent in &report.intents {
-        if held && !has_begun(tx, run, &intent.step).await? {
+        if paused && !has_begun(tx, run, &intent.step).await? {
             continue;
         }
         events.push(keep_intent(tx, run, intent).await?);
-        shown.step = Moved::To(Some(intent.step.clone()));
+        shown.step = StepChange::To(Some(intent.step.clone()));
     }
     show(tx, run, &shown, &events, now_ms).await?;
     let after = get(tx, run).await?.0;
@@ -144,9 +144,9 @@ async fn finish<T: Tx>(tx: &T, run: &RunId, finished: &[StepRecord]) -> Result<V
 }
 
 /// Returns whether the transition leaves a run unchanged: most reports end one step and start the next.
-fn stays(before: &RunRecord, next: &Next) -> bool {
-    let Next::Move { state, fence, lease, held, gate } = next else { return true };
-    (*state, *fence, *held) == (before.state, before.fence, before.held)
+fn is_unchanged(before: &RunRecord, next: &Next) -> bool {
+    let Next::Move { state, fence, lease, paused, gate } = next else { return true };
+    (*state, *fence, *paused) == (before.state, before.fence, before.paused)
         && *lease != Lease::Release
         && gate.is_none()
         && before.gate.is_none()
@@ -155,7 +155,7 @@ fn stays(before: &RunRecord, next: &Next) -> bool {
 
 /// The change of the current step.
 #[derive(Default)]
-enum Moved {
+enum StepChange {
     #[default]
     Stays,
     To(Option<String>),
@@ -163,11 +163,11 @@ enum Moved {
 
 /// What a report changes of a run in addition to its state.
 #[derive(Default)]
-struct Shown {
+struct RunChanges {
     /// Its newest checkpoint, and the number of its own steps that are complete.
     head: Option<(i64, i64)>,
     /// The current step, if it changes: another one or none.
-    step: Moved,
+    step: StepChange,
     outputs: Option<String>,
     error: Option<String>,
 }
@@ -176,13 +176,13 @@ struct Shown {
 async fn show<T: Tx>(
     tx: &T,
     run: &RunId,
-    shown: &Shown,
+    shown: &RunChanges,
     events: &[NewEvent],
     now_ms: i64,
 ) -> Result<(), StoreError> {
     let step = match &shown.step {
-        Moved::Stays => None,
-        Moved::To(step) => Some(step.as_ref()),
+        StepChange::Stays => None,
+        StepChange::To(step) => Some(step.as_ref()),
     };
     let sql = "UPDATE runs SET events = events + ?2,
             head = coalesce(?3, head), steps_done = coalesce(?4, steps_done),

@@ -76,7 +76,7 @@ pub(super) fn record(mut row: Row) -> Result<(RunRecord, bool), StoreError> {
         id: row.take(0)?,
         skill_id: row.take(1)?,
         state: state(&row, 2)?,
-        held: row.take(3)?,
+        paused: row.take(3)?,
         gate: row.optional_json(4)?,
         decided: row.optional_json(5)?,
         contract_digest: row.take(6)?,
@@ -105,7 +105,7 @@ pub(super) fn record(mut row: Row) -> Result<(RunRecord, bool), StoreError> {
 /// Reads a run from a row of [`listed_columns`], with its position in launch order; modified inputs are omitted.
 pub(super) fn listed(row: Row, now_ms: i64) -> Result<(RunRecord, i64), StoreError> {
     let sound = match (row.text(7), row.text(LISTED_DIGEST)) {
-        (Some(inputs), Some(kept)) => inputs == "null" || kept == digest(&[inputs]),
+        (Some(inputs), Some(stored)) => inputs == "null" || stored == digest(&[inputs]),
         _ => true,
     };
     let mut row = row;
@@ -121,7 +121,7 @@ pub(super) fn listed(row: Row, now_ms: i64) -> Result<(RunRecord, i64), StoreErr
 pub(crate) fn run_snapshot(run: &RunRecord, replays: bool) -> RunSnapshot {
     RunSnapshot {
         state: run.state,
-        held: run.held,
+        paused: run.paused,
         replays,
         fence: run.fence,
         gate: run.gate.clone(),
@@ -134,13 +134,13 @@ pub(crate) fn run_snapshot(run: &RunRecord, replays: bool) -> RunSnapshot {
 pub(super) fn as_of(mut run: RunRecord, replays: bool, now_ms: i64) -> RunRecord {
     let Some(at) = run.expires_ms.filter(|at| *at <= now_ms) else { return run };
     let expiry = run.options.on_expiry;
-    let Ok(Next::Move { state, held, gate, .. }) =
+    let Ok(Next::Move { state, paused, gate, .. }) =
         transition(&run_snapshot(&run, replays), &Command::Expire(expiry))
     else {
         return run;
     };
     run.error = Some(expiry::ended(&run, expiry, at));
-    (run.state, run.held, run.gate) = (state, held, gate);
+    (run.state, run.paused, run.gate) = (state, paused, gate);
     (run.since_ms, run.expires_ms) = (at, None);
     run.allowed = allowed(&run_snapshot(&run, replays));
     run
@@ -232,7 +232,7 @@ pub(super) async fn apply<T: Tx>(
     decided: Option<&Decision>,
     now_ms: i64,
 ) -> Result<bool, StoreError> {
-    let Next::Move { state, fence, lease, held, gate } = next else { return Ok(false) };
+    let Next::Move { state, fence, lease, paused, gate } = next else { return Ok(false) };
     let gate = gate.as_ref().map(json::<Gate>).transpose()?;
     let decided = decided.map(json::<Decision>).transpose()?;
     tx.post(
@@ -248,7 +248,7 @@ pub(super) async fn apply<T: Tx>(
             run,
             state.to_string(),
             *fence,
-            i64::from(*held),
+            i64::from(*paused),
             gate,
             decided,
             *lease == Lease::Release,

@@ -236,8 +236,8 @@ pub(crate) async fn record_intent<T: Tx>(
     intent: &StepIntent,
 ) -> Result<(), StoreError> {
     let record = fenced(tx, run, fence).await?;
-    if record.held && !has_begun(tx, run, &intent.step).await? {
-        return Err(TransitionError::Held.into());
+    if record.paused && !has_begun(tx, run, &intent.step).await? {
+        return Err(TransitionError::Paused.into());
     }
     let now_ms = tx.now().await?.wall_ms;
     let begun = keep_intent(tx, run, intent).await?;

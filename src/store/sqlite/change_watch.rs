@@ -17,17 +17,17 @@ const GATHERED: Duration = Duration::from_millis(4);
 
 /// Watches the log of a database until it is dropped.
 #[derive(Debug)]
-pub(super) struct Foreign {
+pub(super) struct ChangeWatch {
     _watcher: RecommendedWatcher,
 }
 
-impl Foreign {
+impl ChangeWatch {
     /// Calls `changed` after each commit, including those of this process. `None` if files cannot be watched: then
     /// callers have to poll.
     pub fn watch(database: &Path, changed: impl Fn() + Send + 'static) -> Option<Self> {
         let mut log = database.as_os_str().to_owned();
         log.push("-wal");
-        let (tell, told) = channel();
+        let (tell, changes) = channel();
         let written = move |event: notify::Result<notify::Event>| match event {
             Ok(event) if matches!(event.kind, EventKind::Modify(_) | EventKind::Create(_)) => {
                 // Fails only after the watcher was dropped.
@@ -45,7 +45,7 @@ impl Foreign {
         let started = watcher.map_err(|e| e.to_string()).and_then(|watcher| {
             std::thread::Builder::new()
                 .name("store-foreign".into())
-                .spawn(move || look(&told, &changed))
+                .spawn(move || watch_changes(&changes, &changed))
                 .map(|_| Self { _watcher: watcher })
                 .map_err(|e| e.to_string())
         });
@@ -58,18 +58,18 @@ impl Foreign {
 }
 
 /// Checks immediately when the log was written, and again until the data must be durable; ends when the channel closes.
-fn look(told: &Receiver<()>, changed: &impl Fn()) {
-    while told.recv().is_ok() {
+fn watch_changes(changes: &Receiver<()>, changed: &impl Fn()) {
+    while changes.recv().is_ok() {
         let mut pauses = PAUSES.iter();
         loop {
             changed();
             let Some(pause) = pauses.next() else { break };
             let pause = Duration::from_millis(*pause);
-            match told.recv_timeout(pause) {
+            match changes.recv_timeout(pause) {
                 Ok(()) => {
                     // Another commit, or the rest of this one: its pieces share the next check.
                     std::thread::sleep(Duration::from_millis(PAUSES[0]));
-                    while told.try_recv().is_ok() {}
+                    while changes.try_recv().is_ok() {}
                     pauses = PAUSES.iter();
                 }
                 Err(RecvTimeoutError::Timeout) => {}
@@ -92,31 +92,31 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let log = folder.path().join("runs.db-wal");
         std::fs::write(&log, "").unwrap();
-        let (told, looks) = channel();
-        let _foreign = Foreign::watch(&folder.path().join("runs.db"), move || {
-            let _ = told.send(Instant::now());
+        let (sender, notices) = channel();
+        let _foreign = ChangeWatch::watch(&folder.path().join("runs.db"), move || {
+            let _ = sender.send(Instant::now());
         });
         std::fs::write(&log, "a frame").unwrap();
         let durable = Instant::now() + Duration::from_millis(50);
-        let seen = || looks.recv_timeout(Duration::from_secs(20)).expect("it is looked at again");
+        let seen = || notices.recv_timeout(Duration::from_secs(20)).expect("it is looked at again");
         while seen() < durable {}
     }
 
     #[test]
     fn nothing_is_looked_at_once_nobody_writes() {
         static ENDED: AtomicBool = AtomicBool::new(false);
-        let (tell, told) = channel();
-        let (looked, looks) = channel();
+        let (tell, changes) = channel();
+        let (looked, notices) = channel();
         let thread = std::thread::spawn(move || {
-            look(&told, &move || looked.send(()).unwrap());
+            watch_changes(&changes, &move || looked.send(()).unwrap());
             ENDED.store(true, Ordering::SeqCst);
         });
         tell.send(()).unwrap();
         for _ in 0..=PAUSES.len() {
-            looks.recv_timeout(Duration::from_secs(20)).unwrap();
+            notices.recv_timeout(Duration::from_secs(20)).unwrap();
         }
         assert!(!ENDED.load(Ordering::SeqCst), "it waits for the next write");
-        assert!(looks.try_recv().is_err(), "and looks no more meanwhile");
+        assert!(notices.try_recv().is_err(), "and looks no more meanwhile");
         drop(tell);
         thread.join().unwrap();
     }

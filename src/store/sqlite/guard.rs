@@ -75,9 +75,9 @@ static OPEN_HERE: Mutex<BTreeMap<FileId, usize>> = Mutex::new(BTreeMap::new());
 
 /// Counts a database as open in this process until it is dropped.
 #[derive(Debug)]
-pub(super) struct OpenHere(FileId);
+pub(super) struct OpenCount(FileId);
 
-impl OpenHere {
+impl OpenCount {
     /// Counts a file if it exists. `first` is called before, if this process does not have it open yet.
     pub fn count(
         path: &Path,
@@ -95,7 +95,7 @@ impl OpenHere {
     }
 }
 
-impl Drop for OpenHere {
+impl Drop for OpenCount {
     fn drop(&mut self) {
         let mut open = OPEN_HERE.lock().unwrap_or_else(PoisonError::into_inner);
         match open.get_mut(&self.0) {

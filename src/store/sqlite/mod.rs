@@ -22,7 +22,7 @@ use tokio::sync::{Semaphore, watch};
 use super::write_health::WriteHealth;
 use super::{Clock, Clocks, CommitObserver, Places, Unavailability};
 use crate::sql::methods::{implement_store, prelude::*};
-use change_watch::Foreign;
+use change_watch::ChangeWatch;
 pub use open::{OpenOptions, Opened, Reset, adopt, has_existed, reset, restore};
 use reason::Reason;
 pub use source::check_source;
@@ -62,11 +62,11 @@ pub struct Sqlite {
     file: Option<Arc<guard::FileGuard>>,
     /// Whether the file is opened as immutable.
     immutable: bool,
-    _foreign: Option<Foreign>,
+    _foreign: Option<ChangeWatch>,
     /// Folder of a copy that is read instead of the file.
     copy: Option<tempfile::TempDir>,
     /// Outlives the connections.
-    _open_here: Option<guard::OpenHere>,
+    _open_here: Option<guard::OpenCount>,
 }
 
 impl std::fmt::Debug for Sqlite {
@@ -136,7 +136,7 @@ impl Sqlite {
             tell(commits.clone()),
             observer.clone(),
         )?;
-        let foreign = path.and_then(|path| Foreign::watch(path, tell(commits)));
+        let foreign = path.and_then(|path| ChangeWatch::watch(path, tell(commits)));
         Ok(Self {
             place,
             reader: reader.map(|reader| Arc::new(Mutex::new(reader))),
@@ -287,7 +287,7 @@ impl Sqlite {
     }
 
     /// Reads on a connection of its own, so that a long read does not block others.
-    async fn read_apart<T: Send + 'static>(
+    async fn read_blocking<T: Send + 'static>(
         &self,
         work: impl FnOnce(&Connection) -> Result<T, StoreError> + Send + 'static,
     ) -> Result<T, StoreError> {
@@ -302,16 +302,16 @@ impl Sqlite {
 impl Sqlite {
     async fn check_storage(&self) -> Result<Health, StoreError> {
         let now = self.clocks.now();
-        self.read_apart(move |connection| storage::check(connection, now)).await
+        self.read_blocking(move |connection| storage::check(connection, now)).await
     }
 
-    async fn glance_storage(&self, patience: Duration) -> Result<Glance, StoreError> {
-        self.read_apart(move |connection| storage::quick_check(connection, patience)).await
+    async fn glance_storage(&self, patience: Duration) -> Result<QuickCheck, StoreError> {
+        self.read_blocking(move |connection| storage::quick_check(connection, patience)).await
     }
 
     async fn copy_storage(&self, to: &Path) -> Result<(), StoreError> {
         let to = to.to_owned();
-        self.read_apart(move |connection| storage::backup(connection, &to)).await
+        self.read_blocking(move |connection| storage::backup(connection, &to)).await
     }
 
     async fn compact_storage(&self) -> Result<(), StoreError> {
@@ -322,7 +322,7 @@ impl Sqlite {
     async fn search_runs(&self, filter: RunFilter) -> Result<RunPage, StoreError> {
         let permit = Arc::clone(&self.searches).acquire_owned().await;
         let now = self.clocks.now();
-        self.read_apart(move |connection| {
+        self.read_blocking(move |connection| {
             // Held until the search has ended, even if its caller is gone. The semaphore is never closed.
             let _permit = permit;
             let _snapshot = connection
@@ -337,8 +337,10 @@ impl Sqlite {
 
     async fn count_runs_by_skill(&self) -> Result<Vec<SkillRuns>, StoreError> {
         let now = self.clocks.now();
-        self.read_apart(move |connection| complete(counts::runs_by_skill(&Transaction::new(connection, now))))
-            .await
+        self.read_blocking(move |connection| {
+            complete(counts::runs_by_skill(&Transaction::new(connection, now)))
+        })
+        .await
     }
 
     /// Returns whether this is the store of a file.
@@ -349,12 +351,12 @@ impl Sqlite {
 
     fn post_audit_anchor(&self, log: String, anchor: AuditAnchor) {
         let clocks = self.clocks.clone();
-        let kept = self.writer().and_then(|writer| {
+        let result = self.writer().and_then(|writer| {
             writer.post(move |connection| {
                 complete(audit_anchors::keep(&Transaction::new(connection, clocks.now()), &log, &anchor))
             })
         });
-        if let Err(error) = kept {
+        if let Err(error) = result {
             tracing::debug!("keeping the anchor of the audit log: {error}");
         }
     }

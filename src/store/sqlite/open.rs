@@ -6,7 +6,7 @@ use std::time::SystemTime;
 
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 
-use super::guard::{FileGuard, OpenHere};
+use super::guard::{FileGuard, OpenCount};
 use super::leftover::{check_leftover_log, ensure_own, ensure_shared_memory, has_log};
 use super::{Sqlite, failed, identity_of, reading, schema, storage};
 use crate::{Clocks, KnownStores, StoreError, Unavailability};
@@ -51,7 +51,7 @@ pub struct Reset {
     /// Id of the store.
     pub id: String,
     /// New paths of the previous files.
-    pub kept: Vec<PathBuf>,
+    pub set_aside: Vec<PathBuf>,
 }
 
 impl Sqlite {
@@ -83,7 +83,7 @@ impl Sqlite {
             None => None,
         };
         let existed = prepare_file(path, options, expected.as_deref())?;
-        let open_here = OpenHere::count(path, || {
+        let open_here = OpenCount::count(path, || {
             ensure_shared_memory(path, &place)?;
             check_leftover_log(path, &place, expected.as_deref())
         })?;
@@ -135,12 +135,12 @@ pub fn reset(path: &Path, options: &OpenOptions, clocks: impl Into<Clocks>) -> R
     ensure_closed(path, &format!("resetting {}", place_of(path)))?;
     ensure_own(path, &place_of(path))?;
     let clocks = clocks.into();
-    let kept = set_aside(path, &format!(".reset-{}", stamp(&clocks)))?;
+    let set_aside = set_aside(path, &format!(".reset-{}", stamp(&clocks)))?;
     if let Some(known) = &options.known {
         known.forget(path)?;
     }
     let store = Sqlite::open_with(path, &OpenOptions { must_exist: false, ..options.clone() }, clocks)?.store;
-    Ok(Reset { id: store.identity.clone(), kept })
+    Ok(Reset { id: store.identity.clone(), set_aside })
 }
 
 /// Copies a backup to a path. The previous files are renamed and keep their content.
@@ -174,10 +174,10 @@ pub fn restore(
         .and_then(|()| std::fs::File::open(&draft)?.sync_all())
         .map_err(failed)
         .and_then(|()| set_aside(path, &format!(".replaced-{stamp}")))
-        .and_then(|kept| std::fs::rename(&draft, path).map(|()| kept).map_err(failed));
-    let kept = placed.inspect_err(|_| drop(std::fs::remove_file(&draft)))?;
+        .and_then(|set_aside| std::fs::rename(&draft, path).map(|()| set_aside).map_err(failed));
+    let set_aside = placed.inspect_err(|_| drop(std::fs::remove_file(&draft)))?;
     let store = Sqlite::open_with(path, options, clocks)?.store;
-    Ok(Reset { id: store.identity.clone(), kept })
+    Ok(Reset { id: store.identity.clone(), set_aside })
 }
 
 /// Checks that a file is a sound store, complete without a log, with the expected id if one is given.
@@ -257,20 +257,20 @@ fn stamp(clocks: &Clocks) -> String {
 
 /// Renames a database and the files next to it; returns their new names.
 fn set_aside(path: &Path, suffix: &str) -> Result<Vec<PathBuf>, StoreError> {
-    let mut kept = Vec::new();
+    let mut set_aside = Vec::new();
     // The log first: the database without its log is at least a consistent earlier state.
     for (from, side) in files_of(path).into_iter().zip(["", SIDE_FILES[0], SIDE_FILES[1]]).rev() {
         let mut to = path.as_os_str().to_owned();
         to.push(format!("{suffix}{side}"));
         let to = PathBuf::from(to);
         match std::fs::rename(&from, &to) {
-            Ok(()) => kept.push(to),
+            Ok(()) => set_aside.push(to),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
             Err(error) => return Err(failed(format!("renaming {}", from.display()), &error)),
         }
     }
-    kept.reverse();
-    Ok(kept)
+    set_aside.reverse();
+    Ok(set_aside)
 }
 
 /// Records the store that is at a path now in place of the recorded one; returns its id.
@@ -319,12 +319,12 @@ pub(super) fn place_of(path: &Path) -> String {
 
 /// Returns the database and the files next to it, whether they exist or not.
 pub(super) fn files_of(path: &Path) -> [PathBuf; 3] {
-    let beside = |suffix: &str| {
+    let with_suffix = |suffix: &str| {
         let mut name = path.as_os_str().to_owned();
         name.push(suffix);
         PathBuf::from(name)
     };
-    [path.to_owned(), beside(SIDE_FILES[0]), beside(SIDE_FILES[1])]
+    [path.to_owned(), with_suffix(SIDE_FILES[0]), with_suffix(SIDE_FILES[1])]
 }
 
 pub(super) fn file_state(path: &Path) -> FileState {

@@ -11,8 +11,8 @@ use super::open::place_of;
 use super::schema::is_damage;
 use super::tx::{Transaction, complete};
 use super::{failed, reading};
-use crate::sql::maintenance::{RULES, modified_in_words};
-use crate::{Glance, Health, Moment, StoreError};
+use crate::sql::maintenance::{RULES, describe_modified};
+use crate::{Health, Moment, QuickCheck, StoreError};
 use skills_base::private_files;
 
 /// Maximum number of problems reported by a quick check.
@@ -36,18 +36,18 @@ pub(super) fn within<T>(connection: &Connection, limit: Duration, work: impl FnO
 }
 
 /// Checks the pages until the time limit. Indexes are not compared with their tables, unlike in [`check`].
-pub(super) fn quick_check(connection: &Connection, patience: Duration) -> Result<Glance, StoreError> {
+pub(super) fn quick_check(connection: &Connection, patience: Duration) -> Result<QuickCheck, StoreError> {
     let ((mut damage, broken_off), _) =
         within(connection, patience, || damage(connection, &format!("PRAGMA quick_check({LISTED})")));
     match broken_off {
-        None => Ok(Glance { damage, whole: true }),
+        None => Ok(QuickCheck { damage, is_complete: true }),
         Some(error) => match error.sqlite_error_code() {
-            Some(ErrorCode::OperationInterrupted) => Ok(Glance { damage, whole: false }),
+            Some(ErrorCode::OperationInterrupted) => Ok(QuickCheck { damage, is_complete: false }),
             _ if is_damage(&error) => {
                 if damage.is_empty() {
                     damage.push(error.to_string());
                 }
-                Ok(Glance { damage, whole: false })
+                Ok(QuickCheck { damage, is_complete: false })
             }
             _ => Err(failed("checking the store".to_owned(), &error)),
         },
@@ -61,9 +61,9 @@ pub(super) fn damage(connection: &Connection, pragma: &str) -> (Vec<String>, Opt
         let mut statement = connection.prepare(pragma)?;
         let mut rows = statement.query([])?;
         while let Some(row) = rows.next()? {
-            let told: String = row.get(0)?;
+            let message: String = row.get(0)?;
             // One row may contain several lines below a heading with the name of the database.
-            let lines = told.lines().filter(|line| *line != "ok" && !line.starts_with("*** in database"));
+            let lines = message.lines().filter(|line| *line != "ok" && !line.starts_with("*** in database"));
             found.extend(lines.map(str::to_owned));
         }
         Ok(())
@@ -117,9 +117,9 @@ pub(super) fn check(connection: &Connection, now: Moment) -> Result<Health, Stor
         Err(error) if damage.is_empty() => Err(error),
         Err(error) => {
             tracing::warn!("{error}");
-            let told = "incomplete count because of a damaged page".to_owned();
-            if !damage.contains(&told) {
-                damage.push(told);
+            let message = "incomplete count because of a damaged page".to_owned();
+            if !damage.contains(&message) {
+                damage.push(message);
             }
             Ok(0)
         }
@@ -133,7 +133,7 @@ pub(super) fn check(connection: &Connection, now: Moment) -> Result<Health, Stor
         }
     }
     // An unreadable page has already been reported.
-    if let Ok(modified) = complete(modified_in_words(&Transaction::new(connection, now))) {
+    if let Ok(modified) = complete(describe_modified(&Transaction::new(connection, now))) {
         contradictions.extend(modified);
     }
     let (runs, events) = (counted("SELECT count(*) FROM runs")?, counted("SELECT count(*) FROM events")?);

@@ -85,11 +85,11 @@ impl Writer {
         let job = Job::Shared(Box::new(move |connection| {
             let result = connection.and_then(|connection| in_savepoint(connection, work));
             let error = result.as_ref().err().cloned();
-            let told: Answer = Box::new(move |commit| {
+            let respond: Answer = Box::new(move |commit| {
                 // The caller may be gone; the work is durable nevertheless.
                 let _ = answer.send(commit.and(result));
             });
-            (told, error)
+            (respond, error)
         }));
         self.ask(job).await?;
         answered.await.map_err(|_| gone())?
@@ -210,7 +210,7 @@ fn together(
 ) -> Option<Job> {
     let began = Instant::now();
     let mut answers = Vec::new();
-    let mut apart = None;
+    let mut separate_job = None;
     let place = &target.place;
     let before = connection.total_changes();
     let begun = cached(connection, "BEGIN IMMEDIATE");
@@ -227,7 +227,7 @@ fn together(
         if broken.is_none() && answers.len() < BATCH {
             match queue.try_recv() {
                 Ok(Job::Shared(work)) => next = Some(work),
-                Ok(alone) => apart = Some(alone),
+                Ok(alone) => separate_job = Some(alone),
                 Err(_) => {}
             }
         }
@@ -256,5 +256,5 @@ fn together(
     for answer in answers {
         answer(outcome.clone());
     }
-    apart
+    separate_job
 }

@@ -84,12 +84,12 @@ async fn audit_anchors_are_kept_from_a_thread_without_a_runtime() {
     })
     .join()
     .unwrap();
-    let kept = async {
+    let result = async {
         while store.audit_anchors("log").await.unwrap().is_empty() {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
     };
-    tokio::time::timeout(Duration::from_secs(20), kept).await.unwrap();
+    tokio::time::timeout(Duration::from_secs(20), result).await.unwrap();
     assert_eq!(store.audit_anchors("log").await.unwrap()[0].seq, 7);
 }
 
@@ -106,12 +106,12 @@ async fn an_embedded_store_is_copied_to_a_server() {
     let options = PostgresOptions::default();
     let new = Postgres::open_with(&address, &options, Some(Time::new().clock())).await.unwrap();
     new.keep_audit_anchor("log", AuditAnchor { seq: 7, head: "abc".to_owned() });
-    let kept = async {
+    let result = async {
         while new.audit_anchors("log").await.unwrap().is_empty() {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
     };
-    tokio::time::timeout(TIMEOUT, kept).await.unwrap();
+    tokio::time::timeout(TIMEOUT, result).await.unwrap();
     let tables = new.import(&path).await.unwrap();
     assert!(tables.iter().any(|of| of.table == "runs" && of.rows == 3), "{tables:?}");
     store_kit::is_continued(&new, &before).await;
@@ -230,8 +230,8 @@ async fn a_follower_misses_no_event_of_concurrent_writers() {
     ended.store(true, Ordering::SeqCst);
     let seen = follower.await.unwrap();
     let distinct: BTreeSet<_> = seen.iter().collect();
-    let kept = store.check().await.unwrap();
-    assert_eq!((seen.len(), distinct.len() as u64), (distinct.len(), kept.events), "each event once");
+    let health = store.check().await.unwrap();
+    assert_eq!((seen.len(), distinct.len() as u64), (distinct.len(), health.events), "each event once");
     for run in 0..WRITERS * RUNS {
         let id = RunId(format!("run-{run:04}"));
         let numbers: Vec<u64> = seen.iter().filter(|(of, _)| *of == id).map(|(_, number)| *number).collect();
@@ -282,8 +282,8 @@ async fn an_exhausted_pool_and_a_timeout_are_unavailable() {
         let runtime = tokio::runtime::Handle::current();
         tokio::task::block_in_place(|| {
             runtime.block_on(async {
-                let held = format!("SELECT count(*) FROM pg_locks WHERE relation = '{schema}.runs'::regclass AND mode = 'AccessExclusiveLock'");
-                while server.sql(&held) != "1" {}
+                let lock_query = format!("SELECT count(*) FROM pg_locks WHERE relation = '{schema}.runs'::regclass AND mode = 'AccessExclusiveLock'");
+                while server.sql(&lock_query) != "1" {}
                 let cancel = RunId("run-0001".into());
                 let (slow, second) = futures::join!(
                     store.command(&cancel, Command::Cancel, None, None, None),

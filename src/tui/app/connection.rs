@@ -14,7 +14,7 @@ use skills_skill::safe_text;
 impl App {
     /// Handles a change of the connection.
     pub(super) fn connection_news(&mut self, state: &ConnectionState, message: &Message, now: Instant) {
-        self.tell_overlay(message, now);
+        self.notify_overlay(message, now);
         let Connection::Remote { address, state: kept } = &mut self.connection else { return };
         let before = std::mem::replace(kept, state.clone());
         let what = format!("connection to {address} lost");
@@ -50,7 +50,7 @@ impl App {
     pub(super) fn replaced(&mut self, message: &Message, now: Instant) {
         let place = self.elsewhere().unwrap_or("the core").to_owned();
         self.notices.note(format!("{place} has a different store now; reloading everything"), now);
-        self.tell_overlay(message, now);
+        self.notify_overlay(message, now);
         self.wants.push(super::AppCommand::Refresh);
     }
 
@@ -61,7 +61,7 @@ impl App {
         }
     }
 
-    pub(super) fn tell_overlay(&mut self, message: &Message, now: Instant) {
+    pub(super) fn notify_overlay(&mut self, message: &Message, now: Instant) {
         if let Some(overlay) = self.behind.as_mut().or(self.overlay.as_mut()) {
             let outcome = overlay.on_message(message);
             self.finish(outcome, now);
@@ -234,13 +234,13 @@ mod tests {
     fn a_notification_is_withdrawn_after_the_wait() {
         use crate::app::AppCommand;
         use crate::run_requests::RunTold;
-        use skills_api::{Reminder, Signs};
+        use skills_api::{Reminder, TerminalSignals};
         use skills_model::{ApprovalReason, Gate};
         use skills_store::{EventKind, NewEvent, RunEvent, RunId};
 
         let now = Instant::now();
         let mut app = app(false, now);
-        app.signs = Signs { bell: false, osc: true, withdrawable: true };
+        app.signs = TerminalSignals { bell: false, osc: true, withdrawable: true };
         let run = RunId("0198-a1".to_owned());
         let gate = Gate::human("pay", "d", ApprovalReason::Confirmation);
         let reminder =

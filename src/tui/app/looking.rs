@@ -21,7 +21,7 @@ pub(super) fn unmoved(news: &AppEvent) -> bool {
 
 impl App {
     /// Lets the active pane poll if it is due.
-    pub(super) fn look_again(&mut self, now: Instant) {
+    pub(super) fn check_again(&mut self, now: Instant) {
         let Some(pane) = self.panes.get_mut(self.active) else { return };
         if pane.looks_at(now).is_some_and(|due| now >= due) {
             let (id, effects) = (pane.id(), pane.look(now));

@@ -122,7 +122,7 @@ impl App {
 
     pub(super) fn leave(&mut self, now: Instant) {
         let is_asked = self.overlay.as_ref().is_some_and(|overlay| overlay.asks_to_leave());
-        if is_asked && self.would_be_lost().is_some() {
+        if is_asked && self.set_unsaved().is_some() {
             return;
         }
         if self.overlay.as_ref().is_some_and(|overlay| overlay.unsaved().is_some()) {
@@ -131,14 +131,14 @@ impl App {
             // Entered fields of the dialog now belong to its pane, which reports them below.
             self.close(now);
         }
-        match self.would_be_lost() {
+        match self.set_unsaved() {
             Some(lost) => self.overlay = Some(Box::new(Question::new(lost))),
             None => self.wants.push(AppCommand::Quit),
         }
     }
 
     /// Describes what would be lost, stopped or never sent if the workbench quit now.
-    pub(super) fn would_be_lost(&self) -> Option<String> {
+    pub(super) fn set_unsaved(&self) -> Option<String> {
         let edited = self.behind.as_ref().and_then(|overlay| overlay.unsaved());
         let typed = self.panes.iter().find_map(|pane| pane.unsaved());
         // Runs that a service executes continue without this workbench.
@@ -152,7 +152,7 @@ impl App {
     pub(super) fn finish(&mut self, outcome: Outcome, now: Instant) {
         match outcome {
             Outcome::Close => self.close(now),
-            Outcome::Leave => self.wants.push(AppCommand::Quit),
+            Outcome::Quit => self.wants.push(AppCommand::Quit),
             Outcome::Do(action) => {
                 self.overlay = None;
                 self.recent.retain(|done| *done != action);
@@ -167,7 +167,7 @@ impl App {
                 self.show(pane);
                 self.tell(pane, &Message::Picked(PickerKind::SkillToOpen, id.to_string()), now);
             }
-            Outcome::Ask(pane, effects) | Outcome::HeardAsk(pane, effects) => {
+            Outcome::Ask(pane, effects) | Outcome::HandledAsk(pane, effects) => {
                 self.effects_of(pane, effects, now);
             }
             Outcome::Done(pane, effects) => {
@@ -175,7 +175,7 @@ impl App {
                 self.effects_of(pane, effects, now);
             }
             Outcome::Hovered(Purpose::Theme, name) => self.wear(&name),
-            Outcome::Stay | Outcome::Heard | Outcome::Hovered(..) => {}
+            Outcome::Stay | Outcome::Handled | Outcome::Hovered(..) => {}
             Outcome::Chosen(Purpose::Theme, name) => {
                 self.overlay = None;
                 self.wear(&name);
@@ -193,9 +193,9 @@ impl App {
         if closed.as_ref().is_some_and(|overlay| overlay.asks_to_leave()) {
             self.overlay = self.behind.take();
         }
-        let kept = closed.and_then(|overlay| overlay.draft_effect());
+        let draft = closed.and_then(|overlay| overlay.draft_effect());
         self.wear(&self.kept_theme.clone());
-        if let Some((pane, effect)) = kept {
+        if let Some((pane, effect)) = draft {
             self.effects_of(pane, vec![effect], now);
         }
     }
@@ -276,7 +276,7 @@ impl App {
                     self.notices.note("checking", now);
                     self.wants.push(AppCommand::Call(pane, Effect::Why(request)));
                 }
-                Effect::Keep(sheet, typed) => self.tell(pane, &Message::Kept(sheet, typed), now),
+                Effect::Keep(sheet, typed) => self.tell(pane, &Message::SavedDraft(sheet, typed), now),
                 Effect::ErrorNotice(what, place) => self.notices.error(what, place),
                 Effect::Awaited(text) => {
                     let shown = self.panes.get(self.active).is_some_and(|active| active.id() == pane);

@@ -76,14 +76,14 @@ mod tests {
     fn what_is_written_is_read_and_damage_is_nothing() {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("deep/workbench.yaml");
-        let kept = Remembered {
+        let remembered = Remembered {
             theme: Some("light".to_owned()),
             split: BTreeMap::from([("browse".to_owned(), -4)]),
             intents: vec!["turn: the # table".to_owned()],
         };
-        kept.write(&file).unwrap();
-        assert_eq!(Remembered::read(&file), kept);
-        assert_eq!(kept.splits(), HashMap::from([(PaneId::Browse, -4)]));
+        remembered.write(&file).unwrap();
+        assert_eq!(Remembered::read(&file), remembered);
+        assert_eq!(remembered.splits(), HashMap::from([(PaneId::Browse, -4)]));
         std::fs::write(&file, ": [").unwrap();
         assert_eq!(Remembered::read(&file), Remembered::default());
     }

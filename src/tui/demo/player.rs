@@ -31,7 +31,7 @@ pub enum Turn {
     /// The previous step.
     Back,
     /// Ends the demonstration; the workbench keeps its state.
-    Leave,
+    Quit,
 }
 
 /// A demonstration in progress.
@@ -114,8 +114,8 @@ impl Player {
         match key.code {
             KeyCode::Right | KeyCode::PageDown | KeyCode::Enter | KeyCode::Char(' ' | 'n') => Turn::Forward,
             KeyCode::Left | KeyCode::PageUp | KeyCode::Backspace | KeyCode::Char('p') => Turn::Back,
-            KeyCode::Char('q') | KeyCode::Esc => Turn::Leave,
-            KeyCode::Char('c') if key.modifiers.contains(KeyModifiers::CONTROL) => Turn::Leave,
+            KeyCode::Char('q') | KeyCode::Esc => Turn::Quit,
+            KeyCode::Char('c') if key.modifiers.contains(KeyModifiers::CONTROL) => Turn::Quit,
             _ => Turn::None,
         }
     }
@@ -171,7 +171,7 @@ impl Player {
 
     /// Returns the next input when it is due. `settled` means that nothing is in progress, `screen` is what the
     /// audience sees.
-    pub fn next(&mut self, now: Instant, settled: bool, screen: &Buffer) -> Option<KeyEvent> {
+    pub fn next(&mut self, now: Instant, is_idle: bool, screen: &Buffer) -> Option<KeyEvent> {
         if self.looking.is_some() {
             return None;
         }
@@ -196,7 +196,7 @@ impl Player {
                 }
                 None
             }
-            _ if !settled => None,
+            _ if !is_idle => None,
             Input::Type { r#type } => {
                 self.letters = r#type.chars().collect();
                 self.waiting.pop_front();
@@ -240,8 +240,8 @@ impl Player {
     }
 
     /// Captures the frame of a completed step. Returns its number if it is new.
-    pub fn seen(&mut self, screen: &Buffer, settled: bool) -> Option<usize> {
-        if !self.resting() || !settled || self.looking.is_some() || self.begun == 0 || self.rested {
+    pub fn seen(&mut self, screen: &Buffer, is_idle: bool) -> Option<usize> {
+        if !self.resting() || !is_idle || self.looking.is_some() || self.begun == 0 || self.rested {
             return None;
         }
         self.rested = true;
@@ -284,8 +284,8 @@ impl Player {
             (None, None) => self.play.script.title.as_str(),
             (None, Some(step)) => self.play.script.steps.get(step).map_or("", |step| step.say.as_str()),
         };
-        let room = at.saturating_sub(x + 3);
-        painter.put(x + 2, row.y, &cut_end(said, room, glyphs.ellipsis), Role::Strong, room);
+        let available = at.saturating_sub(x + 3);
+        painter.put(x + 2, row.y, &cut_end(said, available, glyphs.ellipsis), Role::Strong, available);
     }
 }
 
@@ -327,8 +327,8 @@ mod tests {
         let (mut player, now) = player(TWO);
         assert_eq!(player.next(now, true, &screen("")), None);
         player.forward(now);
-        let code = |player: &mut Player, at, settled, text: &str| {
-            player.next(at, settled, &screen(text)).map(|key| key.code)
+        let code = |player: &mut Player, at, is_idle, text: &str| {
+            player.next(at, is_idle, &screen(text)).map(|key| key.code)
         };
         assert_eq!(code(&mut player, now, false, ""), None, "something is still in progress");
         assert_eq!(code(&mut player, now, true, ""), Some(KeyCode::Char('2')));

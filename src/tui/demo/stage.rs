@@ -36,18 +36,18 @@ impl DemoScreen {
         match self.player.key(event) {
             Turn::Forward => self.player.forward(now),
             Turn::Back => self.player.back(),
-            Turn::Leave => return false,
+            Turn::Quit => return false,
             Turn::None => {}
         }
         true
     }
 
     /// Returns the next key for the workbench when it is due.
-    pub fn next(&mut self, now: Instant, settled: bool) -> Option<KeyEvent> {
-        if settled {
+    pub fn next(&mut self, now: Instant, is_idle: bool) -> Option<KeyEvent> {
+        if is_idle {
             self.player.tick(now);
         }
-        self.player.next(now, settled, &self.page)
+        self.player.next(now, is_idle, &self.page)
     }
 
     /// Returns whether it played automatically to its end.
@@ -99,8 +99,8 @@ impl DemoScreen {
     }
 
     /// Writes the image of a completed step.
-    pub fn rest(&mut self, settled: bool, app: &App) {
-        let Some(step) = self.player.seen(&self.page, settled) else { return };
+    pub fn rest(&mut self, is_idle: bool, app: &App) {
+        let Some(step) = self.player.seen(&self.page, is_idle) else { return };
         let Some(folder) = self.player.play().pictures.clone() else { return };
         let said = self.player.play().script.steps.get(step - 1).map_or("", |step| step.say.as_str());
         let picture = svg(&self.page, app.theme(), None, said);

@@ -96,18 +96,18 @@ impl Entry {
 
     /// Returns the user's input, as typed or chosen; `None` if nothing was changed.
     pub fn typed(&self) -> Option<Value> {
-        let given = match &self.control {
+        let input = match &self.control {
             Control::Text(text) => Value::from(text.text()),
             Control::Choice { choices, taken } => {
                 taken.and_then(|at| choices.get(at)).map_or(Value::Null, |(value, _)| value.clone())
             }
         };
-        self.changed().then_some(given)
+        self.changed().then_some(input)
     }
 
     /// Restores what [`Self::typed`] returned.
-    pub fn retype(&mut self, given: &Value) {
-        match (&mut self.control, given) {
+    pub fn retype(&mut self, typed_value: &Value) {
+        match (&mut self.control, typed_value) {
             (Control::Text(text), Value::String(typed)) => text.set(typed),
             (Control::Text(_), _) => {}
             (Control::Choice { .. }, value) => self.set(value),
@@ -126,14 +126,14 @@ impl Entry {
     }
 
     pub fn meaning(&self) -> Meaning {
-        let given = match &self.control {
+        let input = match &self.control {
             Control::Text(text) if text.text().trim().is_empty() => None,
             Control::Text(text) => Some(read(self.field.kind, text.text())),
             Control::Choice { choices, taken } => {
                 taken.and_then(|at| choices.get(at)).map(|(value, _)| Ok(value.clone()))
             }
         };
-        match given {
+        match input {
             Some(Ok(value)) => Meaning::Value(value),
             Some(Err(why)) => Meaning::Wrong(why),
             None if self.field.required && self.field.default.is_none() => Meaning::Missing,
@@ -282,14 +282,14 @@ fn erases(key: KeyEvent) -> bool {
 /// Returns the choice that a key selects: arrows and Space cycle, a letter selects the next choice that begins with it.
 fn choose(choices: &[(Value, String)], from: Option<usize>, key: KeyEvent) -> Option<usize> {
     let count = choices.len();
-    let plain = !key.modifiers.intersects(KeyModifiers::CONTROL | KeyModifiers::ALT);
+    let is_unmodified = !key.modifiers.intersects(KeyModifiers::CONTROL | KeyModifiers::ALT);
     let next = || from.map_or(0, |at| (at + 1) % count);
     match key.code {
-        KeyCode::Right | KeyCode::Char(' ') if plain => Some(next()),
-        KeyCode::Left if plain => Some(from.map_or(count - 1, |at| (at + count - 1) % count)),
+        KeyCode::Right | KeyCode::Char(' ') if is_unmodified => Some(next()),
+        KeyCode::Left if is_unmodified => Some(from.map_or(count - 1, |at| (at + count - 1) % count)),
         KeyCode::Home => Some(0),
         KeyCode::End => Some(count - 1),
-        KeyCode::Char(letter) if plain => {
+        KeyCode::Char(letter) if is_unmodified => {
             let letter = letter.to_lowercase().to_string();
             let start = from.map_or(0, |at| at + 1);
             (start..start + count)

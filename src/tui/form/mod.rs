@@ -133,8 +133,8 @@ impl Form {
     /// Restores what [`Self::typed`] returned for a form with these fields.
     pub fn retype(&mut self, typed: &Map<String, Value>) {
         for entry in &mut self.entries {
-            if let Some(given) = typed.get(&entry.name) {
-                entry.retype(given);
+            if let Some(value) = typed.get(&entry.name) {
+                entry.retype(value);
             }
         }
     }

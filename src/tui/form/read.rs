@@ -104,12 +104,12 @@ pub fn typed(kind: FieldType, value: &Value) -> String {
         (FieldType::Any, other) => other.to_string(),
         (_, Value::String(text)) => text.clone(),
         (FieldType::Array, Value::Array(list)) => {
-            let plain = |item: &Value| match item {
+            let text_of = |item: &Value| match item {
                 Value::String(text) if is_plain(text) => Some(text.clone()),
                 _ => None,
             };
-            let plain: Option<Vec<String>> = list.iter().map(plain).collect();
-            plain
+            let text_of: Option<Vec<String>> = list.iter().map(text_of).collect();
+            text_of
                 .filter(|items| !items.is_empty())
                 .map_or_else(|| value.to_string(), |items| items.join(", "))
         }

@@ -268,7 +268,7 @@ impl Text {
 /// Breaks the text into rows of a width: after a space if possible, else anywhere. One cell stays free for a cursor
 /// after the last character.
 fn rows(text: &str, width: u16) -> Vec<Range<usize>> {
-    let room = width.saturating_sub(1).max(1);
+    let available = width.saturating_sub(1).max(1);
     let mut out = Vec::new();
     let mut start = 0;
     for line in text.split('\n') {
@@ -278,7 +278,7 @@ fn rows(text: &str, width: u16) -> Vec<Range<usize>> {
             let wide = cells(grapheme);
             let here = start + at;
             // A space at the end of a row may exceed it.
-            if used + wide > room && here > from && grapheme != " " {
+            if used + wide > available && here > from && grapheme != " " {
                 let to = space.filter(|space| *space > from).unwrap_or(here);
                 out.push(from..to);
                 used = self::width(&text[to..here]);

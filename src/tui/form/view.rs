@@ -64,9 +64,9 @@ impl Form {
     /// Returns the number of rows at a width.
     #[must_use]
     pub fn height(&self, width: u16, look: FormState) -> u16 {
-        let room = width.saturating_sub(look.label);
+        let available = width.saturating_sub(look.label);
         let rows =
-            self.entries.iter().enumerate().map(|(at, entry)| self.rows_of(at, entry, room, look).all());
+            self.entries.iter().enumerate().map(|(at, entry)| self.rows_of(at, entry, available, look).all());
         let trailing = usize::from(look.roomy && !self.entries.is_empty());
         u16::try_from(rows.sum::<usize>().saturating_sub(trailing)).unwrap_or(u16::MAX)
     }
@@ -97,19 +97,23 @@ impl Form {
         if area.is_empty() {
             return;
         }
-        let room = area.width.saturating_sub(look.label);
-        let rows: Vec<Rows> =
-            self.entries.iter().enumerate().map(|(at, entry)| self.rows_of(at, entry, room, look)).collect();
+        let available = area.width.saturating_sub(look.label);
+        let rows: Vec<Rows> = self
+            .entries
+            .iter()
+            .enumerate()
+            .map(|(at, entry)| self.rows_of(at, entry, available, look))
+            .collect();
         let top: usize = rows.iter().take(self.focus).map(Rows::all).sum();
         // The blank row after the last field is not part of the scroll range.
         let trailing = rows.last().map_or(0, |rows| rows.blank);
-        let whole = rows.iter().map(Rows::all).sum::<usize>() - trailing;
+        let total = rows.iter().map(Rows::all).sum::<usize>() - trailing;
         let height = usize::from(area.height);
         if look.focused {
             let end = top + rows.get(self.focus).map_or(0, |rows| rows.body + rows.note.len());
             self.offset = self.offset.max(end.saturating_sub(height)).min(top);
         }
-        self.offset = self.offset.min(whole.saturating_sub(height));
+        self.offset = self.offset.min(total.saturating_sub(height));
         let mut cursor = None;
         let mut y = 0;
         for (at, rows) in rows.iter().enumerate() {
@@ -130,7 +134,7 @@ impl Form {
         if self.offset > 0 {
             painter.put(edge, area.y, painter.glyphs.up, Role::Muted, 1);
         }
-        if self.offset + height < whole {
+        if self.offset + height < total {
             painter.put(edge, area.bottom() - 1, painter.glyphs.down, Role::Muted, 1);
         }
     }
@@ -163,7 +167,7 @@ impl Form {
         let note = said.map_or_else(Vec::new, |said| {
             let role = Role::Muted;
             let lines = wrap_to(&[Seg::new(said, role)], inner, NOTE_ROWS, "…");
-            lines.iter().map(RichLine::plain).collect()
+            lines.iter().map(RichLine::plain_text).collect()
         });
         let blank = usize::from(look.roomy && note.is_empty());
         // In a roomy form a note is followed by a blank row too, so that it visibly belongs to the field above it.
@@ -250,10 +254,10 @@ fn draw_entry(
     cursor
 }
 
-fn draw_label(entry: &Entry, x: u16, y: u16, room: u16, focused: bool, painter: &mut Painter<'_>) {
+fn draw_label(entry: &Entry, x: u16, y: u16, available: u16, focused: bool, painter: &mut Painter<'_>) {
     let mark = if entry.field.required { 2 } else { 0 };
-    let label = cut_end(&entry.label, room.saturating_sub(mark), painter.glyphs.ellipsis).into_owned();
-    let end = painter.put(x, y, &label, if focused { Role::Strong } else { Role::Muted }, room);
+    let label = cut_end(&entry.label, available.saturating_sub(mark), painter.glyphs.ellipsis).into_owned();
+    let end = painter.put(x, y, &label, if focused { Role::Strong } else { Role::Muted }, available);
     if mark > 0 {
         painter.put(end + 1, y, "*", Role::Muted, 1);
     }
@@ -334,8 +338,8 @@ fn draw_choices(
     painter: &mut Painter<'_>,
 ) -> Vec<(Rect, usize)> {
     let mut hits = Vec::new();
-    let holds = taken.or(default);
-    let role = |at: usize| match (holds == Some(at), taken.is_some()) {
+    let selected = taken.or(default);
+    let role = |at: usize| match (selected == Some(at), taken.is_some()) {
         (true, true) => Role::Strong,
         (true, false) => Role::Text,
         _ => Role::Muted,
@@ -343,7 +347,7 @@ fn draw_choices(
     if all_choices(labels.iter().map(String::as_str)) <= area.width {
         let mut x = area.x;
         for (at, label) in labels.iter().enumerate() {
-            let sign = if holds == Some(at) { painter.glyphs.set } else { painter.glyphs.pending };
+            let sign = if selected == Some(at) { painter.glyphs.set } else { painter.glyphs.pending };
             let role = role(at);
             painter.put(x, area.y, sign, if focused { Role::Accent } else { role }, 1);
             let end = painter.put(x + 2, area.y, label, role, area.right().saturating_sub(x + 2));
@@ -354,14 +358,14 @@ fn draw_choices(
     }
     // If they do not fit: the current one, its index, and a click target for the next one.
     let count = labels.len();
-    let next = holds.map_or(0, |at| (at + 1) % count.max(1));
-    let place = holds.map_or_else(|| format!("{count} choices"), |at| format!("{} of {count}", at + 1));
+    let next = selected.map_or(0, |at| (at + 1) % count.max(1));
+    let place = selected.map_or_else(|| format!("{count} choices"), |at| format!("{} of {count}", at + 1));
     let turn = format!("{place} {}", painter.glyphs.open);
     let start = painter.right(area.right(), area.y, &turn, Role::Muted);
-    let label = holds.and_then(|at| labels.get(at)).map_or("choose", String::as_str);
-    let room = start.saturating_sub(area.x + 1);
-    let label = cut_end(label, room, painter.glyphs.ellipsis).into_owned();
-    painter.put(area.x, area.y, &label, holds.map_or(Role::Muted, role), room);
+    let label = selected.and_then(|at| labels.get(at)).map_or("choose", String::as_str);
+    let available = start.saturating_sub(area.x + 1);
+    let label = cut_end(label, available, painter.glyphs.ellipsis).into_owned();
+    painter.put(area.x, area.y, &label, selected.map_or(Role::Muted, role), available);
     hits.push((area, next));
     hits
 }

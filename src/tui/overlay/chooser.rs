@@ -255,13 +255,13 @@ impl Overlay for Chooser {
             painter.put(inside.x + 2, y, &cut, role, label);
             let base = painter.theme.style(role);
             underline_letters(painter, inside.x + 2, y, &cut, &self.fuzzy.letters(&cut), base);
-            let room = inside.right().saturating_sub(inside.x + 4 + label);
+            let available = inside.right().saturating_sub(inside.x + 4 + label);
             painter.put(
                 inside.x + 4 + label,
                 y,
-                &cut_end(note, room, painter.glyphs.ellipsis),
+                &cut_end(note, available, painter.glyphs.ellipsis),
                 Role::Muted,
-                room,
+                available,
             );
         }
         if self.shown.is_empty() {

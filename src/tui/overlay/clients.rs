@@ -182,9 +182,9 @@ impl ClientsView {
     }
 
     /// Returns the columns of clients that fit, from the first visible one.
-    fn columns(&self, first: usize, room: u16) -> Vec<(usize, u16)> {
+    fn columns(&self, first: usize, available: u16) -> Vec<(usize, u16)> {
         let clients = self.known().map_or(&[][..], |report| report.clients.as_slice());
-        let mut left = room;
+        let mut left = available;
         let mut out = Vec::new();
         for (at, client) in clients.iter().enumerate().skip(first) {
             let width = (cells(&client.name).min(MAX_CLIENT_WIDTH) + 2).max(MIN_COLUMN_WIDTH);
@@ -198,18 +198,18 @@ impl ClientsView {
     }
 
     /// Returns the visible columns: they include the client under the cursor and fill the width.
-    fn visible(&mut self, room: u16) -> Vec<(usize, u16)> {
+    fn visible(&mut self, available: u16) -> Vec<(usize, u16)> {
         let all = self.known().map_or(0, |report| report.clients.len());
         self.first = self.first.min(self.client);
-        while self.columns(self.first, room).last().is_some_and(|(last, _)| *last < self.client) {
+        while self.columns(self.first, available).last().is_some_and(|(last, _)| *last < self.client) {
             self.first += 1;
         }
         while self.first > 0
-            && self.columns(self.first - 1, room).last().is_some_and(|(last, _)| last + 1 == all)
+            && self.columns(self.first - 1, available).last().is_some_and(|(last, _)| last + 1 == all)
         {
             self.first -= 1;
         }
-        self.columns(self.first, room)
+        self.columns(self.first, available)
     }
 
     fn draw_head(&mut self, area: Rect, name: u16, columns: &[(usize, u16)], painter: &mut Painter<'_>) {
@@ -327,11 +327,11 @@ impl ClientsView {
         let Some(description) = row.description.as_deref() else { return lines };
         lines.push(RichLine::default());
         lines.push(RichLine::of(format!("What {} shows", shown(&client.name)), Role::Strong));
-        let kept = match cell.state {
+        let cell_text = match cell.state {
             Visibility::Full => description,
             _ => cell.shown.as_deref().unwrap_or(""),
         };
-        let common = description.chars().zip(kept.chars()).take_while(|(a, b)| a == b);
+        let common = description.chars().zip(cell_text.chars()).take_while(|(a, b)| a == b);
         let common = common.map(|(a, _)| a.len_utf8()).sum();
         let (head, rest) = description.split_at(common);
         let cut = if rest.is_empty() || !painter.glyphs.ascii {
@@ -416,8 +416,8 @@ fn legend(width: u16, painter: &Painter<'_>) -> Vec<RichLine> {
     // Items are not broken at their own spaces.
     let text = items.map(|item| item.replace(' ', "\u{a0}")).join("\u{a0} ");
     let lines = wrap_to(&[Seg::new(text, Role::Muted)], width, 3, painter.glyphs.ellipsis);
-    let plain = |line: RichLine| RichLine::of(line.plain().replace('\u{a0}', " "), Role::Muted);
-    lines.into_iter().map(plain).collect()
+    let to_text = |line: RichLine| RichLine::of(line.plain_text().replace('\u{a0}', " "), Role::Muted);
+    lines.into_iter().map(to_text).collect()
 }
 
 impl Overlay for ClientsView {
@@ -477,15 +477,15 @@ impl Overlay for ClientsView {
                 self.is_pending = false;
                 if std::mem::take(&mut self.is_stale) {
                     self.is_pending = true;
-                    return Outcome::HeardAsk(self.pane, vec![Effect::Visibility(None)]);
+                    return Outcome::HandledAsk(self.pane, vec![Effect::Visibility(None)]);
                 }
-                Outcome::Heard
+                Outcome::Handled
             }
             Message::Visibility(Some(skill), report) => {
                 if let Ok(report) = report {
                     self.single = Some((skill.clone(), Arc::clone(report)));
                 }
-                Outcome::Heard
+                Outcome::Handled
             }
             Message::Catalogue(_) | Message::Event(Event::Catalogue(_)) => self.skills_changed(),
             _ => Outcome::Stay,
@@ -660,7 +660,7 @@ mod tests {
     fn opened() -> ClientsView {
         let (mut view, effect) = ClientsView::open(PaneId::Browse);
         assert_eq!(effect, Effect::Visibility(None));
-        assert_eq!(view.on_message(&Message::Visibility(None, Ok(report()))), Outcome::Heard);
+        assert_eq!(view.on_message(&Message::Visibility(None, Ok(report()))), Outcome::Handled);
         view
     }
 
@@ -702,9 +702,9 @@ mod tests {
         assert!(screen.contains("billing in Codex 1.18.33"), "{screen}");
         assert!(screen.contains("cut to 3 of 8 words"), "{screen}");
         assert!(screen.contains("122 entries share 4,000 tokens"), "{screen}");
-        let asked = act(&mut view, Action::Open);
+        let effects = act(&mut view, Action::Open);
         let skill = SkillId::new("billing");
-        assert_eq!(asked, Outcome::Ask(PaneId::Browse, vec![Effect::Visibility(Some(skill.clone()))]));
+        assert_eq!(effects, Outcome::Ask(PaneId::Browse, vec![Effect::Visibility(Some(skill.clone()))]));
         view.on_message(&Message::Visibility(Some(skill), Ok(report())));
         let screen = drawn(&mut view, 120, 39);
         assert!(screen.contains("What Codex shows"), "{screen}");
@@ -730,6 +730,6 @@ mod tests {
         let (mut view, _) = ClientsView::open(PaneId::Browse);
         assert_eq!(view.skills_changed(), Outcome::Stay);
         let again = view.on_message(&Message::Visibility(None, Ok(report())));
-        assert_eq!(again, Outcome::HeardAsk(PaneId::Browse, vec![Effect::Visibility(None)]));
+        assert_eq!(again, Outcome::HandledAsk(PaneId::Browse, vec![Effect::Visibility(None)]));
     }
 }

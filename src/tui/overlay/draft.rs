@@ -265,7 +265,7 @@ impl DraftEditor {
             Err(error) => {
                 self.error = Some(error.message.clone());
                 self.stages = STAGES.len();
-                Outcome::Heard
+                Outcome::Handled
             }
             Ok(new) => {
                 let mut merged = (**new).clone();
@@ -284,9 +284,9 @@ impl DraftEditor {
                 (self.report, self.error) = (Some(Arc::new(merged)), None);
                 self.stages += 1;
                 if self.stages < STAGES.len() {
-                    Outcome::HeardAsk(self.pane, vec![self.measure()])
+                    Outcome::HandledAsk(self.pane, vec![self.measure()])
                 } else {
-                    Outcome::Heard
+                    Outcome::Handled
                 }
             }
         }
@@ -431,7 +431,7 @@ impl Overlay for DraftEditor {
     fn on_message(&mut self, message: &Message) -> Outcome {
         match message {
             Message::Draft(generation, report) if *generation == self.generation => self.take(report),
-            Message::Draft(..) => Outcome::Heard,
+            Message::Draft(..) => Outcome::Handled,
             Message::DescriptionWritten(skill, Ok(saved)) if *skill == self.skill.skill_id => {
                 match saved {
                     Saved::InFile(description) => {
@@ -446,11 +446,11 @@ impl Overlay for DraftEditor {
                         (self.on_disk, self.refused) = (Some(present.clone()), true);
                     }
                 }
-                Outcome::Heard
+                Outcome::Handled
             }
             Message::DescriptionWritten(_, Err(error)) => {
                 self.error = Some(error.message.clone());
-                Outcome::Heard
+                Outcome::Handled
             }
             Message::Catalogue(catalogue) => self.catalog_changed(catalogue),
             Message::Event(Event::Catalogue(change)) => self.catalog_changed(&change.catalogue),
@@ -626,7 +626,7 @@ mod tests {
 
     fn stage(outcome: &Outcome) -> Option<DraftMeasure> {
         match outcome {
-            Outcome::Ask(_, effects) | Outcome::HeardAsk(_, effects) => match &effects[..] {
+            Outcome::Ask(_, effects) | Outcome::HandledAsk(_, effects) => match &effects[..] {
                 [Effect::Draft { request, .. }] => Some(request.measure),
                 _ => None,
             },
@@ -640,7 +640,7 @@ mod tests {
         let Outcome::Ask(_, effects) = editor.key(key(KeyCode::Char('x')), None) else { panic!() };
         let [Effect::Draft { request, generation: 2 }] = &effects[..] else { panic!("{effects:?}") };
         assert_eq!(request.description.as_deref(), Some("Reads statements.x"));
-        assert_eq!(editor.on_message(&Message::Draft(1, Ok(report("old")))), Outcome::Heard);
+        assert_eq!(editor.on_message(&Message::Draft(1, Ok(report("old")))), Outcome::Handled);
         assert!(editor.report.is_none(), "a stale reply is dropped");
         editor.on_message(&Message::Draft(2, Ok(report("Reads statements.x"))));
         assert_eq!(editor.report.as_ref().unwrap().description, "Reads statements.x");
@@ -658,7 +658,7 @@ mod tests {
         let next = editor.on_message(&Message::Draft(2, Ok(Arc::new(golden.clone()))));
         assert_eq!(stage(&next), Some(DraftMeasure::All));
         let complete = DraftReport { prompt: Some("Rewrite".to_owned()), ..golden };
-        assert_eq!(editor.on_message(&Message::Draft(2, Ok(Arc::new(complete)))), Outcome::Heard);
+        assert_eq!(editor.on_message(&Message::Draft(2, Ok(Arc::new(complete)))), Outcome::Handled);
         let copied = editor.key(key(KeyCode::Null), Some(Action::RewritePrompt));
         assert!(
             matches!(&copied, Outcome::Ask(_, effects) if matches!(&effects[..], [Effect::Copy(text, _)] if text == "Rewrite"))

@@ -86,8 +86,8 @@ impl Help {
                 // The reason is on separate lines below the description.
                 lines.push(RichLine::from_segs(line.segs[..2].to_vec()));
                 let indent = KEYS + 2;
-                let room = width.saturating_sub(indent as u16);
-                for segs in wrap(&[Seg::new(why.as_str(), Role::Muted)], room) {
+                let available = width.saturating_sub(indent as u16);
+                for segs in wrap(&[Seg::new(why.as_str(), Role::Muted)], available) {
                     let mut line = vec![Seg::new(" ".repeat(indent), Role::Muted)];
                     line.extend(segs);
                     lines.push(RichLine::from_segs(line));
@@ -274,13 +274,13 @@ mod tests {
         let row = ("a".to_owned(), "attach".to_owned(), Some(why.to_owned()));
         let section = Section { title: "skills".to_owned(), rows: vec![row] };
         let help = Help::new("Browse", vec![section.clone()], Vec::new(), "config.yaml");
-        let plain = |width| {
+        let rendered = |width| {
             let lines = help.found(std::slice::from_ref(&section), "-", width);
-            lines.iter().map(RichLine::plain).collect::<Vec<_>>()
+            lines.iter().map(RichLine::plain_text).collect::<Vec<_>>()
         };
         let pad = " ".repeat(KEYS - 1);
-        assert_eq!(plain(120), ["skills".to_owned(), format!("{pad}a  attach  -  {why}")]);
-        let narrow = plain(60);
+        assert_eq!(rendered(120), ["skills".to_owned(), format!("{pad}a  attach  -  {why}")]);
+        let narrow = rendered(60);
         assert_eq!(narrow[1], format!("{pad}a  attach"));
         assert_eq!(narrow[2..].iter().map(|line| line.trim()).collect::<Vec<_>>().join(" "), why);
         assert!(narrow.iter().all(|line| cells(line) <= 60), "{narrow:?}");

@@ -158,20 +158,20 @@ impl Palette {
         let skill = &self.skills[skill];
         let (x, end) = (row.x + 2, row.right() - 2);
         let role = if selected { Role::Strong } else { Role::Text };
-        let room = cells(&skill.name).max((end - x) * 9 / 20).min(end - x);
-        let name = cut_end(&skill.name, room, painter.glyphs.ellipsis).into_owned();
-        painter.put(x, row.y, &name, role, room);
+        let available = cells(&skill.name).max((end - x) * 9 / 20).min(end - x);
+        let name = cut_end(&skill.name, available, painter.glyphs.ellipsis).into_owned();
+        painter.put(x, row.y, &name, role, available);
         let style = painter.theme.style(role);
         underline_letters(painter, x, row.y, &name, &self.fuzzy.letters(&name), style);
-        let at = x + room + 2;
-        let room = end.saturating_sub(at);
-        if room > 3 {
+        let at = x + available + 2;
+        let available = end.saturating_sub(at);
+        if available > 3 {
             painter.put(
                 at,
                 row.y,
-                &cut_end(&skill.description, room, painter.glyphs.ellipsis),
+                &cut_end(&skill.description, available, painter.glyphs.ellipsis),
                 Role::Muted,
-                room,
+                available,
             );
         }
     }
@@ -202,14 +202,20 @@ impl Palette {
         let note_at = x + (end - x) * 11 / 20;
         let keys_at =
             if entry.blocked.is_none() { painter.right(end, row.y, &entry.keys, Role::Key) } else { end };
-        let room = note_at.saturating_sub(x + 2);
-        let name = cut_end(&entry.name, room, painter.glyphs.ellipsis).into_owned();
-        painter.put(x, row.y, &name, role, room);
+        let available = note_at.saturating_sub(x + 2);
+        let name = cut_end(&entry.name, available, painter.glyphs.ellipsis).into_owned();
+        painter.put(x, row.y, &name, role, available);
         let style = painter.theme.style(role);
         underline_letters(painter, x, row.y, &name, &self.fuzzy.letters(&name), style);
         let note = entry.blocked.as_deref().unwrap_or(&entry.place);
-        let room = keys_at.saturating_sub(note_at + 1);
-        painter.put(note_at, row.y, &cut_end(note, room, painter.glyphs.ellipsis), Role::Muted, room);
+        let available = keys_at.saturating_sub(note_at + 1);
+        painter.put(
+            note_at,
+            row.y,
+            &cut_end(note, available, painter.glyphs.ellipsis),
+            Role::Muted,
+            available,
+        );
     }
 }
 
@@ -322,11 +328,11 @@ impl Overlay for Palette {
         if self.shown.is_empty() {
             painter.put(inside.x, top, "no matching command or skill", Role::Muted, inside.width);
         }
-        let told = self.selected().map(|found| match found {
+        let note = self.selected().map(|found| match found {
             Found::Command(at) => (capital(&self.entries[at].name), self.entries[at].does.as_str()),
             Found::Skill(at) => (self.skills[at].name.clone(), self.skills[at].description.as_str()),
         });
-        if let Some((name, does)) = told {
+        if let Some((name, does)) = note {
             let name = Seg::new(name, Role::Text);
             let does = Seg::new(format!(" {} {does}", painter.glyphs.dot), Role::Muted);
             let lines = wrap_to(&[name, does], inside.width, 2, painter.glyphs.ellipsis);

@@ -41,14 +41,14 @@ impl Overlay for Question {
         true
     }
 
-    fn would_be_lost(&mut self, lost: Option<String>) {
+    fn set_unsaved(&mut self, lost: Option<String>) {
         self.lost = lost.unwrap_or_else(|| "Nothing would be lost.".to_owned());
     }
 
     fn key(&mut self, key: KeyEvent, action: Option<Action>) -> Outcome {
         match (action, key.code) {
-            (_, KeyCode::Char('Q')) => return Outcome::Leave,
-            (Some(Action::Open), _) if self.leave_focused => return Outcome::Leave,
+            (_, KeyCode::Char('Q')) => return Outcome::Quit,
+            (Some(Action::Open), _) if self.leave_focused => return Outcome::Quit,
             (Some(Action::Open | Action::Back), _) => return Outcome::Close,
             (_, KeyCode::Tab | KeyCode::BackTab | KeyCode::Left | KeyCode::Right) => {
                 self.leave_focused = !self.leave_focused;
@@ -64,7 +64,7 @@ impl Overlay for Question {
             return Outcome::Stay;
         }
         if self.leave.contains(at) {
-            Outcome::Leave
+            Outcome::Quit
         } else if self.stay.contains(at) {
             Outcome::Close
         } else {

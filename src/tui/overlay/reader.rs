@@ -115,7 +115,7 @@ pub struct ScoreBar {
     /// The score of a full bar.
     pub scale: f64,
     /// Minimum score for a skill to fit.
-    pub fits_from: Option<f64>,
+    pub fit_threshold: Option<f64>,
     /// Whether it is the skill in question.
     pub is_strong: bool,
 }
@@ -385,7 +385,7 @@ fn push_value(value: &Value, indent: u16, width: u16, ellipsis: &str, out: &mut 
         push_text(&pad, text, Role::Text, width, out);
         return;
     }
-    let layout = Layout { width: width.saturating_sub(indent), whole: true, ellipsis };
+    let layout = Layout { width: width.saturating_sub(indent), expanded: true, ellipsis };
     for line in json_text::lines(value, layout).0 {
         let mut segs = vec![Seg::new(pad.clone(), Role::Text)];
         segs.extend(line.segs);
@@ -415,14 +415,14 @@ fn push_text(before: &str, text: &str, role: Role, width: u16, out: &mut Vec<Ric
 /// Appends a text whose end is struck out; in ASCII it is in braces.
 fn push_cut(
     before: &str,
-    (kept, cut, lost): (&str, &str, &[String]),
+    (retained, cut, lost): (&str, &str, &[String]),
     width: u16,
     glyphs: &Glyphs,
     out: &mut Vec<RichLine>,
 ) {
     let before = safe_text::line(before).into_owned();
     let indent = cells(&before).min(width / 2);
-    let mut segs = vec![Seg::new(shown(kept), Role::Text)];
+    let mut segs = vec![Seg::new(shown(retained), Role::Text)];
     let mut rest = marked(cut, &marks_of(cut, lost), Role::Muted, glyphs.ascii);
     rest.iter_mut().for_each(|seg| seg.plus |= Modifier::CROSSED_OUT);
     if cut.starts_with(char::is_whitespace) {
@@ -479,25 +479,25 @@ fn score_line(bar: &ScoreBar, width: u16, glyphs: &Glyphs, signs: [&str; 5]) -> 
         Seg::new(format!("{:>7}  ", plain_score(bar.score, glyphs)), score),
     ];
     let used: usize = segs.iter().map(|seg| usize::from(cells(&seg.text))).sum();
-    let room = u16::try_from(usize::from(width).saturating_sub(used + 1)).unwrap_or_default();
-    if room < MIN_BAR_WIDTH || bar.scale <= 0.0 {
+    let available = u16::try_from(usize::from(width).saturating_sub(used + 1)).unwrap_or_default();
+    if available < MIN_BAR_WIDTH || bar.scale <= 0.0 {
         return RichLine::from_segs(segs);
     }
     let mut drawn = 0;
     if let Some(signals) = &bar.signals {
-        let lengths = whole_cells(signals, bar.scale, room);
+        let lengths = whole_cells(signals, bar.scale, available);
         for ((length, sign), role) in lengths.into_iter().zip(signs).zip(bars::SIGNALS) {
             drawn += length;
             segs.push(Seg::new(sign.repeat(usize::from(length)), role));
         }
     } else {
-        drawn = (bar.score.clamp(0.0, bar.scale) / bar.scale * f64::from(room)).round() as u16;
+        drawn = (bar.score.clamp(0.0, bar.scale) / bar.scale * f64::from(available)).round() as u16;
         let sign = if glyphs.ascii { "#" } else { "▆" };
         segs.push(Seg::new(sign.repeat(usize::from(drawn)), Role::Level1));
     }
-    if let Some(from) = bar.fits_from {
-        let at = (from / bar.scale * f64::from(room)).floor().max(0.0) as u16;
-        if at >= drawn && at < room {
+    if let Some(from) = bar.fit_threshold {
+        let at = (from / bar.scale * f64::from(available)).floor().max(0.0) as u16;
+        if at >= drawn && at < available {
             segs.push(Seg::new(" ".repeat(usize::from(at - drawn)), Role::Text));
             segs.push(Seg::new(glyphs.tick, Role::Faint));
         }
@@ -582,7 +582,7 @@ mod tests {
 
     #[test]
     fn columns_stay_columns_and_long_lines_are_broken_not_cut() {
-        let lines: Vec<String> = rows(&reading(), 30, &UNICODE).iter().map(RichLine::plain).collect();
+        let lines: Vec<String> = rows(&reading(), 30, &UNICODE).iter().map(RichLine::plain_text).collect();
         assert_eq!(
             lines,
             [
@@ -610,7 +610,7 @@ mod tests {
             |result| Passage::Check { result, name: "folder  ".to_owned(), text: "one two three".to_owned() };
         let results = [CheckResult::Pass, CheckResult::Fail, CheckResult::Unknown];
         let reading = Reading { passages: results.map(check).into(), ..Reading::default() };
-        let lines: Vec<String> = rows(&reading, 60, &UNICODE).iter().map(RichLine::plain).collect();
+        let lines: Vec<String> = rows(&reading, 60, &UNICODE).iter().map(RichLine::plain_text).collect();
         let expected = [
             "✓ pass    folder  one two three",
             "✗ FAIL    folder  one two three",
@@ -630,10 +630,13 @@ mod tests {
         };
         let reading = Reading { passages: vec![cut("Bills cust", "omers.")], ..Reading::default() };
         let lines = rows(&reading, 60, &UNICODE);
-        assert_eq!(lines[0].plain(), "shown: Bills customers.");
+        assert_eq!(lines[0].plain_text(), "shown: Bills customers.");
         let struck = lines[0].segs.iter().filter(|seg| seg.plus.contains(Modifier::CROSSED_OUT));
         assert_eq!(struck.map(|seg| seg.text.as_str()).collect::<String>(), "omers.");
-        assert_eq!(rows(&reading, 60, &crate::glyphs::ASCII)[0].plain(), "shown: Bills cust{-[omers].-}");
+        assert_eq!(
+            rows(&reading, 60, &crate::glyphs::ASCII)[0].plain_text(),
+            "shown: Bills cust{-[omers].-}"
+        );
         let tinted = lines[0].segs.iter().find(|seg| seg.role == Role::MarkDescription);
         assert_eq!(tinted.map(|seg| seg.text.as_str()), Some("omers"));
         assert_eq!(unformatted(&reading), "shown: Bills cust{-omers.-}\n");
@@ -649,15 +652,18 @@ mod tests {
             foot: vec![text("foot")],
             ..Reading::default()
         };
-        let plain = |width| -> Vec<String> {
-            rows(&reading, width, &UNICODE).iter().map(|line| line.plain().trim_end().to_owned()).collect()
+        let rendered = |width| -> Vec<String> {
+            rows(&reading, width, &UNICODE)
+                .iter()
+                .map(|line| line.plain_text().trim_end().to_owned())
+                .collect()
         };
         let left = |text: &str| format!("{text:<52} │");
         assert_eq!(
-            plain(107),
+            rendered(107),
             [format!("{} right", left("left")), left("second"), String::new(), "foot".to_owned()]
         );
-        assert_eq!(plain(60), ["left", "second", "", "right", "", "foot"]);
+        assert_eq!(rendered(60), ["left", "second", "", "right", "", "foot"]);
     }
 
     #[test]
@@ -669,10 +675,10 @@ mod tests {
             score: 1.0,
             signals,
             scale: 2.0,
-            fits_from: Some(1.5),
+            fit_threshold: Some(1.5),
             is_strong: false,
         };
-        let line = |bar: &ScoreBar| score_line(bar, 38, &UNICODE, ["n", "d", "b", "s", "r"]).plain();
+        let line = |bar: &ScoreBar| score_line(bar, 38, &UNICODE, ["n", "d", "b", "s", "r"]).plain_text();
         let head = "  a      2   1.00  ";
         assert_eq!(line(&bar(Some([0.5, 0.5, 0.0, 0.0, 0.0]))), format!("{head}nnnnndddd    ┊"));
         assert_eq!(line(&bar(None)), format!("{head}▆▆▆▆▆▆▆▆▆    ┊"));

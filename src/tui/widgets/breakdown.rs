@@ -84,17 +84,21 @@ pub fn rows(breakdown: &Breakdown, max: usize, painter: &Painter<'_>) -> Vec<Row
     }
     let mut order: Vec<usize> = (0..all.len()).collect();
     order.sort_by(|&a, &b| all[b].sum.abs().total_cmp(&all[a].sum.abs()));
-    let mut kept: Vec<usize> = order[..max - 1].to_vec();
-    kept.sort_unstable();
-    let mut rest =
-        Row { label: format!("{} more", all.len() - kept.len()), rules: None, by_signal: [0.0; 5], sum: 0.0 };
+    let mut indices: Vec<usize> = order[..max - 1].to_vec();
+    indices.sort_unstable();
+    let mut rest = Row {
+        label: format!("{} more", all.len() - indices.len()),
+        rules: None,
+        by_signal: [0.0; 5],
+        sum: 0.0,
+    };
     for &index in &order[max - 1..] {
         for (sum, value) in rest.by_signal.iter_mut().zip(all[index].by_signal) {
             *sum += value;
         }
         rest.sum += all[index].sum;
     }
-    let mut out: Vec<Row> = kept.into_iter().map(|index| all[index].clone()).collect();
+    let mut out: Vec<Row> = indices.into_iter().map(|index| all[index].clone()).collect();
     out.push(rest);
     out
 }
@@ -127,11 +131,11 @@ pub fn full(painter: &mut Painter<'_>, area: Rect, breakdown: &Breakdown, total:
         })
         .collect();
     let mut y = area.y;
-    let apart = if lettered(painter) { 2 } else { 1 };
+    let gap = if lettered(painter) { 2 } else { 1 };
     for (signal, head) in HEADS.iter().enumerate() {
-        let head = if apart == 2 && signal == 3 { "sem" } else { head };
+        let head = if gap == 2 && signal == 3 { "sem" } else { head };
         let start = painter.right(ends[signal], y, head, Role::Muted);
-        legend(painter, start.saturating_sub(apart), y, signal);
+        legend(painter, start.saturating_sub(gap), y, signal);
     }
     painter.right(ends[4], y, "sum", Role::Muted);
     let bar_x = ends[4] + 1;
@@ -146,13 +150,13 @@ pub fn full(painter: &mut Painter<'_>, area: Rect, breakdown: &Breakdown, total:
     for row in &rows {
         painter.put(area.x, y, &cut_end(&row.label, word, painter.glyphs.ellipsis), Role::Text, word);
         if let Some(rules) = &row.rules {
-            let room = ends[3].saturating_sub(area.x + cells(&row.label) + 2);
+            let available = ends[3].saturating_sub(area.x + cells(&row.label) + 2);
             painter.put(
                 area.x + cells(&row.label) + 2,
                 y,
-                &cut_end(rules, room, painter.glyphs.ellipsis),
+                &cut_end(rules, available, painter.glyphs.ellipsis),
                 Role::Muted,
-                room,
+                available,
             );
         } else {
             for (signal, value) in row.by_signal[..4].iter().enumerate() {
@@ -175,8 +179,8 @@ pub fn full(painter: &mut Painter<'_>, area: Rect, breakdown: &Breakdown, total:
 
 /// Draws words, sums and bars alone, with an optional legend below; returns the number of rows.
 pub fn compact(painter: &mut Painter<'_>, area: Rect, breakdown: &Breakdown, with_legend: bool) -> u16 {
-    let room = area.height.saturating_sub(u16::from(with_legend));
-    let rows = rows(breakdown, usize::from(room), painter);
+    let available = area.height.saturating_sub(u16::from(with_legend));
+    let rows = rows(breakdown, usize::from(available), painter);
     let longest = rows.iter().map(|r| cells(&r.label)).max().unwrap_or(0);
     let word = longest.clamp(9, 18).min(area.width.saturating_sub(12)).max(4);
     // A sum with a sign needs one more cell.
@@ -194,15 +198,15 @@ pub fn compact(painter: &mut Painter<'_>, area: Rect, breakdown: &Breakdown, wit
     }
     if with_legend && y < area.bottom() {
         let mut x = area.x;
-        let apart = if lettered(painter) { 2 } else { 1 };
+        let gap = if lettered(painter) { 2 } else { 1 };
         let names = ["name", "descr", "body", "sem", "rule"];
-        let wide = names.iter().map(|name| cells(name) + apart + 2).sum::<u16>() - 2 <= area.width;
+        let wide = names.iter().map(|name| cells(name) + gap + 2).sum::<u16>() - 2 <= area.width;
         for (signal, name) in names.iter().enumerate() {
-            if x + apart + cells(name) > area.right() {
+            if x + gap + cells(name) > area.right() {
                 break;
             }
             legend(painter, x, y, signal);
-            x = painter.put(x + apart, y, name, Role::Muted, cells(name)) + if wide { 2 } else { 1 };
+            x = painter.put(x + gap, y, name, Role::Muted, cells(name)) + if wide { 2 } else { 1 };
         }
         y += 1;
     }

@@ -77,23 +77,23 @@ pub fn highlight(text: &str, syntax: &str) -> Vec<Vec<Seg>> {
     let mut failed = false;
     let mut out = Vec::new();
     for line in text.split_inclusive('\n') {
-        let bare = line.trim_end_matches(['\n', '\r']);
+        let trimmed = line.trim_end_matches(['\n', '\r']);
         failed = failed || line.len() > MAX_LINE;
         let ops = if failed { None } else { state.parse_line(line, syntaxes).ok() };
         let Some(ops) = ops else {
             failed = true;
-            out.push(vec![Seg::new(clean(bare), Role::Text)]);
+            out.push(vec![Seg::new(clean(trimmed), Role::Text)]);
             continue;
         };
         let mut segs: Vec<Seg> = Vec::new();
         let mut at = 0;
         for (offset, op) in ops {
-            let offset = offset.min(bare.len());
-            push(&mut segs, bare.get(at..offset).unwrap_or_default(), role_of(&stack));
+            let offset = offset.min(trimmed.len());
+            push(&mut segs, trimmed.get(at..offset).unwrap_or_default(), role_of(&stack));
             at = at.max(offset);
             failed |= stack.apply(&op).is_err();
         }
-        push(&mut segs, bare.get(at..).unwrap_or_default(), role_of(&stack));
+        push(&mut segs, trimmed.get(at..).unwrap_or_default(), role_of(&stack));
         out.push(segs);
     }
     out
@@ -139,7 +139,7 @@ mod tests {
     #[test]
     fn an_unknown_language_is_plain_and_control_characters_show() {
         let lines = highlight("a\u{1b}[31m", "no-such-language");
-        let plain: String = lines[0].iter().map(|s| s.text.as_str()).collect();
-        assert!(!plain.contains('\u{1b}'), "{plain:?}");
+        let text_of_line: String = lines[0].iter().map(|s| s.text.as_str()).collect();
+        assert!(!text_of_line.contains('\u{1b}'), "{text_of_line:?}");
     }
 }

@@ -40,8 +40,8 @@ mod tests {
     #[test]
     fn rows_align_whatever_the_last_one_holds() {
         let lines = hex(b"\x89PNG\r\n\x1a\n\0\0", 60);
-        let plain: Vec<String> = lines.iter().map(RichLine::plain).collect();
-        assert_eq!(plain[0], "000000  89 50 4e 47 0d 0a 1a 0a  .PNG....");
-        assert_eq!(plain[1], "000008  00 00                    ..");
+        let text_of_line: Vec<String> = lines.iter().map(RichLine::plain_text).collect();
+        assert_eq!(text_of_line[0], "000000  89 50 4e 47 0d 0a 1a 0a  .PNG....");
+        assert_eq!(text_of_line[1], "000008  00 00                    ..");
     }
 }

@@ -52,17 +52,17 @@ pub fn marked(raw: &str, marks: &[Mark], role: Role, ascii: bool) -> Vec<Seg> {
     segs
 }
 
-/// Returns the byte offset in `raw` of an excerpt that shows the first match within `room` cells: 0 if that suffices,
+/// Returns the byte offset in `raw` of an excerpt that shows the first match within `available` cells: 0 if that suffices,
 /// else a word boundary before the match.
 #[must_use]
-pub fn excerpt_from(raw: &str, marks: &[Mark], room: u16) -> usize {
+pub fn excerpt_from(raw: &str, marks: &[Mark], available: u16) -> usize {
     let Some(first) = marks.first() else { return 0 };
     let (start, end) = (first.start as usize, first.end as usize);
     let Some(before) = raw.get(..end.min(raw.len())) else { return 0 };
-    if UnicodeWidthStr::width(before) < usize::from(room) {
+    if UnicodeWidthStr::width(before) < usize::from(available) {
         return 0;
     }
-    let lead = usize::from(room) / 4;
+    let lead = usize::from(available) / 4;
     let words = raw.get(..start).unwrap_or_default().char_indices().rev();
     let mut from = start;
     for (at, c) in words {
@@ -122,8 +122,8 @@ mod tests {
         let raw = "Extracts tables\n  from PDF files";
         let marks = [mark(9, 15, Signal::Description), mark(23, 26, Signal::Description)];
         let segs = marked(raw, &marks, Role::Text, false);
-        let plain: String = segs.iter().map(|s| s.text.as_str()).collect();
-        assert_eq!(plain, "Extracts tables from PDF files");
+        let text_of_line: String = segs.iter().map(|s| s.text.as_str()).collect();
+        assert_eq!(text_of_line, "Extracts tables from PDF files");
         let tinted: Vec<&str> =
             segs.iter().filter(|s| s.role == Role::MarkDescription).map(|s| s.text.as_str()).collect();
         assert_eq!(tinted, ["tables", "PDF"]);

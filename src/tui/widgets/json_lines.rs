@@ -47,12 +47,12 @@ fn children<S: std::hash::BuildHasher>(
     };
     for (key, value) in members {
         let path = if path.is_empty() { key.clone() } else { format!("{path}/{key}") };
-        let held = match value {
+        let size = match value {
             Value::Object(map) => map.len(),
             Value::Array(items) => items.len(),
             _ => 0,
         };
-        let is_folded = (held > 0).then(|| folded.contains(&path));
+        let is_folded = (size > 0).then(|| folded.contains(&path));
         let name = shown(&key);
         out.push(TreeRow { path: path.clone(), depth, name, value: short(value), folded: is_folded });
         if is_folded == Some(false) {
@@ -91,9 +91,9 @@ pub fn on_one_line(value: &Value, width: u16, ellipsis: &str) -> Vec<Seg> {
         return vec![Seg::new(text, role)];
     }
     let size = bytes(text.len() as u64);
-    let room = width.saturating_sub(cells(&size) + 2);
+    let available = width.saturating_sub(cells(&size) + 2);
     vec![
-        Seg::new(cut_end(&text, room, ellipsis).into_owned(), role),
+        Seg::new(cut_end(&text, available, ellipsis).into_owned(), role),
         Seg::new(format!("  {size}"), Role::Muted),
     ]
 }
@@ -169,13 +169,13 @@ const DEEPEST: usize = 24;
 
 fn put_dense(value: &Value, name: &str, depth: usize, width: u16, behind: &str, out: &mut Vec<String>) {
     let indent = " ".repeat(INSIDE * depth);
-    let whole = shown(&format!("{name}{}{behind}", flat(value)));
-    let fits = usize::from(cells(&whole)) + indent.len() <= usize::from(width);
+    let line = shown(&format!("{name}{}{behind}", flat(value)));
+    let fits = usize::from(cells(&line)) + indent.len() <= usize::from(width);
     let (open, close) = match value {
         Value::Array(items) if !items.is_empty() && !fits && depth < DEEPEST => ('[', ']'),
         Value::Object(map) if !map.is_empty() && !fits && depth < DEEPEST => ('{', '}'),
         _ => {
-            out.push(format!("{indent}{whole}"));
+            out.push(format!("{indent}{line}"));
             return;
         }
     };
@@ -237,7 +237,7 @@ mod tests {
     #[test]
     fn a_list_of_small_objects_reads_like_a_table() {
         let value = json!([{"text": "paper", "price": 18.4}, {"text": "toner", "note": "a\u{1b}[2Jb"}]);
-        let said: Vec<String> = laid_out(&value, 37).iter().map(RichLine::plain).collect();
+        let said: Vec<String> = laid_out(&value, 37).iter().map(RichLine::plain_text).collect();
         assert_eq!(
             said,
             [
@@ -250,13 +250,13 @@ mod tests {
                 "]"
             ]
         );
-        assert_eq!(laid_out(&json!({"a": [1, 2]}), 36)[0].plain(), r#"{ "a": [1, 2] }"#);
+        assert_eq!(laid_out(&json!({"a": [1, 2]}), 36)[0].plain_text(), r#"{ "a": [1, 2] }"#);
     }
 
     #[test]
     fn what_a_step_would_be_given_is_shown_whole_and_safe() {
         let value = json!({"to": "ana", "body": "one\u{1b}[31m two three four five six", "n": 3});
-        let lines: Vec<String> = fields(&value, 24).iter().map(RichLine::plain).collect();
+        let lines: Vec<String> = fields(&value, 24).iter().map(RichLine::plain_text).collect();
         let all = lines.join("\n");
         assert!(all.contains("to    ana") && all.contains("six") && !all.contains('\u{1b}'), "{all}");
         assert!(lines.iter().all(|line| cells(line) <= 24), "{all}");

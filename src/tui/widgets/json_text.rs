@@ -27,7 +27,7 @@ pub struct Layout<'a> {
     /// Available width, in cells.
     pub width: u16,
     /// Whether everything is shown.
-    pub whole: bool,
+    pub expanded: bool,
     /// The ellipsis.
     pub ellipsis: &'a str,
 }
@@ -51,8 +51,8 @@ impl Printer<'_> {
     fn print(&mut self, value: &Value, depth: usize, before: Vec<Seg>, after: &str) {
         let indent = depth * INDENT;
         let head: u16 = before.iter().map(|seg| cells(&seg.text)).sum();
-        let room = self.layout.width.saturating_sub(indent as u16 + head + after.len() as u16);
-        if let Some(inline) = inline(value, room.min(ON_ONE_LINE)) {
+        let available = self.layout.width.saturating_sub(indent as u16 + head + after.len() as u16);
+        if let Some(inline) = inline(value, available.min(ON_ONE_LINE)) {
             let mut segs = before;
             segs.extend(inline);
             segs.push(Seg::new(after, Role::Text));
@@ -93,22 +93,22 @@ impl Printer<'_> {
     fn text(&mut self, text: &str, indent: usize, before: Vec<Seg>, after: &str) {
         let quoted = quoted(text);
         let head: u16 = before.iter().map(|seg| cells(&seg.text)).sum();
-        let room = self.layout.width.saturating_sub(indent as u16 + head + 1).max(12);
+        let available = self.layout.width.saturating_sub(indent as u16 + head + 1).max(12);
         let mut rows: Vec<String> = Vec::new();
         for part in behind_breaks(&quoted) {
-            if !self.layout.whole && cells(part) > room {
+            if !self.layout.expanded && cells(part) > available {
                 self.left_out = true;
-                rows.push(cut_end(part, room, self.layout.ellipsis).into_owned());
+                rows.push(cut_end(part, available, self.layout.ellipsis).into_owned());
             } else {
-                let broken = break_code(&[Seg::new(part, Role::CodeString)], room);
+                let broken = break_code(&[Seg::new(part, Role::CodeString)], available);
                 rows.extend(broken.iter().map(|row| row.iter().map(|seg| seg.text.as_str()).collect()));
             }
-            if !self.layout.whole && rows.len() > TEXT_LINES {
+            if !self.layout.expanded && rows.len() > TEXT_LINES {
                 break;
             }
         }
         let all = quoted.matches("\\n").count() + 1;
-        let cut = !self.layout.whole && rows.len() > TEXT_LINES;
+        let cut = !self.layout.expanded && rows.len() > TEXT_LINES;
         rows.truncate(if cut { TEXT_LINES } else { rows.len() });
         let last = rows.len().saturating_sub(1);
         let pad = indent + usize::from(head);
@@ -130,7 +130,7 @@ impl Printer<'_> {
 
     /// Returns how many members are shown: all, or the first few if many more would follow.
     fn shown_of(&self, len: usize, few: usize) -> usize {
-        if self.layout.whole || len <= few + 2 { len } else { few }
+        if self.layout.expanded || len <= few + 2 { len } else { few }
     }
 
     fn open(&mut self, indent: usize, mut before: Vec<Seg>, sign: &str) {
@@ -185,16 +185,16 @@ fn behind_breaks(quoted: &str) -> Vec<&str> {
 }
 
 /// Formats a value on one line if it is short and nested at most once.
-fn inline(value: &Value, room: u16) -> Option<Vec<Seg>> {
+fn inline(value: &Value, available: u16) -> Option<Vec<Seg>> {
     let mut segs = Vec::new();
-    push_inline(value, 0, usize::from(room), &mut segs)?;
+    push_inline(value, 0, usize::from(available), &mut segs)?;
     let used: usize = segs.iter().map(|seg| usize::from(cells(&seg.text))).sum();
-    (used <= usize::from(room)).then_some(segs)
+    (used <= usize::from(available)).then_some(segs)
 }
 
-fn push_inline(value: &Value, depth: usize, room: usize, segs: &mut Vec<Seg>) -> Option<()> {
+fn push_inline(value: &Value, depth: usize, available: usize, segs: &mut Vec<Seg>) -> Option<()> {
     // A value with more parts than cells cannot fit.
-    if segs.len() > room.max(4) {
+    if segs.len() > available.max(4) {
         return None;
     }
     let mark = |sign: &str| Seg::new(sign, Role::Text);
@@ -202,7 +202,7 @@ fn push_inline(value: &Value, depth: usize, room: usize, segs: &mut Vec<Seg>) ->
         Value::Null => segs.push(Seg::new("null", Role::CodeKeyword)),
         Value::Bool(flag) => segs.push(Seg::new(flag.to_string(), Role::CodeKeyword)),
         Value::Number(number) => segs.push(Seg::new(number.to_string(), Role::CodeNumber)),
-        Value::String(text) if text.len() > 4 * room.max(8) => return None,
+        Value::String(text) if text.len() > 4 * available.max(8) => return None,
         // A text of several lines reads better on several lines.
         Value::String(text) if text.trim_end().contains('\n') => return None,
         Value::String(text) => segs.push(Seg::new(quoted(text), Role::CodeString)),
@@ -215,7 +215,7 @@ fn push_inline(value: &Value, depth: usize, room: usize, segs: &mut Vec<Seg>) ->
             }
             for (at, item) in items.iter().enumerate() {
                 segs.push(mark(if at == 0 { "[" } else { ", " }));
-                push_inline(item, depth + 1, room, segs)?;
+                push_inline(item, depth + 1, available, segs)?;
             }
             segs.push(mark("]"));
         }
@@ -224,7 +224,7 @@ fn push_inline(value: &Value, depth: usize, room: usize, segs: &mut Vec<Seg>) ->
                 segs.push(mark(if at == 0 { "{ " } else { ", " }));
                 segs.push(Seg::new(quoted(key), Role::CodeKey));
                 segs.push(mark(": "));
-                push_inline(member, depth + 1, room, segs)?;
+                push_inline(member, depth + 1, available, segs)?;
             }
             segs.push(mark(" }"));
         }
@@ -239,9 +239,9 @@ mod tests {
 
     use super::*;
 
-    fn text(value: &Value, width: u16, whole: bool) -> (String, bool) {
-        let (lines, left_out) = lines(value, Layout { width, whole, ellipsis: "…" });
-        (lines.iter().map(|line| line.plain() + "\n").collect(), left_out)
+    fn text(value: &Value, width: u16, expanded: bool) -> (String, bool) {
+        let (lines, left_out) = lines(value, Layout { width, expanded, ellipsis: "…" });
+        (lines.iter().map(|line| line.plain_text() + "\n").collect(), left_out)
     }
 
     #[test]
@@ -251,9 +251,9 @@ mod tests {
         let said = "{\n  \"rows\": 214,\n  \"columns\": [\"date\", \"text\", \"amount\"],\n  \"sample\": [\n    \
                     [\"2026-10-03\", \"paper\", 0],\n    [\"2026-10-03\", \"paper\", 1],\n    … 212 more\n  ]\n}\n";
         assert_eq!(text(&value, 60, false), (said.to_owned(), true));
-        let (whole, left_out) = text(&value, 60, true);
-        assert_eq!((whole.lines().count(), left_out), (220, false));
-        assert_eq!(serde_json::from_str::<Value>(&whole).unwrap(), value);
+        let (expanded, left_out) = text(&value, 60, true);
+        assert_eq!((expanded.lines().count(), left_out), (220, false));
+        assert_eq!(serde_json::from_str::<Value>(&expanded).unwrap(), value);
     }
 
     #[test]
@@ -269,8 +269,8 @@ mod tests {
     #[test]
     fn nothing_is_wider_than_its_place_or_acts_on_the_terminal() {
         let value = json!({ "k\u{1b}[31m": "x\u{202e}y".repeat(30), "deep": [[[[1, [2]]]]] });
-        for whole in [false, true] {
-            let (said, _) = text(&value, 30, whole);
+        for expanded in [false, true] {
+            let (said, _) = text(&value, 30, expanded);
             assert!(!said.contains(['\u{1b}', '\u{202e}']), "{said:?}");
             assert!(said.lines().all(|line| cells(line) <= 30), "{said}");
         }

@@ -20,7 +20,7 @@ pub fn render(text: &str, width: u16, ascii: bool) -> Vec<RichLine> {
         | Options::ENABLE_TASKLISTS
         | Options::ENABLE_FOOTNOTES;
     let glyphs = if ascii { &ASCII } else { &UNICODE };
-    let whole = text;
+    let source = text;
     let end = (0..=MAX_DRAWN_BYTES.min(text.len())).rev().find(|at| text.is_char_boundary(*at));
     let text = slice(text, ..end.unwrap_or(0));
     let mut writer = Writer::new(text, width.max(8), glyphs);
@@ -29,8 +29,8 @@ pub fn render(text: &str, width: u16, ascii: bool) -> Vec<RichLine> {
         writer.event(event);
     }
     writer.flush();
-    if text.len() < whole.len() {
-        let rest = (whole.len() - text.len()).div_ceil(1024);
+    if text.len() < source.len() {
+        let rest = (source.len() - text.len()).div_ceil(1024);
         writer.out.push(RichLine::of(format!("{} {rest} KiB more not shown", glyphs.ellipsis), Role::Muted));
     }
     writer.out
@@ -355,11 +355,11 @@ impl<'t> Writer<'t> {
             for part in 0..height {
                 let mut segs = Vec::new();
                 for (cell, width) in cells.iter().zip(&widths) {
-                    let piece = cell.get(part).cloned().unwrap_or_default();
-                    let used: usize = piece.iter().map(|s| s.text.width()).sum();
+                    let segment = cell.get(part).cloned().unwrap_or_default();
+                    let used: usize = segment.iter().map(|s| s.text.width()).sum();
                     let head = index < table.head;
                     segs.extend(
-                        piece.into_iter().map(|s| if head { Seg { role: Role::Strong, ..s } } else { s }),
+                        segment.into_iter().map(|s| if head { Seg { role: Role::Strong, ..s } } else { s }),
                     );
                     segs.push(Seg::new(" ".repeat(usize::from(*width).saturating_sub(used) + 2), Role::Text));
                 }
@@ -375,7 +375,7 @@ impl<'t> Writer<'t> {
 }
 
 /// Returns the widths of a table's columns, two cells apart; the widest are reduced first if they do not fit.
-fn column_widths(table: &Table, room: u16) -> Vec<u16> {
+fn column_widths(table: &Table, available: u16) -> Vec<u16> {
     let columns = table.rows.iter().map(Vec::len).max().unwrap_or(0);
     let mut widths = vec![1_u16; columns];
     for row in &table.rows {
@@ -384,10 +384,10 @@ fn column_widths(table: &Table, room: u16) -> Vec<u16> {
             *width = (*width).max(u16::try_from(cells).unwrap_or(u16::MAX));
         }
     }
-    let room = room.saturating_sub(2 * columns.saturating_sub(1) as u16);
+    let available = available.saturating_sub(2 * columns.saturating_sub(1) as u16);
     loop {
         let total: u32 = widths.iter().map(|w| u32::from(*w)).sum();
-        let excess = total.saturating_sub(u32::from(room));
+        let excess = total.saturating_sub(u32::from(available));
         let Some(widest) = widths.iter_mut().max().filter(|w| excess > 0 && **w > 4) else { break };
         let cut = excess.min(u32::from(*widest / 4).max(1)) as u16;
         *widest -= cut;

@@ -69,7 +69,7 @@ impl RichLine {
 
     /// Returns the text alone.
     #[must_use]
-    pub fn plain(&self) -> String {
+    pub fn plain_text(&self) -> String {
         self.segs.iter().map(|s| s.text.as_str()).collect()
     }
 }

@@ -51,16 +51,16 @@ impl Title {
             }
         }
         let note_width = self.note.width() as u16;
-        let mut room = width - 4;
+        let mut available = width - 4;
         let keep_note = note_width > 0 && (name.width() as u16) + note_width + 7 <= width;
         if keep_note {
             let start = pen_note(painter, x + width - 2, y, &self.note);
-            room = start.saturating_sub(x + 5);
+            available = start.saturating_sub(x + 5);
         }
         if name.width() > 0 {
-            let name = cut_line(&name, room, painter.glyphs.ellipsis);
+            let name = cut_line(&name, available, painter.glyphs.ellipsis);
             painter.put(x + 1, y, " ", Role::Text, 1);
-            let end = painter.line(x + 2, y, &name, room);
+            let end = painter.line(x + 2, y, &name, available);
             painter.put(end, y, " ", Role::Text, 1);
         }
     }

@@ -57,8 +57,8 @@ pub fn cut_end<'a>(text: &'a str, max: u16, ellipsis: &str) -> Cow<'a, str> {
     if cells(text) <= max {
         return Cow::Borrowed(text);
     }
-    let room = max.saturating_sub(cells(ellipsis));
-    Cow::Owned(format!("{}{}", head(text, room), head(ellipsis, max)))
+    let available = max.saturating_sub(cells(ellipsis));
+    Cow::Owned(format!("{}{}", head(text, available), head(ellipsis, max)))
 }
 
 /// Truncates in the middle: both the beginning of a path and its file name are informative.
@@ -67,9 +67,9 @@ pub fn cut_middle<'a>(text: &'a str, max: u16, ellipsis: &str) -> Cow<'a, str> {
     if cells(text) <= max {
         return Cow::Borrowed(text);
     }
-    let room = max.saturating_sub(cells(ellipsis));
-    let front = room / 3;
-    Cow::Owned(format!("{}{}{}", head(text, front), head(ellipsis, max), tail(text, room - front)))
+    let available = max.saturating_sub(cells(ellipsis));
+    let front = available / 3;
+    Cow::Owned(format!("{}{}{}", head(text, front), head(ellipsis, max), tail(text, available - front)))
 }
 
 #[cfg(test)]

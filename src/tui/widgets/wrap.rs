@@ -29,8 +29,8 @@ pub fn wrap(segs: &[Seg], width: u16) -> Vec<Vec<Seg>> {
             join(&mut line, gap);
         }
         for seg in word {
-            for piece in pieces(&seg, width, &mut used) {
-                match piece {
+            for segment in pieces(&seg, width, &mut used) {
+                match segment {
                     Piece::Text(seg) => join(&mut line, seg),
                     Piece::Break => lines.push(std::mem::take(&mut line)),
                 }
@@ -145,15 +145,15 @@ pub fn cut_line(line: &RichLine, max: u16, ellipsis: &str) -> RichLine {
     if line.width() <= usize::from(max) {
         return line.clone();
     }
-    let mut room = max.saturating_sub(ellipsis.width() as u16);
+    let mut available = max.saturating_sub(ellipsis.width() as u16);
     let mut segs: Vec<Seg> = Vec::new();
     for seg in &line.segs {
-        let kept = head(&seg.text, room);
-        if !kept.is_empty() {
-            segs.push(seg.with_text(kept));
+        let head_text = head(&seg.text, available);
+        if !head_text.is_empty() {
+            segs.push(seg.with_text(head_text));
         }
-        room -= kept.width() as u16;
-        if kept.len() < seg.text.len() {
+        available -= head_text.width() as u16;
+        if head_text.len() < seg.text.len() {
             break;
         }
     }
@@ -176,8 +176,8 @@ pub fn wrap_to(segs: &[Seg], width: u16, max_lines: usize, ellipsis: &str) -> Ve
     if let Some(last) = out.last_mut().filter(|_| more) {
         let mut longer = last.clone();
         longer.segs.push(Seg::new(" ".repeat(usize::from(width)), Role::Muted));
-        let room = (last.width() as u16 + ellipsis.width() as u16).min(width);
-        *last = cut_line(&longer, room, ellipsis);
+        let available = (last.width() as u16 + ellipsis.width() as u16).min(width);
+        *last = cut_line(&longer, available, ellipsis);
     }
     out
 }
@@ -186,7 +186,7 @@ pub fn wrap_to(segs: &[Seg], width: u16, max_lines: usize, ellipsis: &str) -> Ve
 mod tests {
     use super::*;
 
-    fn plain(lines: &[Vec<Seg>]) -> Vec<String> {
+    fn texts(lines: &[Vec<Seg>]) -> Vec<String> {
         lines.iter().map(|l| l.iter().map(|s| s.text.as_str()).collect()).collect()
     }
 
@@ -197,32 +197,32 @@ mod tests {
             Seg::new("pdf", Role::MarkName),
             Seg::new("-tables into rows", Role::Text),
         ];
-        assert_eq!(plain(&wrap(&segs, 12)), ["turns", "pdf-tables", "into rows"]);
+        assert_eq!(texts(&wrap(&segs, 12)), ["turns", "pdf-tables", "into rows"]);
     }
 
     #[test]
     fn a_word_longer_than_the_line_is_broken_by_cells() {
         let segs = [Seg::new("a 表格提取工具 b", Role::Text)];
-        assert_eq!(plain(&wrap(&segs, 5)), ["a", "表格", "提取", "工具", "b"].map(String::from));
+        assert_eq!(texts(&wrap(&segs, 5)), ["a", "表格", "提取", "工具", "b"].map(String::from));
     }
 
     #[test]
     fn code_keeps_its_spaces() {
         let segs = [Seg::new("    x = 1", Role::Text)];
-        assert_eq!(plain(&break_code(&segs, 6)), ["    x ", "= 1"]);
+        assert_eq!(texts(&break_code(&segs, 6)), ["    x ", "= 1"]);
     }
 
     #[test]
     fn code_breaks_at_spaces_before_it_breaks_words() {
         let segs = [Seg::new("key: ", Role::CodeKey), Seg::new("some words here", Role::Text)];
-        assert_eq!(plain(&break_code(&segs, 12)), ["key: some ", "words here"]);
-        assert_eq!(plain(&break_code(&[Seg::new("  abcdefgh", Role::Text)], 6)), ["  abcd", "efgh"]);
+        assert_eq!(texts(&break_code(&segs, 12)), ["key: some ", "words here"]);
+        assert_eq!(texts(&break_code(&[Seg::new("  abcdefgh", Role::Text)], 6)), ["  abcd", "efgh"]);
     }
 
     #[test]
     fn the_last_line_says_that_there_is_more() {
         let segs = [Seg::new("one two three four", Role::Text)];
         let lines = wrap_to(&segs, 8, 2, "…");
-        assert_eq!(lines.iter().map(RichLine::plain).collect::<Vec<_>>(), ["one two", "three…"]);
+        assert_eq!(lines.iter().map(RichLine::plain_text).collect::<Vec<_>>(), ["one two", "three…"]);
     }
 }

@@ -3,7 +3,7 @@
 
 use serde_json::json;
 use skills_model::{ApprovalReason, Choice, Command, Decision, Gate, RunState, Verdict};
-use skills_runs::{AtGate, gate_digest};
+use skills_runs::{PendingGate, gate_digest};
 use skills_store::RunId;
 
 use super::kit::{Bench, asked, completed};
@@ -41,7 +41,7 @@ impl Bench {
     }
 
     /// Lets the waiting run ask about what it would do now, as reading it does.
-    pub async fn look(&self, run: &RunId) -> AtGate {
+    pub async fn look(&self, run: &RunId) -> PendingGate {
         let at = self.engine.at_gate(run).await.unwrap().unwrap();
         let gate = Gate::human(at.step.clone(), at.inputs_digest.clone(), at.why.clone());
         self.store.command(run, Command::Ask(gate), None, None, None).await.unwrap();

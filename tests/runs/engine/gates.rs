@@ -2,7 +2,7 @@
 
 use serde_json::json;
 use skills_model::{RunState, Verdict};
-use skills_runs::Executed;
+use skills_runs::ExecutionEnd;
 use skills_store::StepStatus;
 
 use super::kit::{Bench, asked, completed, failed, failing};
@@ -145,7 +145,7 @@ async fn what_was_approved_is_what_runs() {
     claimed.run.inputs = json!({"to": "mallory"});
     let executed = bench.engine.execute(claimed, tokio_util::sync::CancellationToken::new()).await;
     assert_eq!(asked(&executed).0, "send", "other inputs need another yes");
-    let Executed::Waiting(waiting) = executed else { panic!() };
+    let ExecutionEnd::Waiting(waiting) = executed else { panic!() };
     let Some(skills_model::Gate::Human { inputs_digest, .. }) = waiting.gate else { panic!() };
     assert_ne!(inputs_digest, before.inputs_digest);
     assert_eq!(bench.fake.count("send"), 0);

@@ -9,7 +9,7 @@ use async_trait::async_trait;
 use futures::future::BoxFuture;
 use serde_json::{Value, json};
 use skills_model::{ApprovalReason, Choice, Command, Decision, Gate, RunState, Verdict};
-use skills_runs::{Call, CallError, CallFailure, Caller, Engine, Executed, Explanation, Plan, Reply};
+use skills_runs::{Call, CallError, CallFailure, Caller, Engine, ExecutionEnd, Explanation, Plan, Reply};
 use skills_skill::contract::{Capability, Conformance, Contract, parse};
 use skills_store::{
     AuditMode, Claimed, Launch, RunEvent, RunId, RunOptions, RunRecord, Sqlite, StepRecord, StepStatus,
@@ -315,13 +315,13 @@ impl Bench {
     }
 
     /// Claims a run and executes it as far as it goes.
-    pub async fn work(&self, run: &RunId) -> Executed {
+    pub async fn work(&self, run: &RunId) -> ExecutionEnd {
         let claimed = self.claim(run).await;
         self.engine.execute(claimed, CancellationToken::new()).await
     }
 
     /// Launches and executes.
-    pub async fn run(&self, text: &str, inputs: Value) -> (RunId, Executed) {
+    pub async fn run(&self, text: &str, inputs: Value) -> (RunId, ExecutionEnd) {
         let run = self.launch(text, inputs).await;
         let executed = self.work(&run).await;
         (run, executed)
@@ -330,7 +330,7 @@ impl Bench {
     /// Launches, executes, and expects outputs.
     pub async fn outputs(&self, text: &str, inputs: Value) -> Value {
         match self.run(text, inputs).await.1 {
-            Executed::Completed(run) => run.outputs.unwrap(),
+            ExecutionEnd::Completed(run) => run.outputs.unwrap(),
             other => panic!("not completed: {other:?}"),
         }
     }
@@ -415,24 +415,24 @@ pub fn failing(message: &str) -> Answer {
     Err(CallError::new(CallFailure::RuntimeError, message))
 }
 
-pub fn completed(executed: &Executed) -> &RunRecord {
+pub fn completed(executed: &ExecutionEnd) -> &RunRecord {
     match executed {
-        Executed::Completed(run) => run,
+        ExecutionEnd::Completed(run) => run,
         other => panic!("not completed: {other:?}"),
     }
 }
 
 /// Code and message of a failed run.
-pub fn failed(executed: &Executed) -> (String, String) {
-    let Executed::Failed(run) = executed else { panic!("not failed: {executed:?}") };
+pub fn failed(executed: &ExecutionEnd) -> (String, String) {
+    let ExecutionEnd::Failed(run) = executed else { panic!("not failed: {executed:?}") };
     let error = run.error.clone().unwrap();
     let text = |field: &str| error[field].as_str().unwrap_or_default().to_owned();
     (text("code"), text("message"))
 }
 
 /// The step that asks a person, and why as JSON.
-pub fn asked(executed: &Executed) -> (String, Value) {
-    let Executed::Waiting(run) = executed else { panic!("not waiting: {executed:?}") };
+pub fn asked(executed: &ExecutionEnd) -> (String, Value) {
+    let ExecutionEnd::Waiting(run) = executed else { panic!("not waiting: {executed:?}") };
     match run.gate.clone() {
         Some(Gate::Human { step, why, .. }) => (step, json!(why)),
         other => panic!("waits for {other:?}"),

@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 
 use serde_json::json;
 use skills_model::RunState;
-use skills_runs::{Executed, LogLine, PARALLEL, idempotency_key};
+use skills_runs::{ExecutionEnd, LogLine, PARALLEL, idempotency_key};
 use skills_store::{AuditMode, StepStatus};
 
 use super::kit::{Bench, asked, completed, failed, failing};
@@ -135,8 +135,8 @@ steps:
     assert_eq!(bench.status(&run, "b").await, Some(StepStatus::Failed));
 }
 
-fn error_step(executed: &Executed) -> String {
-    let Executed::Failed(run) = executed else { panic!("{executed:?}") };
+fn error_step(executed: &ExecutionEnd) -> String {
+    let ExecutionEnd::Failed(run) = executed else { panic!("{executed:?}") };
     run.error.as_ref().unwrap()["step"].as_str().unwrap_or_default().to_owned()
 }
 
@@ -305,7 +305,7 @@ async fn a_replay_restores_what_was_recorded_and_a_fork_waits() {
     let bench = Bench::new();
     let (run, _) = bench.run(LINEAR, json!({"n": 1})).await;
     let replay = skills_store::RunId("replay".into());
-    bench.store.branch(&run, Some(1), replay.clone(), false, None).await.unwrap();
+    bench.store.fork(&run, Some(1), replay.clone(), false, None).await.unwrap();
     let claimed = bench.claim(&replay).await;
     assert_eq!(claimed.run.state, RunState::Replaying);
     let store = bench.store.clone();
@@ -326,7 +326,7 @@ async fn a_replay_restores_what_was_recorded_and_a_fork_waits() {
     let keys: Vec<String> = bench.fake.made().into_iter().map(|made| made.key).collect();
     assert_ne!(keys[1], keys[3], "a replay is another run");
     let fork = skills_store::RunId("fork".into());
-    bench.store.branch(&run, Some(2), fork.clone(), true, None).await.unwrap();
+    bench.store.fork(&run, Some(2), fork.clone(), true, None).await.unwrap();
     bench.resume(&fork, None, None).await;
     completed(&bench.work(&fork).await);
     assert_eq!(bench.fake.steps()[5..], ["c"]);

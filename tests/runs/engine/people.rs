@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::json;
 use skills_model::{Choice, Command, Gate, RunState, Verdict};
-use skills_runs::Executed;
+use skills_runs::ExecutionEnd;
 use skills_store::StepStatus;
 use tokio_util::sync::CancellationToken;
 
@@ -23,7 +23,7 @@ steps:
 async fn a_run_waits_for_its_signal_and_gives_its_payload_to_the_step() {
     let bench = Bench::new();
     let (run, executed) = bench.run(CLOSE, json!({})).await;
-    let Executed::Waiting(waiting) = executed else { panic!("{executed:?}") };
+    let ExecutionEnd::Waiting(waiting) = executed else { panic!("{executed:?}") };
     assert_eq!(waiting.gate, Some(Gate::Signal { step: "ready".into(), name: "books-closed".into() }));
     assert_eq!(bench.fake.steps(), ["before"]);
     bench.signal(&run, "books-closed", json!({"by": "ana"})).await;
@@ -54,7 +54,7 @@ steps:
 ";
     let run = bench.launch(text, json!({})).await;
     bench.signal(&run, "go", json!(1)).await;
-    assert!(matches!(bench.work(&run).await, Executed::Waiting(_)));
+    assert!(matches!(bench.work(&run).await, ExecutionEnd::Waiting(_)));
     bench.signal(&run, "go", json!(2)).await;
     assert_eq!(completed(&bench.work(&run).await).outputs, Some(json!({"a": 1, "b": 2})));
 }
@@ -100,8 +100,8 @@ async fn a_paused_run_ends_what_is_under_way_and_begins_nothing_more_until_it_is
         })
     });
     let executed = bench.work(&run).await;
-    let Executed::Waiting(held) = executed else { panic!("{executed:?}") };
-    assert_eq!((held.state, held.held, held.hold), (RunState::Pending, true, None));
+    let ExecutionEnd::Waiting(held) = executed else { panic!("{executed:?}") };
+    assert_eq!((held.state, held.paused, held.hold), (RunState::Pending, true, None));
     assert_eq!(bench.status(&run, "slow").await, Some(StepStatus::Completed), "its result is not lost");
     assert_eq!(bench.fake.count("after"), 0);
     assert!(!bench.kinds(&run, "after").await.contains(&"step.started".to_owned()));
@@ -231,7 +231,7 @@ async fn a_canceled_run_stops_its_calls_and_records_nothing_more() {
         store.command(&watched, skills_model::Command::Cancel, None, None, None).await.unwrap();
         told.cancel();
     });
-    assert_eq!(executed, Executed::Stopped);
+    assert_eq!(executed, ExecutionEnd::Stopped);
     assert_eq!(bench.fake.canceled.load(std::sync::atomic::Ordering::SeqCst), 1);
     assert_eq!(bench.record(&run).await.state, RunState::Canceled);
     assert_eq!(bench.store.steps(&run).await.unwrap(), []);
@@ -264,7 +264,7 @@ async fn of_two_executors_only_the_one_with_the_present_fence_records() {
     let second = bench.work(&run).await;
     completed(&second);
     go.notify_one();
-    assert!(matches!(sleeper.await.unwrap(), Executed::LeaseLost(_)));
+    assert!(matches!(sleeper.await.unwrap(), ExecutionEnd::LeaseLost(_)));
     assert_eq!(bench.step(&run, "pay").await.unwrap().result, json!({"paid": 2}));
     let kinds = bench.kinds(&run, "pay").await;
     assert_eq!(kinds.iter().filter(|kind| *kind == "step.completed").count(), 1);

@@ -5,7 +5,7 @@ use std::any::Any;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-use skills_sandbox::{End, Held, Level, Limits, Outcome, Promise, Sandbox, Setup, Spec};
+use skills_sandbox::{End, Enforcement, Guarantee, Level, Limits, Outcome, Sandbox, Setup, Spec};
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
 
@@ -118,12 +118,12 @@ impl Stage {
 /// One attack.
 pub struct Attack {
     pub script: &'static str,
-    pub against: Promise,
+    pub against: Guarantee,
     pub limits: Limits,
 }
 
 impl Attack {
-    pub fn new(script: &'static str, against: Promise) -> Self {
+    pub fn new(script: &'static str, against: Guarantee) -> Self {
         Self { script, against, limits: Limits::default() }
     }
 
@@ -146,7 +146,7 @@ impl Attack {
     /// Tries it in every sandbox, for an attack that the machine around may refuse as well.
     pub async fn is_repelled_inside(&self, stage: impl Fn(&Bundle) -> Stage) {
         for (name, sandbox) in sandboxes() {
-            if sandbox.report().held(self.against) == Held::No {
+            if sandbox.report().enforcement(self.against) == Enforcement::No {
                 eprintln!("SKIPPED: {} against {} ({name}): not promised here", self.script, self.against);
                 continue;
             }

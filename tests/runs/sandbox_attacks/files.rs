@@ -2,7 +2,7 @@
 
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 
-use skills_sandbox::Promise;
+use skills_sandbox::Guarantee;
 
 use super::arena::{Attack, Stage, Victim, open_folder, soon, text};
 
@@ -11,7 +11,7 @@ async fn a_secret_outside_stays_secret() {
     let place = open_folder();
     let secret = place.path().join("secret");
     std::fs::write(&secret, "the secret").expect("written");
-    let attack = Attack::new("read_secret.py", Promise::Files);
+    let attack = Attack::new("read_secret.py", Guarantee::Files);
     attack
         .is_repelled(|_| {
             Stage::new([text(&secret)]).seen_by(|outcome| outcome.stdout.text().contains("the secret"))
@@ -23,7 +23,7 @@ async fn a_secret_outside_stays_secret() {
 async fn the_home_folder_is_not_listed() {
     let stand_in = open_folder();
     std::fs::write(stand_in.path().join("diary"), "x").expect("written");
-    let attack = Attack::new("list_folder.py", Promise::Files);
+    let attack = Attack::new("list_folder.py", Guarantee::Files);
     attack.is_repelled(|_| Stage::new([text(stand_in.path())])).await;
     if let Some(home) = std::env::home_dir().filter(|home| std::fs::read_dir(home).is_ok()) {
         attack.is_repelled(|_| Stage::new([text(&home)])).await;
@@ -35,7 +35,7 @@ async fn a_link_does_not_lead_out_of_the_bundle() {
     let place = open_folder();
     let secret = place.path().join("secret");
     std::fs::write(&secret, "the secret").expect("written");
-    let attack = Attack::new("link_out.py", Promise::Files);
+    let attack = Attack::new("link_out.py", Guarantee::Files);
     attack
         .is_repelled(|bundle| {
             bundle.link_out_to(&secret);
@@ -47,7 +47,7 @@ async fn a_link_does_not_lead_out_of_the_bundle() {
 #[tokio::test]
 async fn nothing_is_written_outside() {
     let place = open_folder();
-    let attack = Attack::new("write_outside.py", Promise::Files);
+    let attack = Attack::new("write_outside.py", Guarantee::Files);
     attack
         .is_repelled(|_| {
             let target = place.path().join("target");
@@ -59,7 +59,7 @@ async fn nothing_is_written_outside() {
 
 #[tokio::test]
 async fn the_bundle_is_not_changed() {
-    let attack = Attack::new("change_bundle.py", Promise::Files);
+    let attack = Attack::new("change_bundle.py", Guarantee::Files);
     attack
         .is_repelled(|bundle| {
             let (notes, new) =
@@ -74,7 +74,7 @@ async fn the_bundle_is_not_changed() {
 #[tokio::test]
 async fn modes_and_times_of_files_outside_stay() {
     let place = open_folder();
-    let attack = Attack::new("change_mode.py", Promise::Files);
+    let attack = Attack::new("change_mode.py", Guarantee::Files);
     attack
         .is_repelled(|_| {
             let target = place.path().join("target");
@@ -90,7 +90,7 @@ async fn modes_and_times_of_files_outside_stay() {
 
 #[tokio::test]
 async fn the_environment_of_another_process_stays_closed() {
-    let attack = Attack::new("other_environment.py", Promise::Environment);
+    let attack = Attack::new("other_environment.py", Guarantee::Environment);
     attack
         .is_repelled(|_| {
             let victim = Victim::new();

@@ -5,14 +5,14 @@ use std::net::{TcpListener, UdpSocket};
 use std::os::unix::net::{UnixDatagram, UnixListener};
 use std::time::Duration;
 
-use skills_sandbox::{End, Promise};
+use skills_sandbox::{End, Guarantee};
 use tokio_util::sync::CancellationToken;
 
 use super::arena::{Attack, Bundle, Stage, open_folder, sandboxes, text};
 
 #[tokio::test]
 async fn no_tcp_connection() {
-    Attack::new("tcp.py", Promise::Network)
+    Attack::new("tcp.py", Guarantee::Network)
         .is_repelled(|_| {
             let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
             listener.set_nonblocking(true).expect("a socket");
@@ -24,7 +24,7 @@ async fn no_tcp_connection() {
 
 #[tokio::test]
 async fn no_udp_datagram() {
-    Attack::new("udp.py", Promise::Network)
+    Attack::new("udp.py", Guarantee::Network)
         .is_repelled(|_| {
             let socket = UdpSocket::bind("127.0.0.1:0").expect("a free port");
             socket.set_nonblocking(true).expect("a socket");
@@ -37,7 +37,7 @@ async fn no_udp_datagram() {
 
 #[tokio::test]
 async fn no_unix_socket() {
-    Attack::new("unix_socket.py", Promise::Network)
+    Attack::new("unix_socket.py", Guarantee::Network)
         .is_repelled(|_| {
             let place = open_folder();
             let path = place.path().join("socket");
@@ -53,7 +53,7 @@ async fn no_unix_socket() {
 async fn no_abstract_socket() {
     use std::os::linux::net::SocketAddrExt;
     use std::os::unix::net::SocketAddr;
-    Attack::new("unix_socket.py", Promise::Network)
+    Attack::new("unix_socket.py", Guarantee::Network)
         .is_repelled(|bundle| {
             let name = text(bundle.path());
             let address = SocketAddr::from_abstract_name(&name).expect("short enough");
@@ -65,7 +65,7 @@ async fn no_abstract_socket() {
 
 #[tokio::test]
 async fn no_datagram_from_a_socket_pair() {
-    Attack::new("datagram_pair.py", Promise::Network)
+    Attack::new("datagram_pair.py", Guarantee::Network)
         .is_repelled(|_| {
             let place = open_folder();
             let path = place.path().join("socket");
@@ -79,7 +79,7 @@ async fn no_datagram_from_a_socket_pair() {
 
 #[tokio::test]
 async fn no_socket_of_any_family() {
-    Attack::new("socket_families.py", Promise::Network).is_repelled(|_| Stage::new([])).await;
+    Attack::new("socket_families.py", Guarantee::Network).is_repelled(|_| Stage::new([])).await;
 }
 
 #[tokio::test]

@@ -1,13 +1,13 @@
 //! Attacks on other processes and on the kernel: signals, tracing, limits, `io_uring`, namespaces, keys, daemons.
 
-use skills_sandbox::{Held, Outcome, Promise, Sandbox, Setup};
+use skills_sandbox::{Enforcement, Guarantee, Outcome, Sandbox, Setup};
 use tokio_util::sync::CancellationToken;
 
 use super::arena::{Attack, Bundle, Stage, Victim, sandboxes, soon};
 
 #[tokio::test]
 async fn another_process_is_not_killed() {
-    Attack::new("kill.py", Promise::Processes)
+    Attack::new("kill.py", Guarantee::Processes)
         .is_repelled(|_| {
             let mut victim = Victim::new();
             Stage::new([victim.pid().to_string()])
@@ -19,7 +19,7 @@ async fn another_process_is_not_killed() {
 #[cfg(target_os = "linux")]
 #[tokio::test]
 async fn limits_of_another_process_stay() {
-    Attack::new("prlimit.py", Promise::Processes)
+    Attack::new("prlimit.py", Guarantee::Processes)
         .is_repelled(|_| {
             let victim = Victim::new();
             let limits = format!("/proc/{}/limits", victim.pid());
@@ -34,7 +34,7 @@ async fn limits_of_another_process_stay() {
 #[cfg(target_os = "linux")]
 #[tokio::test]
 async fn no_process_is_traced() {
-    Attack::new("ptrace.py", Promise::Processes).is_repelled(|_| Stage::new([])).await;
+    Attack::new("ptrace.py", Guarantee::Processes).is_repelled(|_| Stage::new([])).await;
 }
 
 #[cfg(target_os = "linux")]
@@ -62,7 +62,7 @@ async fn outside_may_refuse(script: &'static str) {
     let mut spec = bundle.spec(script);
     spec.unsandboxed = true;
     let outcome = control.run(spec, CancellationToken::new()).await.expect("starts");
-    let attack = Attack::new(script, Promise::Privileges);
+    let attack = Attack::new(script, Guarantee::Privileges);
     if outcome.stdout.text().contains("SUCCEEDED") {
         attack.is_repelled(|_| Stage::new([])).await;
     } else {
@@ -89,7 +89,7 @@ async fn outlived_by(kind: &str) {
     drop(outcome);
     assert!(soon(|| !lives(&marker)), "it ends with its work directory");
     for (name, sandbox) in sandboxes() {
-        if sandbox.report().held(Promise::Lifetime) != Held::Yes {
+        if sandbox.report().enforcement(Guarantee::Lifetime) != Enforcement::Yes {
             eprintln!("SKIPPED: daemons ({name}): not promised here");
             continue;
         }

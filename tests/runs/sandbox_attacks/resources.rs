@@ -3,31 +3,31 @@
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use skills_sandbox::{DiskLimit, End, Exceeded, Held, Promise, SandboxError};
+use skills_sandbox::{DiskLimit, End, Enforcement, ExceededLimit, Guarantee, SandboxError};
 use tokio_util::sync::CancellationToken;
 
 use super::arena::{Attack, Bundle, Stage, sandboxes, soon};
 
 #[tokio::test]
 async fn two_gibibytes_of_private_memory_are_refused() {
-    Attack::new("memory.py", Promise::Memory).is_repelled(|_| Stage::new(["private".to_owned()])).await;
+    Attack::new("memory.py", Guarantee::Memory).is_repelled(|_| Stage::new(["private".to_owned()])).await;
 }
 
 #[cfg(target_os = "linux")]
 #[tokio::test]
 async fn two_gibibytes_of_shared_memory_are_refused() {
-    Attack::new("memory.py", Promise::Memory).is_repelled(|_| Stage::new(["shared".to_owned()])).await;
+    Attack::new("memory.py", Guarantee::Memory).is_repelled(|_| Stage::new(["shared".to_owned()])).await;
 }
 
 #[cfg(target_os = "linux")]
 #[tokio::test]
 async fn two_gibibytes_in_nameless_files_are_refused() {
-    Attack::new("memory.py", Promise::Memory).is_repelled(|_| Stage::new(["nameless".to_owned()])).await;
+    Attack::new("memory.py", Guarantee::Memory).is_repelled(|_| Stage::new(["nameless".to_owned()])).await;
 }
 
 #[tokio::test]
 async fn a_file_of_128_mib_is_refused() {
-    Attack::new("big_file.py", Promise::FileSize)
+    Attack::new("big_file.py", Guarantee::FileSize)
         .is_repelled(|_| {
             Stage::new([]).seen_by(|outcome| outcome.produced.iter().any(|file| file.bytes >= 128 << 20))
         })
@@ -49,8 +49,8 @@ async fn disk_is_limited(kind: &str, limit: DiskLimit) {
     };
     for (name, sandbox) in sandboxes() {
         let outcome = sandbox.run(spec.clone(), CancellationToken::new()).await.expect("starts");
-        assert_eq!(outcome.exceeded, Some(Exceeded { limit, allowed }), "{name}: {:?}", outcome.end);
-        if sandbox.report().held(Promise::Disk) != Held::Yes {
+        assert_eq!(outcome.exceeded, Some(ExceededLimit { limit, allowed }), "{name}: {:?}", outcome.end);
+        if sandbox.report().enforcement(Guarantee::Disk) != Enforcement::Yes {
             eprintln!("SKIPPED: a hard limit on the disk ({name}): not promised here");
             continue;
         }
@@ -66,7 +66,7 @@ async fn disk_is_limited(kind: &str, limit: DiskLimit) {
     spec.unsandboxed = true;
     let bare = &sandboxes()[0].1;
     let outcome = bare.run(spec, CancellationToken::new()).await.expect("starts");
-    assert_eq!(outcome.exceeded, Some(Exceeded { limit, allowed }), "{:?}", outcome.end);
+    assert_eq!(outcome.exceeded, Some(ExceededLimit { limit, allowed }), "{:?}", outcome.end);
 }
 
 #[tokio::test]
@@ -91,7 +91,7 @@ async fn files_with_holes_count_as_long_as_they_are() {
 
 #[tokio::test]
 async fn eighty_processes_are_refused() {
-    Attack::new("processes.py", Promise::ProcessCount).is_repelled(|_| Stage::new([])).await;
+    Attack::new("processes.py", Guarantee::ProcessCount).is_repelled(|_| Stage::new([])).await;
 }
 
 #[tokio::test]

@@ -11,7 +11,7 @@ use crate::{Code, Error};
 use skills_config::{MEMORY_STORE, quoted};
 use skills_model::{ApprovalReason, Choice, Command, Decision, Gate, Verdict};
 use skills_registry::{SHIPPED, shipped_versions};
-use skills_runs::{AtGate, Plan};
+use skills_runs::{PendingGate, Plan};
 use skills_skill::contract::Capability;
 use skills_store::{RunId, RunRecord, StoreError};
 
@@ -20,26 +20,26 @@ impl Runs {
     /// the returned gate is the current one; nothing is recorded.
     pub(super) async fn at_gate(
         self: &Arc<Self>,
-        room: &RunRuntime,
+        runtime: &RunRuntime,
         run: RunRecord,
-    ) -> Result<(RunRecord, Option<AtGate>), Error> {
+    ) -> Result<(RunRecord, Option<PendingGate>), Error> {
         if !matches!(run.gate, Some(Gate::Human { .. })) {
             return Ok((run, None));
         }
-        room.verify(&run.id).await?;
+        runtime.verify(&run.id).await?;
         self.refresh().await?;
-        self.present_question(room, run).await
+        self.present_question(runtime, run).await
     }
 
     /// Like [`Self::at_gate`], with the skills as they were last read.
     pub(super) async fn present_question(
         &self,
-        room: &RunRuntime,
+        runtime: &RunRuntime,
         mut run: RunRecord,
-    ) -> Result<(RunRecord, Option<AtGate>), Error> {
+    ) -> Result<(RunRecord, Option<PendingGate>), Error> {
         loop {
             let Some(Gate::Human { step, inputs_digest, .. }) = &run.gate else { return Ok((run, None)) };
-            let Some(at) = room.engine.at_gate(&run.id).await? else { return Ok((run, None)) };
+            let Some(at) = runtime.engine.at_gate(&run.id).await? else { return Ok((run, None)) };
             if at.inputs_digest == *inputs_digest {
                 return Ok((run, Some(at)));
             }
@@ -48,7 +48,7 @@ impl Runs {
                 return Ok((run, None));
             }
             // The question may differ because the run was decided and continued between the two reads.
-            let present = room.store.run(&run.id).await?.unwrap_or_else(|| run.clone());
+            let present = runtime.store.run(&run.id).await?.unwrap_or_else(|| run.clone());
             if (present.state, &present.gate) != (run.state, &run.gate) {
                 run = present;
                 continue;
@@ -63,11 +63,11 @@ impl Runs {
 
     /// Replaces the pending question of a waiting run, unless it continued meanwhile.
     pub(super) async fn record_question(
-        room: &RunRuntime,
+        runtime: &RunRuntime,
         run: &RunId,
         gate: Gate,
     ) -> Result<(), StoreError> {
-        match room.store.command(run, Command::Ask(gate), None, None, None).await {
+        match runtime.store.command(run, Command::Ask(gate), None, None, None).await {
             Ok(_) | Err(StoreError::Refused(_)) => Ok(()),
             Err(error) => Err(error),
         }
@@ -99,9 +99,9 @@ impl Runs {
 
     /// Returns why an approval could only lead to a failed step or to a run that no worker here can continue, with what
     /// to do; `None` if it can be executed. Reads files.
-    pub(super) fn stands_in_the_way(
+    pub(super) fn find_blocker(
         &self,
-        room: &RunRuntime,
+        runtime: &RunRuntime,
         run: &RunRecord,
         plan: &Plan,
         capability: Option<&Capability>,
@@ -114,7 +114,7 @@ impl Runs {
         }
         // Before the first step: the first step that could start.
         let first = || plan.contract.steps.iter().find_map(|step| plan.capability_of(step)).map(Arc::as_ref);
-        let found = room.engine.obstacle(run, capability.or_else(first)?)?;
+        let found = runtime.engine.obstacle(run, capability.or_else(first)?)?;
         let message = format!(
             "step {step} cannot be executed, so an approval would make it fail: {}. The run keeps \
                 waiting; you can still deny it",
@@ -127,26 +127,26 @@ impl Runs {
     /// Rejects the approval of what cannot be executed, and of what was edited since it was reviewed, and records
     /// nothing. A denial is always accepted. If the decision is about a current question that is not recorded yet,
     /// records the question.
-    pub(super) async fn agreeable(
+    pub(super) async fn check_approval(
         self: &Arc<Self>,
-        room: &Arc<RunRuntime>,
+        runtime: &Arc<RunRuntime>,
         run: RunRecord,
         decision: &Decision,
     ) -> Result<RunRecord, Error> {
-        let asked = decision.answers(run.gate.as_ref());
+        let is_pending = decision.answers(run.gate.as_ref());
         let runs_it =
             decision.verdict == Verdict::Approve && matches!(decision.choice, None | Some(Choice::Rerun));
         let at_step = matches!(&run.gate, Some(Gate::Human { step, .. }) if *step == decision.step);
         let names_none = decision.verdict == Verdict::Deny && decision.inputs_digest.is_empty();
-        if !at_step || names_none || (asked && !runs_it) {
+        if !at_step || names_none || (is_pending && !runs_it) {
             return Ok(run);
         }
-        let (now, at) = self.at_gate(room, run.clone()).await?;
+        let (now, at) = self.at_gate(runtime, run.clone()).await?;
         let Some(Gate::Human { step, inputs_digest, why, .. }) = &now.gate else { return Ok(now) };
         let mut is_recorded = now.gate == run.gate;
         if !is_recorded {
             // It may have continued since it was read, and wait again.
-            let present = room.store.run(&now.id).await?;
+            let present = runtime.store.run(&now.id).await?;
             is_recorded = present.is_some_and(|present| present.gate == now.gate);
         }
         if is_recorded && !decision.answers(now.gate.as_ref()) {
@@ -167,17 +167,17 @@ impl Runs {
             return Err(Error { reason: Some(reason), ..Error::new(Code::ConfirmationRequired, message) });
         }
         if runs_it {
-            let plan = room.plan(&now.contract_digest).await?;
+            let plan = runtime.plan(&now.contract_digest).await?;
             let own = plan.step_at(step).and_then(|step| plan.capability_of(step)).cloned();
             let capability = at.map_or(own, |at| at.capability);
-            let (runs, room, waiting) = (Arc::clone(self), Arc::clone(room), now.clone());
+            let (runs, runtime, waiting) = (Arc::clone(self), Arc::clone(runtime), now.clone());
             super::super::run_blocking(move || {
-                runs.stands_in_the_way(&room, &waiting, &plan, capability.as_deref()).map_or(Ok(()), Err)
+                runs.find_blocker(&runtime, &waiting, &plan, capability.as_deref()).map_or(Ok(()), Err)
             })
             .await?;
         }
         if let (false, Some(gate)) = (is_recorded, now.gate.clone()) {
-            Self::record_question(room, &now.id, gate).await?;
+            Self::record_question(runtime, &now.id, gate).await?;
         }
         Ok(now)
     }

@@ -24,11 +24,11 @@ impl Runs {
                 format!("the content has {} bytes; the maximum is {MAX_FILE_BYTES} (8 MiB)", content.len());
             return Err(Error::new(Code::PayloadTooLarge, message));
         }
-        let plain = !name.trim().is_empty()
+        let is_valid = !name.trim().is_empty()
             && name.len() <= MAX_NAME_BYTES
             && !name.contains(|sign: char| matches!(sign, '/' | '\\') || sign.is_control())
             && !matches!(name.as_str(), "." | "..");
-        if !plain {
+        if !is_valid {
             let message = format!(
                 "{name:?} is not a file name; use a name without folders, e.g. rows.csv, of at most \
                     {MAX_NAME_BYTES} bytes"

@@ -6,7 +6,7 @@ use serde_json::json;
 use strum::IntoEnumIterator as _;
 use tokio_util::sync::CancellationToken;
 
-use super::contracts::{self, Contracted};
+use super::contracts::{self, SkillContract};
 use super::references::{self, Found};
 use super::{RunRuntime, Runs, reproduce};
 use crate::{
@@ -21,26 +21,26 @@ use skills_skill::{AttachTarget, EffectMode, Invocation, Skill};
 const OFFERED: usize = 3;
 
 /// The results of the four checks.
-struct Looked {
+struct AttachChecks {
     checks: Vec<AttachCheckResult>,
     failed: Option<(AttachReason, Error)>,
-    read: Option<Contracted>,
+    read: Option<SkillContract>,
     target: Option<(AttachTarget, Found)>,
 }
 
-impl Looked {
+impl AttachChecks {
     fn record_passed(&mut self, check: AttachCheck, note: String) {
-        self.checks.push(AttachCheckResult { check, holds: Some(true), note });
+        self.checks.push(AttachCheckResult { check, passed: Some(true), note });
     }
 
     /// Fails a check; the later ones are not made.
-    fn fails(mut self, check: AttachCheck, given: &str, allowed: Vec<String>, error: Error) -> Self {
-        self.checks.push(AttachCheckResult { check, holds: Some(false), note: error.message.clone() });
+    fn fails(mut self, check: AttachCheck, value: &str, allowed: Vec<String>, error: Error) -> Self {
+        self.checks.push(AttachCheckResult { check, passed: Some(false), note: error.message.clone() });
         for later in AttachCheck::iter().filter(|later| *later > check) {
             let note = "skipped: an earlier check failed".to_owned();
-            self.checks.push(AttachCheckResult { check: later, holds: None, note });
+            self.checks.push(AttachCheckResult { check: later, passed: None, note });
         }
-        let reason = AttachReason { check, given: given.to_owned(), allowed, cause: None };
+        let reason = AttachReason { check, given: value.to_owned(), allowed, cause: None };
         self.failed = Some((reason, error));
         self
     }
@@ -53,8 +53,8 @@ impl Runs {
         request: AttachRequest,
         leave: &CancellationToken,
     ) -> Result<Attached, Error> {
-        let room = self.runtime().await?;
-        let looked = self.look(&room, &request).await?;
+        let runtime = self.runtime().await?;
+        let looked = self.look(&runtime, &request).await?;
         if let Some((reason, error)) = looked.failed {
             return Err(Error { reason: serde_json::to_value(reason).ok(), ..error });
         }
@@ -80,7 +80,7 @@ impl Runs {
         if request.options.wait {
             execution = self.wait_for_completion(&execution.id.0, leave).await?;
             // The control request was already applied when the run ended; the store returns its outcome again.
-            control = self.steer(&room, &execution).await?;
+            control = self.steer(&runtime, &execution).await?;
         }
         Ok(Attached {
             skill_id: read.skill.id.clone(),
@@ -97,8 +97,8 @@ impl Runs {
         self: &Arc<Self>,
         request: AttachRequest,
     ) -> Result<AttachPreview, Error> {
-        let room = self.runtime().await?;
-        let looked = self.look(&room, &request).await?;
+        let runtime = self.runtime().await?;
+        let looked = self.look(&runtime, &request).await?;
         let skill = looked.read.as_ref().map(|read| Arc::clone(&read.skill));
         let input_problems = looked
             .read
@@ -129,8 +129,12 @@ impl Runs {
     }
 
     /// Makes the four checks, each only if those before it hold.
-    async fn look(self: &Arc<Self>, room: &RunRuntime, request: &AttachRequest) -> Result<Looked, Error> {
-        let mut looked = Looked { checks: Vec::new(), failed: None, read: None, target: None };
+    async fn look(
+        self: &Arc<Self>,
+        runtime: &RunRuntime,
+        request: &AttachRequest,
+    ) -> Result<AttachChecks, Error> {
+        let mut looked = AttachChecks { checks: Vec::new(), failed: None, read: None, target: None };
         let read = match self.loads(&request.skill).await {
             Ok(read) => read,
             Err(error) => {
@@ -158,21 +162,21 @@ impl Runs {
 
         let targets = &skill.classification.attach_targets;
         let allowed: Vec<String> = targets.iter().map(ToString::to_string).collect();
-        let given = request.target_type.trim();
-        let kind = given.parse::<AttachTarget>().ok().filter(|kind| targets.contains(kind));
+        let target_type = request.target_type.trim();
+        let kind = target_type.parse::<AttachTarget>().ok().filter(|kind| targets.contains(kind));
         let Some(kind) = kind else {
             let message = if allowed.is_empty() {
                 format!("{} declares no targets in its classification", skill.id)
             } else {
-                format!("{} accepts {}, not {given:?}", skill.id, allowed.join(", "))
+                format!("{} accepts {}, not {target_type:?}", skill.id, allowed.join(", "))
             };
             let error = Error::new(Code::AttachInvalid, message);
-            return Ok(looked.fails(AttachCheck::TargetType, given, allowed, error));
+            return Ok(looked.fails(AttachCheck::TargetType, target_type, allowed, error));
         };
         looked.record_passed(AttachCheck::TargetType, format!("takes {}", allowed.join(", ")));
 
         let (sessions, local_files) = (&request.sessions, request.local_files.as_ref());
-        match self.target(room, kind, &request.target_ref, sessions, local_files).await {
+        match self.target(runtime, kind, &request.target_ref, sessions, local_files).await {
             Ok(found) => {
                 looked.record_passed(AttachCheck::Target, found.label.clone());
                 looked.target = Some((kind, found));
@@ -190,7 +194,7 @@ impl Runs {
     }
 
     /// Returns a skill whose contract loads without errors.
-    async fn loads(self: &Arc<Self>, wanted: &str) -> Result<Contracted, Error> {
+    async fn loads(self: &Arc<Self>, wanted: &str) -> Result<SkillContract, Error> {
         let (runs, wanted) = (Arc::clone(self), wanted.to_owned());
         super::super::run_blocking(move || {
             let read = contracts::read(&runs.skill(&wanted)?)?;
@@ -205,7 +209,7 @@ impl Runs {
     /// Describes what the skill may do to the target and beyond.
     async fn may_do(
         self: &Arc<Self>,
-        read: &Contracted,
+        read: &SkillContract,
         found: Option<&Found>,
     ) -> Result<Vec<String>, Error> {
         let (runs, read) = (Arc::clone(self), read.clone());
@@ -271,12 +275,12 @@ mod tests {
 
     #[test]
     fn after_a_failed_check_the_later_ones_are_not_looked_at() {
-        let mut looked = Looked { checks: Vec::new(), failed: None, read: None, target: None };
+        let mut looked = AttachChecks { checks: Vec::new(), failed: None, read: None, target: None };
         looked.record_passed(AttachCheck::Exists, "a 1.0.0, loads".to_owned());
         let error = Error::new(Code::AttachInvalid, "run directly");
         let looked = looked.fails(AttachCheck::Invocation, "direct", vec!["attach".to_owned()], error);
-        let holds: Vec<Option<bool>> = looked.checks.iter().map(|check| check.holds).collect();
-        assert_eq!(holds, [Some(true), Some(false), None, None]);
+        let results: Vec<Option<bool>> = looked.checks.iter().map(|check| check.passed).collect();
+        assert_eq!(results, [Some(true), Some(false), None, None]);
         let (reason, _) = looked.failed.unwrap();
         let wire: Value = serde_json::to_value(reason).unwrap();
         assert_eq!(wire, json!({ "check": "invocation", "given": "direct", "allowed": ["attach"] }));

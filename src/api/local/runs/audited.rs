@@ -112,7 +112,7 @@ pub(super) fn artifact_stored(artifact: &Artifact, by: &str) -> Entry {
 }
 
 /// Returns the entry for a replayed or forked run.
-pub(super) fn branched(made: &RunRecord, held: bool) -> Entry {
+pub(super) fn branched(made: &RunRecord, paused: bool) -> Entry {
     let source = made.source.as_ref();
     let data = json!({
         "run": made.id,
@@ -120,20 +120,21 @@ pub(super) fn branched(made: &RunRecord, held: bool) -> Entry {
         "source": source.map(|(run, _)| run),
         "checkpoint": source.map(|(_, checkpoint)| checkpoint),
     });
-    Entry::new(if held { "run.forked" } else { "run.replayed" }, Some(&made.started_by), data)
+    Entry::new(if paused { "run.forked" } else { "run.replayed" }, Some(&made.started_by), data)
 }
 
 /// Returns the entry for a sidecar's control request to the run it watches.
 pub(super) fn controlled(
     sidecar: &RunId,
     watched: &RunId,
-    asked: &Control,
+    control: &Control,
     outcome: &ControlOutcome,
 ) -> Entry {
     let refused = match outcome {
         ControlOutcome::Applied(_) => None,
         ControlOutcome::Refused(why) => Some(why),
     };
-    let data = json!({ "run": watched, "sidecar": sidecar, "asked": asked.asked, "refused": refused });
+    let data =
+        json!({ "run": watched, "sidecar": sidecar, "asked": control.description, "refused": refused });
     Entry::new("run.controlled", None, data).durably()
 }

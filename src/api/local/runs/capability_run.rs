@@ -30,17 +30,18 @@ impl Runs {
         request: CapabilityRequest,
     ) -> Result<Launched, Error> {
         let runs = Arc::clone(self);
-        let asked = request.clone();
+        let requested = request.clone();
         let prepared = super::super::run_blocking(move || {
             let known = runs.capabilities()?;
-            let capability = capabilities::known(&known, asked.capability.trim())?;
+            let capability = capabilities::known(&known, requested.capability.trim())?;
             let approval = runs.approval_of(&capability)?;
             let id = format!("{PREFIX}{}", capability.id);
             let inputs = if capability.inputs.is_empty() {
                 // A capability that declares no inputs accepts everything.
-                asked.inputs
+                requested.inputs
             } else {
-                check_inputs(&capability.inputs, &asked.inputs).map_err(|wrong| inputs_error(&id, &wrong))?
+                check_inputs(&capability.inputs, &requested.inputs)
+                    .map_err(|wrong| inputs_error(&id, &wrong))?
             };
             let plan = plan(&known, &capability, &inputs, approval)?;
             Ok(Prepared {
@@ -49,7 +50,7 @@ impl Runs {
                 skill_id: SkillId::new(id),
                 plan: runs.pinned(&plan)?,
                 inputs,
-                options: runs.run_options(&asked.options)?,
+                options: runs.run_options(&requested.options)?,
             })
         })
         .await?;
@@ -88,8 +89,8 @@ impl Runs {
     ) -> Result<(Option<String>, Option<String>), Error> {
         let known = self.capabilities()?;
         let capability = capabilities::known(&known, capability)?;
-        let given = inputs.as_object().cloned().unwrap_or_default();
-        let digest = plan(&known, &capability, &given, approval).ok().map(|plan| plan.digest());
+        let input_map = inputs.as_object().cloned().unwrap_or_default();
+        let digest = plan(&known, &capability, &input_map, approval).ok().map(|plan| plan.digest());
         Ok((digest, Some(capability.version.clone())))
     }
 
@@ -181,8 +182,8 @@ mod tests {
             safety: skills_skill::contract::Safety::default(),
             location: PathBuf::new(),
         };
-        let given = json!({"text": "a b"});
-        let contract = contract(&capability, given.as_object().unwrap());
+        let input_map = json!({"text": "a b"});
+        let contract = contract(&capability, input_map.as_object().unwrap());
         assert_eq!(contract.id, "capability:text.count");
         let step = &contract.steps[0];
         assert_eq!(step.input.keys().collect::<Vec<_>>(), ["text"]);

@@ -121,13 +121,13 @@ mod tests {
         let home = tempfile::tempdir().unwrap();
         let trust = Trust::new(None, home.path().join("shipped"), Vec::new());
         let (before, after) = (Catalogue::default(), Catalogue { generation: 7, ..Catalogue::default() });
-        let kept = CatalogCache::default();
-        kept.present(&before, &trust);
+        let cache = CatalogCache::default();
+        cache.present(&before, &trust);
         let long = Duration::from_secs(3_600);
-        assert!(kept.is_younger_than(long, &before));
-        assert!(!kept.is_younger_than(long, &after));
-        kept.present(&after, &trust);
-        assert!(kept.is_younger_than(long, &after));
-        assert!(!kept.is_younger_than(Duration::ZERO, &after));
+        assert!(cache.is_younger_than(long, &before));
+        assert!(!cache.is_younger_than(long, &after));
+        cache.present(&after, &trust);
+        assert!(cache.is_younger_than(long, &after));
+        assert!(!cache.is_younger_than(Duration::ZERO, &after));
     }
 }

@@ -8,9 +8,9 @@ use super::{RunRuntime, Runs, StorePlace};
 use crate::{Check, Error};
 use skills_config::MEMORY_STORE;
 use skills_registry::RootState;
-use skills_runs::{Caller as _, Capabilities, Workplace};
-use skills_sandbox::{Leftovers, Level, Promise, Report, Sandbox};
-use skills_store::{Glance, RunFilter, Store};
+use skills_runs::{Caller as _, Capabilities, ProcessIdentity};
+use skills_sandbox::{Guarantee, Leftovers, Level, Report, Sandbox};
+use skills_store::{QuickCheck, RunFilter, Store};
 
 /// Time limit for checking the pages of the store.
 const CHECK_TIMEOUT: Duration = Duration::from_secs(2);
@@ -23,9 +23,9 @@ impl Runs {
     pub(in crate::local) async fn checks(self: &Arc<Self>) -> Vec<Check> {
         let mut checks = Vec::new();
         match self.runtime().await {
-            Ok(room) => {
-                checks.push(self.store_check(&room).await);
-                checks.push(self.worker_check(&room).await);
+            Ok(runtime) => {
+                checks.push(self.store_check(&runtime).await);
+                checks.push(self.worker_check(&runtime).await);
             }
             Err(error) => checks.push(Check::problem(
                 "runs",
@@ -55,8 +55,8 @@ impl Runs {
         checks
     }
 
-    async fn store_check(&self, room: &RunRuntime) -> Check {
-        let place = room.store.describe();
+    async fn store_check(&self, runtime: &RunRuntime) -> Check {
+        let place = runtime.store.describe();
         if place == MEMORY_STORE
             && let Ok(StorePlace::File(file)) =
                 StorePlace::of(self.config.store.as_deref(), &self.config.dirs.data)
@@ -66,11 +66,11 @@ impl Runs {
             return Check::good("runs", found);
         }
         let size = self.store_place().ok().and_then(|at| at.file().map(size)).unwrap_or_default();
-        match counted(&*room.store).await {
-            Ok(counts) => looked_over(&*room.store, format!("{place}{size}; {counts}")).await,
+        match counted(&*runtime.store).await {
+            Ok(counts) => looked_over(&*runtime.store, format!("{place}{size}; {counts}")).await,
             // A count can fail on a damaged page; the check still finds the damage.
-            Err(error) => match room.store.quick_check(CHECK_TIMEOUT).await {
-                Ok(Glance { damage, .. }) if !damage.is_empty() => {
+            Err(error) => match runtime.store.quick_check(CHECK_TIMEOUT).await {
+                Ok(QuickCheck { damage, .. }) if !damage.is_empty() => {
                     damaged(&format!("{place}{size}"), &damage)
                 }
                 _ => Check::problem("runs", error.message, DAMAGE_HELP),
@@ -78,13 +78,13 @@ impl Runs {
         }
     }
 
-    async fn worker_check(&self, room: &RunRuntime) -> Check {
+    async fn worker_check(&self, runtime: &RunRuntime) -> Check {
         if self.works() {
             return Check::good("workers", "running in this process");
         }
         let lately = u64::try_from(skills_runs::ALIVE.as_millis()).unwrap_or(u64::MAX);
-        let here = Workplace::here();
-        match room.store.live_workers(lately).await {
+        let here = ProcessIdentity::here();
+        match runtime.store.live_workers(lately).await {
             Ok(workers) => match workers.iter().filter(|worker| !here.is_process_dead(worker)).count() {
                 0 => Check::good(
                     "workers",
@@ -101,8 +101,8 @@ impl Runs {
         let limits = self.script_limits();
         let place = self.config.scripts.work_dir.as_deref();
         let place = place.map_or_else(|| "a temporary folder".to_owned(), |at| at.display().to_string());
-        let kept = sandbox.report().coverage.iter().find(|row| row.promise == Promise::Disk);
-        let how = kept.map_or("", |row| row.how.as_str());
+        let disk = sandbox.report().coverage.iter().find(|row| row.promise == Guarantee::Disk);
+        let how = disk.map_or("", |row| row.how.as_str());
         let found = format!(
             "a step may write {} MiB and {} files in {place}: {how}",
             limits.disk >> 20,
@@ -178,8 +178,8 @@ impl Runs {
 /// Checks the pages of a readable store within a time limit.
 async fn looked_over(store: &dyn Store, found: String) -> Check {
     match store.quick_check(CHECK_TIMEOUT).await {
-        Ok(Glance { damage, .. }) if !damage.is_empty() => damaged(&found, &damage),
-        Ok(Glance { whole: false, .. }) => Check::note(
+        Ok(QuickCheck { damage, .. }) if !damage.is_empty() => damaged(&found, &damage),
+        Ok(QuickCheck { is_complete: false, .. }) => Check::note(
             "runs",
             format!("{found}; the page check timed out after {} s", CHECK_TIMEOUT.as_secs()),
             "`skills db check` checks all pages",

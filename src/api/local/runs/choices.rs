@@ -23,30 +23,30 @@ impl Runs {
         sessions: &SessionAccess,
         local_files: Option<&LocalFiles>,
     ) -> Result<Vec<TargetChoice>, Error> {
-        let room = self.runtime().await?;
+        let runtime = self.runtime().await?;
         let all = match kind {
-            AttachTarget::Run => runs(&room).await?.iter().map(of_run).collect(),
-            AttachTarget::Output => outputs(&room).await?,
-            AttachTarget::Artifact => self.artifacts(&room, local_files).await?,
-            AttachTarget::Task => self.tasks(&room).await?,
-            AttachTarget::Transcript => transcripts::choices(&room, sessions).await?,
+            AttachTarget::Run => runs(&runtime).await?.iter().map(of_run).collect(),
+            AttachTarget::Output => outputs(&runtime).await?,
+            AttachTarget::Artifact => self.artifacts(&runtime, local_files).await?,
+            AttachTarget::Task => self.tasks(&runtime).await?,
+            AttachTarget::Transcript => transcripts::choices(&runtime, sessions).await?,
         };
         let text = text.to_lowercase();
-        let holds = |choice: &TargetChoice| {
+        let matches = |choice: &TargetChoice| {
             choice.target_ref.to_lowercase().contains(&text) || choice.label.to_lowercase().contains(&text)
         };
-        Ok(all.into_iter().filter(holds).take(limit).collect())
+        Ok(all.into_iter().filter(matches).take(limit).collect())
     }
 
     async fn artifacts(
         self: &Arc<Self>,
-        room: &RunRuntime,
+        runtime: &RunRuntime,
         local_files: Option<&LocalFiles>,
     ) -> Result<Vec<TargetChoice>, Error> {
-        let (artifacts, local_files) = (Arc::clone(&room.artifacts), local_files.cloned());
+        let (artifacts, local_files) = (Arc::clone(&runtime.artifacts), local_files.cloned());
         super::super::run_blocking(move || {
             let mut choices: Vec<TargetChoice> = match artifacts.list() {
-                Ok(kept) => kept
+                Ok(stored) => stored
                     .into_iter()
                     .map(|artifact| TargetChoice {
                         label: format!(
@@ -68,7 +68,7 @@ impl Runs {
         .await
     }
 
-    async fn tasks(self: &Arc<Self>, room: &RunRuntime) -> Result<Vec<TargetChoice>, Error> {
+    async fn tasks(self: &Arc<Self>, runtime: &RunRuntime) -> Result<Vec<TargetChoice>, Error> {
         let runs_of = Arc::clone(self);
         let (items, unreadable) = super::super::run_blocking(move || Ok(runs_of.work_items())).await?;
         if let Some(why) = unreadable {
@@ -79,7 +79,7 @@ impl Runs {
             label: if task.title.is_empty() { "a task".to_owned() } else { task.title },
             at_ms: None,
         });
-        let left = runs(room).await?;
+        let left = runs(runtime).await?;
         let left = left.iter().filter(|run| !run.state.is_terminal()).map(|run| {
             let choice = of_run(run);
             TargetChoice { target_ref: format!("task:{}", choice.target_ref), ..choice }
@@ -89,9 +89,9 @@ impl Runs {
 }
 
 /// Returns the newest runs in any state.
-async fn runs(room: &RunRuntime) -> Result<Vec<RunRecord>, Error> {
+async fn runs(runtime: &RunRuntime) -> Result<Vec<RunRecord>, Error> {
     let filter = RunFilter { limit: RUNS, ..RunFilter::default() };
-    let mut runs = room.store.runs(filter).await?.runs;
+    let mut runs = runtime.store.runs(filter).await?.runs;
     runs.sort_by(|a, b| b.created_ms.cmp(&a.created_ms).then_with(|| b.id.cmp(&a.id)));
     Ok(runs)
 }
@@ -104,13 +104,13 @@ fn of_run(run: &RunRecord) -> TargetChoice {
     }
 }
 
-async fn outputs(room: &RunRuntime) -> Result<Vec<TargetChoice>, Error> {
+async fn outputs(runtime: &RunRuntime) -> Result<Vec<TargetChoice>, Error> {
     let mut choices = Vec::new();
-    for run in runs(room).await?.iter().filter(|run| run.progress.0 > 0).take(OUTPUTS_OF) {
+    for run in runs(runtime).await?.iter().filter(|run| run.progress.0 > 0).take(OUTPUTS_OF) {
         if run.outputs.as_ref().is_some_and(|outputs| !outputs.is_null()) {
             choices.push(TargetChoice { label: format!("{}, its outputs", run.skill_id), ..of_run(run) });
         }
-        for step in room.store.steps(&run.id).await?.iter().rev() {
+        for step in runtime.store.steps(&run.id).await?.iter().rev() {
             if step.status == StepStatus::Completed && !step.result.is_null() {
                 choices.push(TargetChoice {
                     target_ref: format!("{}/{}", run.id, step.step),

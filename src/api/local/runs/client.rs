@@ -56,8 +56,8 @@ impl RunClient for Local {
     async fn runs(&self, filter: RunFilter) -> Result<RunPage, Error> {
         let began = Instant::now();
         let page = async {
-            let room = self.runs.runtime().await?;
-            let page = room.store.runs(filter).await?;
+            let runtime = self.runs.runtime().await?;
+            let page = runtime.store.runs(filter).await?;
             Ok(RunPage { runs: page.runs.into_iter().map(with_holder).collect(), ..page })
         };
         let page = page.await;
@@ -89,8 +89,8 @@ impl RunClient for Local {
 
     async fn wait_for_completion(&self, run: &str, leave: CancellationToken) -> Result<RunRecord, Error> {
         let began = Instant::now();
-        let settled = self.runs.wait_for_completion(run, &leave).await.map(with_holder);
-        self.operations.counted("settle", began, settled)
+        let completed = self.runs.wait_for_completion(run, &leave).await.map(with_holder);
+        self.operations.counted("settle", began, completed)
     }
 
     async fn run_events(
@@ -102,22 +102,22 @@ impl RunClient for Local {
     ) -> Result<Vec<RunEvent>, Error> {
         let began = Instant::now();
         let events = async {
-            let room = self.runs.runtime().await?;
+            let runtime = self.runs.runtime().await?;
             let run = match run {
-                Some(wanted) => Some(find::run(&*room.store, wanted).await?.id),
+                Some(wanted) => Some(find::run(&*runtime.store, wanted).await?.id),
                 None => None,
             };
             let limit = limit.clamp(1, MAX_EVENTS);
             let deadline = Instant::now() + std::time::Duration::from_millis(wait_ms.min(MAX_WAIT_MS));
             loop {
                 // The store wakes up on any new event; of a single run only events after `after` count.
-                let seen = room.store.newest_event().await?;
-                let events = room.store.events(run.as_ref(), after, limit).await?;
+                let seen = runtime.store.newest_event().await?;
+                let events = runtime.store.events(run.as_ref(), after, limit).await?;
                 let left = deadline.saturating_duration_since(Instant::now());
                 if !events.is_empty() || left.is_zero() {
                     return Ok(events);
                 }
-                room.store.wait(seen, u64::try_from(left.as_millis()).unwrap_or(u64::MAX)).await?;
+                runtime.store.wait(seen, u64::try_from(left.as_millis()).unwrap_or(u64::MAX)).await?;
             }
         };
         let events = events.await;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::contracts::{self, Contracted};
+use super::contracts::{self, SkillContract};
 use super::{Runs, sheet};
 use crate::{ContractStep, ContractView, Error};
 use skills_runs::{Caller as _, Capabilities, Plan, digest_of};
@@ -20,7 +20,7 @@ impl Runs {
         .await
     }
 
-    fn view(&self, read: &Contracted) -> Result<ContractView, Error> {
+    fn view(&self, read: &SkillContract) -> Result<ContractView, Error> {
         let capabilities = self.capabilities()?;
         let calling = self.calling()?;
         let (approval, forbidden) = match self.approval(&read.skill) {
@@ -51,7 +51,7 @@ impl Runs {
         &self,
         step: &Step,
         capabilities: &Capabilities,
-        calling: &super::runtime::Calling,
+        calling: &super::runtime::CallServices,
     ) -> ContractStep {
         let id = match &step.action {
             StepAction::Capability(id) => Some(id),
@@ -100,7 +100,11 @@ impl Runs {
     }
 
     /// Returns the plan of a contract without trust checks: for display, never for execution.
-    pub(super) fn pin_untrusting(&self, read: &Contracted, approval: Option<String>) -> Result<Plan, Error> {
+    pub(super) fn pin_untrusting(
+        &self,
+        read: &SkillContract,
+        approval: Option<String>,
+    ) -> Result<Plan, Error> {
         let catalogue = self.registry.snapshot();
         let capabilities = self.capabilities()?;
         let sources = contracts::Sources {
@@ -114,7 +118,7 @@ impl Runs {
 }
 
 /// Returns a digest for a contract without a plan, computed from its text.
-fn unpinned(read: &Contracted) -> String {
+fn unpinned(read: &SkillContract) -> String {
     digest_of(&serde_json::to_value(&*read.contract).unwrap_or_default())
 }
 
@@ -167,7 +171,7 @@ fn effect(step: &Step, known: &[&Arc<Capability>], called: usize) -> String {
 }
 
 /// Returns the findings of the capability files in the bundle, and of references of its steps that are missing.
-fn of_bundle(read: &Contracted, capabilities: &Capabilities) -> Vec<Finding> {
+fn of_bundle(read: &SkillContract, capabilities: &Capabilities) -> Vec<Finding> {
     let own = |finding: &&Finding| finding.file.starts_with(&read.skill.root_dir);
     let mut findings: Vec<Finding> = capabilities.findings().iter().filter(own).cloned().collect();
     for finding in &mut findings {

@@ -16,7 +16,7 @@ const FILE: &str = "skill.yaml";
 
 /// A skill and its contract as they are on disk now.
 #[derive(Clone)]
-pub(super) struct Contracted {
+pub(super) struct SkillContract {
     /// The skill.
     pub skill: Arc<Skill>,
     /// Its contract, with its findings.
@@ -27,7 +27,7 @@ pub(super) struct Contracted {
 ///
 /// # Errors
 /// Returns `invalid_configuration` if there is none, or if it is unreadable.
-pub(super) fn read(skill: &Arc<Skill>) -> Result<Contracted, Error> {
+pub(super) fn read(skill: &Arc<Skill>) -> Result<SkillContract, Error> {
     let place = skill.root_dir.join(FILE);
     let refused = |message: String| Error::new(Code::InvalidConfiguration, message);
     let opened = skill.open().and_then(|bundle| Ok(bundle.read_text(FILE, MAX_BYTES)?));
@@ -40,7 +40,7 @@ pub(super) fn read(skill: &Arc<Skill>) -> Result<Contracted, Error> {
     })?;
     let (contract, findings) = parse(&place, &text);
     if let Some(contract) = contract {
-        Ok(Contracted { skill: Arc::clone(skill), contract: Arc::new(contract) })
+        Ok(SkillContract { skill: Arc::clone(skill), contract: Arc::new(contract) })
     } else {
         let errors: Vec<&Finding> = findings.iter().filter(|f| f.severity == Severity::Error).collect();
         let why = errors.first().map_or_else(|| "not a contract".to_owned(), |f| located(&place, f));
@@ -49,7 +49,7 @@ pub(super) fn read(skill: &Arc<Skill>) -> Result<Contracted, Error> {
 }
 
 /// Returns why a contract with errors does not run; `None` if it has no errors.
-pub(super) fn broken(read: &Contracted) -> Option<Error> {
+pub(super) fn broken(read: &SkillContract) -> Option<Error> {
     let errors: Vec<&Finding> =
         read.contract.findings.iter().filter(|finding| finding.severity == Severity::Error).collect();
     let first = errors.first()?;
@@ -78,7 +78,7 @@ pub(super) struct ByContractId(Mutex<(u64, HashMap<String, SkillId>)>);
 
 impl ByContractId {
     /// Returns the contract that `id` names: that of the skill with this id, else the one with this id of its own.
-    pub(super) fn find(&self, catalogue: &Catalogue, id: &str) -> Option<Contracted> {
+    pub(super) fn find(&self, catalogue: &Catalogue, id: &str) -> Option<SkillContract> {
         if let Some(found) = catalogue.by_id(id).and_then(|skill| read(skill).ok()) {
             return Some(found);
         }
@@ -117,7 +117,7 @@ impl Sources<'_> {
     /// # Errors
     /// Returns `untrusted` naming a skill it runs, `max_depth_exceeded`, or `invalid_configuration` naming everything
     /// missing.
-    pub(super) fn pin(&self, read: &Contracted, approval: Option<String>) -> Result<Plan, Error> {
+    pub(super) fn pin(&self, read: &SkillContract, approval: Option<String>) -> Result<Plan, Error> {
         let untrusted: RefCell<Option<Error>> = RefCell::default();
         let skills = |id: &str| {
             let found = self.by_id.find(self.catalogue, id)?;

@@ -6,7 +6,7 @@ use super::{RunRuntime, Runs, attempts, capability_run, contracts, find, identit
 use crate::{Code, DecisionSheet, Error, RunDetail, StepState, pause_wanted};
 use skills_model::Gate;
 use skills_registry::policy::RequiredApprovals;
-use skills_runs::{AtGate, Plan};
+use skills_runs::{PendingGate, Plan};
 use skills_store::{RunEvent, RunId, RunRecord, Store, damaged};
 
 /// Events read per page.
@@ -17,21 +17,21 @@ const MAX_EVENTS: usize = 10_000;
 impl Runs {
     /// Returns the details of a run.
     pub(super) async fn detail(self: &Arc<Self>, wanted: &str) -> Result<RunDetail, Error> {
-        let room = self.runtime().await?;
-        let run = find::run(&*room.store, wanted).await?;
-        room.verify(&run.id).await?;
-        let plan = room.plan(&run.contract_digest).await?;
-        let (run, at) = self.at_gate(&room, run).await?;
-        let events = all_events(&*room.store, &run.id).await?;
-        let records = room.store.steps(&run.id).await?;
+        let runtime = self.runtime().await?;
+        let run = find::run(&*runtime.store, wanted).await?;
+        runtime.verify(&run.id).await?;
+        let plan = runtime.plan(&run.contract_digest).await?;
+        let (run, at) = self.at_gate(&runtime, run).await?;
+        let events = all_events(&*runtime.store, &run.id).await?;
+        let records = runtime.store.steps(&run.id).await?;
         let (present, _) = self.present(&run, &plan).await;
-        let mut sheet = self.decision_sheet(&room, &run, &plan, at.as_ref()).await?;
+        let mut sheet = self.decision_sheet(&runtime, &run, &plan, at.as_ref()).await?;
         if let Some(sheet) = &mut sheet {
             sheet.pause = pause_wanted(&run, events.iter());
         }
         let mut steps = steps::views(&run, &plan, &records, &events);
         if steps.iter().any(|step| step.state == StepState::Running) {
-            let usual = room.durations.of(&*room.store, &run).await?;
+            let usual = runtime.durations.of(&*runtime.store, &run).await?;
             for step in steps.iter_mut().filter(|step| step.state == StepState::Running) {
                 step.p95_ms = usual.get(&step.step).copied();
             }
@@ -42,9 +42,9 @@ impl Runs {
             input_fields: plan.contract.inputs.clone(),
             contract_unchanged: present.map(|digest| digest == run.contract_digest),
             steps,
-            checkpoints: room.store.checkpoints(&run.id).await?,
-            decisions: room.store.decisions(&run.id).await?,
-            descendants: room.store.descendants(&run.id).await?,
+            checkpoints: runtime.store.checkpoints(&run.id).await?,
+            decisions: runtime.store.decisions(&run.id).await?,
+            descendants: runtime.store.descendants(&run.id).await?,
             isolation,
             earlier: attempts::attempts(&events),
             events,
@@ -58,23 +58,23 @@ impl Runs {
     /// it would do next.
     pub(super) async fn decision_sheet(
         self: &Arc<Self>,
-        room: &Arc<RunRuntime>,
+        runtime: &Arc<RunRuntime>,
         run: &RunRecord,
         plan: &Plan,
-        at: Option<&AtGate>,
+        at: Option<&PendingGate>,
     ) -> Result<Option<DecisionSheet>, Error> {
         if !matches!(run.gate, Some(Gate::Human { .. })) {
             return Ok(None);
         }
         let approver = self.approver().await;
-        let (runs, room) = (Arc::clone(self), Arc::clone(room));
+        let (runs, runtime) = (Arc::clone(self), Arc::clone(runtime));
         let (run, plan, at) = (run.clone(), plan.clone(), at.cloned());
         super::super::run_blocking(move || {
-            let sheet = sheet::sheet(&run, &plan, at.as_ref(), &*room.broker, approver);
+            let sheet = sheet::sheet(&run, &plan, at.as_ref(), &*runtime.broker, approver);
             let Some(mut sheet) = sheet else { return Ok(None) };
             let capability = plan.capability(&sheet.capability).map(Arc::as_ref);
             sheet.why = with_approvals(sheet.why, &run, &runs.required_approvals(&run)?);
-            sheet.blocked = runs.stands_in_the_way(&room, &run, &plan, capability).map(|error| error.message);
+            sheet.blocked = runs.find_blocker(&runtime, &run, &plan, capability).map(|error| error.message);
             if runs.elsewhere(&run).is_some() {
                 "the bindings of the skills it was launched from".clone_into(&mut sheet.binding);
             }
@@ -91,10 +91,10 @@ impl Runs {
         plan: &Plan,
     ) -> (Option<String>, Option<String>) {
         let (runs, wanted, approval) = (Arc::clone(self), run.skill_id.clone(), plan.approval.clone());
-        let given = run.inputs.clone();
+        let inputs = run.inputs.clone();
         let looked = super::super::run_blocking(move || {
             if let Some(capability) = capability_run::capability_of(&wanted) {
-                return runs.present_capability(capability, &given, approval);
+                return runs.present_capability(capability, &inputs, approval);
             }
             let skill = runs.skill(&wanted)?;
             let read = contracts::read(&skill)?;
@@ -113,8 +113,8 @@ impl Runs {
         let runs = Arc::clone(self);
         let ask = || async move {
             let cwd = runs.config.cwd.clone();
-            let asked = tokio::task::spawn_blocking(move || identity::approver(&cwd)).await;
-            asked.unwrap_or_else(|_| (identity::account(), "the account".to_owned()))
+            let result = tokio::task::spawn_blocking(move || identity::approver(&cwd)).await;
+            result.unwrap_or_else(|_| (identity::account(), "the account".to_owned()))
         };
         self.approver.get_or_init(ask).await.clone()
     }
@@ -144,12 +144,12 @@ fn with_approvals(why: String, run: &RunRecord, required: &RequiredApprovals) ->
 impl RunRuntime {
     /// Returns the plan that a run was launched with.
     pub(super) async fn plan(&self, digest: &str) -> Result<Plan, Error> {
-        let kept = self.store.contract(digest).await?;
-        let kept = kept.ok_or_else(|| {
+        let contract = self.store.contract(digest).await?;
+        let contract = contract.ok_or_else(|| {
             let message = format!("contract {digest} is not in the store; run `skills db check`");
             Error::new(Code::InternalError, message)
         })?;
-        Plan::from_value(&kept, digest).map_err(|why| Error::new(Code::InternalError, why))
+        Plan::from_value(&contract, digest).map_err(|why| Error::new(Code::InternalError, why))
     }
 
     /// Checks that what a run continues from is unmodified, before it is shown or decided on.

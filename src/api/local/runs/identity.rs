@@ -37,14 +37,14 @@ fn unnamed() -> String {
 
 /// Returns the default approver and the source of that name: `git config user.name` in this folder, else the account.
 pub(super) fn approver(cwd: &Path) -> (String, String) {
-    let asked = Command::new("git")
+    let result = Command::new("git")
         .args(["config", "--get", "user.name"])
         .current_dir(cwd)
         .stdin(Stdio::null())
         .stderr(Stdio::null())
         .output();
     let name =
-        asked.ok().filter(|out| out.status.success()).and_then(|out| String::from_utf8(out.stdout).ok());
+        result.ok().filter(|out| out.status.success()).and_then(|out| String::from_utf8(out.stdout).ok());
     match name.map(|name| name.trim().to_owned()).filter(|name| !name.is_empty()) {
         Some(name) => (name, "git config user.name".to_owned()),
         None => (account(), "the account".to_owned()),

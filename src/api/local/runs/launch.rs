@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 
-use super::contracts::{self, Contracted};
+use super::contracts::{self, SkillContract};
 use super::runtime::place_of_root;
 use super::{Runs, identity};
 use crate::{Code, Error, ExecutionOptions, LaunchRequest, Launched, new_trace_id, policies};
@@ -26,7 +26,7 @@ const KEY_VARIABLE: &str = "AGENT_SKILLS_IDEMPOTENCY_TTL_SECONDS";
 pub(super) struct Pinned {
     steps: u32,
     digest: String,
-    kept: Arc<Value>,
+    contract: Arc<Value>,
     /// Digests of what could execute its steps, by binding.
     pins: BTreeMap<String, String>,
 }
@@ -34,7 +34,7 @@ pub(super) struct Pinned {
 /// A skill that may be launched, independent of the inputs.
 pub(super) struct Ready {
     skill: Arc<Skill>,
-    read: Contracted,
+    read: SkillContract,
     /// Checked last: invalid inputs are reported first.
     plan: Result<Pinned, Error>,
     /// The rule that requires an approval independent of the labels.
@@ -150,7 +150,7 @@ impl Runs {
     }
 
     /// Pins a contract in its current state.
-    pub(super) fn pin(&self, read: &Contracted, approval: Option<String>) -> Result<Plan, Error> {
+    pub(super) fn pin(&self, read: &SkillContract, approval: Option<String>) -> Result<Plan, Error> {
         let catalogue = self.registry.snapshot();
         let capabilities = self.capabilities()?;
         let sources = contracts::Sources {
@@ -178,38 +178,40 @@ impl Runs {
         options: &ExecutionOptions,
         started_by: Option<String>,
     ) -> Result<Launched, Error> {
-        let room = self.runtime().await?;
-        let Prepared { skill_id, plan, inputs, options: kept, title, expires_in_s } = prepared;
+        let runtime = self.runtime().await?;
+        let Prepared { skill_id, plan, inputs, options: run_options, title, expires_in_s } = prepared;
         let started_by = started_by.filter(|name| !name.trim().is_empty()).unwrap_or_else(identity::account);
         let inputs = Value::Object(inputs);
         let idempotency = match &options.idempotency_key {
             Some(key) => Some(Idempotency {
                 principal: started_by.clone(),
                 key: key.clone(),
-                payload_digest: digest_of(&json!({ "inputs": inputs, "target": target, "options": kept })),
+                payload_digest: digest_of(
+                    &json!({ "inputs": inputs, "target": target, "options": run_options }),
+                ),
                 ttl_seconds: key_seconds(std::env::var(KEY_VARIABLE).ok().as_deref())?,
             }),
             None => None,
         };
         let usual = self.config.runs.expires_in.map(|expires_in| expires_in.as_secs());
-        let expires_in_s = kept.expires_in_s.or(expires_in_s).or(usual);
+        let expires_in_s = run_options.expires_in_s.or(expires_in_s).or(usual);
         let trace_id = options.trace_id.clone().unwrap_or_else(new_trace_id);
         let launch = Launch {
             id: RunId(uuid::Uuid::now_v7().to_string()),
             skill_id: skill_id.to_string(),
             contract_digest: plan.digest,
-            contract: plan.kept,
+            contract: plan.contract,
             inputs,
             target,
             trace_id,
             started_by,
             steps: plan.steps,
             // Not part of the key's payload: after an edit, the same key still finds the same run.
-            options: RunOptions { pins: Some(plan.pins), title, expires_in_s, ..kept },
+            options: RunOptions { pins: Some(plan.pins), title, expires_in_s, ..run_options },
             idempotency,
         };
-        let begun = room.store.launch(launch).await?;
-        let worker_alive = self.worker_alive(&room).await;
+        let begun = runtime.store.launch(launch).await?;
+        let worker_alive = self.worker_alive(&runtime).await;
         Ok(Launched { run: begun.run, idempotency: begun.idempotency, worker_alive })
     }
 
@@ -218,8 +220,8 @@ impl Runs {
         let broker = &self.calling()?.broker;
         let pins = plan.capabilities.keys().flat_map(|id| broker.pins(id)).collect();
         let steps = u32::try_from(plan.contract.steps.len()).unwrap_or(u32::MAX);
-        let kept = plan.to_value();
-        Ok(Pinned { steps, digest: digest_of(&kept), kept: Arc::new(kept), pins })
+        let contract = plan.to_value();
+        Ok(Pinned { steps, digest: digest_of(&contract), contract: Arc::new(contract), pins })
     }
 
     /// Returns the root that a skill was read from.
@@ -297,14 +299,14 @@ pub(super) fn inputs_error(skill: &str, problems: &[FieldProblem]) -> Error {
 
 /// Resolves files for work directories to absolute paths that exist.
 pub(in crate::local) fn files(
-    given: &BTreeMap<String, String>,
+    input_files: &BTreeMap<String, String>,
     cwd: &Path,
 ) -> Result<BTreeMap<String, String>, Error> {
     let wrong = |message: String| Error::new(Code::InvalidRequest, message);
     let mut files = BTreeMap::new();
-    for (name, path) in given {
-        let plain = Path::new(name).components().all(|part| matches!(part, Component::Normal(_)));
-        if name.is_empty() || !plain {
+    for (name, path) in input_files {
+        let is_valid = Path::new(name).components().all(|part| matches!(part, Component::Normal(_)));
+        if name.is_empty() || !is_valid {
             return Err(wrong(format!("file {name:?} is not a path in the work directory")));
         }
         let place = cwd.join(path);

@@ -1,6 +1,6 @@
 //! Who executes a run, as far as this process can tell: a store knows leases, the system knows processes.
 
-use skills_runs::Workplace;
+use skills_runs::ProcessIdentity;
 use skills_store::{LeaseHolder, Moment, RunLease, RunRecord};
 
 /// Adds to a run what is known about its lease holder.
@@ -8,12 +8,12 @@ pub(super) fn with_holder(mut run: RunRecord) -> RunRecord {
     if let Some(hold) = &mut run.hold {
         let now = Moment::now();
         hold.until_ms = hold.ends_ms(&now);
-        hold.holder = holder(hold, &Workplace::here(), now.wall_ms);
+        hold.holder = holder(hold, &ProcessIdentity::here(), now.wall_ms);
     }
     run
 }
 
-fn holder(hold: &RunLease, here: &Workplace, now_ms: i64) -> LeaseHolder {
+fn holder(hold: &RunLease, here: &ProcessIdentity, now_ms: i64) -> LeaseHolder {
     match &hold.worker {
         None => LeaseHolder::Left,
         // The lease of a worker found dead has an expiry in the past.
@@ -31,19 +31,19 @@ mod tests {
 
     #[test]
     fn a_run_is_lost_when_its_worker_left_or_its_lease_is_over() {
-        let here = Workplace::here();
-        let held = |worker: Option<WorkerId>, until_ms| {
+        let here = ProcessIdentity::here();
+        let leased = |worker: Option<WorkerId>, until_ms| {
             holder(
                 &RunLease { worker, until_ms, until_boot: None, holder: LeaseHolder::Elsewhere },
                 &here,
                 1_000,
             )
         };
-        assert_eq!(held(Some(here.next_worker()), 2_000), LeaseHolder::Here);
-        assert_eq!(held(Some(WorkerId("far/1-a/7/9/0".into())), 2_000), LeaseHolder::Elsewhere);
-        assert_eq!(held(Some(WorkerId("far/1-a/7/9/0".into())), 999), LeaseHolder::RunOut);
-        assert_eq!(held(Some(WorkerId("far/1-a/7/9/0".into())), 0), LeaseHolder::Dead);
-        assert_eq!(held(None, 0), LeaseHolder::Left);
+        assert_eq!(leased(Some(here.next_worker()), 2_000), LeaseHolder::Here);
+        assert_eq!(leased(Some(WorkerId("far/1-a/7/9/0".into())), 2_000), LeaseHolder::Elsewhere);
+        assert_eq!(leased(Some(WorkerId("far/1-a/7/9/0".into())), 999), LeaseHolder::RunOut);
+        assert_eq!(leased(Some(WorkerId("far/1-a/7/9/0".into())), 0), LeaseHolder::Dead);
+        assert_eq!(leased(None, 0), LeaseHolder::Left);
         assert!(LeaseHolder::Dead.is_lost() && !LeaseHolder::Here.is_lost());
     }
 }

@@ -28,7 +28,7 @@ impl Local {
     /// Returns the errors of the store.
     pub async fn store_health(&self) -> Result<StoreHealth, Error> {
         let store = match self.runs.runtime().await {
-            Ok(room) => room.store.clone(),
+            Ok(runtime) => runtime.store.clone(),
             // A damaged store that cannot be opened is reported as such.
             Err(error) if cause(&error) == Some(Unavailability::Damaged) => {
                 let place = self.runs.store_place()?;
@@ -61,7 +61,7 @@ impl Local {
     pub async fn store_reset(&self) -> Result<StoreReset, Error> {
         let runs = Arc::clone(&self.runs);
         let done = run_blocking(move || runs.reset_store()).await?;
-        Ok(StoreReset { place: self.store_place()?, id: done.id, kept: done.kept })
+        Ok(StoreReset { place: self.store_place()?, id: done.id, kept: done.set_aside })
     }
 
     /// Copies a backup to the store's path; the previous files are renamed.
@@ -72,7 +72,7 @@ impl Local {
     pub async fn store_restore(&self, backup: PathBuf) -> Result<StoreReset, Error> {
         let runs = Arc::clone(&self.runs);
         let done = run_blocking(move || runs.restore_store(&backup)).await?;
-        Ok(StoreReset { place: self.store_place()?, id: done.id, kept: done.kept })
+        Ok(StoreReset { place: self.store_place()?, id: done.id, kept: done.set_aside })
     }
 
     /// Records the store at the store's path in place of the recorded one; returns its id.

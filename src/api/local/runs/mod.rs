@@ -47,7 +47,7 @@ use tokio::sync::OnceCell;
 
 pub(super) use self::launch::files as handed_over;
 pub(super) use self::runtime::StorePlace;
-use self::runtime::{Calling, RunRuntime};
+use self::runtime::{CallServices, RunRuntime};
 use super::Local;
 use super::indexer::Shared;
 use crate::policies::{self, PolicyFile};
@@ -70,17 +70,17 @@ pub(super) struct Runs {
     metrics: Metrics,
     audit: Arc<Recorder>,
     by_contract_id: contracts::ByContractId,
-    kept: catalogue::CatalogCache,
+    catalog_cache: catalogue::CatalogCache,
     /// When roots and trust were last reloaded for a worker that found them outdated.
     reread: tokio::sync::Mutex<Option<Instant>>,
     overrides: overrides::Overrides,
     /// Deduplicates concurrent checks of skills to be launched.
     launching: SingleFlight<launch::Readiness>,
     sandbox: OnceLock<Sandbox>,
-    calling: Mutex<Option<Arc<Calling>>>,
+    calling: Mutex<Option<Arc<CallServices>>>,
     places: Arc<runtime::KnownPlaces>,
-    room: OnceCell<Arc<RunRuntime>>,
-    working: tokio::sync::Mutex<Option<workers::Working>>,
+    runtime: OnceCell<Arc<RunRuntime>>,
+    working: tokio::sync::Mutex<Option<workers::WorkerSet>>,
     works: AtomicBool,
     /// Whether work folders of dead processes have been cleaned up.
     cleared: AtomicBool,
@@ -98,9 +98,9 @@ impl Runs {
         metrics: &Metrics,
         audit: &Arc<Recorder>,
     ) -> Self {
-        let kept = (!config.demo).then_some(config.dirs.data.as_path());
+        let data_dir = (!config.demo).then_some(config.dirs.data.as_path());
         Self {
-            overrides: overrides::Overrides::new(kept),
+            overrides: overrides::Overrides::new(data_dir),
             config: Arc::clone(config),
             registry: Arc::clone(registry),
             shared: Arc::clone(shared),
@@ -109,13 +109,13 @@ impl Runs {
             metrics: metrics.clone(),
             audit: Arc::clone(audit),
             by_contract_id: contracts::ByContractId::default(),
-            kept: catalogue::CatalogCache::default(),
+            catalog_cache: catalogue::CatalogCache::default(),
             reread: tokio::sync::Mutex::default(),
             launching: SingleFlight::default(),
             sandbox: OnceLock::new(),
             calling: Mutex::default(),
             places: Arc::default(),
-            room: OnceCell::new(),
+            runtime: OnceCell::new(),
             working: tokio::sync::Mutex::default(),
             works: AtomicBool::new(false),
             cleared: AtomicBool::new(false),

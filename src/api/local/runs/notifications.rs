@@ -16,7 +16,7 @@ const WAITING_REMINDERS: usize = 64;
 
 impl Runs {
     /// Starts the reminders, if configured, until the returned guard is dropped.
-    pub(super) fn remind(self: &Arc<Self>, room: &RunRuntime) -> Option<DropGuard> {
+    pub(super) fn remind(self: &Arc<Self>, runtime: &RunRuntime) -> Option<DropGuard> {
         let notify = &self.config.notify;
         let webhook = match notify.webhook.as_ref().map(webhook).transpose() {
             Ok(webhook) => webhook,
@@ -30,8 +30,8 @@ impl Runs {
             return None;
         }
         let stop = CancellationToken::new();
-        let (tell, mut told) = mpsc::channel(WAITING_REMINDERS);
-        let (store, until) = (Arc::clone(&room.store), stop.clone());
+        let (tell, mut receiver) = mpsc::channel(WAITING_REMINDERS);
+        let (store, until) = (Arc::clone(&runtime.store), stop.clone());
         tokio::spawn(async move {
             if let Err(error) = remind(store, tell, webhook, until).await {
                 tracing::error!("reminders of waiting runs end here: {error}");
@@ -39,7 +39,7 @@ impl Runs {
         });
         let shared = Arc::clone(&self.shared);
         tokio::spawn(async move {
-            while let Some(reminder) = told.recv().await {
+            while let Some(reminder) = receiver.recv().await {
                 shared.tell(Event::Waiting(Box::new(reminder)));
             }
         });

@@ -12,14 +12,14 @@ use skills_base::audit::Recorder;
 use skills_base::telemetry::{KeyOutcome, Metrics};
 use skills_model::{Command, RunSnapshot, RunState};
 use skills_store::{
-    Begun, Checkpoint, Claimed, CommandOutcome, Control, ControlOutcome, Decided, DecisionRecord, Document,
-    Due, EventKind, Glance, Health, IdempotencyOutcome, Launch, NewEvent, RunEvent, RunFilter, RunId,
-    RunPage, RunRecord, StepIntent, StepRecord, StepStatus, Store, StoreError, TableRows, WorkerId,
-    WriteFailure,
+    Checkpoint, Claimed, CommandOutcome, Control, ControlOutcome, DecisionRecord, Document, Due, EventKind,
+    Health, IdempotencyOutcome, Launch, LaunchOutcome, NewEvent, QuickCheck, RecordedDecision, RunEvent,
+    RunFilter, RunId, RunPage, RunRecord, StepIntent, StepRecord, StepStatus, Store, StoreError, TableRows,
+    WorkerId, WriteFailure,
 };
 
 /// A store and its metrics.
-pub(super) struct Observed {
+pub(super) struct MeteredStore {
     inner: Arc<dyn Store>,
     metrics: Metrics,
     audit: Arc<Recorder>,
@@ -27,7 +27,7 @@ pub(super) struct Observed {
     metric_labels: Vec<String>,
 }
 
-impl Observed {
+impl MeteredStore {
     pub(super) fn new(
         inner: Arc<dyn Store>,
         metrics: Metrics,
@@ -56,7 +56,7 @@ impl Observed {
         }
     }
 
-    async fn launched(&self, begun: &Result<Begun, StoreError>) {
+    async fn launched(&self, begun: &Result<LaunchOutcome, StoreError>) {
         let became = match begun {
             Ok(begun) => match begun.idempotency {
                 IdempotencyOutcome::None => None,
@@ -92,7 +92,7 @@ fn took_ms(step: &StepRecord) -> u64 {
 }
 
 #[async_trait]
-impl Store for Observed {
+impl Store for MeteredStore {
     fn describe(&self) -> String {
         self.inner.describe()
     }
@@ -101,7 +101,7 @@ impl Store for Observed {
         self.inner.identity()
     }
 
-    async fn launch(&self, launch: Launch) -> Result<Begun, StoreError> {
+    async fn launch(&self, launch: Launch) -> Result<LaunchOutcome, StoreError> {
         let begun = self.counted(self.inner.launch(launch).await);
         self.launched(&begun).await;
         begun
@@ -206,19 +206,19 @@ impl Store for Observed {
         outcome
     }
 
-    async fn branch(
+    async fn fork(
         &self,
         source: &RunId,
         checkpoint: Option<u64>,
         new: RunId,
-        held: bool,
+        paused: bool,
         by: Option<String>,
     ) -> Result<RunRecord, StoreError> {
-        let made = self.inner.branch(source, checkpoint, new, held, by).await;
+        let made = self.inner.fork(source, checkpoint, new, paused, by).await;
         if let Ok(made) = &made {
             self.metrics.run_moved(&made.state.to_string());
             log(made, "run branched");
-            self.audit.record(audited::branched(made, held)).await;
+            self.audit.record(audited::branched(made, paused)).await;
         }
         made
     }
@@ -268,7 +268,7 @@ impl Store for Observed {
         self.inner.contract(digest).await
     }
 
-    async fn decisions(&self, run: &RunId) -> Result<Vec<Decided>, StoreError> {
+    async fn decisions(&self, run: &RunId) -> Result<Vec<RecordedDecision>, StoreError> {
         self.inner.decisions(run).await
     }
 
@@ -327,7 +327,7 @@ impl Store for Observed {
         self.inner.check().await
     }
 
-    async fn quick_check(&self, patience: Duration) -> Result<Glance, StoreError> {
+    async fn quick_check(&self, patience: Duration) -> Result<QuickCheck, StoreError> {
         self.inner.quick_check(patience).await
     }
 

@@ -20,7 +20,7 @@ use skills_base::audit::Entry;
 use skills_base::telemetry::RunGauges;
 use skills_model::RunState;
 use skills_registry::policy::{RequiredApprovals, Subject};
-use skills_runs::{ALIVE, DRAIN_PREFIX, WORKER_PREFIX, Workplace};
+use skills_runs::{ALIVE, DRAIN_PREFIX, ProcessIdentity, WORKER_PREFIX};
 use skills_skill::{EffectMode, Role, SkillId, safe_text};
 use skills_store::{
     EventKind, Moment, NewEvent, RunFilter, RunId, RunQuery, RunRecord, StoreError, WorkerId,
@@ -78,9 +78,9 @@ impl OperatorClient for Local {
     async fn facets(&self, filter: &str) -> Result<FacetList, Error> {
         let began = Instant::now();
         let found = async {
-            let room = self.runs.runtime().await?;
+            let runtime = self.runs.runtime().await?;
             let filter = RunFilter { r#where: Some(filter.to_owned()), ..RunFilter::default() };
-            let (runs, truncated) = read(&room, filter, MAX_FACET_RUNS).await?;
+            let (runs, truncated) = read(&runtime, filter, MAX_FACET_RUNS).await?;
             Ok(facets(&runs, truncated))
         };
         let found = found.await;
@@ -112,11 +112,15 @@ impl OperatorClient for Local {
 }
 
 /// Returns at most `max` runs that match a filter, and whether there are more.
-async fn read(room: &RunRuntime, mut filter: RunFilter, max: usize) -> Result<(Vec<RunRecord>, bool), Error> {
+async fn read(
+    runtime: &RunRuntime,
+    mut filter: RunFilter,
+    max: usize,
+) -> Result<(Vec<RunRecord>, bool), Error> {
     let mut runs: Vec<RunRecord> = Vec::new();
     loop {
         filter.limit = PAGE.min(max - runs.len());
-        let page = room.store.runs(filter.clone()).await?;
+        let page = runtime.store.runs(filter.clone()).await?;
         runs.extend(page.runs.into_iter().map(with_holder));
         match page.next {
             Some(_) if runs.len() >= max => return Ok((runs, true)),
@@ -132,43 +136,43 @@ impl Runs {
             let message = format!("`hours`: {hours} is out of range; allowed: 1 to {MAX_HOURS}");
             return Err(Error::new(Code::InvalidRequest, message));
         }
-        let room = self.runtime().await?;
+        let runtime = self.runtime().await?;
         let open = RunFilter { states: OPEN.to_vec(), ..RunFilter::default() };
-        let (mut runs, _) = read(&room, open, MAX_BOARD_RUNS).await?;
+        let (mut runs, _) = read(&runtime, open, MAX_BOARD_RUNS).await?;
         let ended = RunFilter {
             states: vec![RunState::Completed, RunState::Failed, RunState::Canceled],
             r#where: Some(format!("since:<{hours}h")),
             ..RunFilter::default()
         };
-        let (ended, truncated) = read(&room, ended, MAX_BOARD_RUNS).await?;
+        let (ended, truncated) = read(&runtime, ended, MAX_BOARD_RUNS).await?;
         runs.extend(ended);
-        let counts = room.store.runs(RunFilter { limit: 1, ..RunFilter::default() }).await?.counts;
-        let workers = self.workers_of(&room, &runs).await?;
+        let counts = runtime.store.runs(RunFilter { limit: 1, ..RunFilter::default() }).await?.counts;
+        let workers = self.workers_of(&runtime, &runs).await?;
         let now_ms = Moment::now().wall_ms;
         let window = (now_ms - i64::from(hours) * 3_600_000, now_ms);
         Ok(Board { truncated, ..Board::of(&runs, counts, workers, window) })
     }
 
     async fn worker_list(self: &Arc<Self>) -> Result<WorkerList, Error> {
-        let room = self.runtime().await?;
+        let runtime = self.runtime().await?;
         let states = vec![RunState::Running, RunState::Replaying];
-        let (runs, _) = read(&room, RunFilter { states, ..RunFilter::default() }, MAX_BOARD_RUNS).await?;
-        Ok(WorkerList { workers: self.workers_of(&room, &runs).await? })
+        let (runs, _) = read(&runtime, RunFilter { states, ..RunFilter::default() }, MAX_BOARD_RUNS).await?;
+        Ok(WorkerList { workers: self.workers_of(&runtime, &runs).await? })
     }
 
     /// Returns the workers of the store: those that sent heartbeats, and those that have runs.
-    async fn workers_of(&self, room: &RunRuntime, runs: &[RunRecord]) -> Result<Vec<WorkerView>, Error> {
+    async fn workers_of(&self, runtime: &RunRuntime, runs: &[RunRecord]) -> Result<Vec<WorkerView>, Error> {
         let lately = u64::try_from(ALIVE.as_millis()).unwrap_or(u64::MAX);
-        let here = Workplace::here();
-        let live = room.store.live_workers(lately).await?;
+        let here = ProcessIdentity::here();
+        let live = runtime.store.live_workers(lately).await?;
         let live: BTreeSet<&str> =
             live.iter().filter(|worker| !here.is_process_dead(worker)).map(worker_process).collect();
-        let drained = room.store.documents(DRAIN_PREFIX).await?;
+        let drained = runtime.store.documents(DRAIN_PREFIX).await?;
         let drained: BTreeSet<&str> =
             drained.iter().filter_map(|document| document.name.strip_prefix(DRAIN_PREFIX)).collect();
-        let told = room.store.documents(WORKER_PREFIX).await?;
+        let documents = runtime.store.documents(WORKER_PREFIX).await?;
         let mut known: BTreeMap<&str, Option<&Value>> = live.iter().map(|process| (*process, None)).collect();
-        for document in &told {
+        for document in &documents {
             if let Some(process) = document.name.strip_prefix(WORKER_PREFIX) {
                 known.insert(process, Some(&document.value));
             }
@@ -177,9 +181,9 @@ impl Runs {
             let worker = run.hold.as_ref()?.worker.as_ref()?;
             run.state.is_active().then(|| worker_process(worker).to_owned())
         };
-        let held: Vec<(String, &RunRecord)> =
+        let leased: Vec<(String, &RunRecord)> =
             runs.iter().filter_map(|run| Some((holder(run)?, run))).collect();
-        for (process, _) in &held {
+        for (process, _) in &leased {
             known.entry(process.as_str()).or_insert(None);
         }
         let mut views: Vec<WorkerView> = known
@@ -198,7 +202,7 @@ impl Runs {
                     version: about.and_then(|about| about.get("version")?.as_str().map(str::to_owned)),
                     state,
                     slots: number("slots").and_then(|slots| u32::try_from(slots).ok()),
-                    runs: held
+                    runs: leased
                         .iter()
                         .filter(|(holder, _)| holder == process)
                         .map(|(_, run)| BoardRun::of(run))
@@ -238,9 +242,9 @@ impl Runs {
                 return Err(Error::new(Code::InvalidRequest, message));
             }
         };
-        let room = self.runtime().await?;
+        let runtime = self.runtime().await?;
         let request = drain.then(|| json!({ "requested_ms": Moment::now().wall_ms }));
-        room.store.put_document(&format!("{DRAIN_PREFIX}{worker}"), request, None).await?;
+        runtime.store.put_document(&format!("{DRAIN_PREFIX}{worker}"), request, None).await?;
         let kind = if drain { "worker.drained" } else { "worker.resumed" };
         let by = by.unwrap_or_else(identity::account);
         self.audit.record(Entry::new(kind, Some(&by), json!({ "worker": worker }))).await;
@@ -248,14 +252,14 @@ impl Runs {
     }
 
     async fn views(self: &Arc<Self>) -> Result<ViewList, Error> {
-        let room = self.runtime().await?;
+        let runtime = self.runtime().await?;
         let own = self.config.runs.views.iter();
         let mut views: BTreeMap<String, SavedView> = own
             .map(|(name, filter)| {
                 (name.clone(), SavedView { name: name.clone(), r#where: filter.clone(), by: None })
             })
             .collect();
-        for document in room.store.documents(VIEW_PREFIX).await? {
+        for document in runtime.store.documents(VIEW_PREFIX).await? {
             let Some(name) = document.name.strip_prefix(VIEW_PREFIX) else { continue };
             let text = |key: &str| document.value.get(key).and_then(Value::as_str).map(str::to_owned);
             if let Some(filter) = text("where").filter(|_| !views.contains_key(name)) {
@@ -292,24 +296,24 @@ impl Runs {
                 Some(json!({ "where": text.trim(), "by": by }))
             }
         };
-        let room = self.runtime().await?;
-        room.store.put_document(&format!("{VIEW_PREFIX}{name}"), document, None).await?;
+        let runtime = self.runtime().await?;
+        runtime.store.put_document(&format!("{VIEW_PREFIX}{name}"), document, None).await?;
         self.views().await
     }
 
     async fn log(self: &Arc<Self>, request: LogRequest) -> Result<LogPage, Error> {
-        let room = self.runtime().await?;
-        let run = find::run(&*room.store, &request.run).await?;
+        let runtime = self.runtime().await?;
+        let run = find::run(&*runtime.store, &request.run).await?;
         let limit = request.limit.clamp(1, MAX_LINES);
         let text = request.text.as_ref().map(|text| text.to_lowercase());
         let deadline = Instant::now() + Duration::from_millis(request.wait_ms.min(MAX_WAIT_MS));
         let mut page = LogPage { lines: Vec::new(), next: request.after, open: true };
         loop {
-            let newest = room.store.newest_event().await?;
-            let state = room.store.run(&run.id).await?.map_or(run.state, |run| run.state);
+            let newest = runtime.store.newest_event().await?;
+            let state = runtime.store.run(&run.id).await?.map_or(run.state, |run| run.state);
             page.open = !(state.is_terminal() || state == RunState::Failed);
             loop {
-                let events = room.store.events(Some(&run.id), page.next, PAGE).await?;
+                let events = runtime.store.events(Some(&run.id), page.next, PAGE).await?;
                 let read = events.len();
                 for event in events {
                     page.next = event.number;
@@ -336,7 +340,7 @@ impl Runs {
             if !page.lines.is_empty() || left.is_zero() || !page.open {
                 return Ok(page);
             }
-            room.store.wait(newest, u64::try_from(left.as_millis()).unwrap_or(u64::MAX)).await?;
+            runtime.store.wait(newest, u64::try_from(left.as_millis()).unwrap_or(u64::MAX)).await?;
         }
     }
 
@@ -398,16 +402,16 @@ impl Runs {
     }
 
     /// Deletes ended runs as configured, and escalates approvals that wait too long, while runs are executed here.
-    pub(super) async fn look_after_runs(self: Arc<Self>, room: Arc<RunRuntime>) {
+    pub(super) async fn maintain_runs(self: Arc<Self>, runtime: Arc<RunRuntime>) {
         let mut purged: Option<Instant> = None;
         loop {
             if purged.is_none_or(|at| at.elapsed() >= RETENTION_INTERVAL) {
                 purged = Some(Instant::now());
-                if let Err(error) = self.purge_by_retention(&room, Moment::now().wall_ms).await {
+                if let Err(error) = self.purge_by_retention(&runtime, Moment::now().wall_ms).await {
                     tracing::warn!("deleting ended runs: {error}");
                 }
             }
-            if let Err(error) = self.escalate(&room, Moment::now().wall_ms).await {
+            if let Err(error) = self.escalate(&runtime, Moment::now().wall_ms).await {
                 tracing::warn!("escalating approvals: {error}");
             }
             tokio::time::sleep(CARE_INTERVAL).await;
@@ -415,7 +419,11 @@ impl Runs {
     }
 
     /// Deletes runs that ended before the retention time; returns how many.
-    pub(super) async fn purge_by_retention(&self, room: &RunRuntime, now_ms: i64) -> Result<u64, StoreError> {
+    pub(super) async fn purge_by_retention(
+        &self,
+        runtime: &RunRuntime,
+        now_ms: i64,
+    ) -> Result<u64, StoreError> {
         let retention = self.config.retention;
         let mut all = 0;
         for (state, keep) in [
@@ -425,7 +433,7 @@ impl Runs {
         ] {
             let Some(keep) = keep else { continue };
             let keep_ms = i64::try_from(keep.as_millis()).unwrap_or(i64::MAX);
-            all += room.store.purge_states(&[state], now_ms.saturating_sub(keep_ms)).await?;
+            all += runtime.store.purge_states(&[state], now_ms.saturating_sub(keep_ms)).await?;
         }
         if all > 0 {
             tracing::info!("deleted {all} ended runs by retention");
@@ -435,12 +443,13 @@ impl Runs {
     }
 
     /// Escalates approvals that wait longer than the policy allows, once for each wait.
-    pub(super) async fn escalate(&self, room: &RunRuntime, now_ms: i64) -> Result<usize, Error> {
+    pub(super) async fn escalate(&self, runtime: &RunRuntime, now_ms: i64) -> Result<usize, Error> {
         if self.deciding()?.approvals.iter().all(|rule| rule.escalate_after_s.is_none()) {
             return Ok(0);
         }
         let states = vec![RunState::WaitingForHuman];
-        let (waiting, _) = read(room, RunFilter { states, ..RunFilter::default() }, MAX_BOARD_RUNS).await?;
+        let (waiting, _) =
+            read(runtime, RunFilter { states, ..RunFilter::default() }, MAX_BOARD_RUNS).await?;
         let mut escalated = 0;
         for run in waiting {
             let required = self.required_approvals(&run)?;
@@ -453,7 +462,7 @@ impl Runs {
             let event =
                 NewEvent { kind: EventKind::RunEscalated, step: run.step.clone(), data: data.clone() };
             let fields = Map::from_iter([("escalated_ms".to_owned(), json!(run.since_ms))]);
-            room.store.annotate(&run.id, fields, vec![event], None).await?;
+            runtime.store.annotate(&run.id, fields, vec![event], None).await?;
             let mut entry = Entry::new("run.escalated", None, data);
             entry.data.insert("run".to_owned(), json!(run.id));
             self.audit.record(entry).await;
@@ -464,14 +473,14 @@ impl Runs {
 
     /// Returns the current gauges of runs; `None` if no store is open.
     pub(in crate::local) async fn gauges(&self) -> Result<Option<RunGauges>, Error> {
-        let Some(room) = self.room.get() else { return Ok(None) };
-        let page = room.store.runs(RunFilter { limit: 1, ..RunFilter::default() }).await?;
+        let Some(runtime) = self.runtime.get() else { return Ok(None) };
+        let page = runtime.store.runs(RunFilter { limit: 1, ..RunFilter::default() }).await?;
         let now_ms = Moment::now().wall_ms;
         let oldest = page.runs.first().filter(|run| run.state == RunState::WaitingForHuman);
         let states = vec![RunState::Running, RunState::Replaying];
-        let (active, _) = read(room, RunFilter { states, ..RunFilter::default() }, MAX_BOARD_RUNS).await?;
+        let (active, _) = read(runtime, RunFilter { states, ..RunFilter::default() }, MAX_BOARD_RUNS).await?;
         let is_lost = |run: &&RunRecord| run.hold.as_ref().is_some_and(|hold| hold.holder.is_lost());
-        let workers = self.workers_of(room, &active).await?;
+        let workers = self.workers_of(runtime, &active).await?;
         let mut by_state: BTreeMap<String, u64> = BTreeMap::new();
         for worker in &workers {
             *by_state.entry(worker.state.to_string()).or_default() += 1;
@@ -508,7 +517,7 @@ fn log_lines(event: &skills_store::RunEvent) -> Vec<LogLine> {
 
 /// Assigns a run and records the event. With an assignee, only if the run is currently assigned to them.
 pub(super) async fn assign(
-    room: &RunRuntime,
+    runtime: &RunRuntime,
     run: &RunId,
     (assignee, to): (Option<String>, Option<String>),
     by: &str,
@@ -522,7 +531,7 @@ pub(super) async fn assign(
         data: json!({ "to": to, "by": by, "note": note }),
     };
     let fields = Map::from_iter([("assigned".to_owned(), json!(assignment))]);
-    Ok(room.store.annotate(run, fields, vec![event], assignee).await?)
+    Ok(runtime.store.annotate(run, fields, vec![event], assignee).await?)
 }
 
 #[cfg(test)]

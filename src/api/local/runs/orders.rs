@@ -14,7 +14,7 @@ use skills_model::{ApprovalReason, Choice, Command, Decision, Gate, Next, Verdic
 use skills_registry::policy::{Approver, RequiredApprovals};
 use skills_runs::{Plan, check_inputs, check_outputs};
 use skills_store::{
-    CommandEffect, CommandOutcome, Decided, DecisionRecord, Moment, RunId, RunRecord, StoreError,
+    CommandEffect, CommandOutcome, DecisionRecord, Moment, RecordedDecision, RunId, RunRecord, StoreError,
 };
 
 /// A decision as it was sent; fields may be missing.
@@ -38,25 +38,25 @@ impl Runs {
         order: RunOrder,
         principal: Option<&Principal>,
     ) -> Result<Ordered, Error> {
-        let room = self.runtime().await?;
-        let run = find::run(&*room.store, wanted).await?;
+        let runtime = self.runtime().await?;
+        let run = find::run(&*runtime.store, wanted).await?;
         ensure_scope(&run, &order, principal)?;
         let mut mode = None;
         let (run, note, repeated) = match order {
             RunOrder::Decide { verdict, step, inputs_digest, approver, notes, choice, result } => {
                 let by = DecisionRecord { approver, notes };
                 let request = DecisionRequest { verdict, step, inputs_digest, choice, result, by };
-                self.decide(&room, run, request, principal).await?
+                self.decide(&runtime, run, request, principal).await?
             }
             RunOrder::Resume { checkpoint, inputs, despite_change, by } => {
                 mode = Some(ResumeMode::CheckpointResume);
-                self.resume(&room, &run, (checkpoint, inputs), despite_change, decision_record(by)).await?
+                self.resume(&runtime, &run, (checkpoint, inputs), despite_change, decision_record(by)).await?
             }
             RunOrder::Signal { name, payload, by } => {
-                signal(&room, &run, name, payload, decision_record(by)).await?
+                signal(&runtime, &run, name, payload, decision_record(by)).await?
             }
             RunOrder::Cancel { by } => {
-                let done = room
+                let done = runtime
                     .store
                     .command(&run.id, Command::Cancel, Some(decision_record(by)), None, None)
                     .await?;
@@ -83,18 +83,18 @@ impl Runs {
                 let after = if repeated {
                     run
                 } else {
-                    operating::assign(&room, &run.id, (assignee, to), &by, note).await?
+                    operating::assign(&runtime, &run.id, (assignee, to), &by, note).await?
                 };
                 (after, note_of, repeated)
             }
             RunOrder::Replay { checkpoint, by } => {
-                self.branch(&room, &run, checkpoint, false, decision_record(by)).await?
+                self.branch(&runtime, &run, checkpoint, false, decision_record(by)).await?
             }
             RunOrder::Fork { checkpoint, by } => {
-                self.branch(&room, &run, checkpoint, true, decision_record(by)).await?
+                self.branch(&runtime, &run, checkpoint, true, decision_record(by)).await?
             }
         };
-        let worker_alive = self.worker_alive(&room).await;
+        let worker_alive = self.worker_alive(&runtime).await;
         Ok(Ordered { run, note, worker_alive, repeated, mode })
     }
 
@@ -102,37 +102,37 @@ impl Runs {
     ///
     /// # Errors
     /// Returns `invalid_transition`.
-    async fn next(&self, room: &RunRuntime, run: &RunRecord, command: &Command) -> Result<Next, Error> {
-        let standing = room.store.run_snapshot(&run.id).await?;
-        let standing =
-            standing.ok_or_else(|| Error::from(skills_store::StoreError::NoRun(run.id.clone())))?;
-        transition(&standing, command).map_err(Error::from)
+    async fn next(&self, runtime: &RunRuntime, run: &RunRecord, command: &Command) -> Result<Next, Error> {
+        let snapshot = runtime.store.run_snapshot(&run.id).await?;
+        let snapshot =
+            snapshot.ok_or_else(|| Error::from(skills_store::StoreError::NoRun(run.id.clone())))?;
+        transition(&snapshot, command).map_err(Error::from)
     }
 
     /// Records a decision about exactly what the request names. The store's transaction determines whether this
     /// decision was the first.
     async fn decide(
         self: &Arc<Self>,
-        room: &Arc<RunRuntime>,
+        runtime: &Arc<RunRuntime>,
         run: RunRecord,
         request: DecisionRequest,
         principal: Option<&Principal>,
     ) -> Result<Done, Error> {
         let missing = missing(run.gate.as_ref(), &request);
         if !missing.is_empty()
-            && let Some(error) = self.incomplete(room, &run, &missing, &request).await?
+            && let Some(error) = self.incomplete(runtime, &run, &missing, &request).await?
         {
             return Err(error);
         }
         let DecisionRequest { verdict, step, inputs_digest, choice, result, mut by } = request;
         let (step, inputs_digest) = (step.unwrap_or_default(), inputs_digest.unwrap_or_default());
         let decision = Decision { verdict, step, inputs_digest, choice, result };
-        let run = self.agreeable(room, run, &decision).await?;
+        let run = self.check_approval(runtime, run, &decision).await?;
         if by.approver.as_deref().is_none_or(|name| name.trim().is_empty()) {
             by.approver = Some(self.approver().await.0);
         }
         if let Some(result) = &decision.result {
-            fits(room, &run, &decision, result).await?;
+            fits(runtime, &run, &decision, result).await?;
         }
         let required = self.required_approvals(&run)?;
         let approves = decision.verdict == Verdict::Approve;
@@ -150,7 +150,7 @@ impl Runs {
         } else {
             Command::Decide(decision.clone())
         };
-        match room.store.command(&run.id, command, Some(by.clone()), None, None).await {
+        match runtime.store.command(&run.id, command, Some(by.clone()), None, None).await {
             Ok(CommandOutcome { run, effect: CommandEffect::Repeated(first), .. }) => {
                 let note =
                     first.map_or_else(|| "was already decided".to_owned(), |first| already(&first, &by));
@@ -159,7 +159,7 @@ impl Runs {
             Ok(CommandOutcome { run, .. }) => {
                 let note = match run.approval_progress().filter(|_| approves) {
                     Some(progress) => format!("{progress}; the run waits for another approval"),
-                    None => word(&decision).to_owned() + then_held(&run),
+                    None => word(&decision).to_owned() + paused_note(&run),
                 };
                 Ok((run, note, false))
             }
@@ -183,12 +183,12 @@ impl Runs {
         &self,
         run: &RunRecord,
         required: &RequiredApprovals,
-        (identity, given): (&str, Option<&str>),
+        (identity, named): (&str, Option<&str>),
         principal: Option<&Principal>,
     ) -> Result<(), Error> {
         let mut names = vec![identity];
         // A given name counts only if callers are not authenticated.
-        names.extend(given.filter(|_| principal.is_none()));
+        names.extend(named.filter(|_| principal.is_none()));
         let scopes: BTreeSet<String> = match principal {
             Some(principal) => principal.scopes.iter().map(ToString::to_string).collect(),
             None => Scope::iter().map(|scope| scope.to_string()).collect(),
@@ -204,14 +204,14 @@ impl Runs {
     /// that decides it; `None` if nothing is pending any longer.
     async fn incomplete(
         self: &Arc<Self>,
-        room: &Arc<RunRuntime>,
+        runtime: &Arc<RunRuntime>,
         run: &RunRecord,
         missing: &[&str],
         request: &DecisionRequest,
     ) -> Result<Option<Error>, Error> {
-        let plan = room.plan(&run.contract_digest).await?;
-        let (run, at) = self.at_gate(room, run.clone()).await?;
-        let sheet = self.decision_sheet(room, &run, &plan, at.as_ref()).await?;
+        let plan = runtime.plan(&run.contract_digest).await?;
+        let (run, at) = self.at_gate(runtime, run.clone()).await?;
+        let sheet = self.decision_sheet(runtime, &run, &plan, at.as_ref()).await?;
         let Some(sheet) = sheet else { return Ok(None) };
         let mut body = json!({ "step": sheet.step });
         let mut optional = |name: &str, value: Value| {
@@ -256,17 +256,17 @@ impl Runs {
 
     async fn resume(
         self: &Arc<Self>,
-        room: &RunRuntime,
+        runtime: &RunRuntime,
         run: &RunRecord,
         (checkpoint, inputs): (Option<u64>, Option<Map<String, Value>>),
         despite_change: bool,
         by: DecisionRecord,
     ) -> Result<Done, Error> {
-        self.next(room, run, &Command::Resume).await?;
-        let plan = room.plan(&run.contract_digest).await?;
+        self.next(runtime, run, &Command::Resume).await?;
+        let plan = runtime.plan(&run.contract_digest).await?;
         self.ensure_permitted(run, plan.approval.is_some())?;
         if let Some(number) = checkpoint {
-            has_checkpoint(room, run, number).await?;
+            has_checkpoint(runtime, run, number).await?;
         }
         if let Some(corrected) = &inputs {
             corrected_fit(&plan, run, corrected)?;
@@ -275,7 +275,7 @@ impl Runs {
             self.unchanged(run, &plan).await?;
         }
         let payload = inputs.clone().map(Value::Object);
-        let after = room.store.command(&run.id, Command::Resume, Some(by), checkpoint, payload).await?.run;
+        let after = runtime.store.command(&run.id, Command::Resume, Some(by), checkpoint, payload).await?.run;
         let after = match &inputs {
             Some(corrected) if !corrected.is_empty() => {
                 let title = launch::title_of(
@@ -284,7 +284,7 @@ impl Runs {
                     after.inputs.as_object().unwrap_or(&Map::new()),
                 );
                 let fields = Map::from_iter([("title".to_owned(), json!(title))]);
-                room.store.annotate(&run.id, fields, Vec::new(), None).await?
+                runtime.store.annotate(&run.id, fields, Vec::new(), None).await?
             }
             _ => after,
         };
@@ -301,21 +301,21 @@ impl Runs {
 
     async fn branch(
         &self,
-        room: &RunRuntime,
+        runtime: &RunRuntime,
         run: &RunRecord,
         checkpoint: Option<u64>,
-        held: bool,
+        paused: bool,
         by: DecisionRecord,
     ) -> Result<Done, Error> {
         if let Some(number) = checkpoint {
-            has_checkpoint(room, run, number).await?;
+            has_checkpoint(runtime, run, number).await?;
         }
-        let plan = room.plan(&run.contract_digest).await?;
+        let plan = runtime.plan(&run.contract_digest).await?;
         self.ensure_permitted(run, plan.approval.is_some())?;
         let new = RunId(uuid::Uuid::now_v7().to_string());
-        let made = room.store.branch(&run.id, checkpoint, new, held, by.approver).await?;
+        let made = runtime.store.fork(&run.id, checkpoint, new, paused, by.approver).await?;
         let at = checkpoint.unwrap_or(run.head);
-        let note = if held {
+        let note = if paused {
             format!("forked from {} at checkpoint {at}; paused until it is resumed", run.id)
         } else {
             format!("replays {} from checkpoint {at}", run.id)
@@ -369,15 +369,20 @@ fn decision_record(by: Option<String>) -> DecisionRecord {
 }
 
 /// Rejects a result that the step could not have returned.
-async fn fits(room: &RunRuntime, run: &RunRecord, decision: &Decision, result: &Value) -> Result<(), Error> {
+async fn fits(
+    runtime: &RunRuntime,
+    run: &RunRecord,
+    decision: &Decision,
+    result: &Value,
+) -> Result<(), Error> {
     let wrong = |message: String| Error::new(Code::InvalidRequest, message);
     let Some(fields) = result.as_object() else {
         return Err(wrong("a result must be an object: {\"field\": value}".to_owned()));
     };
-    let at = room.engine.at_gate(&run.id).await?;
-    let asked = at.filter(|at| at.step == decision.step && at.inputs_digest == decision.inputs_digest);
+    let at = runtime.engine.at_gate(&run.id).await?;
+    let pending = at.filter(|at| at.step == decision.step && at.inputs_digest == decision.inputs_digest);
     // If nothing is pending, the state machine returns the error.
-    let Some(capability) = asked.and_then(|at| at.capability) else { return Ok(()) };
+    let Some(capability) = pending.and_then(|at| at.capability) else { return Ok(()) };
     check_outputs(&capability.outputs, fields).map_err(|problems| {
         let problems: Vec<String> = problems.iter().map(ToString::to_string).collect();
         wrong(format!("the result does not match the outputs of {}: {}", capability.id, problems.join("; ")))
@@ -385,30 +390,30 @@ async fn fits(room: &RunRuntime, run: &RunRecord, decision: &Decision, result: &
 }
 
 /// Returns `was already approved by ana at 2026-07-14 09:28:30 UTC`.
-fn was(first: &Decided) -> String {
+fn was(first: &RecordedDecision) -> String {
     let who = first.by.approver.as_deref().unwrap_or("another user");
     let at = jiff::Timestamp::from_millisecond(first.at_ms).unwrap_or_default();
     format!("was already {} by {who} at {} UTC", word(&first.decision), at.strftime("%Y-%m-%d %H:%M:%S"))
 }
 
 /// Returns the message for a decision on what was already decided: the first decision counts, with its notes.
-fn already(first: &Decided, now: &DecisionRecord) -> String {
+fn already(first: &RecordedDecision, now: &DecisionRecord) -> String {
     let said = was(first);
     let spoken = |notes: &Option<String>| notes.clone().filter(|notes| !notes.trim().is_empty());
     match (spoken(&now.notes), spoken(&first.by.notes)) {
-        (Some(new), Some(kept)) if new == kept => said,
-        (Some(_), Some(kept)) => {
-            format!("{said} with the notes {kept:?}; the new notes were not stored")
+        (Some(new), Some(stored_notes)) if new == stored_notes => said,
+        (Some(_), Some(stored_notes)) => {
+            format!("{said} with the notes {stored_notes:?}; the new notes were not stored")
         }
         (Some(_), None) => format!("{said} without notes; the new notes were not stored"),
-        (None, Some(kept)) => format!("{said} with the notes {kept:?}"),
+        (None, Some(stored_notes)) => format!("{said} with the notes {stored_notes:?}"),
         (None, None) => said,
     }
 }
 
 /// Returns a note if a sidecar paused the run while it could have continued.
-fn then_held(after: &RunRecord) -> &'static str {
-    if after.held { "; it was paused meanwhile and stays paused until it is resumed" } else { "" }
+fn paused_note(after: &RunRecord) -> &'static str {
+    if after.paused { "; it was paused meanwhile and stays paused until it is resumed" } else { "" }
 }
 
 fn word(decision: &Decision) -> &'static str {
@@ -453,7 +458,7 @@ fn ensure_name_length(what: &str, name: &str) -> Result<(), Error> {
 }
 
 async fn signal(
-    room: &RunRuntime,
+    runtime: &RunRuntime,
     run: &RunRecord,
     name: String,
     payload: Value,
@@ -464,24 +469,24 @@ async fn signal(
     }
     ensure_name_length("name of the signal", &name)?;
     let command = Command::Signal { name: name.clone() };
-    let done = room.store.command(&run.id, command, Some(by), None, Some(payload)).await?;
+    let done = runtime.store.command(&run.id, command, Some(by), None, Some(payload)).await?;
     let note = match done.effect {
         CommandEffect::Stored => format!("signal {name} is kept until a step waits for it"),
-        _ => format!("signal {name} received{}", then_held(&done.run)),
+        _ => format!("signal {name} received{}", paused_note(&done.run)),
     };
     Ok((done.run, note, false))
 }
 
 /// Rejects a checkpoint that the run does not have, listing those that exist.
-async fn has_checkpoint(room: &RunRuntime, run: &RunRecord, number: u64) -> Result<(), Error> {
-    match room.store.checkpoint(&run.id, number).await {
+async fn has_checkpoint(runtime: &RunRuntime, run: &RunRecord, number: u64) -> Result<(), Error> {
+    match runtime.store.checkpoint(&run.id, number).await {
         Err(StoreError::NoCheckpoint { .. }) => {
-            let known = room.store.checkpoints(&run.id).await?;
-            let last = known.last().map_or(0, |kept| kept.number);
+            let known = runtime.store.checkpoints(&run.id).await?;
+            let last = known.last().map_or(0, |checkpoint| checkpoint.number);
             let message = format!("run {} has no checkpoint {number}; it has 0 to {last}", run.id);
             Err(Error::new(Code::CheckpointNotFound, message))
         }
-        kept => Ok(kept.map(drop)?),
+        outcome => Ok(outcome.map(drop)?),
     }
 }
 

@@ -25,13 +25,13 @@ const PAGE: usize = 200;
 
 impl Runs {
     /// Checks the runs that wait for approval, sequentially, whenever the skills change, and periodically.
-    pub(super) async fn follow_questions(self: Arc<Self>, room: Arc<RunRuntime>) {
+    pub(super) async fn follow_questions(self: Arc<Self>, runtime: Arc<RunRuntime>) {
         self.registry.wait_scanned().await;
         loop {
             // Unreceived events keep their snapshots in memory; those from before this pass are covered by it.
             let mut news = self.registry.events();
             let began = Instant::now();
-            if let Err(error) = self.update_questions(&room).await {
+            if let Err(error) = self.update_questions(&runtime).await {
                 tracing::warn!("looking for waiting runs whose scripts changed: {error}");
             }
             let rest = began.elapsed() * REST;
@@ -44,11 +44,11 @@ impl Runs {
         }
     }
 
-    async fn update_questions(self: &Arc<Self>, room: &RunRuntime) -> Result<(), Error> {
+    async fn update_questions(self: &Arc<Self>, runtime: &RunRuntime) -> Result<(), Error> {
         let mut filter =
             RunFilter { states: vec![RunState::WaitingForHuman], limit: PAGE, ..RunFilter::default() };
         loop {
-            let page = room.store.runs(filter.clone()).await?;
+            let page = runtime.store.runs(filter.clone()).await?;
             // Runs without pins cannot change.
             let of_here = page.runs.into_iter().filter(|run| run.options.pins.is_some());
             let of_here: Vec<_> = of_here.filter(|run| self.elsewhere(run).is_none()).collect();
@@ -58,9 +58,9 @@ impl Runs {
             for run in of_here {
                 let id = run.id.clone();
                 let before = run.gate.clone();
-                let updated = match self.present_question(room, run).await {
+                let updated = match self.present_question(runtime, run).await {
                     Ok((now, Some(_))) if now.gate != before => match now.gate {
-                        Some(gate) => Self::record_question(room, &id, gate).await.map_err(Error::from),
+                        Some(gate) => Self::record_question(runtime, &id, gate).await.map_err(Error::from),
                         None => Ok(()),
                     },
                     Ok(_) => Ok(()),

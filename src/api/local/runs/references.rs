@@ -38,7 +38,7 @@ impl Runs {
     /// Returns `target_not_found`, with what was searched and where, or `payload_too_large`.
     pub(super) async fn target(
         self: &Arc<Self>,
-        room: &RunRuntime,
+        runtime: &RunRuntime,
         kind: AttachTarget,
         reference: &str,
         sessions: &SessionAccess,
@@ -49,17 +49,17 @@ impl Runs {
             return Err(missing(format!("a reference is required; {}", forms(kind, local_files))));
         }
         match kind {
-            AttachTarget::Run => self.whole_run(room, reference).await,
-            AttachTarget::Output => self.output(room, reference).await,
-            AttachTarget::Artifact => self.artifact(room, reference, local_files).await,
-            AttachTarget::Task => self.task(room, reference).await,
-            AttachTarget::Transcript => transcripts::found(room, sessions, reference).await,
+            AttachTarget::Run => self.whole_run(runtime, reference).await,
+            AttachTarget::Output => self.output(runtime, reference).await,
+            AttachTarget::Artifact => self.artifact(runtime, reference, local_files).await,
+            AttachTarget::Task => self.task(runtime, reference).await,
+            AttachTarget::Transcript => transcripts::found(runtime, sessions, reference).await,
         }
     }
 
-    async fn whole_run(&self, room: &RunRuntime, reference: &str) -> Looked {
-        let run = named(room, reference, AttachTarget::Run).await?;
-        let content = summary(room, &run).await?;
+    async fn whole_run(&self, runtime: &RunRuntime, reference: &str) -> Looked {
+        let run = named(runtime, reference, AttachTarget::Run).await?;
+        let content = summary(runtime, &run).await?;
         Ok(Found {
             label: format!("run {} of {}, {}", run.id, run.skill_id, run.state),
             content,
@@ -67,12 +67,12 @@ impl Runs {
         })
     }
 
-    async fn output(&self, room: &RunRuntime, reference: &str) -> Looked {
+    async fn output(&self, runtime: &RunRuntime, reference: &str) -> Looked {
         let (name, step) = match reference.split_once('/') {
             Some((name, step)) => (name, Some(step)),
             None => (reference, None),
         };
-        let run = named(room, name, AttachTarget::Output).await?;
+        let run = named(runtime, name, AttachTarget::Output).await?;
         let Some(step) = step else {
             let outputs = run.outputs.clone().filter(|outputs| !outputs.is_null());
             let content = outputs.ok_or_else(|| {
@@ -83,29 +83,29 @@ impl Runs {
             })?;
             return Ok(Found { label: format!("outputs of run {}", run.id), content, run: Some(run) });
         };
-        let steps = room.store.steps(&run.id).await?;
-        let kept = steps.iter().rev().find(|record| record.step == step).ok_or_else(|| {
+        let steps = runtime.store.steps(&run.id).await?;
+        let step_record = steps.iter().rev().find(|record| record.step == step).ok_or_else(|| {
             let known: Vec<&str> = steps.iter().map(|record| record.step.as_str()).collect();
             let known = if known.is_empty() { "none so far".to_owned() } else { known.join(", ") };
             missing(format!("run {} has no output of step {step}; available: {known}", run.id))
         })?;
-        if kept.result.is_null() {
+        if step_record.result.is_null() {
             return Err(missing(format!(
                 "the output of step {step} of run {} was not recorded (audit mode {})",
                 run.id, run.options.audit_mode
             )));
         }
         let label = format!("output of run {}, step {step}", run.id);
-        Ok(Found { label, content: kept.result.clone(), run: Some(run) })
+        Ok(Found { label, content: step_record.result.clone(), run: Some(run) })
     }
 
     async fn artifact(
         self: &Arc<Self>,
-        room: &RunRuntime,
+        runtime: &RunRuntime,
         reference: &str,
         local_files: Option<&LocalFiles>,
     ) -> Looked {
-        let (runs, artifacts) = (Arc::clone(self), Arc::clone(&room.artifacts));
+        let (runs, artifacts) = (Arc::clone(self), Arc::clone(&runtime.artifacts));
         let (reference, local_files) = (reference.to_owned(), local_files.cloned());
         super::super::run_blocking(move || {
             if let Some(file) = reference.strip_prefix("skill:") {
@@ -115,7 +115,7 @@ impl Runs {
                 return runs.local_file(&reference, local_files.as_ref());
             };
             let digest = digest.to_lowercase();
-            let kept = if digest.len() < DIGEST {
+            let stored = if digest.len() < DIGEST {
                 Vec::new()
             } else {
                 let listed = artifacts.list().map_err(|e| {
@@ -123,8 +123,8 @@ impl Runs {
                 })?;
                 listed.into_iter().filter(|artifact| artifact.digest.starts_with(&digest)).collect()
             };
-            let [artifact] = kept.as_slice() else {
-                let how = match kept.len() {
+            let [artifact] = stored.as_slice() else {
+                let how = match stored.len() {
                     0 => format!("no artifact digest begins with {digest:?} (at least {DIGEST} digits)"),
                     n => format!("{n} artifact digests begin with {digest}; use more digits"),
                 };
@@ -181,7 +181,7 @@ impl Runs {
         roots.map(|root| root.path.clone()).collect()
     }
 
-    async fn task(self: &Arc<Self>, room: &RunRuntime, reference: &str) -> Looked {
+    async fn task(self: &Arc<Self>, runtime: &RunRuntime, reference: &str) -> Looked {
         let id = reference.strip_prefix("task:").unwrap_or(reference);
         let runs = Arc::clone(self);
         let (items, unreadable) = super::super::run_blocking(move || Ok(runs.work_items())).await?;
@@ -195,9 +195,9 @@ impl Runs {
             let label = format!("task {id} in {root}: {}", task.title);
             return Ok(Found { label, content: task.content.clone(), run: None });
         }
-        match find::run(&*room.store, id).await {
+        match find::run(&*runtime.store, id).await {
             Ok(run) if !run.state.is_terminal() => {
-                let content = summary(room, &run).await?;
+                let content = summary(runtime, &run).await?;
                 let label = format!("run {} of {}, {}", run.id, run.skill_id, run.state);
                 Ok(Found { label, content, run: Some(run) })
             }
@@ -246,16 +246,16 @@ pub(super) fn forms(kind: AttachTarget, local_files: Option<&LocalFiles>) -> &'s
     }
 }
 
-async fn named(room: &RunRuntime, name: &str, kind: AttachTarget) -> Result<RunRecord, Error> {
-    find::run(&*room.store, name).await.map_err(|error| {
+async fn named(runtime: &RunRuntime, name: &str, kind: AttachTarget) -> Result<RunRecord, Error> {
+    find::run(&*runtime.store, name).await.map_err(|error| {
         let message = format!("{}; {}", error.message, forms(kind, None));
         Error { code: Code::TargetNotFound, message, ..error }
     })
 }
 
 /// Returns the summary of a run for a sidecar: its state, inputs, and the results of its steps.
-async fn summary(room: &RunRuntime, run: &RunRecord) -> Result<Value, Error> {
-    let steps: Vec<Value> = room
+async fn summary(runtime: &RunRuntime, run: &RunRecord) -> Result<Value, Error> {
+    let steps: Vec<Value> = runtime
         .store
         .steps(&run.id)
         .await?

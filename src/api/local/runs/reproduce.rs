@@ -43,8 +43,9 @@ fn spelt(value: &Value) -> String {
 
 /// Percent-encodes a path segment (RFC 3986, section 3.3).
 fn percent(text: &str) -> String {
-    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.~@".contains(&byte);
-    let escape = |byte: u8| if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") };
+    let is_unreserved = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.~@".contains(&byte);
+    let escape =
+        |byte: u8| if is_unreserved(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") };
     text.bytes().map(escape).collect()
 }
 

@@ -13,7 +13,7 @@ use super::super::temporary_folder;
 use super::Runs;
 use super::durations::StepDurations;
 use super::measured::CountedBroker;
-use super::observed::Observed;
+use super::observed::MeteredStore;
 use crate::{Code, Error};
 use skills_base::audit::Anchor;
 use skills_base::locked_folder::LockedFolder;
@@ -30,7 +30,7 @@ use skills_store::{
 const CAPABILITIES_MAX_AGE: Duration = Duration::from_millis(500);
 
 /// The services that execute capabilities, without a store.
-pub(super) struct Calling {
+pub(super) struct CallServices {
     /// Files that steps produced.
     pub artifacts: Arc<Artifacts>,
     /// Selects and calls bindings.
@@ -124,7 +124,7 @@ impl StorePlace {
 
 impl Runs {
     /// Returns the services that execute capabilities, with the current catalog. Reads from disk.
-    pub(super) fn calling(&self) -> Result<Arc<Calling>, Error> {
+    pub(super) fn calling(&self) -> Result<Arc<CallServices>, Error> {
         let mut opened = self.calling.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(calling) = &*opened {
             return Ok(Arc::clone(calling));
@@ -149,11 +149,11 @@ impl Runs {
             limits: self.script_limits(),
             ..BrokerSettings::default()
         };
-        let (capabilities, _) = self.kept.present(&self.registry.snapshot(), &self.trust);
+        let (capabilities, _) = self.catalog_cache.present(&self.registry.snapshot(), &self.trust);
         let trust: TrustCheck = Arc::new(self.trust.check());
         let broker = Broker::new(capabilities, settings, sandbox.clone(), trust, Arc::clone(&artifacts));
         let calling =
-            Arc::new(Calling { artifacts, broker: Arc::new(broker), sandbox, _temporary: temporary });
+            Arc::new(CallServices { artifacts, broker: Arc::new(broker), sandbox, _temporary: temporary });
         *opened = Some(Arc::clone(&calling));
         Ok(calling)
     }
@@ -173,7 +173,7 @@ impl Runs {
     /// Returns the current capabilities, which the broker uses from now on. Reads from disk.
     pub(super) fn capabilities(&self) -> Result<Arc<Capabilities>, Error> {
         let calling = self.calling()?;
-        let (capabilities, _) = self.kept.present(&self.registry.snapshot(), &self.trust);
+        let (capabilities, _) = self.catalog_cache.present(&self.registry.snapshot(), &self.trust);
         if !Arc::ptr_eq(&capabilities, &calling.broker.capabilities()) {
             calling.broker.replace(Arc::clone(&capabilities));
             calling.broker.set_overrides(self.chosen()?);
@@ -189,14 +189,14 @@ impl Runs {
 
     /// Like [`Self::refresh`], unless that was done within this time.
     async fn refresh_within(self: &Arc<Self>, age: Duration) -> Result<(), Error> {
-        let known = self.kept.is_younger_than(age, &self.registry.snapshot());
+        let known = self.catalog_cache.is_younger_than(age, &self.registry.snapshot());
         if known { Ok(()) } else { self.refresh().await }
     }
 
     /// Reloads roots and trust, unless a reload started after this moment.
-    async fn reread(self: &Arc<Self>, asked: Instant) {
+    async fn reread(self: &Arc<Self>, requested_at: Instant) {
         let mut last = self.reread.lock().await;
-        if last.is_some_and(|began| began >= asked) {
+        if last.is_some_and(|began| began >= requested_at) {
             return;
         }
         let began = Instant::now();
@@ -204,7 +204,7 @@ impl Runs {
         if tokio::time::timeout(SCAN_PATIENCE, self.registry.reread()).await.is_err() {
             tracing::warn!("cannot reload the skills within {} s", SCAN_PATIENCE.as_secs());
         }
-        self.kept.doubt();
+        self.catalog_cache.doubt();
         match self.refresh().await {
             Ok(()) => *last = Some(began),
             Err(error) => tracing::warn!("cannot reload the capabilities: {error}"),
@@ -239,7 +239,7 @@ impl Runs {
     /// # Errors
     /// Same as [`Self::runtime`].
     pub(in crate::local) async fn counts(self: &Arc<Self>) -> Result<Option<Arc<dyn Counts>>, Error> {
-        if self.room.get().is_none() && !self.store_place()?.is_stored(self.config.missing_store) {
+        if self.runtime.get().is_none() && !self.store_place()?.is_stored(self.config.missing_store) {
             return Ok(None);
         }
         Ok(Some(Arc::clone(&self.runtime().await?.counts)))
@@ -250,11 +250,11 @@ impl Runs {
     /// # Errors
     /// Same as [`Self::runtime`].
     pub(in crate::local) async fn audit_anchors(self: &Arc<Self>) -> Result<Vec<Anchor>, Error> {
-        if self.room.get().is_none() && !self.store_place()?.is_stored(self.config.missing_store) {
+        if self.runtime.get().is_none() && !self.store_place()?.is_stored(self.config.missing_store) {
             return Ok(Vec::new());
         }
-        let kept = self.runtime().await?.anchors.audit_anchors(&self.audit_log_name()).await?;
-        Ok(kept.into_iter().map(|kept| Anchor { seq: kept.seq, head: kept.head }).collect())
+        let anchors = self.runtime().await?.anchors.audit_anchors(&self.audit_log_name()).await?;
+        Ok(anchors.into_iter().map(|anchor| Anchor { seq: anchor.seq, head: anchor.head }).collect())
     }
 
     fn audit_log_name(&self) -> String {
@@ -292,7 +292,7 @@ impl Runs {
     pub(super) async fn runtime(self: &Arc<Self>) -> Result<Arc<RunRuntime>, Error> {
         let runs = Arc::clone(self);
         let open = || super::super::run_blocking(move || runs.open(Arc::downgrade(&runs)));
-        self.room.get_or_try_init(open).await.cloned()
+        self.runtime.get_or_try_init(open).await.cloned()
     }
 
     /// Returns the options for opening the file of the store.
@@ -307,7 +307,7 @@ impl Runs {
 
     /// Checks that runs can be recorded, according to the last write; a store that is not open yet passes.
     pub(in crate::local) fn ensure_store(&self) -> Result<(), Error> {
-        let Some(failure) = self.room.get().and_then(|room| room.store.write_failure()) else {
+        let Some(failure) = self.runtime.get().and_then(|runtime| runtime.store.write_failure()) else {
             return Ok(());
         };
         let error = Error::from(failure.error);
@@ -409,7 +409,7 @@ impl Runs {
         let anchors: Arc<dyn AuditAnchors> = store.clone();
         let sessions: Arc<dyn Sessions> = store.clone();
         let counts: Arc<dyn Counts> = store.clone();
-        let store: Arc<dyn Store> = Arc::new(Observed::new(
+        let store: Arc<dyn Store> = Arc::new(MeteredStore::new(
             store,
             self.metrics.clone(),
             Arc::clone(&self.audit),
@@ -417,7 +417,7 @@ impl Runs {
         ));
         let caller = Arc::new(CountedBroker::new(Arc::clone(&calling.broker), self.metrics.clone()));
         let engine = Engine::new(Arc::clone(&store), caller).with_conformance(self.config.conformance);
-        let execute: Arc<dyn Execute> = Arc::new(UpToDate { runs, engine: engine.clone() });
+        let execute: Arc<dyn Execute> = Arc::new(CurrentEngine { runs, engine: engine.clone() });
         Ok(Arc::new(RunRuntime {
             durations: StepDurations::default(),
             store,
@@ -479,8 +479,9 @@ fn places(catalogue: &Catalogue) -> Vec<String> {
     let mut places: Vec<String> = catalogue.roots.iter().map(place_of_root).collect();
     // Runs of earlier versions name the folder to which their shipped skills were unpacked, next to the current one.
     let shipped = catalogue.roots.iter().find(|root| root.origin == RootOrigin::Shipped);
-    let beside = shipped.and_then(|root| std::fs::read_dir(root.path.parent()?).ok());
-    places.extend(beside.into_iter().flatten().flatten().map(|at| at.path().to_string_lossy().into_owned()));
+    let neighbors = shipped.and_then(|root| std::fs::read_dir(root.path.parent()?).ok());
+    places
+        .extend(neighbors.into_iter().flatten().flatten().map(|at| at.path().to_string_lossy().into_owned()));
     places
 }
 
@@ -493,13 +494,13 @@ pub(super) fn place_of_root(root: &Root) -> String {
 }
 
 /// The engine for workers: it uses the skills as they are when a run is started.
-struct UpToDate {
+struct CurrentEngine {
     runs: Weak<Runs>,
     engine: Engine,
 }
 
 #[async_trait]
-impl Execute for UpToDate {
+impl Execute for CurrentEngine {
     async fn execute(&self, claimed: Claimed, cancel: CancellationToken) -> Result<(), StoreError> {
         if let Some(runs) = self.runs.upgrade() {
             // A worker that starts with the program must not find the catalog empty and fail the runs it takes over.

@@ -6,7 +6,7 @@ use serde_json::Value;
 use super::summary;
 use crate::DecisionSheet;
 use skills_model::{ApprovalReason, Gate};
-use skills_runs::{AtGate, Caller, Explanation, Plan};
+use skills_runs::{Caller, Explanation, PendingGate, Plan};
 use skills_skill::contract::{Capability, Conformance, GateFailure, StepAction};
 use skills_store::RunRecord;
 
@@ -15,7 +15,7 @@ use skills_store::RunRecord;
 pub(super) fn sheet(
     run: &RunRecord,
     plan: &Plan,
-    at: Option<&AtGate>,
+    at: Option<&PendingGate>,
     caller: &dyn Caller,
     approver: (String, String),
 ) -> Option<DecisionSheet> {

@@ -30,7 +30,7 @@ struct Known<'a> {
 }
 
 /// The data from which views are built.
-struct Maker<'a> {
+struct ViewBuilder<'a> {
     run: &'a RunRecord,
     plan: &'a Plan,
     known: BTreeMap<&'a str, Known<'a>>,
@@ -66,19 +66,19 @@ pub(super) fn views(
             EventKind::StepFailed => entry.open &= event.event.data["attempts"] == 0,
             EventKind::ArtifactKept => {
                 let data = &event.event.data;
-                let kept = serde_json::from_value::<Artifact>(data.clone());
-                let artifact = kept.or_else(|_| serde_json::from_value(data["artifact"].clone()));
+                let stored_artifact = serde_json::from_value::<Artifact>(data.clone());
+                let artifact = stored_artifact.or_else(|_| serde_json::from_value(data["artifact"].clone()));
                 entry.artifacts.extend(artifact.ok().filter(|a| !entry.artifacts.contains(a)));
             }
             _ => {}
         }
     }
-    let mut maker = Maker { run, plan, known, views: Vec::new() };
+    let mut maker = ViewBuilder { run, plan, known, views: Vec::new() };
     maker.contract(&plan.contract, "", 0);
     maker.views
 }
 
-impl Maker<'_> {
+impl ViewBuilder<'_> {
     fn contract(&mut self, contract: &Contract, frame: &str, depth: u32) {
         for step in &contract.steps {
             let path = if frame.is_empty() { step.id.clone() } else { format!("{frame}/{}", step.id) };
@@ -146,7 +146,7 @@ impl Maker<'_> {
         let state = self.state(path, known, is_one_call(step) || path.ends_with(']') || path.contains('~'));
         let begun = known.started_ms.filter(|_| state != StepState::Pending);
         let result = record.map(|r| r.result.clone()).filter(|result| !result.is_null());
-        let gist = match (record.map(|r| r.status), &result) {
+        let summary = match (record.map(|r| r.status), &result) {
             (Some(StepStatus::Failed), Some(error)) => Some(summary::of_failure(error)),
             (Some(_), Some(result)) => summary::of_result(result),
             (None, _) if state == StepState::Interrupted => Some(self.unseen(step).to_owned()),
@@ -168,7 +168,7 @@ impl Maker<'_> {
                 .map_or(0, |attempts| if attempts > 0 { attempts.max(known.begun) } else { 0 }),
             inputs: record.map(|r| r.inputs.clone()).filter(|inputs| !inputs.is_null()),
             result,
-            gist,
+            summary,
             binding: record.and_then(|r| r.binding.clone()),
             isolation: record.and_then(|r| r.isolation.as_ref()).map(isolation),
             artifacts: known.artifacts.clone(),

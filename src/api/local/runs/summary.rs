@@ -23,8 +23,8 @@ pub(super) fn of_failure(error: &Value) -> String {
     match (text("message"), text("code")) {
         // The capability and the binding are shown next to it.
         (Some(message), _) => {
-            let bare = message.split_once("`: ").filter(|(head, _)| head.starts_with('`'));
-            cut(bare.map_or(message, |(_, why)| why), 2 * MAX_TEXT_LEN)
+            let without_prefix = message.split_once("`: ").filter(|(head, _)| head.starts_with('`'));
+            cut(without_prefix.map_or(message, |(_, why)| why), 2 * MAX_TEXT_LEN)
         }
         (None, Some(code)) => code.replace('_', " "),
         (None, None) => cut(&error.to_string(), 2 * MAX_TEXT_LEN),
@@ -33,10 +33,10 @@ pub(super) fn of_failure(error: &Value) -> String {
 
 /// Summarizes fields with their values.
 pub(super) fn of_fields(fields: &Map<String, Value>) -> String {
-    let told: Vec<String> =
+    let parts: Vec<String> =
         fields.iter().filter(|(_, v)| !v.is_null()).take(FIELDS).map(|(name, v)| field(name, v)).collect();
     let more = fields.values().filter(|v| !v.is_null()).count().saturating_sub(FIELDS);
-    let mut text = told.join(", ");
+    let mut text = parts.join(", ");
     if more > 0 {
         text = format!("{text}, {more} more");
     }
@@ -94,15 +94,18 @@ mod tests {
 
     #[test]
     fn results_read_as_a_person_would_say_them() {
-        let gist = |value: Value| of_result(&value).unwrap_or_default();
-        assert_eq!(gist(json!({ "rows": [{ "a": 1, "b": 2 }, { "a": 3, "b": 4 }] })), "2 rows × 2 columns");
+        let summary = |value: Value| of_result(&value).unwrap_or_default();
         assert_eq!(
-            gist(json!({ "total": 1204.5, "entry_id": "B-7", "ok": true })),
+            summary(json!({ "rows": [{ "a": 1, "b": 2 }, { "a": 3, "b": 4 }] })),
+            "2 rows × 2 columns"
+        );
+        assert_eq!(
+            summary(json!({ "total": 1204.5, "entry_id": "B-7", "ok": true })),
             "total 1204.5, entry id B-7, ok yes"
         );
-        assert_eq!(gist(json!({ "a": 1, "b": 2, "c": 3, "d": 4, "e": null })), "a 1, b 2, c 3, 1 more");
-        assert_eq!(gist(json!({})), "");
-        assert_eq!(gist(json!({ "text": "one\ntwo" })), "text one…");
+        assert_eq!(summary(json!({ "a": 1, "b": 2, "c": 3, "d": 4, "e": null })), "a 1, b 2, c 3, 1 more");
+        assert_eq!(summary(json!({})), "");
+        assert_eq!(summary(json!({ "text": "one\ntwo" })), "text one…");
     }
 
     #[test]

@@ -51,8 +51,8 @@ pub(super) fn of_root(root: &Path) -> Result<Vec<Task>, String> {
 }
 
 fn parse(text: &str) -> Result<Vec<Task>, String> {
-    let whole: Value = serde_saphyr::from_str(text).map_err(|e| skills_skill::yaml_message(&e))?;
-    let items = match whole {
+    let document: Value = serde_saphyr::from_str(text).map_err(|e| skills_skill::yaml_message(&e))?;
+    let items = match document {
         Value::Null => return Ok(Vec::new()),
         Value::Array(items) => items,
         Value::Object(mut fields) => match fields.remove("tasks") {

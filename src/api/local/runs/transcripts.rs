@@ -21,13 +21,13 @@ const LARGEST: usize = 8 << 20;
 /// # Errors
 /// Returns `target_not_found`, or `payload_too_large` naming the limit.
 pub(super) async fn found(
-    room: &RunRuntime,
+    runtime: &RunRuntime,
     access: &SessionAccess,
     reference: &str,
 ) -> Result<Found, Error> {
     let id = reference.strip_prefix(PREFIX).unwrap_or(reference);
     let known = sessions::Transcripts::default();
-    let found = sessions::find(&*room.sessions, &known, access, id).await;
+    let found = sessions::find(&*runtime.sessions, &known, access, id).await;
     let session = found.map_err(|error| match error.code {
         Code::NotFound | Code::InvalidRequest => Error {
             code: Code::TargetNotFound,
@@ -53,8 +53,11 @@ pub(super) async fn found(
 }
 
 /// Returns the sessions with entries, most recently changed first.
-pub(super) async fn choices(room: &RunRuntime, access: &SessionAccess) -> Result<Vec<TargetChoice>, Error> {
-    let heads = room.sessions.sessions(access.only(), OFFERED).await?;
+pub(super) async fn choices(
+    runtime: &RunRuntime,
+    access: &SessionAccess,
+) -> Result<Vec<TargetChoice>, Error> {
+    let heads = runtime.sessions.sessions(access.only(), OFFERED).await?;
     heads
         .into_iter()
         .filter(|head| head.lines > 0)

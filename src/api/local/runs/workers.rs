@@ -12,7 +12,7 @@ use super::{RunRuntime, Runs, find};
 use crate::operator_types::worker_process;
 use crate::{Code, Error};
 use skills_model::RunState;
-use skills_runs::{ALIVE, DRAIN_PREFIX, Leases, Supervisor, SupervisorSettings, Workplace, work_one};
+use skills_runs::{ALIVE, DRAIN_PREFIX, Leases, ProcessIdentity, Supervisor, SupervisorSettings, work_one};
 use skills_skill::EffectMode;
 use skills_store::{Control, ControlOutcome, EventKind, RunFilter, RunId, RunRecord};
 
@@ -22,7 +22,7 @@ const FOLLOW_MS: u64 = 60_000;
 const PAGE: usize = 500;
 
 /// The workers of this process, and the task that follows their completed runs.
-pub(super) struct Working {
+pub(super) struct WorkerSet {
     supervisor: Supervisor,
     /// Other tasks that run while runs are executed here.
     followers: JoinSet<()>,
@@ -33,8 +33,8 @@ pub(super) struct Working {
 impl Runs {
     /// Starts the workers of this process, once.
     pub(super) async fn start_workers(self: &Arc<Self>) -> Result<(), Error> {
-        let room = match self.runtime().await {
-            Ok(room) => room,
+        let runtime = match self.runtime().await {
+            Ok(runtime) => runtime,
             Err(error) => {
                 self.tell(format!("cannot start a worker: {error}"));
                 return Err(error);
@@ -55,13 +55,14 @@ impl Runs {
             let own = SupervisorSettings::default();
             let settings = SupervisorSettings { workers: self.config.workers.unwrap_or(own.workers), ..own };
             self.clear_leftovers();
-            let reminding = self.remind(&room);
-            let supervisor = Supervisor::start(Arc::clone(&room.store), Arc::clone(&room.execute), settings);
+            let reminding = self.remind(&runtime);
+            let supervisor =
+                Supervisor::start(Arc::clone(&runtime.store), Arc::clone(&runtime.execute), settings);
             let mut followers = JoinSet::new();
-            followers.spawn(Arc::clone(self).follow_sidecars(Arc::clone(&room)));
-            followers.spawn(Arc::clone(self).look_after_runs(Arc::clone(&room)));
-            followers.spawn(Arc::clone(self).follow_questions(room));
-            *working = Some(Working { supervisor, followers, _reminding: reminding });
+            followers.spawn(Arc::clone(self).follow_sidecars(Arc::clone(&runtime)));
+            followers.spawn(Arc::clone(self).maintain_runs(Arc::clone(&runtime)));
+            followers.spawn(Arc::clone(self).follow_questions(runtime));
+            *working = Some(WorkerSet { supervisor, followers, _reminding: reminding });
             self.works.store(true, std::sync::atomic::Ordering::SeqCst);
         }
         Ok(())
@@ -86,7 +87,7 @@ impl Runs {
     pub(super) async fn stop_workers(&self, at_once: bool) {
         let stopped = self.working.lock().await.take();
         self.works.store(false, std::sync::atomic::Ordering::SeqCst);
-        if let Some(Working { supervisor, mut followers, .. }) = stopped {
+        if let Some(WorkerSet { supervisor, mut followers, .. }) = stopped {
             if at_once {
                 supervisor.shutdown_within(Duration::ZERO).await;
             } else {
@@ -103,8 +104,8 @@ impl Runs {
 
     /// Returns whether an active worker can claim a run: of this process, or of another one seen recently. A draining
     /// one claims none.
-    pub(super) async fn worker_alive(&self, room: &RunRuntime) -> bool {
-        let drained = match room.store.documents(DRAIN_PREFIX).await {
+    pub(super) async fn worker_alive(&self, runtime: &RunRuntime) -> bool {
+        let drained = match runtime.store.documents(DRAIN_PREFIX).await {
             Ok(drained) => drained,
             Err(error) => {
                 tracing::warn!("listing workers that drain: {error}");
@@ -114,12 +115,12 @@ impl Runs {
         let drains = |process: &str| {
             drained.iter().any(|document| document.name.strip_prefix(DRAIN_PREFIX) == Some(process))
         };
-        let here = Workplace::here();
+        let here = ProcessIdentity::here();
         if self.works() && !drains(&here.process()) {
             return true;
         }
         let lately = u64::try_from(ALIVE.as_millis()).unwrap_or(u64::MAX);
-        match room.store.live_workers(lately).await {
+        match runtime.store.live_workers(lately).await {
             Ok(workers) => {
                 workers.iter().any(|worker| !here.is_process_dead(worker) && !drains(worker_process(worker)))
             }
@@ -136,15 +137,16 @@ impl Runs {
         wanted: &str,
         leave: &CancellationToken,
     ) -> Result<RunRecord, Error> {
-        let room = self.runtime().await?;
+        let runtime = self.runtime().await?;
         self.refresh().await?;
-        let run = find::run(&*room.store, wanted).await?;
+        let run = find::run(&*runtime.store, wanted).await?;
         self.of_here(&run)?;
         self.clear_leftovers();
-        let settled = work_one(&room.store, &room.execute, &run.id, Leases::default(), leave).await?;
-        let settled = settled.ok_or_else(|| Error::from(skills_store::StoreError::NoRun(run.id.clone())))?;
-        self.steer(&room, &settled).await?;
-        Ok(settled)
+        let completed = work_one(&runtime.store, &runtime.execute, &run.id, Leases::default(), leave).await?;
+        let completed =
+            completed.ok_or_else(|| Error::from(skills_store::StoreError::NoRun(run.id.clone())))?;
+        self.steer(&runtime, &completed).await?;
+        Ok(completed)
     }
 
     /// Checks that an unclaimed run can be executed here.
@@ -152,7 +154,7 @@ impl Runs {
     /// # Errors
     /// Returns `invalid_configuration` for a run of skills that are not read here.
     fn of_here(&self, run: &RunRecord) -> Result<(), Error> {
-        let free = run.state == RunState::Pending && !run.held;
+        let free = run.state == RunState::Pending && !run.paused;
         match self.elsewhere(run).filter(|_| free) {
             Some(why) => Err(Error::new(Code::InvalidConfiguration, format!("run {}: {why}", run.id))),
             None => Ok(()),
@@ -162,29 +164,29 @@ impl Runs {
     /// Applies what a completed sidecar requests for the run it watches; returns the outcome as text.
     pub(super) async fn steer(
         &self,
-        room: &RunRuntime,
+        runtime: &RunRuntime,
         sidecar: &RunRecord,
     ) -> Result<Option<String>, Error> {
         let Some(target) = sidecar.target.as_ref().filter(|_| sidecar.state == RunState::Completed) else {
             return Ok(None);
         };
-        let asked = sidecar.outputs.as_ref().and_then(|outputs| outputs.get("control"));
-        let (Some(watched), Some(asked)) = (target["run"].as_str(), asked) else { return Ok(None) };
+        let requested = sidecar.outputs.as_ref().and_then(|outputs| outputs.get("control"));
+        let (Some(watched), Some(requested)) = (target["run"].as_str(), requested) else { return Ok(None) };
         // What a skill may do was fixed when it was attached.
         if target["effect_mode"].as_str() != Some(&EffectMode::ControlSignal.to_string()) {
             return Ok(None);
         }
-        let wish = ControlRequest::read(asked);
+        let wish = ControlRequest::read(requested);
         let (words, order) = match wish {
             Ok(wish) => match wish.command() {
                 None => return Ok(Some(format!("resumes run {watched}"))),
                 Some(order) => (wish.words(), Ok(order)),
             },
-            Err(why) => (asked.to_string(), Err(why)),
+            Err(why) => (requested.to_string(), Err(why)),
         };
         let why = sidecar.outputs.as_ref().and_then(|outputs| outputs.get("reason")?.as_str());
-        let control = Control { asked: words.clone(), order, why: why.map(str::to_owned) };
-        let outcome = room.store.control(&sidecar.id, &RunId(watched.to_owned()), control).await?;
+        let control = Control { description: words.clone(), order, why: why.map(str::to_owned) };
+        let outcome = runtime.store.control(&sidecar.id, &RunId(watched.to_owned()), control).await?;
         Ok(Some(match outcome {
             ControlOutcome::Applied(did) => format!("{words}: applied to run {watched}: {did}"),
             ControlOutcome::Refused(why) => format!("{words}: not applied to run {watched}: {why}"),
@@ -193,19 +195,19 @@ impl Runs {
 
     /// Applies the result of every sidecar that ends, whichever worker executed it, starting with those that ended
     /// before this task followed them.
-    async fn follow_sidecars(self: Arc<Self>, room: Arc<RunRuntime>) {
-        let mut seen = room.store.newest_event().await.unwrap_or(0);
+    async fn follow_sidecars(self: Arc<Self>, runtime: Arc<RunRuntime>) {
+        let mut seen = runtime.store.newest_event().await.unwrap_or(0);
         let ended = RunFilter { states: vec![RunState::Completed], limit: PAGE, ..RunFilter::default() };
-        match room.store.runs(ended).await {
+        match runtime.store.runs(ended).await {
             Ok(page) => {
                 for run in page.runs.iter().filter(|run| run.target.is_some()) {
-                    self.steered(&room, run).await;
+                    self.steered(&runtime, run).await;
                 }
             }
             Err(error) => tracing::warn!("looking for sidecars that ended: {error}"),
         }
         loop {
-            let events = match room.store.events(None, seen, PAGE).await {
+            let events = match runtime.store.events(None, seen, PAGE).await {
                 Ok(events) => events,
                 Err(error) => {
                     tracing::warn!("following sidecars: {error}");
@@ -216,13 +218,13 @@ impl Runs {
             for event in &events {
                 seen = event.global;
                 if event.event.kind == EventKind::RunCompleted
-                    && let Ok(Some(run)) = room.store.run(&event.run).await
+                    && let Ok(Some(run)) = runtime.store.run(&event.run).await
                 {
-                    self.steered(&room, &run).await;
+                    self.steered(&runtime, &run).await;
                 }
             }
             if events.len() < PAGE
-                && let Err(error) = room.store.wait(seen, FOLLOW_MS).await
+                && let Err(error) = runtime.store.wait(seen, FOLLOW_MS).await
             {
                 tracing::warn!("following sidecars: {error}");
                 tokio::time::sleep(ALIVE).await;
@@ -230,8 +232,8 @@ impl Runs {
         }
     }
 
-    async fn steered(&self, room: &RunRuntime, run: &RunRecord) {
-        match self.steer(room, run).await {
+    async fn steered(&self, runtime: &RunRuntime, run: &RunRecord) {
+        match self.steer(runtime, run).await {
             Ok(Some(what)) => tracing::info!("sidecar {}: {what}", run.id),
             Ok(None) => {}
             Err(error) => tracing::error!("sidecar {}: {error}", run.id),

@@ -12,7 +12,8 @@ use crate::{
     BudgetView, ClientView, ClientViewEntry, Code, DraftShown, Error, NotListed, client_view, names,
 };
 use skills_session::{
-    Agent, Allowance, Composed, Form, Listed, PartKind, Settings, Shown, Wire, catalogue_text, shorten,
+    Agent, Allowance, Composed, Form, Listed, PartKind, Settings, Shown, ToolNameFormat, catalogue_text,
+    shorten,
 };
 use skills_skill::client::{self, Profile, Shortening};
 use skills_skill::tokens::TokenCount;
@@ -114,7 +115,7 @@ impl Local {
         settings: &Settings,
         agent: Option<&Agent>,
         uses: BTreeMap<String, u64>,
-        wire: Wire,
+        wire: ToolNameFormat,
     ) -> Result<Arc<Ready>, Error> {
         let profile = settings.client.as_deref().map(profile).transpose()?;
         let by_use = profile
@@ -127,7 +128,7 @@ impl Local {
             own: agent.filter(|agent| agent.scoped()).map(|agent| self.own_ids(agent)),
             locations: settings.locations,
             form: settings.form,
-            wire: if settings.form == Form::Bullets { wire } else { Wire::Dotted },
+            wire: if settings.form == Form::Bullets { wire } else { ToolNameFormat::Dotted },
             uses: if by_use { uses.into_iter().collect() } else { Vec::new() },
         };
         self.prepared.get(key, |key| {
@@ -142,10 +143,10 @@ impl Local {
                     let allowance = seen.shortened(profile, &uses, key.window);
                     Allowance { entries: loadable(allowance.entries), ..allowance }
                 }
-                None => Allowance::whole(seen.listed),
+                None => Allowance::unlimited(seen.listed),
             };
             let shown: Vec<Listed> =
-                allowance.kept().map(|entry| listed_entry(entry, key.locations)).collect();
+                allowance.included().map(|entry| listed_entry(entry, key.locations)).collect();
             let text = catalogue_text(&shown, key.form, key.wire);
             Ok(Ready::new(allowance, profile.is_some(), seen.not_listed, text))
         })
@@ -179,11 +180,11 @@ impl Local {
                 None => seen.listed.push(row.entry),
             }
         }
-        for judged in sight.bundles {
-            if let Some(why) = judged.why {
-                left_out.add(why, judged.id.to_string());
+        for bundle in sight.bundles {
+            if let Some(why) = bundle.why {
+                left_out.add(why, bundle.id.to_string());
             }
-            seen.states.push(ClientViewEntry { skill_id: judged.id.clone(), state: judged.state });
+            seen.states.push(ClientViewEntry { skill_id: bundle.id.clone(), state: bundle.state });
         }
         for (name, why) in sight.others {
             left_out.add(why, name);
@@ -250,7 +251,7 @@ impl Local {
     /// Returns the tokens of a client's list, without the skills that are built into the client.
     pub(in crate::local) fn list_tokens(levels: &Levels, listed: &[Listed]) -> u32 {
         let own: Vec<Listed> = listed.iter().filter(|entry| !entry.bundled).cloned().collect();
-        catalogue_tokens(levels, &catalogue_text(&own, Form::Xml, Wire::Dotted)).tokens
+        catalogue_tokens(levels, &catalogue_text(&own, Form::Xml, ToolNameFormat::Dotted)).tokens
     }
 
     fn budget_key(&self, client: Option<&str>, window: u32) -> Result<Key, Error> {
@@ -262,7 +263,7 @@ impl Local {
             own: None,
             locations: true,
             form: Form::Xml,
-            wire: Wire::Dotted,
+            wire: ToolNameFormat::Dotted,
             uses: Vec::new(),
         })
     }
@@ -284,13 +285,14 @@ impl Local {
         );
         let allowance = match profile {
             Some(profile) => seen.shortened(profile, &[], window),
-            None => Allowance::whole(seen.listed.clone()),
+            None => Allowance::unlimited(seen.listed.clone()),
         };
         let Seen { listed: mut all, not_listed, .. } = seen;
         let levels = Arc::clone(&self.levels);
         let in_session = |entry: &Listed| profile.is_none() || entry.skill_id.is_some();
         all.retain(in_session);
-        let mut shown: Vec<Listed> = allowance.kept().filter(|entry| in_session(entry)).cloned().collect();
+        let mut shown: Vec<Listed> =
+            allowance.included().filter(|entry| in_session(entry)).cloned().collect();
         // Sessions use the ids that `skills.load` accepts.
         for entry in all.iter_mut().chain(&mut shown) {
             if let Some(id) = &entry.skill_id {
@@ -302,7 +304,7 @@ impl Local {
             let mut long: Vec<(String, u32)> =
                 all.iter().map(|entry| (entry.name.clone(), described(entry))).collect();
             let count = |listed: &[Listed]| {
-                catalogue_tokens(&levels, &catalogue_text(listed, Form::Xml, Wire::Dotted))
+                catalogue_tokens(&levels, &catalogue_text(listed, Form::Xml, ToolNameFormat::Dotted))
             };
             let (wanted, used) = (count(&all), count(&shown));
             long.retain(|(_, tokens)| *tokens > GOOD_ENTRY);

@@ -10,8 +10,8 @@ use crate::local::levels::{self, Levels};
 use crate::{CallSize, ComposedView, Error, GivenBody, LevelSize, LevelsView, NotListed, SinceLast, detail};
 use skills_base::files::Folder;
 use skills_session::{
-    Active, Api, ComposeInput, Composed, Entry, PartKind, Payload, Session, Tool, Turn, Wire, body_text,
-    compose, entry_text, payload,
+    Active, Api, ComposeInput, Composed, Entry, PartKind, Payload, Session, Tool, ToolNameFormat, Turn,
+    body_text, compose, entry_text, payload,
 };
 use skills_skill::Digest;
 use skills_skill::tokens::TokenCount;
@@ -22,7 +22,7 @@ const MAX_OUTPUT_TOKENS: u32 = 4_096;
 const MAX_NAMED_SKILLS: usize = 3;
 
 impl Local {
-    fn composed(&self, session: &Session, wire: Wire) -> Result<(Composed, Arc<Ready>), Error> {
+    fn composed(&self, session: &Session, wire: ToolNameFormat) -> Result<(Composed, Arc<Ready>), Error> {
         let settings = &session.settings;
         let agent = settings.agent.as_deref().map(|id| self.agent(id)).transpose()?;
         let own: Vec<Active> = match &agent {
@@ -50,14 +50,14 @@ impl Local {
         session: &Session,
         last: Option<LastCall>,
     ) -> Result<ComposedView, Error> {
-        let (composed, seen) = self.composed(session, Wire::Dotted)?;
+        let (composed, seen) = self.composed(session, ToolNameFormat::Dotted)?;
         let levels = Arc::clone(&self.levels);
         let (transcript, settings) = (session.transcript.clone(), session.settings.clone());
         let loaded: Vec<String> = session.active.iter().map(|skill| skill.name.clone()).collect();
         // A receipt counts a body's tokens with its element: bodies that are in no part are counted separately.
         let answered = session.in_answers();
-        let beside = session.active.iter().filter(|skill| answered.contains(&skill.name));
-        let beside: Vec<String> = beside.map(|skill| body_text(&skill.name, &skill.body)).collect();
+        let separate = session.active.iter().filter(|skill| answered.contains(&skill.name));
+        let separate: Vec<String> = separate.map(|skill| body_text(&skill.name, &skill.body)).collect();
         super::super::run_blocking(move || {
             let differs = last.as_ref().map(|last| last.difference(&composed));
             let (diff, reordered) = differs.map_or((None, Vec::new()), |d| (Some(d.lines), d.reordered));
@@ -76,10 +76,10 @@ impl Local {
                     _ => levels.text(composed.of(part)),
                 })
                 .collect();
-            for element in &beside {
+            for element in &separate {
                 levels.text(element);
             }
-            let (size, given) = measured(&composed, &part_counts, &transcript, settings.window, &sized);
+            let (size, bodies) = measured(&composed, &part_counts, &transcript, settings.window, &sized);
             Ok(ComposedView {
                 digest: Digest::of(composed.text.as_bytes()).to_string(),
                 client: settings.client.clone(),
@@ -87,12 +87,12 @@ impl Local {
                 size,
                 part_tokens: part_counts.iter().map(|count| count.tokens).collect(),
                 parts_estimated: (0..part_counts.len()).filter(|at| part_counts[*at].estimated).collect(),
-                given,
+                delivered: bodies,
                 diff,
                 since,
                 allowance: seen.bounded.then(|| seen.allowance.fill.clone()),
                 not_listed: seen.not_listed.iter().map(|group| in_short(group, &loaded)).collect(),
-                tools: Tool::specs(Wire::Dotted, settings.compat),
+                tools: Tool::specs(ToolNameFormat::Dotted, settings.compat),
                 composed,
             })
         })
@@ -100,10 +100,10 @@ impl Local {
     }
 
     pub(super) async fn exported(&self, session: &Session, api: Api, model: &str) -> Result<Payload, Error> {
-        let (composed, _) = self.composed(session, Wire::Underscored)?;
+        let (composed, _) = self.composed(session, ToolNameFormat::Underscored)?;
         let agent = session.settings.agent.as_deref().map(|id| self.agent(id)).transpose()?;
         let model = agent.and_then(|agent| agent.model).unwrap_or_else(|| model.to_owned());
-        let offered = Tool::specs(Wire::Underscored, session.settings.compat);
+        let offered = Tool::specs(ToolNameFormat::Underscored, session.settings.compat);
         Ok(payload(api, &model, &composed.text, &session.transcript, &offered, MAX_OUTPUT_TOKENS))
     }
 
@@ -175,7 +175,7 @@ fn measured(
     window: u32,
     sized: &dyn Fn(&str) -> LevelSize,
 ) -> (CallSize, Vec<GivenBody>) {
-    let mut given = Vec::new();
+    let mut bodies = Vec::new();
     let mut size = CallSize { window, ..CallSize::default() };
     for (part, count) in composed.parts.iter().zip(part_counts) {
         let level = match part.kind {
@@ -207,11 +207,11 @@ fn measured(
                     rest.bytes -= part.bytes;
                     rest.tokens -= part.tokens;
                     size.l2 += part;
-                    given.push(GivenBody { entry: entry.number, skill: body.skill.to_owned(), size: part });
+                    bodies.push(GivenBody { entry: entry.number, skill: body.skill.to_owned(), size: part });
                 }
                 *level += rest;
             }
         }
     }
-    (size, given)
+    (size, bodies)
 }

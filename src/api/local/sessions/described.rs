@@ -29,17 +29,17 @@ pub(super) fn redescribed(before: &str, after: &str) -> Redescribed {
 }
 
 /// Returns name and description, in either format of the catalog.
-fn entry(piece: &Piece<'_>) -> Option<(String, String)> {
-    let name = piece.name?;
-    let described = match piece.text.split_once("<description>") {
-        Some((_, rest)) if piece.text.starts_with("<skill>") => rest.split_once("</description>")?.0,
-        _ => piece.text.strip_prefix("- ")?.strip_prefix(name)?.strip_prefix(':')?,
+fn entry(part: &Piece<'_>) -> Option<(String, String)> {
+    let name = part.name?;
+    let described = match part.text.split_once("<description>") {
+        Some((_, rest)) if part.text.starts_with("<skill>") => rest.split_once("</description>")?.0,
+        _ => part.text.strip_prefix("- ")?.strip_prefix(name)?.strip_prefix(':')?,
     };
-    Some((name.to_owned(), plain(described)))
+    Some((name.to_owned(), unescaped(described)))
 }
 
 /// Normalizes to one line without XML escapes.
-fn plain(text: &str) -> String {
+fn unescaped(text: &str) -> String {
     let words: Vec<&str> = text.split_whitespace().collect();
     let marks = [("&lt;", "<"), ("&gt;", ">"), ("&quot;", "\""), ("&amp;", "&")];
     marks.iter().fold(words.join(" "), |text, (mark, sign)| text.replace(mark, sign))
@@ -53,7 +53,7 @@ fn uncut(text: &str) -> &str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use skills_session::{Form, Listed, Wire, catalogue_text};
+    use skills_session::{Form, Listed, ToolNameFormat, catalogue_text};
 
     fn catalogue(form: Form, described: &[(&str, &str)]) -> String {
         let entry = |(name, description): &(&str, &str)| Listed {
@@ -63,12 +63,12 @@ mod tests {
             ..Listed::default()
         };
         let entries: Vec<Listed> = described.iter().map(entry).collect();
-        catalogue_text(&entries, form, Wire::Dotted).text
+        catalogue_text(&entries, form, ToolNameFormat::Dotted).text
     }
 
     #[test]
     fn what_gave_way_is_counted_whatever_the_form_and_what_came_or_went_is_not() {
-        let whole = [
+        let full = [
             ("csv", "Profiles a table & says so"),
             ("pdf", "Reads pages: of a file"),
             ("log", "Merges logs"),
@@ -78,15 +78,15 @@ mod tests {
         let edited = [("csv", "Counts rows"), ("pdf", "Reads pages: of a file, and more")];
         for form in [Form::Xml, Form::Bullets] {
             for other in [Form::Xml, Form::Bullets] {
-                let (whole, short) = (catalogue(form, &whole), catalogue(other, &short));
-                let told = Redescribed { shortened: 2, name_only: 1, ..Redescribed::default() };
-                assert_eq!(redescribed(&whole, &short), told, "{form} {other}");
-                let told = Redescribed { longer: 3, ..Redescribed::default() };
-                assert_eq!(redescribed(&short, &whole), told, "{other} {form}");
-                let told = Redescribed { longer: 1, rewritten: 1, ..Redescribed::default() };
-                assert_eq!(redescribed(&whole, &catalogue(other, &edited)), told);
+                let (full, short) = (catalogue(form, &full), catalogue(other, &short));
+                let counts = Redescribed { shortened: 2, name_only: 1, ..Redescribed::default() };
+                assert_eq!(redescribed(&full, &short), counts, "{form} {other}");
+                let counts = Redescribed { longer: 3, ..Redescribed::default() };
+                assert_eq!(redescribed(&short, &full), counts, "{other} {form}");
+                let counts = Redescribed { longer: 1, rewritten: 1, ..Redescribed::default() };
+                assert_eq!(redescribed(&full, &catalogue(other, &edited)), counts);
             }
-            let same = catalogue(form, &whole);
+            let same = catalogue(form, &full);
             assert!(redescribed(&same, &same).is_empty());
         }
     }

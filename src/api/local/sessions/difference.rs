@@ -197,15 +197,15 @@ pub(super) fn pieces(text: &str, in_lines: bool) -> Vec<Piece<'_>> {
             let end = rest.find(END)? + END.len();
             Some(Piece { name: Some(name), text: &rest[..end] })
         });
-        let piece = entry.unwrap_or_else(|| {
+        let part = entry.unwrap_or_else(|| {
             let end = rest.find('\n').map_or(rest.len(), |at| at + 1);
             let line = &rest[..end];
             let entry = line.strip_prefix("- ").filter(|_| in_lines);
             let name = entry.and_then(|entry| Some(entry.split_once(": ")?.0));
             Piece { name, text: line }
         });
-        rest = &rest[piece.text.len()..];
-        out.push(piece);
+        rest = &rest[part.text.len()..];
+        out.push(part);
     }
     out
 }
@@ -214,12 +214,12 @@ pub(super) fn pieces(text: &str, in_lines: bool) -> Vec<Piece<'_>> {
 /// change; returns whether there is one.
 fn compare_entries(before: &[Piece<'_>], after: &[Piece<'_>], out: &mut Vec<DiffLine>) -> bool {
     let places: HashMap<&str, usize> =
-        before.iter().enumerate().filter_map(|(at, piece)| Some((piece.name?, at))).collect();
+        before.iter().enumerate().filter_map(|(at, part)| Some((part.name?, at))).collect();
     let mut seen = HashSet::new();
     let pairs: Vec<(usize, usize)> = after
         .iter()
         .enumerate()
-        .filter_map(|(at, piece)| Some((*places.get(piece.name?)?, at)))
+        .filter_map(|(at, part)| Some((*places.get(part.name?)?, at)))
         .filter(|(left, _)| seen.insert(*left))
         .collect();
     let in_place = in_order(&pairs);
@@ -329,24 +329,24 @@ mod tests {
     #[test]
     fn a_difference_is_the_same_whether_or_not_what_is_equal_was_looked_at() {
         let numbered = |n: usize| (0..n).map(|at| format!("line {at}\n")).collect::<String>();
-        let whole = numbered(40);
-        let without = whole.replace("line 20\n", "");
-        let other = whole.replace("line 20\n", "line zwei – 2\n");
-        let twice = whole.replace("line 5\n", "new\n").replace("line 35\n", "new too\n");
-        let begins = format!("first\n{whole}");
-        let ends = format!("{whole}last");
+        let full = numbered(40);
+        let without = full.replace("line 20\n", "");
+        let other = full.replace("line 20\n", "line zwei – 2\n");
+        let twice = full.replace("line 5\n", "new\n").replace("line 35\n", "new too\n");
+        let begins = format!("first\n{full}");
+        let ends = format!("{full}last");
         for (before, after) in [
-            (&whole, &whole),
-            (&whole, &without),
-            (&without, &whole),
-            (&whole, &other),
-            (&whole, &twice),
-            (&whole, &begins),
-            (&begins, &whole),
-            (&whole, &ends),
-            (&ends, &whole),
-            (&String::new(), &whole),
-            (&whole, &String::new()),
+            (&full, &full),
+            (&full, &without),
+            (&without, &full),
+            (&full, &other),
+            (&full, &twice),
+            (&full, &begins),
+            (&begins, &full),
+            (&full, &ends),
+            (&ends, &full),
+            (&String::new(), &full),
+            (&full, &String::new()),
         ] {
             assert_eq!(difference(before, after).lines, plainly(before, after), "{before:?} {after:?}");
         }

@@ -82,8 +82,8 @@ impl Local {
                 .map(serde_json::to_value)
                 .collect::<Result<Vec<_>, _>>()
                 .map_err(|e| broken(&id, &e))?;
-            let kept = desk.change_session(&id, session.version, encode(&session)?, lines).await;
-            match kept {
+            let result = desk.change_session(&id, session.version, encode(&session)?, lines).await;
+            match result {
                 Ok(version) => {
                     session.version = version;
                     self.transcripts.keep(&id, version, &session.transcript);
@@ -189,13 +189,12 @@ impl Local {
 
     async fn session_view(&self, mut session: Session) -> Result<SessionView, Error> {
         self.counted(&mut session.active);
-        let standing = self.run_snapshot(&session.active).await?;
-        let changed = |active: &&Active| {
-            standing.get(&active.name).is_some_and(|standing| standing.file == LoadedFile::Changed)
-        };
+        let drift = self.run_snapshot(&session.active).await?;
+        let changed =
+            |active: &&Active| drift.get(&active.name).is_some_and(|drift| drift.file == LoadedFile::Changed);
         Ok(SessionView {
             changed_since: session.active.iter().filter(changed).map(|active| active.name.clone()).collect(),
-            standing,
+            drift,
             session_id: session.id.0,
             version: session.version,
             created_ms: session.created_ms,
@@ -294,9 +293,9 @@ impl SessionClient for Local {
         let view = self.composed_view(&found, last).await?;
         if made {
             let entries = composing::entries(&view.composed);
-            let kept = LastCall::written(&found.settings, entries, &view.composed)
+            let call = LastCall::written(&found.settings, entries, &view.composed)
                 .map_err(|e| broken(&found.id.0, &e))?;
-            desk.keep_call(&found.id.0, kept).await?;
+            desk.keep_call(&found.id.0, call).await?;
         }
         Ok(view)
     }

@@ -7,7 +7,7 @@ use crate::NotListed;
 use crate::local::levels::Levels;
 use skills_registry::Catalogue;
 use skills_registry::policy::Policy;
-use skills_session::{Allowance, Composed, Form, Listed, Wire};
+use skills_session::{Allowance, Composed, Form, Listed, ToolNameFormat};
 use skills_skill::tokens::TokenCount;
 
 /// Number of cached catalogs: users switch between two clients, services between two agents.
@@ -25,7 +25,7 @@ pub(super) struct Key {
     pub locations: bool,
     pub form: Form,
     /// Format of tool names in the catalog.
-    pub wire: Wire,
+    pub wire: ToolNameFormat,
     /// How often each skill was loaded, for clients that shorten by it.
     pub uses: Vec<(String, u64)>,
 }
@@ -66,7 +66,7 @@ impl Ready {
 
     /// Returns the entries that the model sees.
     pub(super) fn listed(&self) -> impl Iterator<Item = &Listed> {
-        self.allowance.kept()
+        self.allowance.included()
     }
 
     /// Returns the tokens of each part of the text, counted once. Blocking.
@@ -93,19 +93,19 @@ impl Prepared {
         // No lock is held while it is prepared: two concurrent requests for the same key both prepare it, and neither
         // waits.
         let made = Arc::new(make(&key)?);
-        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        kept.retain(|(known, _)| *known != key);
-        kept.insert(0, (key, Arc::clone(&made)));
-        kept.truncate(CACHE_SIZE);
+        let mut cached = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        cached.retain(|(known, _)| *known != key);
+        cached.insert(0, (key, Arc::clone(&made)));
+        cached.truncate(CACHE_SIZE);
         Ok(made)
     }
 
     fn found(&self, key: &Key) -> Option<Arc<Ready>> {
-        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let at = kept.iter().position(|(known, _)| known == key)?;
-        let found = kept.remove(at);
+        let mut cached = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let at = cached.iter().position(|(known, _)| known == key)?;
+        let found = cached.remove(at);
         let ready = Arc::clone(&found.1);
-        kept.insert(0, found);
+        cached.insert(0, found);
         Some(ready)
     }
 }
@@ -123,7 +123,7 @@ mod tests {
             own: None,
             locations: true,
             form: Form::Xml,
-            wire: Wire::Dotted,
+            wire: ToolNameFormat::Dotted,
             uses: Vec::new(),
         }
     }
@@ -131,7 +131,7 @@ mod tests {
     #[test]
     fn the_same_catalogue_is_made_once_and_another_one_anew() {
         let (prepared, made) = (Prepared::default(), std::cell::Cell::new(0));
-        let ready = || Ready::new(Allowance::whole(Vec::new()), false, Vec::new(), Composed::default());
+        let ready = || Ready::new(Allowance::unlimited(Vec::new()), false, Vec::new(), Composed::default());
         let get = |key: Key| {
             let make = |_: &Key| {
                 made.set(made.get() + 1);

@@ -16,7 +16,7 @@ use crate::Error;
 use crate::local::runs::{Runs, handed_over};
 use skills_base::audit::Entry;
 use skills_runs::{Artifact, Artifacts, digest_of};
-use skills_sandbox::{InputFile, Outcome, SandboxError, Spec, Supplied, Verify};
+use skills_sandbox::{InputFile, Outcome, SandboxError, Spec, SuppliedFiles, Verify};
 use skills_session::{RunScriptArguments, ScriptSheet, Session, ToolError, ToolFailure, arguments};
 
 fn refused(error: &SandboxError) -> ToolError {
@@ -38,12 +38,12 @@ impl Local {
     pub(super) async fn running(
         &self,
         tool: &str,
-        given: &Value,
+        raw_arguments: &Value,
         session: &Session,
         leave: HostGrants,
     ) -> Result<Value, ToolError> {
-        let asked: RunScriptArguments = arguments(tool, given)?;
-        let named = asked.skill.as_deref().map(|name| self.called(session, name));
+        let parsed: RunScriptArguments = arguments(tool, raw_arguments)?;
+        let named = parsed.skill.as_deref().map(|name| self.called(session, name));
         let skill = session.loaded(named.as_deref())?;
         if let Ok(now) = self.resolve(&skill.location.to_string_lossy()) {
             self.runs.approval(&now).map_err(to_tool_error)?;
@@ -53,26 +53,26 @@ impl Local {
         let bundle = open_loaded(skill, &self.registry.snapshot())?;
         let spec = Spec {
             follow_links: false,
-            args: asked.args,
-            env: asked.env,
-            workdir: asked.workdir.as_deref().map(PathBuf::from).unwrap_or_default(),
+            args: parsed.args,
+            env: parsed.env,
+            workdir: parsed.workdir.as_deref().map(PathBuf::from).unwrap_or_default(),
             files: files
                 .into_iter()
                 .map(|(name, from)| InputFile { from: from.into(), to: name.into() })
                 .collect(),
             limits: self.runs.script_limits(),
-            ..Spec::new(bundle.path(), PathBuf::from(&asked.path))
+            ..Spec::new(bundle.path(), PathBuf::from(&parsed.path))
         };
         let sandbox = self.runs.isolating();
         let asks = ScriptSheet {
             skill: skill.name.clone(),
             skill_digest: skill.digest.clone(),
-            path: asked.path.clone(),
+            path: parsed.path.clone(),
             script_digest: String::new(),
             bundle_digest: String::new(),
             args: spec.args.clone(),
             env: spec.env.clone(),
-            workdir: asked.workdir,
+            workdir: parsed.workdir,
             files: BTreeMap::new(),
             isolation: sandbox.report().summary(),
             inputs_digest: String::new(),
@@ -102,12 +102,12 @@ impl Local {
         let spec = Spec { verify: Some(verify), ..spec };
         let outcome = sandbox.run(spec, CancellationToken::new()).await.map_err(|error| refused(&error))?;
         if let Some(exceeded) = &outcome.exceeded {
-            let message = format!("{} reached {exceeded}", asked.path);
+            let message = format!("{} reached {exceeded}", parsed.path);
             return Err(ToolError::new(ToolFailure::RuntimeError, message));
         }
         let mut answer = json!({
             "skill": skill.name,
-            "path": asked.path,
+            "path": parsed.path,
             "exit_code": outcome.end.exit_code(),
             "stdout": outcome.stdout.text(),
             "stderr": outcome.stderr.text(),
@@ -126,10 +126,10 @@ impl Local {
             let all = outcome.produced.len();
             let cut = outcome.produced_truncated;
             let artifacts = self.runs.kept_files().map_err(to_tool_error)?;
-            let kept = tokio::task::spawn_blocking(move || keep(&artifacts, &outcome)).await.map_err(
+            let stored = tokio::task::spawn_blocking(move || keep(&artifacts, &outcome)).await.map_err(
                 |error| ToolError::new(ToolFailure::RuntimeError, Error::broken_off(&error).message),
             )??;
-            answer["files"] = kept.iter().map(file).collect();
+            answer["files"] = stored.iter().map(file).collect();
             if cut {
                 answer["files_note"] =
                     json!(format!("more than {all} files were written; the rest is discarded"));
@@ -140,7 +140,7 @@ impl Local {
 }
 
 /// Completes the sheet of a script with the files it would receive, and with the digest of everything.
-fn reviewed(asks: ScriptSheet, session: &str, supplied: &Supplied) -> ScriptSheet {
+fn reviewed(asks: ScriptSheet, session: &str, supplied: &SuppliedFiles) -> ScriptSheet {
     // Entries of the bundle are named without `./`.
     let path: PathBuf =
         Path::new(&asks.path).components().filter(|part| *part != Component::CurDir).collect();
@@ -177,11 +177,11 @@ fn unconfirmed(sheet: ScriptSheet) -> ToolError {
 
 /// Returns the audit entry of a script that was confirmed.
 fn allowed(sheet: &ScriptSheet, session: &str, by: &str) -> Entry {
-    let asked = json!({
+    let request = json!({
         "session": session, "skill": sheet.skill, "path": sheet.path, "inputs_digest": sheet.inputs_digest,
     });
     let detail = json!({ "args": sheet.args, "env": sheet.env });
-    Entry::new("script.allowed", Some(by), asked).with_detail(detail).durably()
+    Entry::new("script.allowed", Some(by), request).with_detail(detail).durably()
 }
 
 fn file(artifact: &Artifact) -> Value {
@@ -217,26 +217,26 @@ mod tests {
         .unwrap()
     }
 
-    fn supplied() -> Supplied {
+    fn supplied() -> SuppliedFiles {
         let one = |name: &str, digest: &str| BTreeMap::from([(name.to_owned(), digest.to_owned())]);
-        Supplied { bundle: one("scripts/a.py", "a1x"), files: one("o.csv", "f1") }
+        SuppliedFiles { bundle: one("scripts/a.py", "a1x"), files: one("o.csv", "f1") }
     }
 
     #[test]
     fn a_person_is_told_what_would_run_on_what() {
-        let asked = unconfirmed(reviewed(sheet(), "s1", &supplied()));
+        let error = unconfirmed(reviewed(sheet(), "s1", &supplied()));
         assert_eq!(
-            asked.message,
+            error.message,
             "confirmation required: scripts/a.py of csv, arguments --top 3, files o.csv; isolation: sandbox"
         );
-        assert_eq!(asked.script.unwrap().script_digest, "a1");
-        let bare = ScriptSheet { args: Vec::new(), ..sheet() };
-        assert!(!unconfirmed(reviewed(bare, "s1", &supplied())).message.contains("arguments"));
+        assert_eq!(error.script.unwrap().script_digest, "a1");
+        let without_args = ScriptSheet { args: Vec::new(), ..sheet() };
+        assert!(!unconfirmed(reviewed(without_args, "s1", &supplied())).message.contains("arguments"));
     }
 
     #[test]
     fn everything_that_decides_what_happens_is_in_the_digest() {
-        let of = |sheet: ScriptSheet, session: &str, supplied: &Supplied| {
+        let of = |sheet: ScriptSheet, session: &str, supplied: &SuppliedFiles| {
             reviewed(sheet, session, supplied).inputs_digest
         };
         let first = of(sheet(), "s1", &supplied());
@@ -257,7 +257,7 @@ mod tests {
             change(&mut changed);
             other.push(of(changed, "s1", &supplied()));
         }
-        let changes: [fn(&mut Supplied); 4] = [
+        let changes: [fn(&mut SuppliedFiles); 4] = [
             |supplied| supplied.bundle.values_mut().for_each(|digest| digest.push('2')),
             |supplied| supplied.bundle.values_mut().for_each(|digest| digest.truncate(2)),
             |supplied| drop(supplied.bundle.insert("scripts/b.py".to_owned(), "b1".to_owned())),

@@ -52,13 +52,13 @@ pub(super) struct LastCall {
 
 impl LastCall {
     /// Parses a stored call: one of an earlier version consists of the text alone.
-    pub(super) fn read(mut kept: String) -> Self {
-        let Some(rest) = kept.strip_prefix(HOW) else { return Self { text: kept, how: None } };
-        let Some((line, _)) = rest.split_once('\n') else { return Self { text: kept, how: None } };
+    pub(super) fn read(mut stored: String) -> Self {
+        let Some(rest) = stored.strip_prefix(HOW) else { return Self { text: stored, how: None } };
+        let Some((line, _)) = rest.split_once('\n') else { return Self { text: stored, how: None } };
         let how = serde_json::from_str(line).ok();
         let head = HOW.len() + line.len() + 1;
-        kept.drain(..head);
-        Self { text: kept, how }
+        stored.drain(..head);
+        Self { text: stored, how }
     }
 
     /// Returns the stored form of a call.
@@ -104,14 +104,14 @@ impl LastCall {
     pub(super) fn since(&self, now: &Settings, entries: usize, reordered: Vec<String>) -> Option<SinceLast> {
         let how = self.how.as_ref()?;
         let none = |text: &Option<String>, none: &str| text.clone().unwrap_or_else(|| none.to_owned());
-        let told = |told: bool| if told { "told" } else { "not told" }.to_owned();
+        let describe = |is_told: bool| if is_told { "told" } else { "not told" }.to_owned();
         let all = [
             ("client", none(&how.client, "none"), none(&now.client, "none")),
             ("agent", none(&how.agent, "orchestrator"), none(&now.agent, "orchestrator")),
             ("window", how.window.to_string(), now.window.to_string()),
             ("form", how.form.to_string(), now.form.to_string()),
             ("instructions", how.instructions.to_string(), now.instructions.to_string()),
-            ("locations", told(how.locations), told(now.locations)),
+            ("locations", describe(how.locations), describe(now.locations)),
         ];
         let changes = all
             .into_iter()
@@ -167,8 +167,8 @@ async fn read(desk: &dyn Sessions, known: &Transcripts, id: &str) -> Result<Opti
         // The store was replaced by an older one: the cached entries do not exist there.
         before = Vec::new();
         known.forget(id);
-        let Some(whole) = desk.session(id, 0).await? else { return Ok(None) };
-        row = whole;
+        let Some(stored) = desk.session(id, 0).await? else { return Ok(None) };
+        row = stored;
     }
     let session = decode(row, before)?;
     known.keep(id, session.version, &session.transcript);
@@ -218,8 +218,8 @@ mod tests {
     fn a_kept_call_says_how_it_was_made_and_an_old_one_is_its_text() {
         let codex = Settings { client: Some("codex".into()), ..Settings::default() };
         let call = Composed { text: "# Skills\n".to_owned(), parts: Vec::new() };
-        let kept = LastCall::written(&codex, 57, &call).unwrap();
-        let last = LastCall::read(kept);
+        let stored = LastCall::written(&codex, 57, &call).unwrap();
+        let last = LastCall::read(stored);
         assert_eq!(last.text, "# Skills\n");
         let same = SinceLast { entries: (57, 57), ..SinceLast::default() };
         assert_eq!(last.since(&codex, 57, Vec::new()), Some(same));
@@ -242,9 +242,9 @@ mod tests {
         session.say(0, Speaker::User, "what they never said there");
         let lines: Vec<Value> =
             session.transcript.iter().map(|line| serde_json::to_value(line).unwrap()).collect();
-        for (desk, told) in [(&newer, &lines[..]), (&older, &[])] {
+        for (desk, expected) in [(&newer, &lines[..]), (&older, &[])] {
             let row = desk.create_session("a", None, encode(&session).unwrap()).await.unwrap();
-            for line in told {
+            for line in expected {
                 let version = desk.session("a", 0).await.unwrap().unwrap().version;
                 desk.change_session("a", version, row.document.clone(), vec![line.clone()]).await.unwrap();
             }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use super::Local;
 use crate::local::levels;
-use crate::{Code, Error, LevelSize, LevelsView, LoadedFile, LoadedFrom, Standing};
+use crate::{Code, Error, LevelSize, LevelsView, LoadedFile, LoadedFrom, SkillDrift};
 use skills_base::files::{self, Folder};
 use skills_registry::Catalogue;
 use skills_session::{Active, Session, ToolError, ToolFailure, body_text, entry_text};
@@ -15,7 +15,10 @@ use skills_skill::{Digest, Skill, SkillId};
 
 impl Local {
     /// Returns the state of each loaded skill that differs from what was loaded.
-    pub(super) async fn run_snapshot(&self, active: &[Active]) -> Result<BTreeMap<String, Standing>, Error> {
+    pub(super) async fn run_snapshot(
+        &self,
+        active: &[Active],
+    ) -> Result<BTreeMap<String, SkillDrift>, Error> {
         let catalogue = self.registry.snapshot();
         let files: Vec<_> = active
             .iter()
@@ -28,9 +31,9 @@ impl Local {
         super::super::run_blocking(move || {
             let now = files.into_iter().map(|(name, (location, digest), here, roots)| {
                 let file = file_now(here.as_deref(), &location, &digest);
-                (name, Standing { file, roots })
+                (name, SkillDrift { file, roots })
             });
-            Ok(now.filter(|(_, standing)| !standing.is_usual()).collect())
+            Ok(now.filter(|(_, drift)| !drift.is_usual()).collect())
         })
         .await
     }

@@ -15,7 +15,7 @@ use super::{Local, now_ms};
 use crate::{Code, Error, ToolAnswer, detail, names};
 use skills_session::{
     Active, Agent, Compat, ListArguments, Listed, LoadArguments, LoadMode, ReadArguments, ReadSkillArguments,
-    Session, Tool, ToolError, ToolFailure, UnloadArguments, Wire, arguments, body_text, read,
+    Session, Tool, ToolError, ToolFailure, ToolNameFormat, UnloadArguments, arguments, body_text, read,
 };
 use skills_skill::tokens::TokenCount;
 
@@ -54,7 +54,8 @@ fn wanted(tool: &str, compat: bool) -> Result<Wanted, Error> {
     if compat && let Ok(tool) = Compat::from_str(tool) {
         return Ok(Wanted::Older(tool));
     }
-    let known: Vec<String> = Tool::specs(Wire::Dotted, compat).into_iter().map(|spec| spec.name).collect();
+    let known: Vec<String> =
+        Tool::specs(ToolNameFormat::Dotted, compat).into_iter().map(|spec| spec.name).collect();
     let near = names::near(tool, known.iter().map(String::as_str));
     let message = format!("there is no runtime tool `{tool}`; known: {}", known.join(", "));
     Err(Error { suggestions: near, ..Error::new(Code::NotFound, message) })
@@ -88,17 +89,19 @@ impl Local {
         let source = detail::source(&skill)?;
         let body = skills_skill::body(&source).to_owned();
         let mut properties = Map::new();
-        let given = &skill.properties;
-        for (key, value) in [("license", &given.license), ("compatibility", &given.compatibility)] {
+        let skill_properties = &skill.properties;
+        for (key, value) in
+            [("license", &skill_properties.license), ("compatibility", &skill_properties.compatibility)]
+        {
             if let Some(value) = value {
                 properties.insert(key.to_owned(), json!(value));
             }
         }
-        if !given.allowed_tools.is_empty() {
-            properties.insert("allowed-tools".to_owned(), json!(given.allowed_tools));
+        if !skill_properties.allowed_tools.is_empty() {
+            properties.insert("allowed-tools".to_owned(), json!(skill_properties.allowed_tools));
         }
-        if !given.metadata.is_empty() {
-            properties.insert("metadata".to_owned(), Value::Object(given.metadata.to_map()));
+        if !skill_properties.metadata.is_empty() {
+            properties.insert("metadata".to_owned(), Value::Object(skill_properties.metadata.to_map()));
         }
         let (name, digest) = (skill.id.as_str(), skills_skill::Digest::of(source.as_bytes()));
         // Counts the same text as elsewhere: the body in its element. Loading does not wait for the vocabulary.
@@ -153,7 +156,7 @@ impl Local {
         &self,
         session: &str,
         tool: &str,
-        given: Value,
+        raw_arguments: Value,
         leave: HostGrants,
     ) -> Result<ToolAnswer, Error> {
         let began = std::time::Instant::now();
@@ -166,18 +169,20 @@ impl Local {
         // Slow work is done first; the session is changed in one step at the end.
         let done = match wanted {
             Wanted::Own(Tool::List) | Wanted::Older(Compat::ListSkills) => {
-                Done::Told(self.listing(&name, &given, &found).await)
+                Done::Response(self.listing(&name, &raw_arguments, &found).await)
             }
-            Wanted::Own(Tool::Load) => match arguments::<LoadArguments>(&name, &given) {
+            Wanted::Own(Tool::Load) => match arguments::<LoadArguments>(&name, &raw_arguments) {
                 Ok(load) => self.loading(&load.names, load.mode, &found),
-                Err(error) => Done::Told(Err(error)),
+                Err(error) => Done::Response(Err(error)),
             },
-            Wanted::Older(Compat::ReadSkill) => match arguments::<ReadSkillArguments>(&name, &given) {
-                Ok(read) => self.loading(&[read.id], LoadMode::Add, &found),
-                Err(error) => Done::Told(Err(error)),
-            },
-            Wanted::Own(Tool::Unload) => match arguments::<UnloadArguments>(&name, &given) {
-                Ok(unload) if unload.names.is_empty() && !unload.all => Done::Told(Err(ToolError::new(
+            Wanted::Older(Compat::ReadSkill) => {
+                match arguments::<ReadSkillArguments>(&name, &raw_arguments) {
+                    Ok(read) => self.loading(&[read.id], LoadMode::Add, &found),
+                    Err(error) => Done::Response(Err(error)),
+                }
+            }
+            Wanted::Own(Tool::Unload) => match arguments::<UnloadArguments>(&name, &raw_arguments) {
+                Ok(unload) if unload.names.is_empty() && !unload.all => Done::Response(Err(ToolError::new(
                     ToolFailure::InvalidRequest,
                     "specify the skills to unload in `names`, or set `all` to true",
                 ))),
@@ -185,20 +190,22 @@ impl Local {
                     let names = unload.names.iter().map(|name| self.called(&found, name)).collect();
                     Done::Unload(UnloadArguments { names, ..unload })
                 }
-                Err(error) => Done::Told(Err(error)),
+                Err(error) => Done::Response(Err(error)),
             },
             Wanted::Own(Tool::Read) | Wanted::Older(Compat::ReadSkillResource) => {
-                Done::Told(self.reading(&name, &given, &found).await)
+                Done::Response(self.reading(&name, &raw_arguments, &found).await)
             }
-            Wanted::Own(Tool::RunScript) => Done::Told(self.running(&name, &given, &found, leave).await),
+            Wanted::Own(Tool::RunScript) => {
+                Done::Response(self.running(&name, &raw_arguments, &found, leave).await)
+            }
         };
         let bodies = matches!(wanted, Wanted::Older(Compat::ReadSkill));
         let change = |session: &mut Session| {
             self.counted(&mut session.active);
             let result = done.apply(session, bodies);
             // What would run is for the caller who can confirm it, not for the model that reads the transcript.
-            let told = result.clone().map_err(|error| ToolError { script: None, ..error });
-            let entry = session.called(now_ms(), &name, given.clone(), told);
+            let reported = result.clone().map_err(|error| ToolError { script: None, ..error });
+            let entry = session.called(now_ms(), &name, raw_arguments.clone(), reported);
             Ok((entry, result))
         };
         let ((entry, result), session) = self.change_found(found, change).await?;
@@ -209,26 +216,33 @@ impl Local {
     fn loading(&self, names: &[String], mode: LoadMode, session: &Session) -> Done {
         let agent = match session.settings.agent.as_deref().map(|id| self.agent(id)).transpose() {
             Ok(agent) => agent,
-            Err(error) => return Done::Told(Err(to_tool_error(error))),
+            Err(error) => return Done::Response(Err(to_tool_error(error))),
         };
         let mut skills: Vec<Active> = Vec::new();
         for name in names {
             match self.allowed(name, agent.as_ref()) {
                 Ok(skill) if skills.iter().any(|known| known.name == skill.name) => {}
                 Ok(skill) => skills.push(skill),
-                Err(error) => return Done::Told(Err(to_tool_error(error))),
+                Err(error) => return Done::Response(Err(to_tool_error(error))),
             }
         }
         Done::Load(skills, mode)
     }
 
-    async fn listing(&self, tool: &str, given: &Value, session: &Session) -> Result<Value, ToolError> {
-        let asked: ListArguments = arguments(tool, given)?;
-        let limit = asked.limit.unwrap_or(LISTED);
+    async fn listing(
+        &self,
+        tool: &str,
+        raw_arguments: &Value,
+        session: &Session,
+    ) -> Result<Value, ToolError> {
+        let parsed: ListArguments = arguments(tool, raw_arguments)?;
+        let limit = parsed.limit.unwrap_or(LISTED);
         let agent =
             session.settings.agent.as_deref().map(|id| self.agent(id)).transpose().map_err(to_tool_error)?;
         let uses = super::composing::uses(&session.transcript);
-        let seen = self.seen(&session.settings, agent.as_ref(), uses, Wire::Dotted).map_err(to_tool_error)?;
+        let seen = self
+            .seen(&session.settings, agent.as_ref(), uses, ToolNameFormat::Dotted)
+            .map_err(to_tool_error)?;
         let entry = |listed: &Listed, score: Option<f64>| {
             let listed = as_told(listed, session.settings.locations);
             let mut entry = json!({"name": listed.name, "description": listed.description});
@@ -240,7 +254,7 @@ impl Local {
             }
             entry
         };
-        let skills: Vec<Value> = match asked.query.filter(|query| !query.trim().is_empty()) {
+        let skills: Vec<Value> = match parsed.query.filter(|query| !query.trim().is_empty()) {
             Some(query) => {
                 let request = skills_discovery::Request { intent: query, limit, ..self.usual_request() };
                 let answer = crate::Client::discover(self, request).await.map_err(to_tool_error)?;
@@ -261,15 +275,20 @@ impl Local {
                 first"}))
     }
 
-    async fn reading(&self, tool: &str, given: &Value, session: &Session) -> Result<Value, ToolError> {
-        let asked: ReadArguments = arguments(tool, given)?;
-        let named = asked.skill.as_deref().map(|name| self.called(session, name));
+    async fn reading(
+        &self,
+        tool: &str,
+        raw_arguments: &Value,
+        session: &Session,
+    ) -> Result<Value, ToolError> {
+        let parsed: ReadArguments = arguments(tool, raw_arguments)?;
+        let named = parsed.skill.as_deref().map(|name| self.called(session, name));
         let skill = session.loaded(named.as_deref())?;
         let (loaded, name) = (skill.clone(), skill.name.clone());
-        let (path, catalogue) = (asked.path.clone(), self.registry.snapshot());
+        let (path, catalogue) = (parsed.path.clone(), self.registry.snapshot());
         let reading = move || {
             let bundle = super::skill_drift::open_loaded(&loaded, &catalogue)?;
-            read::range(&bundle, &path, asked.offset, asked.length)
+            read::range(&bundle, &path, parsed.offset, parsed.length)
         };
         let range = tokio::task::spawn_blocking(reading).await.map_err(|error| {
             ToolError::new(ToolFailure::RuntimeError, Error::broken_off(&error).message)
@@ -295,7 +314,7 @@ impl Local {
 
 /// The change to be made to the session.
 enum Done {
-    Told(Result<Value, ToolError>),
+    Response(Result<Value, ToolError>),
     Load(Vec<Active>, LoadMode),
     Unload(UnloadArguments),
 }
@@ -303,11 +322,11 @@ enum Done {
 impl Done {
     fn apply(&self, session: &mut Session, bodies: bool) -> Result<Value, ToolError> {
         match self {
-            Self::Told(result) => result.clone(),
+            Self::Response(result) => result.clone(),
             Self::Load(skills, mode) => {
                 let skills = skills.clone();
                 let receipt = if bodies {
-                    session.load_and_tell(skills, *mode)?
+                    session.load_with_receipt(skills, *mode)?
                 } else {
                     session.load(skills, *mode)?
                 };

@@ -22,22 +22,22 @@ pub(in crate::local) struct Transcripts(Mutex<Vec<Known>>);
 impl Transcripts {
     /// Returns the version and the entries when the session was last read.
     pub(super) fn of(&self, id: &str) -> Option<(u64, Vec<Arc<Entry>>)> {
-        let kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        kept.iter().find(|known| known.id == id).map(|known| (known.version, known.entries.clone()))
+        let cached = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        cached.iter().find(|known| known.id == id).map(|known| (known.version, known.entries.clone()))
     }
 
     /// Stores what was read or written; an older version than the cached one is ignored.
     pub(super) fn keep(&self, id: &str, version: u64, entries: &[Arc<Entry>]) {
-        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(at) = kept.iter().position(|known| known.id == id) {
-            let known = kept.remove(at);
+        let mut cached = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(at) = cached.iter().position(|known| known.id == id) {
+            let known = cached.remove(at);
             if known.version > version {
-                kept.insert(0, known);
+                cached.insert(0, known);
                 return;
             }
         }
-        kept.truncate(CACHE_SIZE - 1);
-        kept.insert(0, Known { id: id.to_owned(), version, entries: entries.to_vec() });
+        cached.truncate(CACHE_SIZE - 1);
+        cached.insert(0, Known { id: id.to_owned(), version, entries: entries.to_vec() });
     }
 
     /// Removes a session whose stored transcript differs from the cached one.

@@ -121,7 +121,7 @@ impl Metrics {
     }
 
     /// Counts a matcher that failed or exceeded its time limit, and was skipped for a request.
-    pub fn link_left_out(&self, link: &str) {
+    pub fn record_skipped_matcher(&self, link: &str) {
         self.families().links_left_out.get_or_create(&one("link", link)).inc();
     }
 
@@ -183,16 +183,16 @@ impl Metrics {
     /// Sets the gauges of the runs and workers of the store.
     pub fn set_run_gauges(&self, gauges: &RunGauges) {
         let families = self.families();
-        let whole = |count: u64| i64::try_from(count).unwrap_or(i64::MAX);
+        let clamped = |count: u64| i64::try_from(count).unwrap_or(i64::MAX);
         for (family, counts) in [(&families.runs, &gauges.runs), (&families.workers, &gauges.workers)] {
             // A state without runs has no sample.
             family.clear();
             for (state, count) in counts {
-                family.get_or_create(&one("state", state)).set(whole(*count));
+                family.get_or_create(&one("state", state)).set(clamped(*count));
             }
         }
         families.oldest_waiting.set(gauges.oldest_waiting_s);
-        families.expired_leases.set(whole(gauges.expired_leases));
+        families.expired_leases.set(clamped(gauges.expired_leases));
     }
 
     /// Returns all metrics as `OpenMetrics` text for Prometheus.

@@ -154,8 +154,8 @@ pub(super) fn report(text: &str, since_ms: i64, names: &BTreeMap<String, &'stati
         .iter()
         .filter(|family| family.kind == MetricKind::Counter)
         .filter_map(|family| {
-            let plain = family.samples.iter().find(|sample| sample.labels.is_empty())?;
-            Some((family.name.clone(), to_count(plain.value?)))
+            let unlabeled = family.samples.iter().find(|sample| sample.labels.is_empty())?;
+            Some((family.name.clone(), to_count(unlabeled.value?)))
         })
         .collect();
     MetricsReport { since_ms, counters, families }

@@ -57,7 +57,7 @@ fn compare(left: &Value, operator: Operator, right: &Value) -> Result<bool, Expr
         Operator::In | Operator::NotIn => {
             let found = match (left, right) {
                 (_, Value::Array(items)) => items.iter().any(|item| equal(left, item)),
-                (Value::String(part), Value::String(whole)) => whole.contains(part.as_str()),
+                (Value::String(part), Value::String(container)) => container.contains(part.as_str()),
                 (Value::String(key), Value::Object(map)) => map.contains_key(key),
                 _ => return Err(types("the right side is not a list, string or object")),
             };

@@ -25,8 +25,8 @@ fn scope() -> Vars {
     }))
 }
 
-fn holds(text: &str) -> Result<bool, ExpressionError> {
-    Expr::parse(text)?.holds(&scope())
+fn is_truthy(text: &str) -> Result<bool, ExpressionError> {
+    Expr::parse(text)?.is_truthy(&scope())
 }
 
 #[test]
@@ -47,16 +47,16 @@ fn conditions_as_contracts_write_them() {
         ("-1 < 0", true),
         ("not not true", true),
     ] {
-        assert_eq!(holds(text), Ok(expected), "{text}");
+        assert_eq!(is_truthy(text), Ok(expected), "{text}");
     }
 }
 
 #[test]
 fn the_right_side_is_left_alone_when_the_left_decides() {
-    assert_eq!(holds("vars.is_locked and vars.missing == 1"), Ok(false));
-    assert_eq!(holds("vars.is_ready or vars.missing == 1"), Ok(true));
+    assert_eq!(is_truthy("vars.is_locked and vars.missing == 1"), Ok(false));
+    assert_eq!(is_truthy("vars.is_ready or vars.missing == 1"), Ok(true));
     assert_eq!(
-        holds("vars.missing == 1"),
+        is_truthy("vars.missing == 1"),
         Err(ExpressionError::Reference("vars.missing is not there".into()))
     );
 }
@@ -77,7 +77,7 @@ fn errors_say_where_and_what() {
         "1 in 2",
     ]
     .iter()
-    .map(|text| format!("{text:18} {}", holds(text).unwrap_err()))
+    .map(|text| format!("{text:18} {}", is_truthy(text).unwrap_err()))
     .collect();
     insta::assert_snapshot!(errors.join("\n"));
 }
@@ -94,16 +94,16 @@ proptest! {
     #[test]
     fn no_text_makes_it_panic(text in "[a-z.'\"()\\[\\],<>=! 0-9-]{0,40}") {
         if let Ok(expr) = Expr::parse(&text) {
-            let _ = expr.holds(&scope());
+            let _ = expr.is_truthy(&scope());
             let _ = expr.references();
         }
     }
 
     #[test]
     fn comparisons_agree_with_numbers(a in -1000_i32..1000, b in -1000_i32..1000) {
-        prop_assert_eq!(holds(&format!("{a} < {b}")), Ok(a < b));
-        prop_assert_eq!(holds(&format!("{a} >= {b}.0")), Ok(a >= b));
-        prop_assert_eq!(holds(&format!("{a} in [{b}, 5]")), Ok(a == b || a == 5));
+        prop_assert_eq!(is_truthy(&format!("{a} < {b}")), Ok(a < b));
+        prop_assert_eq!(is_truthy(&format!("{a} >= {b}.0")), Ok(a >= b));
+        prop_assert_eq!(is_truthy(&format!("{a} in [{b}, 5]")), Ok(a == b || a == 5));
     }
 }
 

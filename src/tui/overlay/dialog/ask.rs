@@ -237,7 +237,7 @@ impl Overlay for AskSheet {
                 }
                 Err(why) => {
                     (self.sent, self.said) = (false, Some(why.clone()));
-                    Outcome::Heard
+                    Outcome::Handled
                 }
             },
             _ => Outcome::Stay,
@@ -322,7 +322,7 @@ impl Overlay for AskSheet {
         };
         let said = self.said.as_ref().map(|said| {
             let lines = wrap(&[Seg::new(shown(said), Role::Text)], inner.saturating_sub(2));
-            lines.into_iter().map(|segs| RichLine::from_segs(segs).plain()).collect::<Vec<_>>()
+            lines.into_iter().map(|segs| RichLine::from_segs(segs).plain_text()).collect::<Vec<_>>()
         });
         let said_rows = said.as_ref().map_or(0, |lines| lines.len() as u16 + 1);
         let fixed = head.len() as u16 + said_rows + 5 + 2 * air;

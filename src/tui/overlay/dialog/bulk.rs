@@ -258,22 +258,22 @@ impl BulkSheet {
         painter.put(area.x + 1, area.y, "[", Role::Muted, 1);
         painter.put(area.x + 2, area.y, sign, role, 1);
         painter.put(area.x + 3, area.y, "]", Role::Muted, 1);
-        let plain = if row.included { Role::Text } else { Role::Muted };
+        let text_role = if row.included { Role::Text } else { Role::Muted };
         let mut x = area.x + 5;
         for (text, width) in
             [(shown(row.run.title_or_skill()), name_width), (tail(&row.run.id.0).to_uppercase(), id_width)]
         {
-            painter.put(x, area.y, &cut_end(&text, width, painter.glyphs.ellipsis), plain, width);
+            painter.put(x, area.y, &cut_end(&text, width, painter.glyphs.ellipsis), text_role, width);
             x += width + 1;
         }
         let (text, role) = match (&row.outcome, &row.blocked) {
             (Some(Ok(note)), _) => (note.clone(), Role::Success),
             (Some(Err(why)), _) => (why.clone(), Role::Danger),
             (None, Some(why)) => (why.clone(), Role::Muted),
-            (None, None) => (row.text.clone(), plain),
+            (None, None) => (row.text.clone(), text_role),
         };
-        let room = area.right().saturating_sub(x + 1);
-        painter.put(x, area.y, &cut_end(&text, room, painter.glyphs.ellipsis), role, room);
+        let available = area.right().saturating_sub(x + 1);
+        painter.put(x, area.y, &cut_end(&text, available, painter.glyphs.ellipsis), role, available);
     }
 }
 
@@ -397,17 +397,17 @@ impl Overlay for BulkSheet {
         {
             // The others would not be sent either; what was chosen is kept.
             (self.phase, self.said) = (Phase::Choosing, Some(format!("Not sent: {}", shown(&error.message))));
-            return Outcome::Heard;
+            return Outcome::Handled;
         }
         self.rows[at].outcome = Some(match answer {
             Ok(ordered) => Ok(shown(&ordered.note)),
             Err(error) => Err(shown(&error.message)),
         });
         if self.phase != Phase::Sending(at) {
-            return Outcome::Heard;
+            return Outcome::Handled;
         }
         let effect = self.send(at + 1);
-        effect.map_or(Outcome::Heard, |effect| Outcome::HeardAsk(self.pane, vec![effect]))
+        effect.map_or(Outcome::Handled, |effect| Outcome::HandledAsk(self.pane, vec![effect]))
     }
 
     fn mouse(&mut self, event: MouseEvent) -> Outcome {

@@ -351,9 +351,9 @@ impl Decision {
         match (failed, through) {
             // The obstacle may have appeared while the dialog was open: reload the run.
             (true, _) if again => {
-                Outcome::HeardAsk(self.pane, vec![Effect::Run(RunAsk::Detail(run.clone()))])
+                Outcome::HandledAsk(self.pane, vec![Effect::Run(RunAsk::Detail(run.clone()))])
             }
-            (true, _) => Outcome::Heard,
+            (true, _) => Outcome::Handled,
             (false, true) => Outcome::Close,
             (false, false) => Outcome::Stay,
         }

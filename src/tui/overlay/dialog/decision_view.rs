@@ -290,7 +290,7 @@ enum Line {
 
 fn warned(text: &str, width: u16) -> Vec<Line> {
     let lines = wrap(&[Seg::new(shown(text), Role::Text)], width.saturating_sub(2));
-    let plain = lines.into_iter().map(|segs| RichLine::from_segs(segs).plain());
+    let plain = lines.into_iter().map(|segs| RichLine::from_segs(segs).plain_text());
     plain.enumerate().map(|(at, line)| Line::Warning(line, at == 0)).collect()
 }
 

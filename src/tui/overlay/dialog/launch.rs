@@ -129,9 +129,9 @@ impl LaunchSheet {
 
     /// Returns a message about the launch, and whether it is a problem.
     fn status_line(&self) -> Option<(String, bool)> {
-        let told = self.view.blocked.clone().or_else(|| self.said.clone());
-        match (told, self.sent, self.connected) {
-            (Some(told), ..) => Some((told, true)),
+        let message = self.view.blocked.clone().or_else(|| self.said.clone());
+        match (message, self.sent, self.connected) {
+            (Some(message), ..) => Some((message, true)),
             (None, true, true) => Some(("Sent; waiting for the response.".to_owned(), false)),
             (None, true, false) => Some((LOST.to_owned(), true)),
             (None, false, _) => None,
@@ -172,9 +172,9 @@ impl LaunchSheet {
             ),
         ])];
         let mut row = |label: &str, text: &str, role: Role| {
-            let room = width.saturating_sub(LABEL);
+            let available = width.saturating_sub(LABEL);
             let segs = [Seg::new(shown(text), role)];
-            for (at, line) in wrap_to(&segs, room, if roomy { 2 } else { 1 }, painter.glyphs.ellipsis)
+            for (at, line) in wrap_to(&segs, available, if roomy { 2 } else { 1 }, painter.glyphs.ellipsis)
                 .into_iter()
                 .enumerate()
             {
@@ -263,17 +263,17 @@ impl Overlay for LaunchSheet {
                 Err(error) => {
                     self.sent = false;
                     self.said = Some(shown(&error.message));
-                    Outcome::Heard
+                    Outcome::Handled
                 }
             },
             // Reload the contract: what may run, and its inputs, may have changed.
             Message::Event(Event::Catalogue(_)) | Message::Catalogue(_) if !self.sent => {
                 let ask = RunAsk::Contract(self.view.skill_id.to_string());
-                Outcome::HeardAsk(self.pane, vec![Effect::Run(ask)])
+                Outcome::HandledAsk(self.pane, vec![Effect::Run(ask)])
             }
             Message::Run(RunTold::Contract(skill, Ok(view))) if *skill == *self.view.skill_id.as_str() => {
                 self.stands_now(view);
-                Outcome::Heard
+                Outcome::Handled
             }
             Message::Event(Event::Connection(state)) => {
                 self.connected = !matches!(state, ConnectionState::Lost { .. });
@@ -341,7 +341,7 @@ impl Overlay for LaunchSheet {
         };
         let said = self.status_line().map(|(said, bad)| {
             let lines = wrap(&[Seg::new(shown(&said), Role::Text)], inner.saturating_sub(2));
-            (lines.into_iter().map(|segs| RichLine::from_segs(segs).plain()).collect::<Vec<_>>(), bad)
+            (lines.into_iter().map(|segs| RichLine::from_segs(segs).plain_text()).collect::<Vec<_>>(), bad)
         });
         let said_rows = said.as_ref().map_or(0, |(lines, _)| lines.len() as u16 + 1);
         let fixed = head.len() as u16 + said_rows + 5 + 2 * air;

@@ -145,7 +145,7 @@ impl OrderSheet {
     /// Offers the checkpoints, newest first: the last one is the default.
     pub(super) fn offering(mut self, checkpoints: Vec<Offered>, chosen: Option<u64>) -> Self {
         let asks = matches!(self.kind, OrderKind::Resume { .. } | OrderKind::Replay | OrderKind::Fork);
-        if checkpoints.is_empty() || !asks || (self.run.held && self.run.state == RunState::Pending) {
+        if checkpoints.is_empty() || !asks || (self.run.paused && self.run.state == RunState::Pending) {
             return self;
         }
         let head = self.run.head;
@@ -192,7 +192,7 @@ impl OrderSheet {
     pub(super) fn explains(&self) -> String {
         let step = self.run.step.as_deref().map(shown);
         match &self.kind {
-            OrderKind::Resume { .. } if self.run.held => "It was paused: its steps start now.".to_owned(),
+            OrderKind::Resume { .. } if self.run.paused => "It was paused: its steps start now.".to_owned(),
             OrderKind::Resume { .. } => {
                 "Steps after the checkpoint run again. Changed inputs are recorded.".to_owned()
             }
@@ -239,7 +239,7 @@ impl OrderSheet {
     /// Describes the pause that was requested for after the signal.
     pub(super) fn pause(&self) -> Option<String> {
         let OrderKind::Signal { pause, .. } = &self.kind else { return None };
-        if !self.run.held || self.run.state != RunState::WaitingForSignal {
+        if !self.run.paused || self.run.state != RunState::WaitingForSignal {
             return None;
         }
         // The request may have arrived after the dialog was opened.
@@ -276,13 +276,13 @@ impl OrderSheet {
 
     /// Moves the focus to the next applicable part.
     pub(super) fn turn(&mut self, forward: bool) {
-        let asked = [
+        let request = [
             self.checkpoint.as_ref().map(|_| Focus::Checkpoint),
             (!self.form.is_empty()).then_some(Focus::Form),
             self.despite.map(|_| Focus::Despite),
         ];
         let mut ring: Vec<Focus> =
-            if self.open() { asked.into_iter().flatten().collect() } else { Vec::new() };
+            if self.open() { request.into_iter().flatten().collect() } else { Vec::new() };
         ring.extend((0..self.buttons().len()).map(Focus::Button));
         let at = ring.iter().position(|focus| *focus == self.focus).unwrap_or(0);
         let by = if forward { 1 } else { ring.len() - 1 };
@@ -385,7 +385,7 @@ impl OrderSheet {
             // The message names the person; sent again, it replaces this assignment.
             now.get("to").and_then(Value::as_str).unwrap_or_default().clone_into(&mut self.assignee);
         }
-        Outcome::Heard
+        Outcome::Handled
     }
 
     /// Updates the run. A command that it no longer accepts is disabled.

@@ -28,7 +28,7 @@ impl OrderSheet {
             Seg::new(format!(" {}", shown(&self.run.id.0)), Role::Muted),
         ])];
         let (through, all) = self.run.progress;
-        let held = self.run.held && self.run.state == RunState::Pending;
+        let held = self.run.paused && self.run.state == RunState::Pending;
         let word = if held { "paused" } else { state_word(self.run.state) };
         let since = if self.run.state.is_terminal() {
             format!("{word} {}", ago(self.passed(now)))
@@ -55,7 +55,7 @@ impl OrderSheet {
         let head = self.head(inner, roomy, painter, now);
         let said = self.past.clone().or_else(|| self.said.clone()).map(|said| {
             let lines = wrap(&[Seg::new(said, Role::Text)], inner.saturating_sub(2));
-            lines.into_iter().map(|segs| RichLine::from_segs(segs).plain()).collect::<Vec<_>>()
+            lines.into_iter().map(|segs| RichLine::from_segs(segs).plain_text()).collect::<Vec<_>>()
         });
         let said_rows = said.as_ref().map_or(0, |lines| lines.len() as u16 + 1);
         let asks = self.past.is_none();

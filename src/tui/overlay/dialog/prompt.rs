@@ -80,9 +80,9 @@ impl Asking {
             ]),
             Self::Export { exports, first, desktop, .. } => {
                 let forms = exports.iter().map(|made| json!(made.format.to_string())).collect();
-                let whole =
+                let complete =
                     exports.iter().find(|made| made.format == *first).map_or(0, |made| made.text.len());
-                let into = if whole > MAX_COPY_BYTES && !desktop { FILE } else { CLIPBOARD };
+                let into = if complete > MAX_COPY_BYTES && !desktop { FILE } else { CLIPBOARD };
                 let choice = |about: &str, default: &str, allowed: Vec<Value>| Field {
                     default: Some(json!(default)),
                     allowed,

@@ -205,7 +205,7 @@ mod tests {
     #[test]
     fn the_digest_of_what_is_shown_is_confirmed() {
         let mut dialog = dialog();
-        let text: Vec<String> = dialog.lines(70).iter().map(RichLine::plain).collect();
+        let text: Vec<String> = dialog.lines(70).iter().map(RichLine::plain_text).collect();
         let text = text.join("\n");
         for part in ["scripts/a.py", "a1", "csv", r#""--top" "3 4""#, "MODE=dry", "./orders.csv", "f1", "9f"]
         {

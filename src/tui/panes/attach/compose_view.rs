@@ -84,10 +84,17 @@ impl Attach {
         let at = painter.right(end, y, painter.glyphs.open, Role::Muted);
         let role = skill.classification.role.value.to_string();
         let at = painter.right(at.saturating_sub(1), y, &role, Role::Muted);
-        let room = at.saturating_sub(band.x + 2);
-        let name = cut_end(&shown(&skill.name), room, painter.glyphs.ellipsis).into_owned();
+        let available = at.saturating_sub(band.x + 2);
+        let name = cut_end(&shown(&skill.name), available, painter.glyphs.ellipsis).into_owned();
         let plus = if focused { Modifier::BOLD } else { Modifier::empty() };
-        painter.put_plus(band.x + 1, y, &name, if focused { Role::Strong } else { Role::Text }, plus, room);
+        painter.put_plus(
+            band.x + 1,
+            y,
+            &name,
+            if focused { Role::Strong } else { Role::Text },
+            plus,
+            available,
+        );
         if !plan.roomy {
             return y + 1;
         }
@@ -180,21 +187,21 @@ impl Attach {
             && let Some(x) = self.reference.column(self.reference.text().len())
             && let Some(ghost) = self.ghost()
         {
-            let room = line.right().saturating_sub(x);
-            let ghost = cut_end(&shown(ghost), room, painter.glyphs.ellipsis).into_owned();
-            painter.put(x, y, &ghost, Role::Muted, room);
+            let available = line.right().saturating_sub(x);
+            let ghost = cut_end(&shown(ghost), available, painter.glyphs.ellipsis).into_owned();
+            painter.put(x, y, &ghost, Role::Muted, available);
         }
         if !focused {
             return y + 1;
         }
-        let room = usize::from(end.saturating_sub(y + 1)).min(COMPLETIONS);
+        let available = usize::from(end.saturating_sub(y + 1)).min(COMPLETIONS);
         let len = self.choices.len();
-        if len == 0 && room > 0 {
+        if len == 0 && available > 0 {
             let said = self.no_choices();
             painter.put(plan.field + 1, y + 1, &said, Role::Muted, plan.width.saturating_sub(1));
             return y + 2;
         }
-        let height = room.min(len);
+        let height = available.min(len);
         self.choices.scroll.follow(len, height);
         for row in 0..height {
             let place = Rect { x: plan.field, y: y + 1 + row as u16, width: plan.width, height: 1 };
@@ -235,13 +242,13 @@ impl Attach {
         }
         let text = shown(&choice.target_ref);
         let least = cells(&text).min(place.width / 2);
-        let room = at.saturating_sub(place.x + 1 + least + 3);
-        let label = cut_end(&shown(&choice.label), room, painter.glyphs.ellipsis).into_owned();
+        let available = at.saturating_sub(place.x + 1 + least + 3);
+        let label = cut_end(&shown(&choice.label), available, painter.glyphs.ellipsis).into_owned();
         if cells(&label) > 3 {
             at = painter.right(at.saturating_sub(1), place.y, &label, Role::Muted);
         }
-        let room = at.saturating_sub(place.x + 2);
-        let text = cut_middle(&text, room, painter.glyphs.ellipsis).into_owned();
+        let available = at.saturating_sub(place.x + 2);
+        let text = cut_middle(&text, available, painter.glyphs.ellipsis).into_owned();
         let marked = self.choices.fuzzy.letters(&text);
         let mut x = place.x + 1;
         for (index, letter) in text.chars().enumerate() {
@@ -283,11 +290,11 @@ impl Attach {
         let Some(form) = self.form_mut().filter(|form| !form.is_empty()) else { return top };
         let label = form.label_width(4, (wide / 3).max(14)).max(plan.field - area.x);
         let mut look = FormState { indent: 4, label, roomy: plan.roomy, focused };
-        let room = area.bottom().saturating_sub(top);
+        let available = area.bottom().saturating_sub(top);
         let width = wide.saturating_sub(2);
         // Drop blank rows before fields.
-        look.roomy = look.roomy && form.height(width, look) <= room;
-        let height = form.height(width, look).min(room);
+        look.roomy = look.roomy && form.height(width, look) <= available;
+        let height = form.height(width, look).min(available);
         form.draw(Rect { x: area.x, y: top, width, height }, look, buf, cx);
         top + height
     }
@@ -325,10 +332,10 @@ impl Attach {
             painter.put(x, y, &text, role, plan.width)
         };
         self.drawn.button = Rect::new(x, y, end - x, 1);
-        let room = plan.area.right().saturating_sub(end + 3);
+        let available = plan.area.right().saturating_sub(end + 3);
         let said = blocked.unwrap_or_else(|| "all checks passed".to_owned());
-        let said = cut_end(&said, room, painter.glyphs.ellipsis).into_owned();
-        painter.put(end + 2, y, &said, Role::Muted, room);
+        let said = cut_end(&said, available, painter.glyphs.ellipsis).into_owned();
+        painter.put(end + 2, y, &said, Role::Muted, available);
     }
 }
 

@@ -5,7 +5,7 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use strum::IntoEnumIterator as _;
 
-use super::{Attach, Part, Same};
+use super::{Attach, CommandForm, Part};
 use crate::action::{Action, Command, Context};
 use crate::form::{Acted, Form};
 use crate::pane::{Draw, Effect, Message, Pane, PaneId, Picker, PickerKind, Target};
@@ -68,8 +68,8 @@ impl Pane for Attach {
                 vec![shown_key(Action::NextPart, "next field"), attach, hidden(Action::Open, "attach")]
             }
             Part::Preview => {
-                let label = if self.preview.whole { "shorten" } else { "complete" };
-                let nothing = !self.preview.whole && !self.preview.shortened;
+                let label = if self.preview.expanded { "shorten" } else { "complete" };
+                let nothing = !self.preview.expanded && !self.preview.shortened;
                 let why = nothing.then(|| "content is complete".to_owned());
                 vec![
                     shown_key(Action::Down, "scroll"),
@@ -80,7 +80,7 @@ impl Pane for Attach {
             }
         };
         if !self.in_text() {
-            let none = self.last.as_ref().and_then(super::Last::run).is_none();
+            let none = self.last.as_ref().and_then(super::LastAttachment::run).is_none();
             let why = none.then(|| "nothing attached yet".to_owned());
             out.push(Command { blocked: why, ..shown_key(Action::ShowRun, "go to run") });
             let none = self.preview.shown().is_none().then(|| "no preview yet".to_owned());
@@ -99,13 +99,13 @@ impl Pane for Attach {
             Action::ShowRun => return Some(self.show_run()),
             Action::Copy => {
                 return Some(self.copy_as(match self.same {
-                    Same::Cli => "cli",
-                    Same::Curl => "curl",
+                    CommandForm::Cli => "cli",
+                    CommandForm::Curl => "curl",
                 }));
             }
             Action::CopyAs => return Some(vec![Effect::Pick(self.copy_choices()?)]),
             Action::NextTab | Action::PreviousTab if !self.in_text() => {
-                self.same = if self.same == Same::Cli { Same::Curl } else { Same::Cli };
+                self.same = if self.same == CommandForm::Cli { CommandForm::Curl } else { CommandForm::Cli };
                 return Some(Vec::new());
             }
             _ => {}
@@ -185,7 +185,7 @@ impl Pane for Attach {
     fn unsaved(&self) -> Option<String> {
         let form = self.form()?;
         let name = self.chosen().map(|skill| shown(&skill.name))?;
-        let sent = self.sending.is_some() || matches!(self.last, Some(super::Last::Done(_)));
+        let sent = self.sending.is_some() || matches!(self.last, Some(super::LastAttachment::Done(_)));
         (form.changed() && !sent).then(|| format!("The inputs for {name} in Attach would be lost."))
     }
 }
@@ -366,7 +366,7 @@ impl Attach {
             Action::Top => isize::MIN,
             Action::Bottom => isize::MAX,
             Action::Open | Action::Fold => {
-                self.preview.whole = !self.preview.whole;
+                self.preview.expanded = !self.preview.expanded;
                 self.preview.scroll.offset = 0;
                 return Some(Vec::new());
             }
@@ -383,7 +383,7 @@ impl Attach {
     }
 
     fn show_run(&self) -> Vec<Effect> {
-        let run = self.last.as_ref().and_then(super::Last::run);
+        let run = self.last.as_ref().and_then(super::LastAttachment::run);
         run.map(|run| Effect::Go(PaneId::Runs, Some(Target::Run(run.clone())))).into_iter().collect()
     }
 

@@ -10,7 +10,7 @@ use skills_store::{EventKind, NewEvent, RunId};
 
 /// The last attachment.
 #[derive(Debug, Clone)]
-pub(super) enum Last {
+pub(super) enum LastAttachment {
     /// It started a run.
     Done(Arc<Attached>),
     /// It failed.
@@ -24,7 +24,7 @@ pub(super) enum Last {
     },
 }
 
-impl Last {
+impl LastAttachment {
     pub fn of(attached: &Result<Arc<Attached>, Error>) -> Self {
         match attached {
             Ok(attached) => Self::Done(Arc::clone(attached)),
@@ -41,8 +41,8 @@ impl Last {
         let Self::Done(attached) = self else { return };
         let attached = Arc::make_mut(attached);
         attached.execution.clone_from(&detail.run);
-        let told = detail.events.iter().rev().find_map(|event| control_line(&event.event));
-        attached.control = told.or_else(|| attached.control.take());
+        let text = detail.events.iter().rev().find_map(|event| control_line(&event.event));
+        attached.control = text.or_else(|| attached.control.take());
     }
 
     /// Returns the run, if one was started.
@@ -57,15 +57,15 @@ impl Last {
 /// Describes an event of the sidecar about the control signal it sent.
 fn control_line(event: &NewEvent) -> Option<String> {
     let text = |name: &str| event.data.get(name).and_then(Value::as_str).map(shown);
-    let (asked, on) = (text("asked")?, text("on")?);
+    let (requested, on) = (text("asked")?, text("on")?);
     match &event.kind {
         EventKind::ControlApplied => {
             let did = text("did").map(|did| format!(": {did}")).unwrap_or_default();
-            Some(format!("{asked}: applied to run {on}{did}"))
+            Some(format!("{requested}: applied to run {on}{did}"))
         }
         EventKind::ControlRefused => {
             let why = text("refused").unwrap_or_default();
-            Some(format!("{asked}: not applied to run {on}: {why}"))
+            Some(format!("{requested}: not applied to run {on}: {why}"))
         }
         _ => None,
     }

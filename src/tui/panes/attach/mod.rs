@@ -18,8 +18,8 @@ use std::sync::Arc;
 use ratatui::layout::Rect;
 
 use self::choices::Choices;
-use self::last::Last;
-use self::preview::Previewing;
+use self::last::LastAttachment;
+use self::preview::PreviewState;
 use crate::field::Field;
 use crate::form::Form;
 use crate::pane::{Effect, Message, PickerKind, Target};
@@ -46,7 +46,7 @@ enum Part {
 
 /// The command form of the request that is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-enum Same {
+enum CommandForm {
     #[default]
     Cli,
     Curl,
@@ -62,7 +62,7 @@ struct Drawn {
     button: Rect,
     compose: Rect,
     preview: Rect,
-    same: Vec<(Rect, Same)>,
+    same: Vec<(Rect, CommandForm)>,
     run: Rect,
 }
 
@@ -84,12 +84,12 @@ pub struct Attach {
     forms: HashMap<SkillId, Form>,
     contracts: HashMap<SkillId, Result<Arc<ContractView>, Error>>,
     focus: Part,
-    preview: Previewing,
-    same: Same,
+    preview: PreviewState,
+    same: CommandForm,
     /// Counter of attachments; `sending` is the last one that was sent and has no response yet.
     ticket: u64,
     sending: Option<u64>,
-    last: Option<Last>,
+    last: Option<LastAttachment>,
     /// Whether the last attachment's run is being loaded, and whether it has changed since.
     following: (bool, bool),
     wanted: Vec<Effect>,
@@ -136,13 +136,13 @@ impl Attach {
             }
             Message::Picked(PickerKind::CopyAs, what) => self.copy_as(what),
             Message::Visit(Target::Attach { skill, target }) => self.visit(skill.as_ref(), target.as_ref()),
-            Message::Run(told) => self.on_response(told),
+            Message::Run(response) => self.on_response(response),
             _ => Vec::new(),
         }
     }
 
-    fn on_response(&mut self, told: &RunTold) -> Vec<Effect> {
-        match told {
+    fn on_response(&mut self, response: &RunTold) -> Vec<Effect> {
+        match response {
             RunTold::AttachPreview(generation, preview) => {
                 if self.preview.take(*generation, preview)
                     && let Ok(preview) = preview
@@ -169,7 +169,7 @@ impl Attach {
             }
             RunTold::Attached(ticket, attached) if self.sending == Some(*ticket) => {
                 self.sending = None;
-                self.last = Some(Last::of(attached));
+                self.last = Some(LastAttachment::of(attached));
                 self.following = (false, false);
                 // The next key is likely for the run and must not be typed into a field.
                 self.focus = Part::Button;
@@ -199,7 +199,7 @@ impl Attach {
                     // The preview is requested at the next draw: events may arrive faster than frames.
                     self.preview.grow_old();
                 }
-                let last = self.last.as_ref().and_then(Last::run);
+                let last = self.last.as_ref().and_then(LastAttachment::run);
                 let telling = |event: &skills_store::RunEvent| {
                     Some(&event.run) == last && event.event.kind != EventKind::StepLog
                 };
@@ -325,7 +325,7 @@ impl Attach {
     /// Requests the state of the last attachment's run; while a request is in progress, the next one waits for its
     /// response.
     fn ask_last(&mut self) -> Vec<Effect> {
-        let Some(run) = self.last.as_ref().and_then(Last::run).cloned() else { return Vec::new() };
+        let Some(run) = self.last.as_ref().and_then(LastAttachment::run).cloned() else { return Vec::new() };
         if self.following.0 {
             self.following.1 = true;
             return Vec::new();

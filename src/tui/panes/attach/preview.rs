@@ -7,31 +7,31 @@ use skills_api::{AttachCheckResult, AttachPreview, Error};
 
 /// The preview and the state of its requests.
 #[derive(Debug, Default)]
-pub(super) struct Previewing {
-    asked: u64,
+pub(super) struct PreviewState {
+    requested_at: u64,
     answered: u64,
     shown: Option<Arc<AttachPreview>>,
     error: Option<Error>,
     /// Whether its subject has changed since.
     old: bool,
     /// Whether the target's content is shown in full.
-    pub whole: bool,
+    pub expanded: bool,
     /// Whether the last frame truncated the content.
     pub shortened: bool,
     pub scroll: Scroll,
 }
 
-impl Previewing {
+impl PreviewState {
     /// Returns the number of the next request.
     pub fn ask(&mut self) -> u64 {
-        self.asked += 1;
+        self.requested_at += 1;
         self.old = false;
-        self.asked
+        self.requested_at
     }
 
     /// Handles a response; returns whether it is the newest one.
     pub fn take(&mut self, generation: u64, preview: &Result<Arc<AttachPreview>, Error>) -> bool {
-        if generation != self.asked {
+        if generation != self.requested_at {
             return false;
         }
         self.answered = generation;
@@ -56,7 +56,7 @@ impl Previewing {
 
     /// Returns whether the response for the current selection is pending.
     pub fn pending(&self) -> bool {
-        self.answered != self.asked
+        self.answered != self.requested_at
     }
 
     /// Marks the preview as outdated: the target changed.
@@ -79,7 +79,7 @@ impl Previewing {
 
     /// Returns the first check that failed.
     pub fn failed(&self) -> Option<&AttachCheckResult> {
-        self.shown.as_ref()?.checks.iter().find(|check| check.holds == Some(false))
+        self.shown.as_ref()?.checks.iter().find(|check| check.passed == Some(false))
     }
 
     /// Returns whether all checks hold for the current selection.
@@ -87,7 +87,7 @@ impl Previewing {
         let all = |preview: &Arc<AttachPreview>| {
             preview.reason.is_none()
                 && !preview.checks.is_empty()
-                && preview.checks.iter().all(|check| check.holds == Some(true))
+                && preview.checks.iter().all(|check| check.passed == Some(true))
         };
         !self.pending() && self.shown.as_ref().is_some_and(all)
     }

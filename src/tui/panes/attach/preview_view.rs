@@ -6,7 +6,7 @@ use ratatui::style::Modifier;
 use serde_json::Value;
 
 use super::result_view::check_name;
-use super::{Attach, Part, Same};
+use super::{Attach, CommandForm, Part};
 use crate::pane::Draw;
 use crate::theme::Role;
 use crate::widgets::format::{bytes, counted};
@@ -112,8 +112,8 @@ impl Attach {
         foot.extend(blank());
         foot.push(Row::Rule(SAME, self.same_note(cx)));
         let command = match self.same {
-            Same::Cli => &preview.cli,
-            Same::Curl => &preview.curl,
+            CommandForm::Cli => &preview.cli,
+            CommandForm::Curl => &preview.curl,
         };
         foot.extend(command_lines(command, width).into_iter().map(Row::Code));
         let effects = self.effect_rows(&preview, width);
@@ -127,8 +127,8 @@ impl Attach {
             content.extend(blank());
             content.push(Row::Rule("Target content", content_note(value, preview.content_bytes, cx)));
             let used = head.len() + foot.len() + content.len() + 1 + usize::from(roomy);
-            let room = usize::from(area.height).saturating_sub(used).max(CONTENT_LEAST);
-            content.extend(self.content_lines(value, width, room, cx).into_iter().map(Row::Line));
+            let available = usize::from(area.height).saturating_sub(used).max(CONTENT_LEAST);
+            content.extend(self.content_lines(value, width, available, cx).into_iter().map(Row::Line));
         }
         head.into_iter().chain(content).chain(foot).collect()
     }
@@ -139,25 +139,25 @@ impl Attach {
         (width, roomy): (u16, bool),
         cx: &Draw<'_>,
     ) -> Vec<RichLine> {
-        let (sign, role) = match check.holds {
+        let (sign, role) = match check.passed {
             Some(true) => (cx.glyphs.ok, Role::Success),
             Some(false) => (cx.glyphs.bad, Role::Danger),
             None => (cx.glyphs.pending, Role::Muted),
         };
         let kind = self.target.map_or_else(|| "the target".to_owned(), |target| target.to_string());
         let name = check_name(check.check, &kind);
-        let held = check.holds.is_some();
+        let result_known = check.passed.is_some();
         let column = 19.max(cells(&name) + 2).min(width / 2);
         let pad = " ".repeat(usize::from(column.saturating_sub(cells(&name))));
-        let note_role = if check.holds == Some(false) { Role::Text } else { Role::Muted };
-        let rows = if roomy || check.holds == Some(false) { 3 } else { 1 };
+        let note_role = if check.passed == Some(false) { Role::Text } else { Role::Muted };
+        let rows = if roomy || check.passed == Some(false) { 3 } else { 1 };
         let note = shown(&check.note);
         let note =
             wrap_to(&[Seg::new(note, note_role)], width.saturating_sub(column + 2), rows, cx.glyphs.ellipsis);
         let mut out = Vec::new();
         let head = vec![
             Seg::new(format!("{sign} "), role),
-            Seg::new(format!("{name}{pad}"), if held { Role::Text } else { Role::Muted }),
+            Seg::new(format!("{name}{pad}"), if result_known { Role::Text } else { Role::Muted }),
         ];
         for (at, line) in note.into_iter().enumerate() {
             let indent = vec![Seg::new(" ".repeat(usize::from(column) + 2), Role::Text)];
@@ -172,13 +172,13 @@ impl Attach {
     }
 
     /// Returns the lines of the content: in full, or as much of its beginning as fits.
-    fn content_lines(&mut self, value: &Value, width: u16, room: usize, cx: &Draw<'_>) -> Vec<RichLine> {
-        let whole = self.preview.whole;
+    fn content_lines(&mut self, value: &Value, width: u16, available: usize, cx: &Draw<'_>) -> Vec<RichLine> {
+        let expanded = self.preview.expanded;
         let ellipsis = cx.glyphs.ellipsis;
-        let (mut lines, left_out) = json_text::lines(value, Layout { width, whole, ellipsis });
-        if !whole && lines.len() > room {
-            let more = lines.len() + 1 - room;
-            lines.truncate(room - 1);
+        let (mut lines, left_out) = json_text::lines(value, Layout { width, expanded, ellipsis });
+        if !expanded && lines.len() > available {
+            let more = lines.len() + 1 - available;
+            lines.truncate(available - 1);
             let said = format!("{ellipsis} {}, ", counted(more, "more line"));
             lines.push(RichLine::from_segs(vec![
                 Seg::new(said, Role::Muted),
@@ -192,7 +192,7 @@ impl Attach {
     }
 
     fn same_note(&self, cx: &Draw<'_>) -> RichLine {
-        let of = |same: Same, text: &str| {
+        let of = |same: CommandForm, text: &str| {
             if self.same == same {
                 Seg::new(text, Role::Text).with(Modifier::UNDERLINED)
             } else {
@@ -200,7 +200,7 @@ impl Attach {
             }
         };
         let dot = Seg::new(format!(" {} ", cx.glyphs.dot), Role::Muted);
-        RichLine::from_segs(vec![of(Same::Cli, "CLI"), dot, of(Same::Curl, "curl")])
+        RichLine::from_segs(vec![of(CommandForm::Cli, "CLI"), dot, of(CommandForm::Curl, "curl")])
     }
 
     fn effect_rows(&self, preview: &AttachPreview, width: u16) -> Vec<Row> {
@@ -238,10 +238,10 @@ impl Attach {
 const SAME: &str = "As a command";
 
 /// Returns the click targets of the two command forms in a note that ends before `end`.
-fn same_places(note: &RichLine, end: u16, y: u16) -> Vec<(Rect, Same)> {
+fn same_places(note: &RichLine, end: u16, y: u16) -> Vec<(Rect, CommandForm)> {
     let mut x = end.saturating_sub(note.width() as u16);
     let mut out = Vec::new();
-    for (seg, same) in note.segs.iter().zip([Some(Same::Cli), None, Some(Same::Curl)]) {
+    for (seg, same) in note.segs.iter().zip([Some(CommandForm::Cli), None, Some(CommandForm::Curl)]) {
         let width = cells(&seg.text);
         out.extend(same.map(|same| (Rect::new(x, y, width, 1), same)));
         x += width;
@@ -251,13 +251,13 @@ fn same_places(note: &RichLine, end: u16, y: u16) -> Vec<(Rect, Same)> {
 
 /// Formats the size of the content: `2.1 kB · 214 rows`.
 fn content_note(value: &Value, size: Option<u64>, cx: &Draw<'_>) -> RichLine {
-    let held = match value {
+    let size_note = match value {
         Value::Array(items) => Some(counted(items.len(), "item")),
         Value::Object(map) => Some(counted(map.len(), "field")),
         Value::String(text) => Some(counted(text.lines().count(), "line")),
         _ => None,
     };
-    let said: Vec<String> = size.map(bytes).into_iter().chain(held).collect();
+    let said: Vec<String> = size.map(bytes).into_iter().chain(size_note).collect();
     RichLine::of(said.join(&format!(" {} ", cx.glyphs.dot)), Role::Muted)
 }
 
@@ -315,7 +315,7 @@ mod tests {
     fn a_command_breaks_before_its_options_and_not_inside_quotes() {
         let lines =
             command_lines("skills attach audit --target-ref r/x --input 'note=a --b c' --input n=1", 34);
-        let said: Vec<String> = lines.iter().map(RichLine::plain).collect();
+        let said: Vec<String> = lines.iter().map(RichLine::plain_text).collect();
         assert_eq!(
             said,
             [

@@ -6,7 +6,7 @@ use ratatui::style::Modifier;
 
 use super::Attach;
 use super::compose_view::Plan;
-use super::last::Last;
+use super::last::LastAttachment;
 use crate::glyphs::Glyphs;
 use crate::pane::Draw;
 use crate::theme::Role;
@@ -59,10 +59,10 @@ impl Attach {
     }
 }
 
-fn sign(last: &Last, glyphs: &Glyphs) -> (&'static str, Role) {
+fn sign(last: &LastAttachment, glyphs: &Glyphs) -> (&'static str, Role) {
     match last {
-        Last::Failed { .. } => (glyphs.bad, Role::Danger),
-        Last::Done(attached) => match attached.execution.state {
+        LastAttachment::Failed { .. } => (glyphs.bad, Role::Danger),
+        LastAttachment::Done(attached) => match attached.execution.state {
             RunState::Completed => (glyphs.ok, Role::Success),
             RunState::Failed => (glyphs.bad, Role::Danger),
             RunState::Canceled => (glyphs.canceled, Role::Muted),
@@ -73,11 +73,13 @@ fn sign(last: &Last, glyphs: &Glyphs) -> (&'static str, Role) {
     }
 }
 
-fn lines(last: &Last, (width, height): (u16, u16), ellipsis: &str, again: bool) -> Vec<RichLine> {
+fn lines(last: &LastAttachment, (width, height): (u16, u16), ellipsis: &str, again: bool) -> Vec<RichLine> {
     let width = width.saturating_sub(5);
     let mut out = match last {
-        Last::Done(attached) => done(attached, (width, output_rows(height)), ellipsis),
-        Last::Failed { code, message, reason } => failed(code, message, reason.as_ref(), width, ellipsis),
+        LastAttachment::Done(attached) => done(attached, (width, output_rows(height)), ellipsis),
+        LastAttachment::Failed { code, message, reason } => {
+            failed(code, message, reason.as_ref(), width, ellipsis)
+        }
     };
     if again {
         out.push(RichLine::of("attaching another one", Role::Muted));

@@ -142,13 +142,13 @@ impl Browse {
     pub(super) fn take_budget(&mut self, client: &str, view: &Arc<BudgetView>) {
         self.budget = Budget::of(view);
         self.budget_of = Some(client.to_owned());
-        self.look_as_client();
+        self.collect_hidden();
         self.build();
     }
 
     /// Collects why the client does not show some skills to its model: it does not find them, or they are not for a
     /// model. The total matches that of its budget.
-    pub(super) fn look_as_client(&mut self) {
+    pub(super) fn collect_hidden(&mut self) {
         let mut unseen = self.client.as_ref().map(|view| items::unseen(view)).unwrap_or_default();
         for (id, why) in self.budget().into_iter().flat_map(Budget::not_listed) {
             unseen.entry(id).or_insert(why);

@@ -119,8 +119,9 @@ impl Browse {
         let severe = self.map.complete().map_or(0, |report| report.severe);
         let mut painter = Painter::new(buf, cx);
         let end = painter.put(row.x + 2, row.y, "List", Role::Muted, row.width.saturating_sub(2));
-        let room = row.right().saturating_sub(end + 3);
-        let end = painter.put_plus(end + 3, row.y, "Collisions", Role::Strong, Modifier::UNDERLINED, room);
+        let available = row.right().saturating_sub(end + 3);
+        let end =
+            painter.put_plus(end + 3, row.y, "Collisions", Role::Strong, Modifier::UNDERLINED, available);
         if severe > 0 {
             painter.put(end + 1, row.y, &count(severe), Role::Warning, row.right().saturating_sub(end + 1));
         }
@@ -213,8 +214,14 @@ impl Browse {
             let role = if severe > 0 { Role::Warning } else { Role::Muted };
             painter.right(row.x + 44, row.y, &counted(severe, "collision"), role);
             let rest = cluster.skills.iter().map(|id| shown(id.as_str())).collect::<Vec<_>>().join(", ");
-            let room = area.width.saturating_sub(47);
-            painter.put(row.x + 46, row.y, &cut_end(&rest, room, painter.glyphs.ellipsis), Role::Muted, room);
+            let available = area.width.saturating_sub(47);
+            painter.put(
+                row.x + 46,
+                row.y,
+                &cut_end(&rest, available, painter.glyphs.ellipsis),
+                Role::Muted,
+                available,
+            );
         }
     }
 
@@ -230,8 +237,8 @@ impl Browse {
         let skills: Vec<&SkillId> = clusters.iter().flat_map(|cluster| &cluster.skills).collect();
         let cells_width = CELL * skills.len() as u16 + clusters.len().saturating_sub(1) as u16;
         let longest = skills.iter().map(|id| cells(&shown(id.as_str()))).max().unwrap_or(0);
-        let room = area.width.saturating_sub(2 + LETTER + cells_width + 2);
-        let name_width = longest.min(room);
+        let available = area.width.saturating_sub(2 + LETTER + cells_width + 2);
+        let name_width = longest.min(available);
         let x = area.x + 2 + LETTER + name_width + 1;
         let columns: Vec<u16> = places(&clusters, CELL).into_iter().map(|at| x + at).collect();
         let rows: Vec<u16> = places(&clusters, 1).into_iter().map(|at| area.y + 2 + at).collect();
@@ -429,16 +436,22 @@ fn draw_groups(report: &CollisionReport, area: Rect, painter: &mut Painter<'_>) 
             GroupKind::Template => format!("{}: “{}”", counted(names.len(), "skill"), shown(&group.text)),
             GroupKind::Identical | GroupKind::Shadowed => names.join(" = "),
         };
-        let room = area.width.saturating_sub(20);
-        painter.put(area.x + 18, y, &cut_end(&text, room, painter.glyphs.ellipsis), Role::Muted, room);
+        let available = area.width.saturating_sub(20);
+        painter.put(
+            area.x + 18,
+            y,
+            &cut_end(&text, available, painter.glyphs.ellipsis),
+            Role::Muted,
+            available,
+        );
     }
 }
 
 /// Returns a bar of kept and lost requests.
-fn bar(kept: usize, lost: usize, made: usize, width: usize, painter: &Painter<'_>) -> [Seg; 2] {
+fn bar(won: usize, lost: usize, made: usize, width: usize, painter: &Painter<'_>) -> [Seg; 2] {
     let part = |n: usize| (n * width).div_ceil(made.max(1)).min(width);
     let lost_cells = part(lost);
-    let kept_cells = (kept * width / made.max(1)).min(width - lost_cells);
+    let kept_cells = (won * width / made.max(1)).min(width - lost_cells);
     let (kept_sign, lost_sign) =
         if painter.glyphs.ascii { ("#", "-") } else { (sign(1, painter), sign(3, painter)) };
     [
@@ -529,10 +542,10 @@ pub(super) fn clause_line(
 ) -> RichLine {
     let is_weak = clause.kept * 2 < clause.made;
     let bar_width = 10;
-    let room = width.saturating_sub(2 + 10 + bar_width + 2);
+    let available = width.saturating_sub(2 + 10 + bar_width + 2);
     let text = shown(&clause.clause);
-    let text = cut_end(&text, room, painter.glyphs.ellipsis).into_owned();
-    let padding = " ".repeat(usize::from(room.saturating_sub(cells(&text))));
+    let text = cut_end(&text, available, painter.glyphs.ellipsis).into_owned();
+    let padding = " ".repeat(usize::from(available.saturating_sub(cells(&text))));
     let plus = if is_weak { Modifier::BOLD } else { Modifier::empty() };
     let mut segs = vec![
         Seg::new(format!("{letter:<2}"), Role::Muted),

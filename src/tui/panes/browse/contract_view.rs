@@ -42,13 +42,13 @@ impl Browse {
             Some(Err(error)) => {
                 let mut painter = Painter::new(buf, cx);
                 // A skill without a contract is the usual case, not a failure.
-                let plain =
+                let text_line =
                     error.code == Code::InvalidConfiguration && error.message.contains("instructions only");
                 let mut segs = Vec::new();
-                if !plain {
+                if !text_line {
                     segs.push(Seg::new(format!("{} ", painter.glyphs.bad), Role::Danger));
                 }
-                segs.push(Seg::new(shown(&error.message), if plain { Role::Muted } else { Role::Text }));
+                segs.push(Seg::new(shown(&error.message), if text_line { Role::Muted } else { Role::Text }));
                 for (line, y) in
                     wrap_to(&segs, width, 6, painter.glyphs.ellipsis).iter().zip(area.y..area.bottom())
                 {
@@ -179,14 +179,14 @@ fn listed(view: &ContractView, before: &[Vec<usize>], width: u16, glyphs: &Glyph
     let mut out = Vec::new();
     for (node, depth) in depths.iter().enumerate() {
         let indent = depth * 2;
-        let room = width.saturating_sub(indent as u16 + 2);
-        let mut lines = nodes(view, room, glyphs).swap_remove(node);
+        let available = width.saturating_sub(indent as u16 + 2);
+        let mut lines = nodes(view, available, glyphs).swap_remove(node);
         if let Some(step) = node.checked_sub(1).and_then(|at| view.steps.get(at))
             && !step.after.is_empty()
         {
             let after: Vec<String> = step.after.iter().map(|id| shown(id)).collect();
             let said = format!("after {}", after.join(", "));
-            lines.lines.extend(wrap_to(&[Seg::new(said, Role::Muted)], room, 2, glyphs.ellipsis));
+            lines.lines.extend(wrap_to(&[Seg::new(said, Role::Muted)], available, 2, glyphs.ellipsis));
         }
         for (at, line) in lines.lines.into_iter().enumerate() {
             let pad = Seg::new(" ".repeat(indent), Role::Text);
@@ -237,14 +237,14 @@ fn fields_lines(title: &str, fields: &BTreeMap<String, Field>, width: u16, glyph
         }
         if let Some(default) = &field.default {
             segs.push(Seg::new("  = ", Role::Muted));
-            let room = width.saturating_sub(used(&segs)).min(24);
-            segs.extend(on_one_line(default, room.max(8), glyphs.ellipsis));
+            let available = width.saturating_sub(used(&segs)).min(24);
+            segs.extend(on_one_line(default, available.max(8), glyphs.ellipsis));
         }
         if let Some(description) = &field.description
             && used(&segs) + 12 <= width
         {
-            let room = width - used(&segs) - 2;
-            let said = cut_end(&shown(description), room, glyphs.ellipsis).into_owned();
+            let available = width - used(&segs) - 2;
+            let said = cut_end(&shown(description), available, glyphs.ellipsis).into_owned();
             segs.push(Seg::new(format!("  {said}"), Role::Muted));
         }
         out.push(crate::widgets::wrap::cut_line(&RichLine::from_segs(segs), width, glyphs.ellipsis));

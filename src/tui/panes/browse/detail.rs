@@ -82,7 +82,7 @@ pub struct Detail {
     pub asked_ahead: HashSet<SkillId>,
     order: VecDeque<u64>,
     rendered: HashMap<u64, Arc<[RichLine]>>,
-    asked: HashSet<u64>,
+    requested: HashSet<u64>,
 }
 
 impl Detail {
@@ -142,7 +142,7 @@ impl Detail {
         if let Some(lines) = self.rendered.get(&key) {
             return Some(Arc::clone(lines));
         }
-        if self.asked.insert(key) {
+        if self.requested.insert(key) {
             let job =
                 RenderJob { key, text: text.into(), syntax: syntax.to_owned(), width, ascii: self.ascii };
             wanted.push(Effect::Render(job));
@@ -167,7 +167,7 @@ impl Detail {
 
     /// Stores a rendered text.
     pub fn take_rendered(&mut self, key: u64, lines: &Arc<[RichLine]>) {
-        if !self.asked.remove(&key) {
+        if !self.requested.remove(&key) {
             return;
         }
         if self.order.len() >= CACHE_SIZE

@@ -47,8 +47,8 @@ impl Browse {
             ..area
         };
         self.detail.ascii = cx.glyphs.ascii;
-        let told = self.draw_reason(body, buf, cx);
-        let body = Rect { y: body.y + told, height: body.height.saturating_sub(told), ..body };
+        let y_reason = self.draw_reason(body, buf, cx);
+        let body = Rect { y: body.y + y_reason, height: body.height.saturating_sub(y_reason), ..body };
         let note = match self.detail.tab {
             _ if self.refusal().is_some() => self.draw_refusal(body, buf, cx),
             Tab::Instructions => self.draw_instructions(body, buf, cx),
@@ -76,8 +76,8 @@ impl Browse {
     fn draw_reason(&self, area: Rect, buf: &mut Buffer, cx: &Draw<'_>) -> u16 {
         let Some((client, entry)) = self.client.as_ref().zip(self.shown_entry()) else { return 0 };
         let state = client.entries.iter().find(|e| e.skill_id == entry.id).map(|e| &e.state);
-        let given = self.budget().and_then(|budget| budget.reason(&entry.id));
-        let reasons: Vec<String> = state.and_then(super::items::reason).into_iter().chain(given).collect();
+        let note = self.budget().and_then(|budget| budget.reason(&entry.id));
+        let reasons: Vec<String> = state.and_then(super::items::reason).into_iter().chain(note).collect();
         if reasons.is_empty() {
             return 0;
         }
@@ -121,11 +121,11 @@ impl Browse {
                 Tab::Findings => counted("Findings", findings),
                 Tab::Rivals => "Rivals".to_owned(),
             };
-            let room = row.right().saturating_sub(x);
+            let available = row.right().saturating_sub(x);
             let end = if tab == self.detail.tab {
-                painter.put_plus(x, row.y, &label, Role::Strong, Modifier::UNDERLINED, room)
+                painter.put_plus(x, row.y, &label, Role::Strong, Modifier::UNDERLINED, available)
             } else {
-                painter.put(x, row.y, &label, Role::Muted, room)
+                painter.put(x, row.y, &label, Role::Muted, available)
             };
             self.drawn.tabs.push((Rect { x, width: end.saturating_sub(x), ..row }, tab));
             x = end + gap;
@@ -315,10 +315,10 @@ fn finding_note(finding: &Finding, width: u16, cx: &Draw<'_>) -> Vec<RichLine> {
     let (sign, role) = sign(finding.severity, cx);
     let column = finding.span.map_or(0, |s| s.column.saturating_sub(1)).min(u32::from(width / 2));
     let indent = " ".repeat(5 + column as usize);
-    let room = width.saturating_sub(column as u16 + 2).max(20);
+    let available = width.saturating_sub(column as u16 + 2).max(20);
     let text = [Seg::new(shown(&finding.message), role)];
     let lead = |first: bool| if first { format!("{indent}{sign} ") } else { format!("{indent}  ") };
-    wrap(&text, room)
+    wrap(&text, available)
         .into_iter()
         .enumerate()
         .map(|(index, mut segs)| {

@@ -98,8 +98,8 @@ impl Browse {
         let trusted = self.detail.skill.as_ref().filter(|d| d.skill.id == id).map(|d| d.summary.trusted);
         let line = part_played(&skill, trusted);
         let y = area.y + if area.height >= 7 { 5 } else { 4 };
-        let room = area.width.saturating_sub(3);
-        painter.line(x, y, &cut_line(&line, room, painter.glyphs.ellipsis), room);
+        let available = area.width.saturating_sub(3);
+        painter.line(x, y, &cut_line(&line, available, painter.glyphs.ellipsis), available);
     }
 }
 

@@ -58,9 +58,9 @@ impl Browse {
             };
             let start = painter.right(end, line.y, &size, Role::Muted);
             let x = line.x + indent;
-            let room = start.saturating_sub(x + 6);
+            let available = start.saturating_sub(x + 6);
             let name = shown(&row.name);
-            painter.put(x, line.y, &cut_end(&name, room, painter.glyphs.ellipsis), role, room);
+            painter.put(x, line.y, &cut_end(&name, available, painter.glyphs.ellipsis), role, available);
         }
         painter.rail(area.x + 2, area.y, height.min(rows.len() as u16), 3);
         let below = Rect { y: area.y + height + 1, height: area.height.saturating_sub(height + 1), ..area };

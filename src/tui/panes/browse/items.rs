@@ -48,7 +48,7 @@ pub struct Entry {
     /// Modification time.
     pub modified: i64,
     /// Whether it is a skill, or why not.
-    pub standing: ExclusionReason,
+    pub exclusion: ExclusionReason,
     /// Why it is not listed as a skill.
     pub note: Option<String>,
 }
@@ -90,7 +90,7 @@ pub fn entries(catalogue: &Catalogue) -> Vec<Entry> {
             root,
             domain: None,
             modified: 0,
-            standing: ExclusionReason::Refused(index),
+            exclusion: ExclusionReason::Refused(index),
             note: Some(refused_because(&refusal.reason)),
         });
     }
@@ -126,7 +126,7 @@ fn of_foreign(name: &str, location: &std::path::Path, client: &str) -> Entry {
         root: 0,
         domain: None,
         modified: 0,
-        standing: ExclusionReason::Elsewhere,
+        exclusion: ExclusionReason::Elsewhere,
         note: Some(format!("listed by {}, in no root here", shown(client))),
     }
 }
@@ -135,11 +135,11 @@ impl Entry {
     /// Returns whether its skill can be read here.
     #[must_use]
     pub fn is_readable(&self) -> bool {
-        matches!(self.standing, ExclusionReason::Skill | ExclusionReason::Shadowed(_))
+        matches!(self.exclusion, ExclusionReason::Skill | ExclusionReason::Shadowed(_))
     }
 }
 
-fn of_skill(skill: &Skill, root: usize, standing: ExclusionReason) -> Entry {
+fn of_skill(skill: &Skill, root: usize, exclusion: ExclusionReason) -> Entry {
     let name = shown(&skill.name);
     let label = shown(skill.id.as_str());
     let name = (name != label).then_some(name);
@@ -156,7 +156,7 @@ fn of_skill(skill: &Skill, root: usize, standing: ExclusionReason) -> Entry {
         root,
         domain: skill.domain.as_ref().map(|d| shown(&d.value)),
         modified: skill.modified_ms,
-        standing,
+        exclusion,
         note: None,
     }
 }

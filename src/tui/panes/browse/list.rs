@@ -87,7 +87,7 @@ pub enum Row {
 }
 
 /// The parameters of the rows.
-pub struct Wishes<'a> {
+pub struct RowOptions<'a> {
     /// The grouping.
     pub group: GroupBy,
     /// Groups whose state is not the initial one: expanded ones collapsed, collapsed ones expanded.
@@ -123,7 +123,7 @@ pub fn rows(
     entries: &[Entry],
     order: &[usize],
     catalogue: &Catalogue,
-    wishes: &Wishes<'_>,
+    wishes: &RowOptions<'_>,
     fuzzy: &mut Fuzzy,
 ) -> (Vec<Row>, usize) {
     // A match in the description ranks after every match of a name.
@@ -188,11 +188,11 @@ enum Key<'a> {
     Elsewhere,
 }
 
-fn key_of<'a>(entry: &'a Entry, wishes: &Wishes<'_>) -> Key<'a> {
+fn key_of<'a>(entry: &'a Entry, wishes: &RowOptions<'_>) -> Key<'a> {
     if wishes.client.is_some_and(|(_, unseen)| unseen.contains_key(&entry.id)) {
         return Key::Unseen;
     }
-    match (entry.standing, wishes.group) {
+    match (entry.exclusion, wishes.group) {
         (ExclusionReason::Shadowed(_), _) if wishes.client.is_none() => Key::Shadowed,
         (ExclusionReason::Refused(_), _) => Key::Refused,
         (ExclusionReason::Elsewhere, _) => Key::Elsewhere,
@@ -203,7 +203,7 @@ fn key_of<'a>(entry: &'a Entry, wishes: &Wishes<'_>) -> Key<'a> {
     }
 }
 
-fn group_of(key: Key<'_>, catalogue: &Catalogue, wishes: &Wishes<'_>) -> Group {
+fn group_of(key: Key<'_>, catalogue: &Catalogue, wishes: &RowOptions<'_>) -> Group {
     let mut live = false;
     let (name, label, kind, place) = match key {
         Key::Root(index) => {

@@ -188,27 +188,27 @@ impl Browse {
             let known = client.entries.iter().any(|known| known.skill_id == entry.id);
             known.then(|| format!("listed by {}, not found here", shown(&client.name)))
         };
-        let apart = match (&self.client, self.unseen.get(&entry.id)) {
+        let marker = match (&self.client, self.unseen.get(&entry.id)) {
             (Some(_), Some(why)) => Some(why.clone()),
-            (Some(_), None) if matches!(entry.standing, ExclusionReason::Shadowed(_)) => None,
-            (Some(_), None) if matches!(entry.standing, ExclusionReason::Refused(_)) => {
+            (Some(_), None) if matches!(entry.exclusion, ExclusionReason::Shadowed(_)) => None,
+            (Some(_), None) if matches!(entry.exclusion, ExclusionReason::Refused(_)) => {
                 listed().or_else(|| entry.note.clone())
             }
             _ => entry.note.clone(),
         };
-        if let Some(note) = apart {
-            let room = (area.width / 4).max(12);
+        if let Some(note) = marker {
+            let available = (area.width / 4).max(12);
             let role = if selected { Role::Strong } else { Role::Muted };
-            draw_name(entry, None, &mut self.fuzzy, Rect::new(columns.name, y, room, 1), role, painter);
-            let x = columns.name + room + 1;
-            let room = columns.tokens_end.saturating_sub(x);
-            let note = cut_end(&note, room, painter.glyphs.ellipsis);
-            painter.put(x, y, &note, Role::Muted, room);
+            draw_name(entry, None, &mut self.fuzzy, Rect::new(columns.name, y, available, 1), role, painter);
+            let x = columns.name + available + 1;
+            let available = columns.tokens_end.saturating_sub(x);
+            let note = cut_end(&note, available, painter.glyphs.ellipsis);
+            painter.put(x, y, &note, Role::Muted, available);
             return;
         }
         let role = if selected { Role::Strong } else { Role::Text };
-        let room = Rect::new(columns.name, y, columns.name_room, 1);
-        draw_name(entry, entry.status.as_deref(), &mut self.fuzzy, room, role, painter);
+        let available = Rect::new(columns.name, y, columns.name_room, 1);
+        draw_name(entry, entry.status.as_deref(), &mut self.fuzzy, available, role, painter);
         if let Some(x) = columns.role {
             let (word, role) = self
                 .budget()
@@ -226,10 +226,10 @@ impl Browse {
         if self.edited.contains(&entry.id) {
             painter.put(x, y, painter.glyphs.edited, Role::Info, 1);
         }
-        let given = self.budget().filter(|_| columns.role.is_none()).and_then(|b| b.word(&entry.id));
+        let budget_word = self.budget().filter(|_| columns.role.is_none()).and_then(|b| b.word(&entry.id));
         if self.sort == SortBy::Changed {
             painter.right(columns.tokens_end, y, &day(entry.modified), Role::Text);
-        } else if let Some((word, role)) = given {
+        } else if let Some((word, role)) = budget_word {
             painter.right(columns.tokens_end, y, &word, role);
         } else if let Some(levels) = self.levels.get(&entry.id) {
             painter.right(
@@ -318,8 +318,8 @@ impl Browse {
         if let Some(client) = self.client.as_ref().filter(|_| y + 1 < area.bottom()) {
             let at = painter.put(x, y, "source ", Role::Muted, width);
             let text = shown(&client.source);
-            let room = width.saturating_sub(7);
-            painter.put(at, y, &cut_middle(&text, room, painter.glyphs.ellipsis), Role::Text, room);
+            let available = width.saturating_sub(7);
+            painter.put(at, y, &cut_middle(&text, available, painter.glyphs.ellipsis), Role::Text, available);
             y += 1;
         }
         if y < area.bottom() {
@@ -335,10 +335,10 @@ fn draw_group(label: &str, members: usize, live: bool, folded: bool, area: Rect,
     painter.put(area.x + 1, area.y, sign, Role::Muted, 1);
     let number = count(members);
     let end = area.right().saturating_sub(1);
-    let room = area.width.saturating_sub(6 + cells(&number));
-    let with_live = live && cells(label) + 9 <= room;
-    let shortened = cut_middle(label, room, painter.glyphs.ellipsis);
-    let x = painter.put(area.x + 3, area.y, &shortened, Role::Strong, room);
+    let available = area.width.saturating_sub(6 + cells(&number));
+    let with_live = live && cells(label) + 9 <= available;
+    let shortened = cut_middle(label, available, painter.glyphs.ellipsis);
+    let x = painter.put(area.x + 3, area.y, &shortened, Role::Strong, available);
     painter.put(x + 1, area.y, &number, Role::Muted, 8);
     if with_live {
         let note = RichLine::of(format!("{} live", painter.glyphs.set), Role::Info);
@@ -347,13 +347,13 @@ fn draw_group(label: &str, members: usize, live: bool, folded: bool, area: Rect,
 }
 
 /// Truncates an id; the digits that distinguish it from others of the same name are kept.
-fn cut_id(id: &str, room: u16, ellipsis: &str) -> String {
+fn cut_id(id: &str, available: u16, ellipsis: &str) -> String {
     let namesake = id.rsplit_once('@').is_some_and(|(_, digits)| digits.chars().count() >= 3);
-    if cells(id) <= room || !namesake || room < 8 {
-        return cut_end(id, room, ellipsis).into_owned();
+    if cells(id) <= available || !namesake || available < 8 {
+        return cut_end(id, available, ellipsis).into_owned();
     }
     let tail: String = id.chars().skip(id.chars().count() - 3).collect();
-    let front = room.saturating_sub(cells(ellipsis) + cells(&tail));
+    let front = available.saturating_sub(cells(ellipsis) + cells(&tail));
     format!("{}{ellipsis}{tail}", head(id, front))
 }
 
@@ -368,11 +368,11 @@ fn draw_name(
     painter: &mut Painter<'_>,
 ) {
     let label = cut_id(&entry.label, area.width, painter.glyphs.ellipsis);
-    let whole = label == entry.label;
+    let is_full = label == entry.label;
     let mut used = cells(&label);
     let mut fits = |text: &str| {
         let more = 2 + cells(text);
-        let fits = whole && used + more <= area.width;
+        let fits = is_full && used + more <= area.width;
         used += if fits { more } else { 0 };
         fits
     };

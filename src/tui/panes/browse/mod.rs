@@ -24,7 +24,7 @@ use ratatui::layout::Rect;
 
 use self::detail::{Detail, Tab};
 use self::items::{Entry, ExclusionReason};
-use self::list::{GroupBy, Row, SortBy, Wishes};
+use self::list::{GroupBy, Row, RowOptions, SortBy};
 use crate::field::Field;
 use crate::pane::{Effect, Message, PickerKind, Target};
 use crate::run_requests::{RunAsk, RunTold};
@@ -116,7 +116,7 @@ impl Browse {
     }
 
     fn refusal(&self) -> Option<&RejectedBundle> {
-        match self.shown_entry()?.standing {
+        match self.shown_entry()?.exclusion {
             ExclusionReason::Refused(index) => self.catalogue.refused.get(index),
             _ => None,
         }
@@ -159,7 +159,7 @@ impl Browse {
     fn build(&mut self) {
         let name = self.client.as_ref().map(|c| c.name.clone());
         let client = name.as_deref().map(|name| (name, &self.unseen));
-        let wishes = Wishes { group: self.group, turned: &self.turned, client };
+        let wishes = RowOptions { group: self.group, turned: &self.turned, client };
         let group = match self.rows.get(self.scroll.cursor) {
             Some(Row::Group { key, .. }) => Some(key.clone()),
             _ => None,
@@ -294,7 +294,7 @@ impl Browse {
             Message::ClientView(view) => {
                 self.client.clone_from(view);
                 self.take_entries();
-                self.look_as_client();
+                self.collect_hidden();
                 self.build();
                 self.selection_changed()
             }
@@ -312,8 +312,8 @@ impl Browse {
             }
             Message::Visit(Target::Skill(id)) => self.go_to(id),
             Message::Picked(PickerKind::Client, id) => Self::as_client(id),
-            Message::Session(SessionTold::Budget(client, told)) => {
-                match told {
+            Message::Session(SessionTold::Budget(client, result)) => {
+                match result {
                     Ok(view) => self.take_budget(client, view),
                     Err(error) => {
                         return vec![Effect::ErrorNotice(

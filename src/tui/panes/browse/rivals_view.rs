@@ -132,10 +132,10 @@ fn lines(rivals: &SkillRivals, width: u16, painter: &Painter<'_>) -> (Vec<RichLi
     }
     for lost in &report.lost {
         let won = lost.won.as_ref().map_or_else(|| "no skill".to_owned(), |won| shown(won.as_str()));
-        let room = width.saturating_sub(cells(&won) + 2);
+        let available = width.saturating_sub(cells(&won) + 2);
         let query = shown(&lost.query);
         out.push(RichLine::from_segs(vec![
-            Seg::new(cut_end(&query, room, painter.glyphs.ellipsis).into_owned(), Role::Text),
+            Seg::new(cut_end(&query, available, painter.glyphs.ellipsis).into_owned(), Role::Text),
             Seg::new(format!("  {won}"), Role::Warning),
         ]));
     }

@@ -38,8 +38,8 @@ impl Discover {
         y += 4;
 
         painter.put(column.x, y, "difference in score", Role::Muted, column.width);
-        let room = usize::from(area.bottom().saturating_sub(y + 10)).clamp(3, 9);
-        let comparison = compare(hit, other, &answer.words, room);
+        let available = usize::from(area.bottom().saturating_sub(y + 10)).clamp(3, 9);
+        let comparison = compare(hit, other, &answer.words, available);
         y += 1 + draw_differences(&comparison, column, y + 1, &mut painter);
         painter.run(column.x, y, painter.glyphs.rule, column.width, Role::Rule);
         painter.put(column.x, y + 1, "lead", Role::Muted, column.width);

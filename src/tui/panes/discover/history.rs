@@ -6,7 +6,7 @@ const HISTORY_SIZE: usize = 200;
 /// Earlier requests, and the state of the recall.
 #[derive(Debug, Clone, Default)]
 pub struct History {
-    asked: Vec<String>,
+    entries: Vec<String>,
     at: Option<usize>,
     draft: String,
 }
@@ -15,19 +15,19 @@ impl History {
     /// Creates a history from stored entries, oldest first.
     #[must_use]
     pub fn from_entries(entries: Vec<String>) -> Self {
-        Self { asked: entries, ..Self::default() }
+        Self { entries, ..Self::default() }
     }
 
     /// Returns the entries to store, oldest first.
     #[must_use]
     pub fn entries(&self) -> &[String] {
-        &self.asked
+        &self.entries
     }
 
     /// Returns whether there is an earlier entry.
     #[must_use]
     pub fn has_earlier(&self) -> bool {
-        self.at.map_or(!self.asked.is_empty(), |at| at > 0)
+        self.at.map_or(!self.entries.is_empty(), |at| at > 0)
     }
 
     /// Returns whether an entry is being recalled.
@@ -43,10 +43,10 @@ impl History {
         if intent.is_empty() {
             return;
         }
-        self.asked.retain(|known| known != intent);
-        self.asked.push(intent.to_owned());
-        let excess = self.asked.len().saturating_sub(HISTORY_SIZE);
-        self.asked.drain(..excess);
+        self.entries.retain(|known| known != intent);
+        self.entries.push(intent.to_owned());
+        let excess = self.entries.len().saturating_sub(HISTORY_SIZE);
+        self.entries.drain(..excess);
     }
 
     /// Recalls the previous entry, if any; `present` is the text of the field, restored after the last entry.
@@ -55,18 +55,18 @@ impl History {
             at.checked_sub(1)?
         } else {
             present.clone_into(&mut self.draft);
-            let last = self.asked.len().checked_sub(1)?;
-            if self.asked[last] == present.trim() { last.checked_sub(1)? } else { last }
+            let last = self.entries.len().checked_sub(1)?;
+            if self.entries[last] == present.trim() { last.checked_sub(1)? } else { last }
         };
         self.at = Some(at);
-        self.asked.get(at).map(String::as_str)
+        self.entries.get(at).map(String::as_str)
     }
 
     /// Recalls the next entry, or the text that was in the field before.
     pub fn later(&mut self) -> Option<&str> {
         let next = self.at? + 1;
-        self.at = (next < self.asked.len()).then_some(next);
-        Some(self.at.map_or(self.draft.as_str(), |at| self.asked[at].as_str()))
+        self.at = (next < self.entries.len()).then_some(next);
+        Some(self.at.map_or(self.draft.as_str(), |at| self.entries[at].as_str()))
     }
 
     /// Ends the recall, when the user types.

@@ -77,10 +77,10 @@ impl Discover {
         let words = self.live_words();
         let most = words.iter().filter_map(|(i, _)| self.contribution(*i)).fold(0.0, f64::max);
         let style = |(index, word): &(usize, QueryWord)| {
-            let given = self.contribution(*index).unwrap_or(0.0);
+            let contribution = self.contribution(*index).unwrap_or(0.0);
             let role = if word.stop {
                 Role::Muted
-            } else if most > 0.0 && given >= 0.1 * most.max(0.5) {
+            } else if most > 0.0 && contribution >= 0.1 * most.max(0.5) {
                 Role::Strong
             } else {
                 Role::Text
@@ -94,22 +94,23 @@ impl Discover {
         let words = self.live_words();
         // The contribution of a word is below it, as one sum for the parts of `next.js`.
         let text = self.field.text();
-        let apart = |a: &(usize, QueryWord), b: &(usize, QueryWord)| {
+        let by_word = |a: &(usize, QueryWord), b: &(usize, QueryWord)| {
             text.get(a.1.end as usize..b.1.start as usize).is_none_or(|gap| gap.contains(char::is_whitespace))
         };
         let figure = |parts: &[(usize, QueryWord)]| {
-            let given: Vec<f64> = parts.iter().filter_map(|(index, _)| self.contribution(*index)).collect();
+            let contributions: Vec<f64> =
+                parts.iter().filter_map(|(index, _)| self.contribution(*index)).collect();
             let is_unknown = parts.iter().all(|(_, word)| !word.known && !word.stop);
-            let given = given.iter().sum::<f64>();
+            let contribution = contributions.iter().sum::<f64>();
             let x = self.field.column(parts.first()?.1.start as usize)?;
-            match given {
-                given if given.abs() >= 0.005 => Some((x, forms(given, painter.glyphs))),
+            match contribution {
+                contribution if contribution.abs() >= 0.005 => Some((x, forms(contribution, painter.glyphs))),
                 _ if is_unknown => Some((x, vec!["0".to_owned()])),
                 _ => None,
             }
         };
         let mut figures: Vec<(u16, Vec<String>)> =
-            words.chunk_by(|a, b| !apart(a, b)).filter_map(figure).collect();
+            words.chunk_by(|a, b| !by_word(a, b)).filter_map(figure).collect();
         figures.sort_by_key(|(x, _)| *x);
         let rooms: Vec<u16> = (0..figures.len())
             .map(|at| {
@@ -122,17 +123,17 @@ impl Discover {
         // All have the same number of decimals, except where a word is too narrow for that.
         let fits = |form: usize| {
             let mut all = figures.iter().zip(&rooms);
-            all.all(|((_, forms), room)| {
-                forms.get(form).or(forms.last()).is_none_or(|one| cells(one) <= *room)
+            all.all(|((_, forms), available)| {
+                forms.get(form).or(forms.last()).is_none_or(|one| cells(one) <= *available)
             })
         };
         let first = usize::from(!fits(0));
         let mut taken: Vec<Range<u16>> = Vec::new();
-        for ((x, forms), room) in figures.iter().zip(&rooms) {
+        for ((x, forms), available) in figures.iter().zip(&rooms) {
             let mut shorter = forms.iter().skip(first);
             // A word of one letter is too narrow for a number.
             let none = head(painter.glyphs.ellipsis, 1);
-            let text = shorter.find(|one| cells(one) <= *room).map_or(none, String::as_str);
+            let text = shorter.find(|one| cells(one) <= *available).map_or(none, String::as_str);
             if x + cells(text) > area.right() {
                 continue;
             }
@@ -142,9 +143,15 @@ impl Discover {
         let free = taken.iter().map(|one| one.end + 1).max().unwrap_or(area.x);
         let notes: Vec<String> = words.iter().filter_map(|(_, w)| correction(w)).collect();
         if !notes.is_empty() {
-            let room = area.right().saturating_sub(free + 1);
+            let available = area.right().saturating_sub(free + 1);
             let notes = notes.join(", ");
-            painter.put(free + 1, area.y, &cut_end(&notes, room, painter.glyphs.ellipsis), Role::Info, room);
+            painter.put(
+                free + 1,
+                area.y,
+                &cut_end(&notes, available, painter.glyphs.ellipsis),
+                Role::Info,
+                available,
+            );
         }
     }
 
@@ -155,11 +162,11 @@ impl Discover {
         let mut painter = Painter::new(buf, cx);
         let (x, end) = (area.x + 2, area.right().saturating_sub(1));
         let took = took(answer.took_us);
-        let room = end.saturating_sub(x + cells(&took) + 2);
+        let available = end.saturating_sub(x + cells(&took) + 2);
         let all = usize::from(area.height);
         let sentence = [Seg::new(self.sentence(answer), Role::Strong)];
-        let mut rows = wrap_to(&sentence, room.saturating_sub(2), all, painter.glyphs.ellipsis);
-        let why = [Seg::new(self.reason_in_words(answer), Role::Muted)];
+        let mut rows = wrap_to(&sentence, available.saturating_sub(2), all, painter.glyphs.ellipsis);
+        let why = [Seg::new(self.reason_text(answer), Role::Muted)];
         let width = end.saturating_sub(x + 2);
         let verdict = rows.len();
         rows.extend(wrap_to(&why, width, all - verdict, painter.glyphs.ellipsis));
@@ -177,19 +184,19 @@ impl Discover {
     pub(super) fn verdict_lines(&self, width: u16, height: u16, cx: &Draw<'_>) -> Vec<RichLine> {
         let Some(shown_answer) = self.asking.shown() else { return Vec::new() };
         let answer = &shown_answer.answer;
-        let room = width.saturating_sub(5);
+        let available = width.saturating_sub(5);
         let sentence = self.sentence(answer);
-        let long = cells(&sentence) > room;
+        let long = cells(&sentence) > available;
         let mut segs = vec![Seg::new(sentence, Role::Strong)];
-        let reason = self.reason_in_words(answer);
+        let reason = self.reason_text(answer);
         if !reason.is_empty() {
             segs.push(Seg::new(format!(": {reason}"), Role::Muted));
         }
         let rows = if height >= TALL || long { 2 } else { 1 };
-        let mut lines = wrap_to(&segs, room, rows, cx.glyphs.ellipsis);
+        let mut lines = wrap_to(&segs, available, rows, cx.glyphs.ellipsis);
         let took = took(answer.took_us);
         if let [line] = &mut lines[..] {
-            let gap = usize::from(room).saturating_sub(line.width() + took.width());
+            let gap = usize::from(available).saturating_sub(line.width() + took.width());
             if gap > 1 {
                 line.segs.push(Seg::new(format!("{}{took}", " ".repeat(gap)), Role::Muted));
             }
@@ -217,7 +224,7 @@ impl Discover {
 
     /// Describes how many skills are loaded, why the first result fits or is the nearest, and which words of the
     /// request no skill contains.
-    fn reason_in_words(&self, answer: &Answer) -> String {
+    fn reason_text(&self, answer: &Answer) -> String {
         let unknown: Vec<String> = answer
             .words
             .iter()
@@ -237,14 +244,14 @@ impl Discover {
 }
 
 /// Formats a number with two decimals, with one, and as short as possible.
-fn forms(given: f64, glyphs: &Glyphs) -> Vec<String> {
-    let sign = if given < 0.0 { glyphs.minus } else { "" };
-    let one = format!("{:.1}", given.abs());
+fn forms(contribution: f64, glyphs: &Glyphs) -> Vec<String> {
+    let sign = if contribution < 0.0 { glyphs.minus } else { "" };
+    let one = format!("{:.1}", contribution.abs());
     let least = match one.strip_prefix("0.") {
         Some(decimals) => format!("{sign}.{decimals}"),
-        None => format!("{sign}{:.0}", given.abs()),
+        None => format!("{sign}{:.0}", contribution.abs()),
     };
-    vec![score(given, glyphs), format!("{sign}{one}"), least]
+    vec![score(contribution, glyphs), format!("{sign}{one}"), least]
 }
 
 fn correction(word: &QueryWord) -> Option<String> {

@@ -45,7 +45,7 @@ pub struct Listing {
     filter: String,
     first: Option<Arc<Answer>>,
     pages: BTreeMap<usize, Arc<Answer>>,
-    asked: HashSet<usize>,
+    requested: HashSet<usize>,
     /// Whether a new list has been requested.
     pending: bool,
 }
@@ -61,7 +61,7 @@ impl Listing {
         filter.clone_into(&mut self.filter);
         self.first = first;
         self.pages.clear();
-        self.asked.clear();
+        self.requested.clear();
         self.pending = false;
     }
 
@@ -130,7 +130,7 @@ impl Listing {
     pub fn missing(&mut self, place: usize) -> Option<usize> {
         let page = place / PAGE_SIZE;
         let absent = !self.pending && place < self.total() && self.hit(place).is_none();
-        (absent && self.asked.insert(page)).then_some(page)
+        (absent && self.requested.insert(page)).then_some(page)
     }
 
     /// Stores a page; returns `false` if it belongs to another list.
@@ -140,11 +140,11 @@ impl Listing {
         }
         self.pages.insert(page, Arc::clone(answer));
         while self.pages.len() > MAX_PAGES {
-            let Some(farthest) = self.pages.keys().copied().max_by_key(|kept| kept.abs_diff(page)) else {
+            let Some(farthest) = self.pages.keys().copied().max_by_key(|loaded| loaded.abs_diff(page)) else {
                 break;
             };
             self.pages.remove(&farthest);
-            self.asked.remove(&farthest);
+            self.requested.remove(&farthest);
         }
         true
     }

@@ -90,7 +90,7 @@ pub struct Discover {
     /// What the user put the cursor on; `None` while it stays on the first result by itself.
     chosen: Option<Chosen>,
     /// The skill under the cursor after the last answer.
-    held: Option<SkillId>,
+    selected: Option<SkillId>,
     /// A skill being opened by its name, until its rank is known.
     opening: Option<SkillId>,
     /// A skill that was opened and is not a row of the list.

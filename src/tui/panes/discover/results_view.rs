@@ -46,7 +46,7 @@ struct Layout {
     bar: CellRange,
     /// Column of the notes of excluded skills.
     note_x: u16,
-    fits_from: Option<f64>,
+    fit_threshold: Option<f64>,
     none_fits: bool,
     filter: Filter,
 }
@@ -63,7 +63,7 @@ impl Discover {
         let Some(answer) = self.asking.shown().map(|s| std::sync::Arc::clone(&s.answer)) else {
             let mut painter = Painter::new(buf, cx);
             self.results_title(focused, "", area.width, cx).draw(&mut painter, area.x, area.y, area.width);
-            self.draw_nothing_asked(list, &mut painter);
+            self.draw_empty_request(list, &mut painter);
             return;
         };
         let foot = u16::from(self.drawn.folded && list.height > 8);
@@ -106,8 +106,8 @@ impl Discover {
             self.want_place(place);
         }
         if foot > 0 {
-            let room = list.width.saturating_sub(4);
-            painter.put(list.x + 2, list.bottom(), disclaimer(room), Role::Muted, room);
+            let available = list.width.saturating_sub(4);
+            painter.put(list.x + 2, list.bottom(), disclaimer(available), Role::Muted, available);
         }
         if answer.skills == 0 {
             self.draw_no_skills(list, &mut painter);
@@ -148,9 +148,9 @@ impl Discover {
         let answer = self.asking.shown().map(|s| &s.answer);
         let none = answer.is_some_and(|a| a.fit == Fit::None && !a.results.is_empty());
         let title = Title::of(if none { "Nearest, none fits" } else { "Results" }, focused);
-        let room = width.saturating_sub(title.name.width() as u16 + 7);
+        let available = width.saturating_sub(title.name.width() as u16 + 7);
         let confidence = answer.and_then(|a| a.confidence).filter(|_| !self.drawn.folded);
-        let notes = match confidence.map(|c| plain_score(c.fits_from, cx.glyphs)) {
+        let notes = match confidence.map(|c| plain_score(c.fit_threshold, cx.glyphs)) {
             Some(from) => vec![
                 format!("{} fits from {from} {} {range}", cx.glyphs.tick, cx.glyphs.dot),
                 format!("{} {from} {} {range}", cx.glyphs.tick, cx.glyphs.dot),
@@ -158,7 +158,7 @@ impl Discover {
             ],
             None => vec![range.to_owned()],
         };
-        let note = notes.into_iter().find(|note| cells(note) <= room && !range.is_empty());
+        let note = notes.into_iter().find(|note| cells(note) <= available && !range.is_empty());
         title.note(note.unwrap_or_default())
     }
 
@@ -211,7 +211,7 @@ impl Discover {
             score_end,
             bar,
             note_x: name_x + out_width + 2,
-            fits_from: answer.confidence.map(|c| c.fits_from),
+            fit_threshold: answer.confidence.map(|c| c.fit_threshold),
             none_fits: answer.fit == Fit::None,
             filter: Filter::new(self.listing.filter()),
         }
@@ -325,26 +325,28 @@ impl Discover {
             }
             Row::Item(Item::Excluded(index)) => {
                 let Some(excluded) = first.excluded.get(index) else { return };
-                let room = area.right().saturating_sub(layout.note_x + 2);
-                let note = why_left_out(excluded, room, painter.glyphs.ellipsis);
+                let available = area.right().saturating_sub(layout.note_x + 2);
+                let note = exclusion_text(excluded, available, painter.glyphs.ellipsis);
                 draw_other(excluded.skill_id.as_str(), &note, layout, area, painter);
             }
             Row::Item(Item::Copies(copies)) => {
                 let sign = if self.unfolded { painter.glyphs.open } else { painter.glyphs.closed };
-                let room = area.right().saturating_sub(layout.name_x + 2);
+                let available = area.right().saturating_sub(layout.name_x + 2);
                 let long = format!("{} copies or other versions, shadowed", count(copies));
                 let short = format!("{} copies, shadowed", count(copies));
-                let text = if cells(&long) + 2 <= room { long } else { short };
+                let text = if cells(&long) + 2 <= available { long } else { short };
                 let role = if selected { Role::Text } else { Role::Muted };
-                painter.put(layout.name_x, area.y, &format!("{text} {sign}"), role, room);
+                painter.put(layout.name_x, area.y, &format!("{text} {sign}"), role, available);
             }
             Row::Item(Item::Opened) => {
                 let Some(opened) = &self.opened else { return };
-                let room = area.right().saturating_sub(layout.note_x + 2);
+                let available = area.right().saturating_sub(layout.note_x + 2);
                 let note = match &opened.outcome {
-                    Outcome::Excluded(excluded) => why_left_out(excluded, room, painter.glyphs.ellipsis),
+                    Outcome::Excluded(excluded) => {
+                        exclusion_text(excluded, available, painter.glyphs.ellipsis)
+                    }
                     Outcome::Sidecar(_) => SIDECAR.to_owned(),
-                    Outcome::NoMatch if room < cells(NO_MATCH) => "no match".to_owned(),
+                    Outcome::NoMatch if available < cells(NO_MATCH) => "no match".to_owned(),
                     Outcome::NoMatch => NO_MATCH.to_owned(),
                 };
                 draw_other(opened.id.as_str(), &note, layout, area, painter);
@@ -355,7 +357,7 @@ impl Discover {
     /// Returns the matches in a description. Semantic matches are marked only if the semantic signal mattered.
     pub(super) fn description_marks(&self, hit: &Hit) -> Vec<Mark> {
         let answer = self.asking.shown().map(|s| &s.answer);
-        let fits = answer.and_then(|a| a.confidence).is_some_and(|c| hit.score >= c.fits_from);
+        let fits = answer.and_then(|a| a.confidence).is_some_and(|c| hit.score >= c.fit_threshold);
         let semantic = hit.breakdown.signals[SEMANTIC];
         let weak = !fits || semantic < MEANING_SHARE * hit.score;
         let marks = hit.description_marks.iter();
@@ -420,7 +422,7 @@ impl Discover {
         }
     }
 
-    fn draw_nothing_asked(&self, area: Rect, painter: &mut Painter<'_>) {
+    fn draw_empty_request(&self, area: Rect, painter: &mut Painter<'_>) {
         let (x, mut y, width) = (area.x + 2, area.y + 1, area.width.saturating_sub(4));
         if let Some(error) = self.asking.error() {
             let x = painter.put(x, y, painter.glyphs.bad, Role::Danger, 1) + 1;
@@ -505,17 +507,17 @@ fn draw_named(
     y: u16,
     painter: &mut Painter<'_>,
 ) {
-    let (x, room) = (layout.name_x, layout.name_room);
+    let (x, available) = (layout.name_x, layout.name_room);
     let name = shown(id);
-    let name = Seg::new(cut_end(&name, room, painter.glyphs.ellipsis).into_owned(), role);
+    let name = Seg::new(cut_end(&name, available, painter.glyphs.ellipsis).into_owned(), role);
     let name = RichLine::from_segs(underlined(&[name], &layout.filter));
-    let end = painter.line(x, y, &name, room);
+    let end = painter.line(x, y, &name, available);
     match layout.label_x {
         Some(x) => {
             painter.put(x, y, label, Role::Muted, cells(label));
         }
-        None if label != USUAL && end + 1 + cells(label) <= x + room => {
-            painter.put(end + 1, y, label, Role::Muted, room);
+        None if label != USUAL && end + 1 + cells(label) <= x + available => {
+            painter.put(end + 1, y, label, Role::Muted, available);
         }
         None => {}
     }
@@ -531,7 +533,7 @@ fn draw_hit(hit: &Hit, layout: &Layout, area: Rect, painter: &mut Painter<'_>, s
     draw_named((hit.skill_id.as_str(), &label(hit)), hit.score, role, layout, area.y, painter);
     let bar = CellRange { y: area.y, ..layout.bar };
     stacked(painter, bar, &hit.breakdown.signals);
-    if let Some(from) = layout.fits_from.filter(|from| hit.score < *from) {
+    if let Some(from) = layout.fit_threshold.filter(|from| hit.score < *from) {
         painter.put(bar.column(from), area.y, painter.glyphs.tick, Role::Faint, 1);
     }
 }
@@ -546,29 +548,41 @@ fn draw_sidecar(
 ) {
     let role = if selected { Role::Strong } else { Role::Muted };
     draw_named((sidecar.skill_id.as_str(), SIDECAR), sidecar.score, role, layout, area.y, painter);
-    let room = area.right().saturating_sub(layout.bar.x + 1);
+    let available = area.right().saturating_sub(layout.bar.x + 1);
     let long = targets(&sidecar.attach_targets, true);
-    let note = if cells(&long) <= room { long } else { targets(&sidecar.attach_targets, false) };
-    painter.put(layout.bar.x, area.y, &cut_end(&note, room, painter.glyphs.ellipsis), Role::Muted, room);
+    let note = if cells(&long) <= available { long } else { targets(&sidecar.attach_targets, false) };
+    painter.put(
+        layout.bar.x,
+        area.y,
+        &cut_end(&note, available, painter.glyphs.ellipsis),
+        Role::Muted,
+        available,
+    );
 }
 
 /// Draws a row without a score: its name and the reason.
 fn draw_other(id: &str, note: &str, layout: &Layout, area: Rect, painter: &mut Painter<'_>) {
     let x = layout.name_x;
-    let room = layout.note_x.saturating_sub(x + 2);
+    let available = layout.note_x.saturating_sub(x + 2);
     let name = shown(id);
-    painter.put(x, area.y, &cut_end(&name, room, painter.glyphs.ellipsis), Role::Muted, room);
-    let room = area.right().saturating_sub(layout.note_x + 2);
-    painter.put(layout.note_x, area.y, &cut_end(note, room, painter.glyphs.ellipsis), Role::Muted, room);
+    painter.put(x, area.y, &cut_end(&name, available, painter.glyphs.ellipsis), Role::Muted, available);
+    let available = area.right().saturating_sub(layout.note_x + 2);
+    painter.put(
+        layout.note_x,
+        area.y,
+        &cut_end(note, available, painter.glyphs.ellipsis),
+        Role::Muted,
+        available,
+    );
 }
 
 /// Formats `a copy, shadowed by ~/.claude/skills`: words are dropped first, then the path is truncated in its middle.
-fn why_left_out(excluded: &Excluded, room: u16, ellipsis: &str) -> String {
+fn exclusion_text(excluded: &Excluded, available: u16, ellipsis: &str) -> String {
     let why = shown(&excluded.why);
     let ExcludedWhy::Shadowed(place) = &excluded.reason else { return why };
     let place = shown(place);
     for said in [why.strip_suffix(place.as_str()).unwrap_or("shadowed by "), "shadowed by ", "by "] {
-        let left = room.saturating_sub(cells(said));
+        let left = available.saturating_sub(cells(said));
         if left >= cells(&place).min(16) {
             return format!("{said}{}", cut_middle(&place, left, ellipsis));
         }

@@ -31,13 +31,13 @@ pub struct Reason {
 }
 
 impl Reason {
-    /// Formats the reason in at most `room` cells, truncating the rival's name.
+    /// Formats the reason in at most `available` cells, truncating the rival's name.
     #[must_use]
-    pub fn text(self, rival: &str, room: u16, ellipsis: &str) -> String {
-        let Some(after) = self.after else { return cut_end(self.before, room, ellipsis).into_owned() };
-        let name = room.saturating_sub(cells(self.before) + cells(after));
+    pub fn text(self, rival: &str, available: u16, ellipsis: &str) -> String {
+        let Some(after) = self.after else { return cut_end(self.before, available, ellipsis).into_owned() };
+        let name = available.saturating_sub(cells(self.before) + cells(after));
         let text = format!("{}{}{after}", self.before, cut_end(rival, name, ellipsis));
-        cut_end(&text, room, ellipsis).into_owned()
+        cut_end(&text, available, ellipsis).into_owned()
     }
 }
 

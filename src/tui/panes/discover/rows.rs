@@ -144,18 +144,18 @@ impl Density {
         let hits = all.min(IN_SIGHT);
         let headings = rows.iter().filter(|r| matches!(r, Row::Heading(..))).count();
         let rest = if all > hits { 0 } else { rows.len() - hits + headings };
-        let room = usize::from(height);
+        let available = usize::from(height);
         let wanted = |density: Self, rest: usize| {
             hits * (1 + density.description() + usize::from(density.gap())) + rest
         };
         let described = width >= 50;
-        if described && width >= 64 && wanted(Self::Roomy, rest) <= room {
+        if described && width >= 64 && wanted(Self::Roomy, rest) <= available {
             Self::Roomy
-        } else if described && hits <= 5 && wanted(Self::Airy, rest) <= room {
+        } else if described && hits <= 5 && wanted(Self::Airy, rest) <= available {
             Self::Airy
-        } else if described && wanted(Self::Close, 0) <= room {
+        } else if described && wanted(Self::Close, 0) <= available {
             Self::Close
-        } else if wanted(Self::Tight, rest) <= room {
+        } else if wanted(Self::Tight, rest) <= available {
             Self::Tight
         } else {
             Self::Dense

@@ -77,8 +77,8 @@ impl Discover {
     }
 
     fn remember_choice(&mut self) {
-        self.held = self.selected().cloned();
-        self.chosen = match (&self.held, self.item()) {
+        self.selected = self.selected().cloned();
+        self.chosen = match (&self.selected, self.item()) {
             (Some(id), _) => Some(Chosen::Skill(id.clone(), self.location(id))),
             (None, Some(Item::Copies(_))) => Some(Chosen::Copies),
             (None, Some(Item::Hit(place))) => Some(Chosen::CellRange(place)),
@@ -92,14 +92,14 @@ impl Discover {
 
     /// Rebuilds the rows of the current list and restores the cursor.
     pub(super) fn set_rows(&mut self) {
-        let before = self.held.take();
+        let before = self.selected.take();
         self.rows = rows::rows(&self.listing, self.unfolded, self.opened.is_some());
         self.items = rows::items(&self.rows);
         let place = self.place_of_chosen();
         self.cursor = place.unwrap_or(0);
-        self.held = self.selected().cloned();
+        self.selected = self.selected().cloned();
         // An answer that keeps the selection must not change the scroll position.
-        if self.held != before {
+        if self.selected != before {
             self.follow = true;
             self.why.offset = 0;
         }
@@ -248,7 +248,7 @@ impl Discover {
         self.why.offset = 0;
         self.follow = true;
         self.chosen = Some(Chosen::Skill(id.clone(), self.location(id)));
-        self.held = self.selected().cloned();
+        self.selected = self.selected().cloned();
     }
 
     /// Returns how many skills are loaded, until all are: the verdict may still change.

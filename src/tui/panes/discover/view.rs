@@ -22,8 +22,8 @@ const THREE: u16 = 160;
 pub(super) const DISCLAIMER: &str = "ranking of this router, not of a client's model";
 
 /// Returns the disclaimer that fits a width.
-pub(super) fn disclaimer(room: u16) -> &'static str {
-    if usize::from(room) < DISCLAIMER.len() { "a router's ranking, not a model's" } else { DISCLAIMER }
+pub(super) fn disclaimer(available: u16) -> &'static str {
+    if usize::from(available) < DISCLAIMER.len() { "a router's ranking, not a model's" } else { DISCLAIMER }
 }
 
 impl Discover {
@@ -162,7 +162,7 @@ impl Discover {
 fn only_ascii(area: Rect, buf: &mut Buffer) {
     for place in area.positions() {
         let Some(cell) = buf.cell_mut(place) else { continue };
-        let plain = match cell.symbol() {
+        let ascii = match cell.symbol() {
             "“" | "”" | "„" => "\"",
             "‘" | "’" => "'",
             "·" | "…" => ".",
@@ -170,7 +170,7 @@ fn only_ascii(area: Rect, buf: &mut Buffer) {
             "–" | "—" | "−" => "-",
             _ => continue,
         };
-        cell.set_symbol(plain);
+        cell.set_symbol(ascii);
     }
 }
 

@@ -54,8 +54,8 @@ impl Discover {
         let mut painter = Painter::new(buf, cx);
         if foot > 0 {
             let x = area.x + if airy { 2 } else { 1 };
-            let room = area.right().saturating_sub(x + 1);
-            painter.put(x, inside.bottom() - 1, disclaimer(room), Role::Muted, room);
+            let available = area.right().saturating_sub(x + 1);
+            painter.put(x, inside.bottom() - 1, disclaimer(available), Role::Muted, available);
         }
     }
 
@@ -68,8 +68,8 @@ impl Discover {
         title.name.segs = vec![Seg::new("Why ", Role::Text), Seg::new(name, Role::Strong)];
         let rank = self.rank();
         let Some(hit) = self.hit() else {
-            let room = width.saturating_sub(title.name.width() as u16 + 4);
-            let said = [" is not a result", ": no result"].into_iter().find(|said| cells(said) <= room);
+            let available = width.saturating_sub(title.name.width() as u16 + 4);
+            let said = [" is not a result", ": no result"].into_iter().find(|said| cells(said) <= available);
             title.name.segs.extend(said.map(|said| Seg::new(said, Role::Text)));
             return title;
         };
@@ -83,8 +83,8 @@ impl Discover {
                     format!("{} {dot} {score}", count(rank)),
                 ]
             });
-            let room = width.saturating_sub(title.name.width() as u16 + 7);
-            let note = notes.into_iter().find(|note| cells(note) <= room).unwrap_or(score);
+            let available = width.saturating_sub(title.name.width() as u16 + 7);
+            let note = notes.into_iter().find(|note| cells(note) <= available).unwrap_or(score);
             title.note = RichLine::of(note, Role::Muted);
             return title;
         }
@@ -117,19 +117,19 @@ impl Discover {
         match (self.item(), self.hit().cloned()) {
             (Some(_), Some(hit)) => {
                 let hit = &hit;
-                let told = self.notices(answer).len() as u16 * 2;
+                let notice_height = self.notices(answer).len() as u16 * 2;
                 // The description and the lead below it keep their rows.
-                let most = if airy { window.saturating_sub(y + told + 13).clamp(7, 18) } else { 9 };
+                let most = if airy { window.saturating_sub(y + notice_height + 13).clamp(7, 18) } else { 9 };
                 y += draw_ledger(hit, answer, airy, Rect { y, height: most, ..column }, &mut painter) + 1;
-                let lead = if airy { 7 + told } else { 3 };
+                let lead = if airy { 7 + notice_height } else { 3 };
                 let lines = usize::from(window.saturating_sub(y + lead)).clamp(3, 8);
                 y += self.draw_card(hit, lines, column, y, &mut painter) + 1;
                 let three = self.drawn.third;
                 let notices = self.notices(answer);
                 if !three && let Some(rival) = nearest(answer, hit) {
                     // The remaining space above the notices.
-                    let room = window.saturating_sub(y + 2 * notices.len() as u16 + 1).max(4);
-                    let comparison = compare(hit, rival, &answer.words, usize::from(room.clamp(4, 8)));
+                    let available = window.saturating_sub(y + 2 * notices.len() as u16 + 1).max(4);
+                    let comparison = compare(hit, rival, &answer.words, usize::from(available.clamp(4, 8)));
                     y += if airy {
                         draw_lead(&comparison, column, y, &mut painter)
                     } else {
@@ -213,10 +213,13 @@ impl Discover {
                 painter.right(column.x + 3 + digits, at, &line.line.to_string(), Role::Muted);
                 let marks: Vec<Mark> = line.marks.clone();
                 let segs = marked(&line.text, &marks, Role::Text, painter.glyphs.ascii);
-                let room = column.width.saturating_sub(digits + 5);
-                let line =
-                    crate::widgets::wrap::cut_line(&RichLine::from_segs(segs), room, painter.glyphs.ellipsis);
-                painter.line(column.x + 5 + digits, at, &line, room);
+                let available = column.width.saturating_sub(digits + 5);
+                let line = crate::widgets::wrap::cut_line(
+                    &RichLine::from_segs(segs),
+                    available,
+                    painter.glyphs.ellipsis,
+                );
+                painter.line(column.x + 5 + digits, at, &line, available);
             }
             let rows = lines.len().min(6) as u16;
             painter.rail(column.x, y, rows + 1, 2);
@@ -351,9 +354,9 @@ fn draw_card(
 ) -> u16 {
     let width = column.width.saturating_sub(2);
     let name = RichLine::from_segs(marked(&hit.name, &hit.name_marks, Role::Text, painter.glyphs.ascii));
-    let room = width.saturating_sub(note.width() as u16 + 2);
-    let name = crate::widgets::wrap::cut_line(&name, room, painter.glyphs.ellipsis);
-    painter.line(column.x + 2, y, &name, room);
+    let available = width.saturating_sub(note.width() as u16 + 2);
+    let name = crate::widgets::wrap::cut_line(&name, available, painter.glyphs.ellipsis);
+    painter.line(column.x + 2, y, &name, available);
     painter.line_right(column.right(), y, note);
     let segs = marked(&hit.description, marks, Role::Text, painter.glyphs.ascii);
     let lines = wrap_to(&segs, width, max, painter.glyphs.ellipsis);
@@ -374,10 +377,10 @@ fn lead_words(comparison: &Comparison<'_>, width: u16, painter: &Painter<'_>) ->
         lead => ("behind ", plain_score(-lead, painter.glyphs)),
     };
     let between = if by.is_empty() { "" } else { " by " };
-    let room = width.saturating_sub(cells(word) + cells(between) + cells(&by));
+    let available = width.saturating_sub(cells(word) + cells(between) + cells(&by));
     RichLine::from_segs(vec![
         Seg::new(word, Role::Muted),
-        Seg::new(cut_end(&rival, room, painter.glyphs.ellipsis).into_owned(), Role::Strong),
+        Seg::new(cut_end(&rival, available, painter.glyphs.ellipsis).into_owned(), Role::Strong),
         Seg::new(between, Role::Muted),
         Seg::new(by, Role::Strong),
     ])
@@ -418,8 +421,8 @@ pub(crate) fn draw_differences(
         );
         painter.right(end, y, &signed(difference.value, painter.glyphs), Role::Text);
         bars::difference(painter, end + 2, y, half, scale, difference.value);
-        let room = column.right().saturating_sub(end + 2 * half + 4);
-        let reason = difference.reason.text(&rival, room, painter.glyphs.ellipsis);
+        let available = column.right().saturating_sub(end + 2 * half + 4);
+        let reason = difference.reason.text(&rival, available, painter.glyphs.ellipsis);
         painter.right(column.right(), y, &reason, Role::Muted);
     }
     comparison.rows.len() as u16

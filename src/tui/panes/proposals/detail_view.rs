@@ -322,9 +322,9 @@ fn draw_decision(view: &ProposalView, band: Rect, painter: &mut Painter<'_>) {
         painter.put(band.x + 1, y, painter.glyphs.gutter, Role::Waiting, 1);
     }
     let x = band.x + 3;
-    let room = band.width.saturating_sub(5);
+    let available = band.width.saturating_sub(5);
     painter.put(x, band.y, painter.glyphs.waiting, Role::Waiting, 1);
-    painter.put(x + 2, band.y, "Approve or deny", Role::Strong, room);
+    painter.put(x + 2, band.y, "Approve or deny", Role::Strong, available);
     let keys = [("a", "approve"), ("d", "deny"), ("t", "edit as draft")];
     let mut end = band.right().saturating_sub(2);
     for (key, label) in keys.iter().rev() {
@@ -333,13 +333,13 @@ fn draw_decision(view: &ProposalView, band: Rect, painter: &mut Painter<'_>) {
         end = start.saturating_sub(2);
     }
     let label_end = x + 9;
-    let value = room.saturating_sub(9);
+    let value = available.saturating_sub(9);
     let path = shown(&view.location.display().to_string());
     let failed = view.checks.iter().find(|check| {
         check.result == CheckResult::Fail
             && matches!(check.check, ProposalCheckKind::Unchanged | ProposalCheckKind::Writable)
     });
-    painter.put(x + 2, band.y + 1, "writes", Role::Muted, room);
+    painter.put(x + 2, band.y + 1, "writes", Role::Muted, available);
     painter.put(
         label_end + 1,
         band.y + 1,
@@ -347,15 +347,15 @@ fn draw_decision(view: &ProposalView, band: Rect, painter: &mut Painter<'_>) {
         Role::Text,
         value,
     );
-    painter.put(x + 2, band.y + 2, "keeps", Role::Muted, room);
+    painter.put(x + 2, band.y + 2, "keeps", Role::Muted, available);
     let version = view.versions.len().max(1);
     let keeps = format!("v{version} for rollback; every other byte stays");
     painter.put(label_end + 1, band.y + 2, &keeps, Role::Text, value);
     if let Some(check) = failed {
-        painter.put(x + 2, band.y + 3, "blocked", Role::Danger, room);
+        painter.put(x + 2, band.y + 3, "blocked", Role::Danger, available);
         painter.put(label_end + 1, band.y + 3, &shown(&check.evidence), Role::Danger, value);
     } else {
-        painter.put(x + 2, band.y + 3, "then", Role::Muted, room);
+        painter.put(x + 2, band.y + 3, "then", Role::Muted, available);
         painter.put(label_end + 1, band.y + 3, "R rolls back while the file is unchanged", Role::Text, value);
     }
 }

@@ -127,9 +127,9 @@ fn compared(old: &[&str], new: &[&str]) -> (Vec<Vec<Seg>>, Vec<Vec<Seg>>) {
     let safe = |lines: &[&str]| lines.iter().map(|line| shown(line)).collect::<Vec<_>>().join("\n");
     let (old_text, new_text) = (safe(old), safe(new));
     if old.is_empty() || new.is_empty() || old_text.len() + new_text.len() > MAX_COMPARED_BYTES {
-        let plain =
+        let unmarked =
             |lines: &[&str], role: Role| lines.iter().map(|line| vec![Seg::new(shown(line), role)]).collect();
-        return (plain(old, Role::DiffDel), plain(new, Role::DiffAdd));
+        return (unmarked(old, Role::DiffDel), unmarked(new, Role::DiffAdd));
     }
     let diff = TextDiff::from_words(&old_text, &new_text);
     let side = |tag: ChangeTag, role: Role| {
@@ -231,7 +231,7 @@ mod tests {
         assert_eq!(rows.len(), 3);
         let DiffRow::Two(Some(old), Some(new)) = &rows[1] else { panic!("{rows:?}") };
         assert_eq!(
-            (old.plain().as_str(), new.plain().as_str()),
+            (old.plain_text().as_str(), new.plain_text().as_str()),
             ("  3 - description: Reads old files.", "  3 + description: Reads new files.")
         );
         let marked = |line: &RichLine, role: Role| {
@@ -242,7 +242,7 @@ mod tests {
             (marked(old, Role::DiffDel), marked(new, Role::DiffAdd)),
             ("old".to_owned(), "new".to_owned())
         );
-        assert!(matches!(&rows[2], DiffRow::Two(None, Some(line)) if line.plain() == "  4 + tags: [x]"));
+        assert!(matches!(&rows[2], DiffRow::Two(None, Some(line)) if line.plain_text() == "  4 + tags: [x]"));
     }
 
     #[test]
@@ -251,7 +251,7 @@ mod tests {
         let text: Vec<String> = rows
             .iter()
             .map(|row| match row {
-                DiffRow::One(line) => line.plain(),
+                DiffRow::One(line) => line.plain_text(),
                 two @ DiffRow::Two(..) => panic!("{two:?}"),
             })
             .collect();

@@ -13,7 +13,7 @@ use crate::widgets::relative_time::duration;
 use crate::widgets::rich::{RichLine, Seg};
 use crate::widgets::text_width::{cells, cut_end, cut_middle, shown};
 use crate::widgets::wrap::wrap_to;
-use skills_api::{DecisionSheet, RunDetail, StepView, orders_given};
+use skills_api::{DecisionSheet, RunDetail, StepView, list_commands};
 use skills_model::{CommandName, RunState};
 use skills_store::{EventKind, RunRecord};
 
@@ -79,7 +79,7 @@ impl Line {
 }
 
 /// The parameters for building rows.
-pub(super) struct Making<'a> {
+pub(super) struct RowContext<'a> {
     pub(super) width: u16,
     pub(super) now_ms: i64,
     pub(super) cx: &'a Draw<'a>,
@@ -91,7 +91,7 @@ impl Runs {
         &self,
         detail: &RunDetail,
         record: &RunRecord,
-        making: &Making<'_>,
+        making: &RowContext<'_>,
         out: &mut Vec<Line>,
     ) {
         let glyphs = making.cx.glyphs;
@@ -100,10 +100,10 @@ impl Runs {
             let forked = self.detail.events().any(|event| event.event.kind == EventKind::RunForkedFrom);
             let how = if forked { "forked from " } else { "replayed from " };
             // Next to the id: the relation, the checkpoint, and the key that compares the two.
-            let beside = cells(how) + cells(&format!(" at c{checkpoint}")) + cells("  = compare") + 1;
-            let room = making.width.saturating_sub(beside).max(9);
-            let whole = shown(&source.0);
-            let id = if cells(&whole) > room { short_id(&whole, glyphs.ellipsis) } else { whole };
+            let suffix_width = cells(how) + cells(&format!(" at c{checkpoint}")) + cells("  = compare") + 1;
+            let available = making.width.saturating_sub(suffix_width).max(9);
+            let text = shown(&source.0);
+            let id = if cells(&text) > available { short_id(&text, glyphs.ellipsis) } else { text };
             let mut line = Line::of(vec![
                 Seg::new(how, Role::Muted),
                 Seg::new(id, Role::Text),
@@ -127,7 +127,7 @@ impl Runs {
         let mut row = |label: &str, segs: Vec<Seg>| labelled_row(label, segs, making, out);
         row("isolation", vec![Seg::new(shown(&detail.isolation), Role::Text)]);
         let digest: String = record.contract_digest.chars().filter(char::is_ascii_alphanumeric).collect();
-        let (standing, role) = match detail.contract_unchanged {
+        let (state_text, role) = match detail.contract_unchanged {
             Some(true) => ("unchanged", Role::Muted),
             Some(false) => ("skill changed", Role::Warning),
             None => ("skill no longer exists", Role::Warning),
@@ -144,7 +144,7 @@ impl Runs {
                 Seg::new(shown(&detail.contract_version), Role::Text),
                 Seg::new(format!(" {} digest ", glyphs.dot), Role::Muted),
                 Seg::new(short, Role::Text),
-                Seg::new(format!(" {standing}"), role),
+                Seg::new(format!(" {state_text}"), role),
             ],
         );
         self.corrected_lines(making, out);
@@ -159,7 +159,7 @@ impl Runs {
                 vec![Seg::new(verdict, Role::Text), Seg::new(format!(" by {by}{notes}"), Role::Muted)],
             );
         }
-        for order in orders_given(self.detail.events()) {
+        for order in list_commands(self.detail.events()) {
             let note = order.note.map(|note| format!(": {note}")).unwrap_or_default();
             let by = format!(" by {}{note}", order.by);
             row("order", vec![Seg::new(order.what, Role::Text), Seg::new(by, Role::Muted)]);
@@ -169,7 +169,7 @@ impl Runs {
 
 impl Runs {
     /// Appends corrected inputs: the previous and the new value.
-    fn corrected_lines(&self, making: &Making<'_>, out: &mut Vec<Line>) {
+    fn corrected_lines(&self, making: &RowContext<'_>, out: &mut Vec<Line>) {
         for event in self.detail.events().filter(|event| event.event.kind == EventKind::RunResumed) {
             let data = &event.event.data;
             let Some(corrected) = data.get("corrected_inputs").and_then(Value::as_object) else { continue };
@@ -183,7 +183,13 @@ impl Runs {
 }
 
 /// Appends a corrected input: both values in one row, or for texts of several lines the lines that differ.
-fn corrected_rows(name: &str, was: Option<&Value>, after: &Value, making: &Making<'_>, out: &mut Vec<Line>) {
+fn corrected_rows(
+    name: &str,
+    was: Option<&Value>,
+    after: &Value,
+    making: &RowContext<'_>,
+    out: &mut Vec<Line>,
+) {
     let glyphs = making.cx.glyphs;
     let name = Seg::new(format!("{}  ", shown(name)), Role::Strong);
     if let (Some(Value::String(was)), Value::String(after)) = (was, after)
@@ -208,11 +214,11 @@ fn corrected_rows(name: &str, was: Option<&Value>, after: &Value, making: &Makin
         return;
     }
     let taken = cells("corrected ") + cells(&name.text) + cells(" -> ");
-    let room = (making.width.saturating_sub(taken) / 2).max(8);
+    let available = (making.width.saturating_sub(taken) / 2).max(8);
     let said = |value: &Value, role: Role| match value {
         Value::Null => vec![Seg::new("nothing", Role::Muted)],
         value => {
-            let cut = on_one_line(value, room, glyphs.ellipsis);
+            let cut = on_one_line(value, available, glyphs.ellipsis);
             cut.into_iter().map(|seg| Seg::new(seg.text, role)).collect()
         }
     };
@@ -225,7 +231,7 @@ fn corrected_rows(name: &str, was: Option<&Value>, after: &Value, making: &Makin
     labelled_row("corrected", segs, making, out);
 }
 
-fn labelled_row(label: &str, segs: Vec<Seg>, making: &Making<'_>, out: &mut Vec<Line>) {
+fn labelled_row(label: &str, segs: Vec<Seg>, making: &RowContext<'_>, out: &mut Vec<Line>) {
     let mut all = vec![Seg::new(format!("{label} "), Role::Muted)];
     all.extend(segs);
     let lines = wrap_to(&all, making.width, 2, making.cx.glyphs.ellipsis);
@@ -237,7 +243,7 @@ pub(super) fn waiting_lines(
     step: &StepView,
     sheet: Option<&DecisionSheet>,
     record: &RunRecord,
-    making: &Making<'_>,
+    making: &RowContext<'_>,
     disconnected: bool,
     out: &mut Vec<Line>,
 ) {
@@ -262,8 +268,8 @@ pub(super) fn waiting_lines(
         all.extend(segs);
         out.push(Line::of(all).waiting());
     };
-    let room = making.width.saturating_sub(13);
-    let cut = |text: &str| cut_end(&shown(text), room, glyphs.ellipsis).into_owned();
+    let available = making.width.saturating_sub(13);
+    let cut = |text: &str| cut_end(&shown(text), available, glyphs.ellipsis).into_owned();
     let Some(sheet) = sheet else {
         row("does", vec![Seg::new(cut(&step.uses), Role::Text)]);
         return;
@@ -273,7 +279,7 @@ pub(super) fn waiting_lines(
     if let Value::Object(inputs) = &sheet.inputs {
         for (name, value) in inputs.iter().take(4) {
             let label = cut_end(&shown(name), 8, glyphs.ellipsis).into_owned();
-            let mut segs = on_one_line(value, room, glyphs.ellipsis);
+            let mut segs = on_one_line(value, available, glyphs.ellipsis);
             segs.iter_mut().filter(|seg| seg.role == Role::CodeString).for_each(|seg| seg.role = Role::Text);
             row(&label, segs);
         }
@@ -294,7 +300,12 @@ pub(super) fn waiting_lines(
 }
 
 /// Appends the result of the run, or its error.
-pub(super) fn result_lines(detail: &RunDetail, record: &RunRecord, making: &Making<'_>, out: &mut Vec<Line>) {
+pub(super) fn result_lines(
+    detail: &RunDetail,
+    record: &RunRecord,
+    making: &RowContext<'_>,
+    out: &mut Vec<Line>,
+) {
     if let Some(error) = record.error.as_ref().filter(|_| record.state == RunState::Failed) {
         let text = |key: &str| error.get(key).and_then(Value::as_str).map(shown);
         let message = text("detail")
@@ -327,7 +338,7 @@ pub(super) fn result_lines(detail: &RunDetail, record: &RunRecord, making: &Maki
 pub(super) fn checkpoint_lines(
     detail: &RunDetail,
     record: &RunRecord,
-    making: &Making<'_>,
+    making: &RowContext<'_>,
     out: &mut Vec<Line>,
 ) {
     let note = if detail.checkpoints.len() > POINTS {

@@ -30,7 +30,7 @@ const NOTE: u16 = 24;
 
 /// A position of the cursor.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Spot {
+pub(super) enum CursorPosition {
     Run(RunId),
     Worker(String),
 }
@@ -41,10 +41,10 @@ pub(super) struct BoardState {
     hours: u32,
     board: Option<Board>,
     error: Option<Error>,
-    spots: Vec<Spot>,
+    spots: Vec<CursorPosition>,
     cursor: usize,
     /// When it was last requested; `None` before the first request.
-    asked: Option<Instant>,
+    requested_at: Option<Instant>,
     waits: bool,
 }
 
@@ -52,14 +52,14 @@ impl BoardState {
     /// Returns the run under the cursor.
     pub fn run(&self) -> Option<&RunId> {
         match self.spots.get(self.cursor)? {
-            Spot::Run(run) => Some(run),
-            Spot::Worker(_) => None,
+            CursorPosition::Run(run) => Some(run),
+            CursorPosition::Worker(_) => None,
         }
     }
 
     /// Returns the worker under the cursor.
     pub fn worker(&self) -> Option<&WorkerView> {
-        let Spot::Worker(id) = self.spots.get(self.cursor)? else { return None };
+        let CursorPosition::Worker(id) = self.spots.get(self.cursor)? else { return None };
         self.board.as_ref()?.workers.iter().find(|worker| worker.worker == *id)
     }
 }
@@ -99,7 +99,7 @@ impl Runs {
         if self.board.is_none() {
             let (hours, board, error, spots) = (8, None, None, Vec::new());
             self.board =
-                Some(BoardState { hours, board, error, spots, cursor: 0, asked: None, waits: false });
+                Some(BoardState { hours, board, error, spots, cursor: 0, requested_at: None, waits: false });
         }
         self.focus = Part::List;
         self.ask_board()
@@ -129,8 +129,8 @@ impl Runs {
                 let here = state.spots.get(state.cursor).cloned();
                 let runs = board.waiting.iter().chain(&board.running).chain(&board.ended);
                 state.spots = runs
-                    .map(|run| Spot::Run(run.run.clone()))
-                    .chain(board.workers.iter().map(|worker| Spot::Worker(worker.worker.clone())))
+                    .map(|run| CursorPosition::Run(run.run.clone()))
+                    .chain(board.workers.iter().map(|worker| CursorPosition::Worker(worker.worker.clone())))
                     .collect();
                 let found = here.and_then(|here| state.spots.iter().position(|spot| *spot == here));
                 state.cursor = found.unwrap_or(state.cursor).min(state.spots.len().saturating_sub(1));
@@ -144,12 +144,12 @@ impl Runs {
     /// Returns when the board is next refreshed.
     pub(super) fn board_due(&self, now: Instant) -> Option<Instant> {
         let state = self.board.as_ref().filter(|state| !state.waits)?;
-        Some(state.asked.map_or(now, |asked| asked + REFRESH))
+        Some(state.requested_at.map_or(now, |requested_at| requested_at + REFRESH))
     }
 
     pub(super) fn refresh_board(&mut self, now: Instant) -> Vec<Effect> {
         if let Some(state) = &mut self.board {
-            state.asked = Some(now);
+            state.requested_at = Some(now);
         }
         self.ask_board()
     }
@@ -425,8 +425,8 @@ impl Runs {
             }
         }
         let x = line.x + line.width + 1;
-        let room = row.right().saturating_sub(x + 1);
-        painter.put(x, row.y, &cut_end(&note, room, painter.glyphs.ellipsis), note_role, room);
+        let available = row.right().saturating_sub(x + 1);
+        painter.put(x, row.y, &cut_end(&note, available, painter.glyphs.ellipsis), note_role, available);
     }
 
     /// Draws counts of failures by reason and of completed runs over the timeline. Returns the next row.
@@ -475,8 +475,14 @@ impl Runs {
             painter.put(area.x + 3, y, sign, role, 1);
             let number = count(usize::try_from(runs).unwrap_or(usize::MAX));
             let start = painter.right(name_end, y, &number, Role::Strong);
-            let room = start.saturating_sub(area.x + 6);
-            painter.put(area.x + 5, y, &cut_end(&name, room, painter.glyphs.ellipsis), Role::Text, room);
+            let available = start.saturating_sub(area.x + 6);
+            painter.put(
+                area.x + 5,
+                y,
+                &cut_end(&name, available, painter.glyphs.ellipsis),
+                Role::Text,
+                available,
+            );
             let bars = if role == Role::Success { Role::Level1 } else { Role::Danger };
             draw_slices(slices, line, y, bars, &mut painter);
             let x = line.x + line.width + 1;
@@ -551,13 +557,13 @@ impl Runs {
                 WorkerState::Draining => format!("draining, {} left: {}", worker.runs.len(), runs.join(" ")),
                 _ => runs.join(" "),
             };
-            let room = start.saturating_sub(x + 2);
+            let available = start.saturating_sub(x + 2);
             painter.put(
                 x,
                 y,
-                &cut_end(what.trim_end_matches([':', ' ']), room, painter.glyphs.ellipsis),
+                &cut_end(what.trim_end_matches([':', ' ']), available, painter.glyphs.ellipsis),
                 Role::Muted,
-                room,
+                available,
             );
         }
     }

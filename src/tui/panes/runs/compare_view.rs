@@ -143,8 +143,8 @@ impl Runs {
         self.detail.showing = Showing::Pair(other.clone());
         self.detail.tree = Scroll::default();
         self.focus = Part::Detail;
-        let asked = self.detail.ask(&other);
-        asked.then(|| Effect::Run(RunAsk::Detail(other))).into_iter().collect()
+        let is_new = self.detail.ask(&other);
+        is_new.then(|| Effect::Run(RunAsk::Detail(other))).into_iter().collect()
     }
 
     pub(super) fn draw_pair(
@@ -242,15 +242,17 @@ fn pair_lines(
     let name_role = if differences.is_empty() { Role::Muted } else { Role::Strong };
     let name = cut_end(&shown(&pair.step), first.saturating_sub(2), cx.glyphs.ellipsis).into_owned();
     let mut segs = vec![Seg::new(pad(&name, first), name_role)];
-    for (state, took, room) in [(pair.left, pair.left_ms, COLUMN + 2), (pair.right, pair.right_ms, COLUMN)] {
+    for (state, took, available) in
+        [(pair.left, pair.left_ms, COLUMN + 2), (pair.right, pair.right_ms, COLUMN)]
+    {
         let Some(state) = state else {
-            segs.push(Seg::new(pad(cx.glyphs.minus, room), Role::Muted));
+            segs.push(Seg::new(pad(cx.glyphs.minus, available), Role::Muted));
             continue;
         };
         let (sign, role) = sign(state, cx.glyphs, turning);
         segs.push(Seg::new(format!("{sign} "), role));
         let took = took.map(duration).unwrap_or_default();
-        segs.push(Seg::new(pad(&took, room.saturating_sub(2)), Role::Text));
+        segs.push(Seg::new(pad(&took, available.saturating_sub(2)), Role::Text));
     }
     lines.push(RichLine::from_segs(segs));
     if !differences.is_empty() {

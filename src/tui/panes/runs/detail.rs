@@ -46,7 +46,7 @@ pub struct Detail {
     known: HashMap<RunId, Arc<RunDetail>>,
     order: VecDeque<RunId>,
     error: Option<Error>,
-    asked: HashSet<RunId>,
+    requested: HashSet<RunId>,
     again: HashSet<RunId>,
     /// Events that are newer than the details.
     since: Vec<RunEvent>,
@@ -76,8 +76,8 @@ impl Detail {
         }
         let known = std::mem::take(&mut self.known);
         let order = std::mem::take(&mut self.order);
-        let (asked, again) = (std::mem::take(&mut self.asked), std::mem::take(&mut self.again));
-        *self = Self { run: Some(run.clone()), known, order, asked, again, ..Self::default() };
+        let (requested, again) = (std::mem::take(&mut self.requested), std::mem::take(&mut self.again));
+        *self = Self { run: Some(run.clone()), known, order, requested, again, ..Self::default() };
     }
 
     /// Returns whether this run is shown.
@@ -87,7 +87,7 @@ impl Detail {
 
     /// Registers a request for a run; returns `false` if one is in progress, after which it is requested again.
     pub fn ask(&mut self, run: &RunId) -> bool {
-        let new = self.asked.insert(run.clone());
+        let new = self.requested.insert(run.clone());
         if !new {
             self.again.insert(run.clone());
         }
@@ -101,7 +101,7 @@ impl Detail {
         answer: &Result<Arc<RunDetail>, Error>,
         shown: Option<&RunId>,
     ) -> bool {
-        self.asked.remove(run);
+        self.requested.remove(run);
         let again = self.again.remove(run);
         match answer {
             Ok(detail) => {
@@ -151,8 +151,8 @@ impl Detail {
 
     /// Returns all events of the shown run, oldest first.
     pub fn events(&self) -> impl DoubleEndedIterator<Item = &RunEvent> {
-        let told = self.get().map(|detail| detail.events.as_slice()).unwrap_or_default();
-        told.iter().chain(&self.since)
+        let loaded = self.get().map(|detail| detail.events.as_slice()).unwrap_or_default();
+        loaded.iter().chain(&self.since)
     }
 
     /// Moves the cursor by a number of positions.

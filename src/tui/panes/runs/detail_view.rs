@@ -5,7 +5,7 @@ use ratatui::layout::Rect;
 use ratatui::style::Modifier;
 use serde_json::Value;
 
-use super::blocks::{Kind, Line, Making, checkpoint_lines, result_lines, waiting_lines};
+use super::blocks::{Kind, Line, RowContext, checkpoint_lines, result_lines, waiting_lines};
 use super::detail::{Showing, Stop};
 use super::list::{Group, has_expired, tail};
 use super::steps_view::{Axis, head, inside};
@@ -68,7 +68,7 @@ impl Runs {
 
     fn no_detail(&self, record: &RunRecord, area: Rect, cx: &Draw<'_>) -> Vec<Line> {
         let making =
-            Making { width: area.width.saturating_sub(5), now_ms: cx.clock_ms, cx, turning: spinner(cx) };
+            RowContext { width: area.width.saturating_sub(5), now_ms: cx.clock_ms, cx, turning: spinner(cx) };
         let mut out = vec![Line::blank()];
         out.extend(self.state_lines(record, &making));
         if let Some(error) = self.detail.error() {
@@ -138,8 +138,8 @@ impl Runs {
             if line.right.width() > 0 {
                 limit = painter.line_right(limit, y, &line.right).saturating_sub(1);
             }
-            let room = limit.saturating_sub(row.x + 2);
-            painter.line(row.x + 2, y, &cut_line(&line.text, room, painter.glyphs.ellipsis), room);
+            let available = limit.saturating_sub(row.x + 2);
+            painter.line(row.x + 2, y, &cut_line(&line.text, available, painter.glyphs.ellipsis), available);
             if let Kind::Bar(first, count) = line.kind {
                 let sign = if painter.glyphs.ascii { "#" } else { "▆" };
                 painter.run(row.x + 2 + bars + first, y, sign, count, Role::Level1);
@@ -160,7 +160,7 @@ impl Runs {
 
     fn lines(&self, detail: &RunDetail, record: &RunRecord, area: Rect, cx: &Draw<'_>) -> Vec<Line> {
         let making =
-            Making { width: area.width.saturating_sub(4), now_ms: cx.clock_ms, cx, turning: spinner(cx) };
+            RowContext { width: area.width.saturating_sub(4), now_ms: cx.clock_ms, cx, turning: spinner(cx) };
         let roomy = area.height >= 28;
         let mut out = Vec::new();
         let blank = |out: &mut Vec<Line>| out.extend(roomy.then(Line::blank));
@@ -181,7 +181,7 @@ impl Runs {
     }
 
     /// Returns two or three rows: the state and its duration, who started the run, its progress, its trace id.
-    fn state_lines(&self, record: &RunRecord, making: &Making<'_>) -> Vec<Line> {
+    fn state_lines(&self, record: &RunRecord, making: &RowContext<'_>) -> Vec<Line> {
         let glyphs = making.cx.glyphs;
         let (sign, role) = match record.state {
             RunState::Pending => (glyphs.pending, Role::Muted),
@@ -195,9 +195,9 @@ impl Runs {
         };
         let word = match record.state {
             _ if has_expired(record, making.now_ms) => "expired".to_owned(),
-            RunState::Pending if record.held => "paused until resumed".to_owned(),
-            state if record.held && state.is_active() => "pausing before its next step".to_owned(),
-            state if record.held => format!("{}, then paused", state_word(state)),
+            RunState::Pending if record.paused => "paused until resumed".to_owned(),
+            state if record.paused && state.is_active() => "pausing before its next step".to_owned(),
+            state if record.paused => format!("{}, then paused", state_word(state)),
             state => state_word(state).to_owned(),
         };
         let word_role = if role == Role::Muted { Role::Text } else { role };
@@ -282,7 +282,7 @@ impl Runs {
     }
 
     /// Appends that this process cannot execute it, and which one can.
-    fn elsewhere_lines(detail: &RunDetail, making: &Making<'_>, out: &mut Vec<Line>) {
+    fn elsewhere_lines(detail: &RunDetail, making: &RowContext<'_>, out: &mut Vec<Line>) {
         let Some(why) = &detail.elsewhere else { return };
         let text = format!("{} {}", making.cx.glyphs.warn, shown(why));
         let lines = wrap_to(&[Seg::new(text, Role::Warning)], making.width, 4, making.cx.glyphs.ellipsis);
@@ -291,18 +291,18 @@ impl Runs {
 
     /// Appends control requests of sidecars on this run, or of this run as a sidecar, with their current outcome:
     /// newest first.
-    fn control_lines(&self, record: &RunRecord, making: &Making<'_>, out: &mut Vec<Line>) {
+    fn control_lines(&self, record: &RunRecord, making: &RowContext<'_>, out: &mut Vec<Line>) {
         let wishes = sidecar_wishes(record, self.detail.events());
-        let mut told: Vec<(bool, String)> =
-            wishes.iter().rev().map(|wish| (wish.stands(), live::wished(wish))).collect();
-        told.dedup();
-        for (stands, told) in told.into_iter().take(WISHES) {
+        let mut sentences: Vec<(bool, String)> =
+            wishes.iter().rev().map(|wish| (wish.is_active(), live::wished(wish))).collect();
+        sentences.dedup();
+        for (stands, sentences) in sentences.into_iter().take(WISHES) {
             let (sign, role) = if stands {
                 (making.cx.glyphs.warn, Role::Warning)
             } else {
                 (making.cx.glyphs.dot, Role::Muted)
             };
-            let segs = [Seg::new(format!("{sign} {told}"), role)];
+            let segs = [Seg::new(format!("{sign} {sentences}"), role)];
             let lines = wrap_to(&segs, making.width, 3, making.cx.glyphs.ellipsis);
             out.extend(lines.into_iter().map(|line| Line::of(line.segs)));
         }
@@ -312,14 +312,14 @@ impl Runs {
         &self,
         detail: &RunDetail,
         record: &RunRecord,
-        making: &Making<'_>,
+        making: &RowContext<'_>,
         roomy: bool,
         out: &mut Vec<Line>,
     ) {
         let axis = Axis::of(&detail.steps, making.now_ms);
         let column = bar_column(making.width + 4);
-        let room = making.width.saturating_sub(column + 1);
-        let name_room = if room >= 8 { column.saturating_sub(2) } else { making.width };
+        let available = making.width.saturating_sub(column + 1);
+        let name_room = if available >= 8 { column.saturating_sub(2) } else { making.width };
         let mut after_gate = false;
         for step in &detail.steps {
             let waits = match (&record.gate, step.state) {
@@ -338,7 +338,9 @@ impl Runs {
             } else {
                 let mut line =
                     Line::of(head(step, making.now_ms, name_room, making.cx.glyphs, making.turning).segs);
-                if let Some((first, count)) = axis.bar(step, making.now_ms, room).filter(|_| room >= 8) {
+                if let Some((first, count)) =
+                    axis.bar(step, making.now_ms, available).filter(|_| available >= 8)
+                {
                     line.kind = Kind::Bar(first, count);
                 }
                 if let (StepState::WaitingForSignal, Some(Gate::Signal { name, .. })) =
@@ -349,13 +351,13 @@ impl Runs {
                         line.buttons.push((Action::Signal, "s".to_owned(), "signal".to_owned()));
                     }
                 } else if step.state == StepState::Interrupted {
-                    let gist = step.gist.as_deref().map(shown).unwrap_or_default();
-                    let gist = cut_end(&gist, room, making.cx.glyphs.ellipsis).into_owned();
-                    line = line.right(gist, Role::Warning);
+                    let summary = step.summary.as_deref().map(shown).unwrap_or_default();
+                    let summary = cut_end(&summary, available, making.cx.glyphs.ellipsis).into_owned();
+                    line = line.right(summary, Role::Warning);
                 } else if step.state == StepState::Failed {
-                    let gist = step.gist.as_deref().map(shown).unwrap_or_default();
-                    if matches!(line.kind, Kind::Plain) || room < 8 {
-                        line = line.right(gist, Role::Danger);
+                    let summary = step.summary.as_deref().map(shown).unwrap_or_default();
+                    if matches!(line.kind, Kind::Plain) || available < 8 {
+                        line = line.right(summary, Role::Danger);
                     }
                 } else if step.state == StepState::Pending && after_gate {
                     line = line.right("after it", Role::Muted);
@@ -364,10 +366,11 @@ impl Runs {
                 out.push(line.at(stop.clone()));
             }
             if self.detail.opened.contains(&stop) {
-                let said = live::said_to_have_happened(detail, &step.step);
-                let room = making.width.saturating_sub(14);
+                let said = live::completed_by_decision(detail, &step.step);
+                let available = making.width.saturating_sub(14);
                 let said = said.map(|said| {
-                    let lines = wrap_to(&[Seg::new(said, Role::Warning)], room, 4, making.cx.glyphs.ellipsis);
+                    let lines =
+                        wrap_to(&[Seg::new(said, Role::Warning)], available, 4, making.cx.glyphs.ellipsis);
                     let line = |(at, line): (usize, RichLine)| {
                         let head = format!("{:<10}", if at == 0 { "seen" } else { "" });
                         let mut segs = vec![Seg::new(head, Role::Muted)];
@@ -385,7 +388,13 @@ impl Runs {
         }
     }
 
-    fn output_lines(&self, detail: &RunDetail, record: &RunRecord, making: &Making<'_>, out: &mut Vec<Line>) {
+    fn output_lines(
+        &self,
+        detail: &RunDetail,
+        record: &RunRecord,
+        making: &RowContext<'_>,
+        out: &mut Vec<Line>,
+    ) {
         let opened = self.detail.opened.contains(&Stop::Output);
         let limit = if opened { OUTPUT_OPEN } else { OUTPUT };
         let column = live::column(detail);

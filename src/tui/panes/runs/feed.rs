@@ -104,7 +104,7 @@ enum Why {
 #[derive(Debug, Default)]
 pub struct Feeds {
     generation: u64,
-    asked: HashMap<u64, Why>,
+    requests: HashMap<u64, Why>,
     /// Whether to repeat the requests in progress for open and for ended runs, because something changed since.
     again: (bool, bool),
     /// The cursor of the next page of ended runs; `None` if all are loaded.
@@ -113,7 +113,7 @@ pub struct Feeds {
     /// Whether the open runs have been loaded.
     open_read: bool,
     /// Whether the next page of ended runs also shows which runs were deleted.
-    whole: bool,
+    full_refresh: bool,
     /// The last failed request, until one of its kind succeeds.
     failed: Option<Why>,
 }
@@ -121,22 +121,22 @@ pub struct Feeds {
 impl Feeds {
     fn ask(&mut self, why: Why, filter: RunFilter) -> Effect {
         self.generation += 1;
-        self.asked.insert(self.generation, why);
+        self.requests.insert(self.generation, why);
         Effect::Run(RunAsk::Page { filter: Box::new(filter), generation: self.generation })
     }
 
     fn under_way(&self, why: &Why) -> bool {
-        self.asked.values().any(|asked| asked == why)
+        self.requests.values().any(|pending| pending == why)
     }
 
     /// Discards pending requests and the position in the pages.
-    pub fn begin_anew(&mut self) {
+    pub fn reset(&mut self) {
         *self = Self { generation: self.generation, ..Self::default() };
     }
 
     /// Requests everything again and drops runs that were purged in the meantime.
     pub fn refresh_all(&mut self, known: &Known) -> Vec<Effect> {
-        self.whole = true;
+        self.full_refresh = true;
         self.refresh(true, known)
     }
 
@@ -183,7 +183,7 @@ impl Feeds {
 
     /// Handles a failed request.
     pub fn failed(&mut self, generation: u64) {
-        self.failed = self.asked.remove(&generation).or(self.failed.take());
+        self.failed = self.requests.remove(&generation).or(self.failed.take());
     }
 
     /// Returns whether a part of the list could not be loaded.
@@ -203,12 +203,12 @@ impl Feeds {
 
     /// Handles a page; returns follow-up requests.
     pub fn take(&mut self, generation: u64, page: &RunPage, known: &mut Known) -> Vec<Effect> {
-        let Some(why) = self.asked.remove(&generation) else { return Vec::new() };
+        let Some(why) = self.requests.remove(&generation) else { return Vec::new() };
         self.failed.take_if(|failed| *failed == why);
         self.open_read |= why == Why::Open;
         let mut gone: Vec<RunId> = Vec::new();
         let here: HashSet<&RunId> = page.runs.iter().map(|run| &run.id).collect();
-        if why == Why::Ended && std::mem::take(&mut self.whole) {
+        if why == Why::Ended && std::mem::take(&mut self.full_refresh) {
             // Pages are ordered newest first, as ids are: this page does not show whether runs older than its last one
             // exist.
             let last = page.next.as_ref().and(page.runs.last()).map(|run| &run.id);
@@ -288,9 +288,9 @@ mod tests {
     #[test]
     fn a_part_that_could_not_be_read_is_missing_until_it_is() {
         let (mut feeds, mut known) = (Feeds::default(), Known::default());
-        let asked = feeds.refresh_all(&known);
-        feeds.failed(generation(&asked[1]));
-        feeds.take(generation(&asked[0]), &page(None), &mut known);
+        let requests = feeds.refresh_all(&known);
+        feeds.failed(generation(&requests[1]));
+        feeds.take(generation(&requests[0]), &page(None), &mut known);
         assert!(feeds.lacks_a_part(), "the open runs say nothing of the ended ones");
         let again = feeds.refresh_all(&known);
         feeds.take(generation(&again[1]), &page(None), &mut known);
@@ -301,8 +301,8 @@ mod tests {
     fn older_runs_are_asked_for_one_page_at_a_time() {
         let (mut feeds, mut known) = (Feeds::default(), Known::default());
         assert_eq!(feeds.older(), None, "nothing is known to be older yet");
-        let asked = feeds.refresh_all(&known);
-        feeds.take(generation(&asked[1]), &page(Some("b")), &mut known);
+        let requests = feeds.refresh_all(&known);
+        feeds.take(generation(&requests[1]), &page(Some("b")), &mut known);
         let older = feeds.older().unwrap();
         assert_eq!(feeds.older(), None);
         feeds.take(generation(&older), &page(None), &mut known);

@@ -85,9 +85,9 @@ impl Filter {
         });
         let text = self.field.text();
         let start = text.rfind(char::is_whitespace).map_or(0, |at| at + 1);
-        let kept = text.get(..start).unwrap_or_default();
+        let prefix = text.get(..start).unwrap_or_default();
         let done = format!(
-            "{kept}{common}{}",
+            "{prefix}{common}{}",
             if all.len() == 1 && common.contains(':') && !common.ends_with(':') { " " } else { "" }
         );
         if done == text || done.len() < text.len() {

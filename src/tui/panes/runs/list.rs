@@ -36,7 +36,7 @@ impl Group {
         match run.state {
             RunState::WaitingForHuman => Self::You,
             RunState::Running | RunState::Replaying => Self::Running,
-            RunState::Pending if run.held => Self::Others,
+            RunState::Pending if run.paused => Self::Others,
             RunState::Pending => Self::Running,
             RunState::WaitingForSignal => Self::Others,
             RunState::Completed | RunState::Failed | RunState::Canceled => Self::Done,
@@ -146,14 +146,14 @@ pub fn word(run: &RunRecord, now_ms: i64) -> (String, bool) {
             (format!("signal {}", shown(name)), false)
         }
         (RunState::WaitingForSignal, _) => ("signal".to_owned(), false),
-        (RunState::Pending, _) if run.held && run.source.is_some() => ("paused fork".to_owned(), false),
-        (RunState::Pending, _) if run.held => ("paused".to_owned(), false),
+        (RunState::Pending, _) if run.paused && run.source.is_some() => ("paused fork".to_owned(), false),
+        (RunState::Pending, _) if run.paused => ("paused".to_owned(), false),
         (RunState::Pending, _) => ("pending".to_owned(), false),
         (RunState::Replaying, _) => ("replaying".to_owned(), false),
         (RunState::Failed, _) => (failure(run), false),
         (RunState::Canceled, _) if run.expired_ms().is_some() => ("expired".to_owned(), false),
         (RunState::Canceled, _) => ("canceled".to_owned(), false),
-        (RunState::Running, _) if run.held => ("pausing".to_owned(), false),
+        (RunState::Running, _) if run.paused => ("pausing".to_owned(), false),
         (RunState::Running | RunState::Completed, _) => (String::new(), false),
     }
 }

@@ -85,8 +85,14 @@ impl Runs {
             if self.focus == Part::Filter || wrong {
                 let mut painter = Painter::new(buf, cx);
                 let role = if wrong { Role::Danger } else { Role::Muted };
-                let room = area.width.saturating_sub(4);
-                painter.put(area.x + 3, y, &cut_end(&hint, room, painter.glyphs.ellipsis), role, room);
+                let available = area.width.saturating_sub(4);
+                painter.put(
+                    area.x + 3,
+                    y,
+                    &cut_end(&hint, available, painter.glyphs.ellipsis),
+                    role,
+                    available,
+                );
                 y += 1;
             }
         }
@@ -222,9 +228,9 @@ impl Runs {
             (_, true) => Role::Muted,
             _ => Role::Text,
         };
-        let (x, room) = columns.name;
-        let name = cut_end(&shown(run.title_or_skill()), room, painter.glyphs.ellipsis).into_owned();
-        painter.put(x, y, &name, name_role, room);
+        let (x, available) = columns.name;
+        let name = cut_end(&shown(run.title_or_skill()), available, painter.glyphs.ellipsis).into_owned();
+        painter.put(x, y, &name, name_role, available);
         painter.put(columns.id, y, &tail(&run.id), Role::Muted, 4);
         let (through, all) = run.progress;
         if let Some(progress) = columns.progress {

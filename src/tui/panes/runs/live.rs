@@ -6,7 +6,7 @@ use crate::theme::Role;
 use crate::widgets::relative_time::{duration, time_of_day};
 use crate::widgets::rich::{RichLine, Seg};
 use crate::widgets::text_width::{cells, shown};
-use skills_api::{RunDetail, SidecarWish, StepState};
+use skills_api::{ControlRequest, RunDetail, StepState};
 use skills_model::Choice;
 use skills_skill::safe_text;
 use skills_store::{EventKind, RunEvent, RunId};
@@ -63,12 +63,17 @@ fn said(event: &RunEvent, detail: &RunDetail) -> Option<(String, Role)> {
         EventKind::StepLog if text("stream") == "stderr" => (text("text"), Role::Muted),
         EventKind::StepLog if data.get("detail").is_some() => (text("detail"), Role::Text),
         EventKind::StepLog => (text("text"), Role::Text),
-        EventKind::StepCompleted => (completed(view.and_then(|view| view.gist.as_deref()), view), Role::Text),
+        EventKind::StepCompleted => {
+            (completed(view.and_then(|view| view.summary.as_deref()), view), Role::Text)
+        }
         EventKind::StepSkipped => (reasoned("skipped", &text("reason")), Role::Muted),
         EventKind::StepFailed => {
             // A later attempt that succeeded has another summary.
             let failed = view.filter(|view| view.state == StepState::Failed);
-            (reasoned("failed", &failure(data, failed.and_then(|view| view.gist.as_deref()))), Role::Danger)
+            (
+                reasoned("failed", &failure(data, failed.and_then(|view| view.summary.as_deref()))),
+                Role::Danger,
+            )
         }
         EventKind::StepRetrying => {
             let attempt = data.get("attempt").and_then(Value::as_u64);
@@ -125,7 +130,7 @@ fn said(event: &RunEvent, detail: &RunDetail) -> Option<(String, Role)> {
 #[must_use]
 pub fn controlled(data: &Value) -> String {
     let text = |key: &str| data.get(key).and_then(Value::as_str).map(shown);
-    let asked = text("asked").unwrap_or_else(|| "control".to_owned());
+    let request = text("asked").unwrap_or_else(|| "control".to_owned());
     let because = text("why").map(|why| format!(" ({why})")).unwrap_or_default();
     let came = match (text("refused"), text("did")) {
         (Some(why), _) => format!(", refused: {why}"),
@@ -137,9 +142,9 @@ pub fn controlled(data: &Value) -> String {
         text("skill").map_or_else(|| format!("run {end}"), |skill| format!("{skill} {end}"))
     };
     match (text("by"), text("on")) {
-        (Some(by), _) => format!("the sidecar {} requested {asked}{because}{came}", named(by)),
-        (None, Some(on)) => format!("requested {asked} of {}{came}", named(on)),
-        (None, None) => asked,
+        (Some(by), _) => format!("the sidecar {} requested {request}{because}{came}", named(by)),
+        (None, Some(on)) => format!("requested {request} of {}{came}", named(on)),
+        (None, None) => request,
     }
 }
 
@@ -161,7 +166,7 @@ fn agreed(data: &Value, by: &str) -> String {
 /// Describes who marked a step with an unknown outcome as completed, when, and with which comment; `None` if its
 /// outcome was observed.
 #[must_use]
-pub fn said_to_have_happened(detail: &RunDetail, step: &str) -> Option<String> {
+pub fn completed_by_decision(detail: &RunDetail, step: &str) -> Option<String> {
     let decided =
         detail.decisions.iter().rev().find(|decided| {
             decided.decision.step == step && decided.decision.choice == Some(Choice::Happened)
@@ -173,7 +178,7 @@ pub fn said_to_have_happened(detail: &RunDetail, step: &str) -> Option<String> {
 
 /// Describes a sidecar's control request in its current state.
 #[must_use]
-pub fn wished(wish: &SidecarWish) -> String {
+pub fn wished(wish: &ControlRequest) -> String {
     let named = |skill: Option<&str>, run: &RunId| {
         let end = super::list::tail(run);
         skill.map_or_else(|| format!("run {end}"), |skill| format!("{} {end}", shown(skill)))
@@ -210,16 +215,16 @@ fn resumed(data: &Value) -> String {
     format!("resumed{}{}", from.unwrap_or_default(), with.unwrap_or_default())
 }
 
-fn failure(data: &Value, gist: Option<&str>) -> String {
+fn failure(data: &Value, summary: Option<&str>) -> String {
     let error = data.get("error").unwrap_or(data);
     let text = |name: &str| error.get(name).and_then(Value::as_str);
     let said = text("detail").or_else(|| text("message")).or_else(|| text("reason"));
-    said.or_else(|| error.as_str()).or(gist).map(shown).unwrap_or_default()
+    said.or_else(|| error.as_str()).or(summary).map(shown).unwrap_or_default()
 }
 
-fn completed(gist: Option<&str>, view: Option<&skills_api::StepView>) -> String {
-    if let Some(gist) = gist {
-        return shown(gist);
+fn completed(summary: Option<&str>, view: Option<&skills_api::StepView>) -> String {
+    if let Some(summary) = summary {
+        return shown(summary);
     }
     let took = view.and_then(|view| Some(view.ended_ms? - view.started_ms?));
     took.map_or_else(|| "done".to_owned(), |took| format!("done in {}", duration(took)))

@@ -33,7 +33,7 @@ use self::feed::{Feeds, Known};
 use self::filter::Filter;
 use self::list::{Row, rows};
 use crate::field::Field;
-use crate::form_drafts::Typed;
+use crate::form_drafts::FormDrafts;
 use crate::pane::{Effect, Message, PaneId, PickerKind, Target};
 use crate::run_requests::{RunAsk, RunTold};
 use crate::widgets::scroll::Scroll;
@@ -123,7 +123,7 @@ pub struct Runs {
     /// The skill whose contract was requested for a launch.
     launching: Option<String>,
     /// Drafts of dialogs that were closed without submitting.
-    typed: Typed,
+    typed: FormDrafts,
     /// Whether the core is unreachable, so that commands are refused.
     disconnected: bool,
     wanted: Vec<Effect>,
@@ -161,19 +161,19 @@ impl Runs {
 
     fn news(&mut self, message: &Message) -> Vec<Effect> {
         match message {
-            Message::Run(told) => {
-                let mut effects = self.on_response(told);
+            Message::Run(response) => {
+                let mut effects = self.on_response(response);
                 effects.extend(self.read_again());
                 effects
             }
-            Message::Event(skills_api::Event::Replaced) => self.begin_anew(),
+            Message::Event(skills_api::Event::Replaced) => self.reset(),
             Message::Catalogue(catalogue) => {
                 self.catalogue = Arc::clone(catalogue);
-                self.look_again()
+                self.check_again()
             }
             Message::Event(skills_api::Event::Catalogue(change)) => {
                 self.catalogue = Arc::clone(&change.catalogue);
-                self.look_again()
+                self.check_again()
             }
             Message::Event(skills_api::Event::Connection(state)) => {
                 self.disconnected = matches!(state, ConnectionState::Lost { .. });
@@ -200,7 +200,7 @@ impl Runs {
                 self.build();
                 Vec::new()
             }
-            Message::Kept(sheet, typed) => {
+            Message::SavedDraft(sheet, typed) => {
                 self.typed.keep(sheet, typed);
                 Vec::new()
             }
@@ -208,8 +208,8 @@ impl Runs {
         }
     }
 
-    fn on_response(&mut self, told: &RunTold) -> Vec<Effect> {
-        match told {
+    fn on_response(&mut self, response: &RunTold) -> Vec<Effect> {
+        match response {
             RunTold::Following => {
                 let mut effects = self.feeds.refresh_all(&self.known);
                 effects.extend(self.ask_detail());
@@ -300,9 +300,9 @@ impl Runs {
     }
 
     /// Resets everything after the core changed to another store.
-    fn begin_anew(&mut self) -> Vec<Effect> {
+    fn reset(&mut self) -> Vec<Effect> {
         self.known = Known::default();
-        self.feeds.begin_anew();
+        self.feeds.reset();
         self.counts.clear();
         (self.loaded, self.moved) = (false, false);
         self.told_waiting = None;
@@ -337,7 +337,7 @@ impl Runs {
     }
 
     /// Reloads what depends on skills after a change of the catalog, such as what would execute a step.
-    fn look_again(&mut self) -> Vec<Effect> {
+    fn check_again(&mut self) -> Vec<Effect> {
         let mut effects = self.probe();
         if self.loaded {
             effects.extend(self.ask_detail());
@@ -423,8 +423,8 @@ impl Runs {
 
     fn ask_detail(&mut self) -> Vec<Effect> {
         let Some(run) = self.selected.clone() else { return Vec::new() };
-        let asked = self.detail.ask(&run);
-        asked.then(|| Effect::Run(RunAsk::Detail(run))).into_iter().collect()
+        let is_new = self.detail.ask(&run);
+        is_new.then(|| Effect::Run(RunAsk::Detail(run))).into_iter().collect()
     }
 
     /// Rebuilds the rows; the cursor stays on its run.

@@ -309,8 +309,8 @@ impl Runs {
         let (Some(record), Some(sheet)) = (self.known.get(run).cloned(), sheet) else {
             return self.no_sheet(run);
         };
-        let kept = self.typed.of(&name_of_decision(run));
-        let text = |name: &str| kept.get(name).and_then(Value::as_str).map(str::to_owned);
+        let draft = self.typed.of(&name_of_decision(run));
+        let text = |name: &str| draft.get(name).and_then(Value::as_str).map(str::to_owned);
         let kind = OrderKind::Happened {
             step: sheet.step,
             inputs_digest: sheet.inputs_digest,

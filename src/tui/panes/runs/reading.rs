@@ -71,7 +71,7 @@ fn step(detail: &RunDetail, view: &StepView, events: &[&RunEvent]) -> Reading {
         ("state", Some(view.state.to_string())),
         ("took", took),
         ("attempts", (view.attempts > 1).then(|| view.attempts.to_string())),
-        ("seen", live::said_to_have_happened(detail, &view.step)),
+        ("seen", live::completed_by_decision(detail, &view.step)),
         ("binding", view.binding.clone()),
         ("isolation", view.isolation.clone()),
     ];
@@ -79,8 +79,8 @@ fn step(detail: &RunDetail, view: &StepView, events: &[&RunEvent]) -> Reading {
         let Some(text) = fact.filter(|fact| !fact.is_empty()) else { continue };
         passages.push(Passage::Text { before: format!("{name:<11}"), text, role: Role::Text });
     }
-    let kept = "not recorded (step inputs are recorded only in audit mode full)";
-    value("given", view.inputs.as_ref(), kept, &mut passages);
+    let note = "not recorded (step inputs are recorded only in audit mode full)";
+    value("given", view.inputs.as_ref(), note, &mut passages);
     value("result", view.result.as_ref(), "none yet", &mut passages);
     printed(detail, events.iter().filter(|event| of_step(event, &view.step)), &mut passages);
     Reading {

@@ -118,12 +118,12 @@ impl Runs {
             };
             painter.put(x, y, sign, Role::Muted, 1);
             let end = body.right().saturating_sub(2);
-            let room = end.saturating_sub(x + 2);
-            let name = cut_end(&row.name, room / 2, painter.glyphs.ellipsis).into_owned();
-            let after = painter.put(x + 2, y, &name, Role::Strong, room) + 2;
-            let room = end.saturating_sub(after);
-            let text = cut_end(&row.value.text, room, painter.glyphs.ellipsis).into_owned();
-            painter.put(after, y, &text, row.value.role, room);
+            let available = end.saturating_sub(x + 2);
+            let name = cut_end(&row.name, available / 2, painter.glyphs.ellipsis).into_owned();
+            let after = painter.put(x + 2, y, &name, Role::Strong, available) + 2;
+            let available = end.saturating_sub(after);
+            let text = cut_end(&row.value.text, available, painter.glyphs.ellipsis).into_owned();
+            painter.put(after, y, &text, row.value.role, available);
         }
         let dot = painter.glyphs.dot;
         let hint = format!("[ ] checkpoints {dot} = what changed before it {dot} p f r from here");
@@ -171,8 +171,8 @@ impl Runs {
         let body = Rect { y: area.y + 2, height: area.height.saturating_sub(4), ..area };
         scrolled(&mut self.detail.tree, &lines, body, &mut Painter::new(buf, cx));
         let hint = format!("[ ] checkpoints {} = the state", cx.glyphs.dot);
-        let room = area.width.saturating_sub(4);
-        Painter::new(buf, cx).put(area.x + 2, area.bottom().saturating_sub(1), &hint, Role::Muted, room);
+        let available = area.width.saturating_sub(4);
+        Painter::new(buf, cx).put(area.x + 2, area.bottom().saturating_sub(1), &hint, Role::Muted, available);
     }
 }
 
@@ -186,9 +186,9 @@ pub(super) fn scrolled(scroll: &mut Scroll, lines: &[RichLine], area: Rect, pain
     let below = lines.len().saturating_sub(scroll.offset + scroll.height);
     if below > 0 {
         let note = format!(" {below} more {} ", painter.glyphs.down);
-        let room = cells(&note);
+        let available = cells(&note);
         painter.right(
-            area.right().saturating_sub(1).max(room),
+            area.right().saturating_sub(1).max(available),
             area.bottom().saturating_sub(1),
             &note,
             Role::Muted,

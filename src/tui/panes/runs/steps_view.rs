@@ -83,10 +83,10 @@ pub fn head(step: &StepView, now_ms: i64, width: u16, glyphs: &Glyphs, spinner: 
     let is_slow = is_slow(step, now_ms);
     let note = if is_slow { format!("{} {note}", glyphs.warn) } else { note };
     let indent = "  ".repeat(step.depth.min(4) as usize);
-    let room = width.saturating_sub(3 + cells(&note) + cells(&indent));
+    let available = width.saturating_sub(3 + cells(&note) + cells(&indent));
     // Nested names are prefixed by their parents' names: the last part distinguishes them.
     let own = if step.depth > 0 { step.step.rsplit('/').next().unwrap_or(&step.step) } else { &step.step };
-    let name = cut_end(&shown(own), room, glyphs.ellipsis).into_owned();
+    let name = cut_end(&shown(own), available, glyphs.ellipsis).into_owned();
     let gap = usize::from(width.saturating_sub(2 + cells(&indent) + cells(&name) + cells(&note)));
     let quiet = matches!(step.state, StepState::Pending | StepState::Skipped);
     RichLine::from_segs(vec![
@@ -117,8 +117,8 @@ pub fn inside(step: &StepView, width: u16) -> Vec<RichLine> {
     };
     row("uses", &step.uses);
     if let (StepState::Interrupted, Some(began)) = (step.state, step.started_ms) {
-        let gist = step.gist.as_deref().unwrap_or_default();
-        row("begun", &format!("{}, {gist}", time_of_day(began)));
+        let summary = step.summary.as_deref().unwrap_or_default();
+        row("begun", &format!("{}, {summary}", time_of_day(began)));
     }
     if let Some(usual) = step.p95_ms {
         row(
@@ -163,7 +163,7 @@ mod tests {
             attempts: 1,
             inputs: None,
             result: None,
-            gist: None,
+            summary: None,
             binding: None,
             isolation: None,
             artifacts: Vec::new(),
@@ -174,12 +174,12 @@ mod tests {
     #[test]
     fn a_step_over_three_times_its_usual_duration_is_marked() {
         let running = |p95_ms| StepView { p95_ms, ended_ms: None, ..step(0, None, StepState::Running) };
-        let plain = |step: &StepView| head(step, 10_000, 30, &crate::glyphs::UNICODE, "r").plain();
-        assert!(plain(&running(Some(3_000))).contains("! 10"), "{}", plain(&running(Some(3_000))));
-        assert!(!plain(&running(Some(4_000))).contains('!'));
-        assert!(!plain(&running(None)).contains('!'));
+        let text = |step: &StepView| head(step, 10_000, 30, &crate::glyphs::UNICODE, "r").plain_text();
+        assert!(text(&running(Some(3_000))).contains("! 10"), "{}", text(&running(Some(3_000))));
+        assert!(!text(&running(Some(4_000))).contains('!'));
+        assert!(!text(&running(None)).contains('!'));
         let ended = StepView { p95_ms: Some(1), ..step(0, Some(10_000), StepState::Completed) };
-        assert!(!plain(&ended).contains('!'));
+        assert!(!text(&ended).contains('!'));
     }
 
     #[test]

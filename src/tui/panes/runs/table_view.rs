@@ -182,15 +182,15 @@ impl Runs {
             let longest = records.iter().map(|(_, run)| cells(&self.cell(run, name, false, now_ms).0)).max();
             longest.unwrap_or(0).max(head).min(most)
         };
-        let room = area.width.saturating_sub(6);
+        let available = area.width.saturating_sub(6);
         let sum = |names: &[String]| names.iter().map(|name| wanted(name) + 2).sum::<u16>().saturating_sub(2);
         // Columns that are also in the details, or in the title, are dropped first.
         for expendable in ["skill", "by", "progress", "id", "worker", "approver", "step", "error"] {
-            if sum(&names) > room {
+            if sum(&names) > available {
                 names.retain(|name| name != expendable);
             }
         }
-        let spare = room.saturating_sub(sum(&names));
+        let spare = available.saturating_sub(sum(&names));
         let mut x = area.x + 4;
         let mut columns = Vec::new();
         let last = names.len().saturating_sub(1);

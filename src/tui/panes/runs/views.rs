@@ -161,26 +161,26 @@ impl Runs {
         let active = self.tab();
         let end = row.right().saturating_sub(1);
         let mut x = row.x + 3;
-        let room = end.saturating_sub(x);
+        let available = end.saturating_sub(x);
         let width = |(name, text): &Label| cells(name) + text.as_ref().map_or(0, |(text, _)| cells(text) + 1);
         let total = |labels: &[Label]| labels.iter().map(|label| width(label) + 2).sum::<u16>();
         let levels = [Detail::All, Detail::Waiting, Detail::Short, Detail::Names];
         let mut labels = levels.map(|detail| self.labels(detail, cx)).into_iter();
         let last = self.labels(Detail::Names, cx);
-        let labels = labels.find(|labels| total(labels) <= room + 2).unwrap_or(last);
-        let is_cut = total(&labels) > room + 2;
+        let labels = labels.find(|labels| total(labels) <= available + 2).unwrap_or(last);
+        let is_cut = total(&labels) > available + 2;
         // Tabs that do not fit are represented by a glyph on their side, which opens the nearest of them.
         let mut first = 0;
         while is_cut
             && first < active.unwrap_or(0)
-            && total(labels.get(first..=active.unwrap_or(0)).unwrap_or_default()) + 4 > room
+            && total(labels.get(first..=active.unwrap_or(0)).unwrap_or_default()) + 4 > available
         {
             first += 1;
         }
         let ellipsis = painter.glyphs.ellipsis;
         if first > 0 {
             self.drawn.tabs.push((Rect::new(x, row.y, cells(ellipsis), 1), first - 1));
-            x = painter.put(x, row.y, ellipsis, Role::Muted, room) + 1;
+            x = painter.put(x, row.y, ellipsis, Role::Muted, available) + 1;
         }
         let all = labels.len();
         for (at, label) in labels.into_iter().enumerate().skip(first) {

@@ -8,7 +8,7 @@ use crate::widgets::format::count;
 use crate::widgets::painter::Painter;
 use crate::widgets::text_width::{cells, cut_end, shown};
 use skills_api::NotListed;
-use skills_session::{Fill, Made, Unit};
+use skills_session::{BudgetResult, Fill, Unit};
 
 /// Minimum number of rows of the box below.
 const SINCE: usize = 5;
@@ -20,15 +20,21 @@ impl SessionPane {
     pub(super) fn draw_bound(&self, area: Rect, painter: &mut Painter<'_>) -> u16 {
         let Some(composed) = &self.composed else { return area.y };
         let mut y = area.y;
-        let room = area.width.saturating_sub(5);
+        let available = area.width.saturating_sub(5);
         if let Some(fill) = &composed.allowance
             && y < area.bottom()
         {
             let over = fill.limit.is_some_and(|limit| fill.used > limit);
-            let told = filled(fill, painter.glyphs.warn);
-            if let Some(told) = told.iter().find(|told| cells(told) <= room).or(told.last()) {
+            let forms = filled(fill, painter.glyphs.warn);
+            if let Some(forms) = forms.iter().find(|forms| cells(forms) <= available).or(forms.last()) {
                 let role = if over { Role::Warning } else { Role::Text };
-                painter.put(area.x + 4, y, &cut_end(told, room, painter.glyphs.ellipsis), role, room);
+                painter.put(
+                    area.x + 4,
+                    y,
+                    &cut_end(forms, available, painter.glyphs.ellipsis),
+                    role,
+                    available,
+                );
             }
             y += 1;
         }
@@ -36,18 +42,18 @@ impl SessionPane {
         let rows = counts(made, &composed.not_listed);
         // The box of changes since the last call keeps a few rows if there are enough for both.
         let free = usize::from(area.bottom().saturating_sub(y));
-        let kept = if free >= rows.len() + SINCE {
+        let visible_rows = if free >= rows.len() + SINCE {
             rows.len()
         } else {
             free.saturating_sub(SINCE).max(free.min(MIN_WINDOW_SIZE))
         };
-        for (head, why) in fitting(&rows, kept) {
+        for (head, why) in fitting(&rows, visible_rows) {
             let at = painter.put(
                 area.x + 4,
                 y,
-                &cut_end(&head, room, painter.glyphs.ellipsis),
+                &cut_end(&head, available, painter.glyphs.ellipsis),
                 Role::Warning,
-                room,
+                available,
             );
             let left = area.right().saturating_sub(at + 1);
             painter.put(at, y, &cut_end(&shown(&why), left, painter.glyphs.ellipsis), Role::Muted, left);
@@ -59,7 +65,7 @@ impl SessionPane {
 
 /// Counts what the client does not show in full: the effects of its budget on the catalog, then the skills it does not
 /// list, by reason.
-fn counts(made: Made, not_listed: &[NotListed]) -> Vec<(usize, String, String)> {
+fn counts(made: BudgetResult, not_listed: &[NotListed]) -> Vec<(usize, String, String)> {
     let bound = [
         (made.omitted, "omitted", "budget exhausted"),
         (made.name_only, "name only", "over budget"),
@@ -74,14 +80,14 @@ fn counts(made: Made, not_listed: &[NotListed]) -> Vec<(usize, String, String)> 
 
 /// Returns as many counts as fit; the last row says how many more there are, and of how many skills.
 fn fitting(rows: &[(usize, String, String)], most: usize) -> Vec<(String, String)> {
-    let told = |(_, head, why): &(usize, String, String)| (head.clone(), why.clone());
+    let row = |(_, head, why): &(usize, String, String)| (head.clone(), why.clone());
     if rows.len() <= most || most == 0 {
-        return rows.iter().take(most).map(told).collect();
+        return rows.iter().take(most).map(row).collect();
     }
     let (first, rest) = rows.split_at(most - 1);
     let skills: usize = rest.iter().map(|(many, ..)| many).sum();
     let more = (format!("+{} more, ", rest.len()), format!("{} skills: skills budget", count(skills)));
-    first.iter().map(told).chain([more]).collect()
+    first.iter().map(row).chain([more]).collect()
 }
 
 /// Formats the fill level, from the longest form to the shortest.
@@ -111,16 +117,16 @@ mod tests {
     #[test]
     fn the_bound_is_told_in_the_clients_own_unit() {
         let codex = Fill { limit: Some(4_000), used: 3_998, unit: Unit::Tokens, ..Fill::default() };
-        let told = filled(&codex, "!");
-        assert!(told[0].ends_with(" tok, 100 %") && told[0].starts_with("budget: 3"), "{told:?}");
+        let forms = filled(&codex, "!");
+        assert!(forms[0].ends_with(" tok, 100 %") && forms[0].starts_with("budget: 3"), "{forms:?}");
         let over = Fill { limit: Some(8_000), used: 90_000, ..Fill::default() };
-        assert!(filled(&over, "!").iter().all(|told| told.starts_with("! ")));
+        assert!(filled(&over, "!").iter().all(|forms| forms.starts_with("! ")));
         assert!(filled(&Fill::default(), "!")[0].contains("not published"));
     }
 
     #[test]
     fn every_count_stands_by_its_weight_and_what_has_no_row_is_summed_up() {
-        let made = Made { whole: 39, name_only: 116, omitted: 491, ..Made::default() };
+        let made = BudgetResult { whole: 39, name_only: 116, omitted: 491, ..BudgetResult::default() };
         let group = |why: &str, skills| NotListed { why: why.into(), skills, names: Vec::new() };
         let rows = counts(made, &[group("too deep", 200), group("no description", 37), group("hidden", 8)]);
         let heads = |most| fitting(&rows, most).into_iter().map(|(head, _)| head).collect::<Vec<_>>();

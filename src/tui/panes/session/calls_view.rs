@@ -33,14 +33,20 @@ impl SessionPane {
         for entry in &session.transcript[first..] {
             let (_, segs, note, _) = turn(entry);
             painter.right(end, y, &note, Role::Muted);
-            let room = area.width.saturating_sub(4 + cells(&note));
-            let line = cut_line(&RichLine::from_segs(segs), room, painter.glyphs.ellipsis);
-            painter.line(area.x + 1, y, &line, room);
+            let available = area.width.saturating_sub(4 + cells(&note));
+            let line = cut_line(&RichLine::from_segs(segs), available, painter.glyphs.ellipsis);
+            painter.line(area.x + 1, y, &line, available);
             y += 1;
         }
         let foot = area.bottom().saturating_sub(1);
         let at = painter.put(area.x + 2, foot, "scripts run in ", Role::Muted, area.width.saturating_sub(3));
-        let room = end.saturating_sub(at);
-        painter.put(at, foot, &cut_end(&session.isolation, room, painter.glyphs.ellipsis), Role::Text, room);
+        let available = end.saturating_sub(at);
+        painter.put(
+            at,
+            foot,
+            &cut_end(&session.isolation, available, painter.glyphs.ellipsis),
+            Role::Text,
+            available,
+        );
     }
 }

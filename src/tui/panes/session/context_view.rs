@@ -47,13 +47,13 @@ pub(super) fn fitted(lines: Vec<Line>, width: u16) -> Vec<Line> {
     let mut rows = Vec::with_capacity(lines.len());
     for line in lines {
         let note = cells(&line.note);
-        let room = width.saturating_sub(note + u16::from(note > 0)).max(1);
-        if line.short || line.text.width() <= usize::from(room) {
+        let available = width.saturating_sub(note + u16::from(note > 0)).max(1);
+        if line.short || line.text.width() <= usize::from(available) {
             rows.push(line);
             continue;
         }
         let band = line.text.band;
-        let mut parts = break_code(&line.text.segs, room).into_iter();
+        let mut parts = break_code(&line.text.segs, available).into_iter();
         let first = parts.next().unwrap_or_default();
         let level = line.level;
         rows.push(Line { text: RichLine { segs: first, ..line.text.clone() }, ..line });
@@ -62,7 +62,7 @@ pub(super) fn fitted(lines: Vec<Line>, width: u16) -> Vec<Line> {
     rows
 }
 
-fn plain(text: &str, role: Role) -> RichLine {
+fn text_line(text: &str, role: Role) -> RichLine {
     RichLine::of(safe_text::line(text), role)
 }
 
@@ -71,7 +71,7 @@ fn markup(text: &str) -> RichLine {
     let mut segs = Vec::new();
     let mut rest = text;
     while !rest.is_empty() {
-        let (piece, tag) = match rest.find('<') {
+        let (part, tag) = match rest.find('<') {
             Some(0) => {
                 let end = rest.find('>').map_or(rest.len(), |end| end + 1);
                 (&rest[..end], true)
@@ -79,8 +79,8 @@ fn markup(text: &str) -> RichLine {
             Some(start) => (&rest[..start], false),
             None => (rest, false),
         };
-        segs.push(Seg::new(safe_text::line(piece), if tag { Role::CodeKey } else { Role::Text }));
-        rest = &rest[piece.len()..];
+        segs.push(Seg::new(safe_text::line(part), if tag { Role::CodeKey } else { Role::Text }));
+        rest = &rest[part.len()..];
     }
     RichLine::from_segs(segs)
 }
@@ -92,7 +92,7 @@ pub(super) fn lines(view: &ComposedView, entries: &[Arc<Entry>], open: &dyn Fn(&
     let mut out = Vec::new();
     let mut listed = 0;
     let all = composed.parts.iter().filter(|p| p.kind == PartKind::Available && p.skill.is_some()).count();
-    let whole = open(&Fold::Catalogue);
+    let is_open = open(&Fold::Catalogue);
     for (part, size) in view.part_sizes() {
         let text = composed.of(part);
         let cost = cost_of(size);
@@ -114,12 +114,12 @@ pub(super) fn lines(view: &ComposedView, entries: &[Arc<Entry>], open: &dyn Fn(&
             }
             PartKind::Available => {
                 listed += 1;
-                if !whole && listed <= FOLDED_ROWS {
+                if !is_open && listed <= FOLDED_ROWS {
                     // An entry on one line; expanded, as it is sent.
                     let entry: Vec<&str> = text.lines().collect();
                     let line = Line::new(1, markup(&format!("  {}", entry.concat())));
                     out.push(Line { short: true, note: cost, ..line });
-                } else if whole {
+                } else if is_open {
                     let first = out.len();
                     out.extend(text.lines().map(|line| Line::new(1, markup(&format!("  {line}")))));
                     if let Some(line) = out.get_mut(first) {
@@ -151,21 +151,22 @@ pub(super) fn lines(view: &ComposedView, entries: &[Arc<Entry>], open: &dyn Fn(&
 
 /// Appends bodies in tool results, as the model reads them.
 fn answers(out: &mut Vec<Line>, view: &ComposedView, entries: &[Arc<Entry>], open: &dyn Fn(&Fold) -> bool) {
-    if view.given.is_empty() {
+    if view.delivered.is_empty() {
         return;
     }
     out.push(Line::gap());
-    let all: LevelSize = view.given.iter().map(|given| given.size).sum();
+    let all: LevelSize = view.delivered.iter().map(|delivered| delivered.size).sum();
     let head = RichLine::of("in tool results, after these instructions", Role::Muted);
     out.push(Line { note: format!("L2  {}", cost_of(all)), ..Line::new(2, head) });
-    for given in &view.given {
-        let entry = entries.iter().find(|entry| entry.number == given.entry);
-        let Some(text) = entry.and_then(|entry| entry.bodies().find(|body| body.skill == given.skill)) else {
+    for delivered in &view.delivered {
+        let entry = entries.iter().find(|entry| entry.number == delivered.entry);
+        let Some(text) = entry.and_then(|entry| entry.bodies().find(|body| body.skill == delivered.skill))
+        else {
             continue;
         };
         let inner: Vec<&str> = text.body.lines().collect();
-        let first = format!("{}, the result of entry {}", given.skill, given.entry);
-        body(out, &given.skill, (&first, &inner, ""), &cost_of(given.size), open);
+        let first = format!("{}, the result of entry {}", delivered.skill, delivered.entry);
+        body(out, &delivered.skill, (&first, &inner, ""), &cost_of(delivered.size), open);
     }
 }
 
@@ -175,7 +176,7 @@ fn base(out: &mut Vec<Line>, text: &str, part: &Part, view: &ComposedView) {
     }
     let first = out.len();
     let role = if part.kind == PartKind::Rules { Role::Muted } else { Role::Text };
-    out.extend(text.trim_end().lines().map(|line| Line::new(0, plain(line, role))));
+    out.extend(text.trim_end().lines().map(|line| Line::new(0, text_line(line, role))));
     if part.kind == PartKind::Rules
         && let Some(line) = out.get_mut(first)
     {
@@ -196,8 +197,8 @@ fn around(out: &mut Vec<Line>, text: &str, view: &ComposedView) {
     }
     let mut line = Line::new(2, markup(text.trim_end()));
     if opening {
-        let given: LevelSize = view.given.iter().map(|given| given.size).sum();
-        let here = LevelSize { tokens: view.size.l2.tokens.saturating_sub(given.tokens), ..view.size.l2 };
+        let body: LevelSize = view.delivered.iter().map(|body| body.size).sum();
+        let here = LevelSize { tokens: view.size.l2.tokens.saturating_sub(body.tokens), ..view.size.l2 };
         line.note = format!("L2  {}", cost_of(here));
     }
     out.push(line);
@@ -214,9 +215,9 @@ fn body(
     let fold = Fold::Body(name.to_owned());
     let head = Line::new(2, markup(&format!("  {first}")));
     out.push(Line { note: cost.to_owned(), fold: Some(fold.clone()), ..head });
-    let kept = if open(&fold) { inner.len() } else { inner.len().min(FOLDED_ROWS) };
-    let (seen, hidden) = inner.split_at(kept);
-    out.extend(seen.iter().map(|line| Line::new(2, plain(&format!("    {line}"), Role::Text))));
+    let shown = if open(&fold) { inner.len() } else { inner.len().min(FOLDED_ROWS) };
+    let (seen, hidden) = inner.split_at(shown);
+    out.extend(seen.iter().map(|line| Line::new(2, text_line(&format!("    {line}"), Role::Text))));
     if !hidden.is_empty() {
         let more = format!("    … {} lines", hidden.len());
         out.push(Line { fold: Some(fold), ..Line::new(2, RichLine::of(more, Role::Muted)) });
@@ -227,18 +228,18 @@ fn body(
 }
 
 /// Returns the differences from the last call, below the settings that changed.
-pub(super) fn difference(told: &[String], diff: &[DiffLine]) -> Vec<Line> {
-    let head = told.iter().map(|told| Line::new(0, plain(told, Role::Info)));
-    let gap = (!told.is_empty()).then(Line::gap);
+pub(super) fn difference(changes: &[String], diff: &[DiffLine]) -> Vec<Line> {
+    let head = changes.iter().map(|changes| Line::new(0, text_line(changes, Role::Info)));
+    let gap = (!changes.is_empty()).then(Line::gap);
     let lines = diff.iter().map(|line| match line {
-        DiffLine::Same(text) => Line::new(0, plain(&format!("  {text}"), Role::Muted)),
+        DiffLine::Same(text) => Line::new(0, text_line(&format!("  {text}"), Role::Muted)),
         DiffLine::Added(text) => {
-            let mut line = Line::new(0, plain(&format!("+ {text}"), Role::Text));
+            let mut line = Line::new(0, text_line(&format!("+ {text}"), Role::Text));
             line.text.band = Some(Role::DiffAdd);
             line
         }
         DiffLine::Removed(text) => {
-            let mut line = Line::new(0, plain(&format!("- {text}"), Role::Text));
+            let mut line = Line::new(0, text_line(&format!("- {text}"), Role::Text));
             line.text.band = Some(Role::DiffDel);
             line
         }
@@ -251,7 +252,7 @@ pub(super) fn transcript(entries: &[Arc<Entry>], open: &dyn Fn(&Fold) -> bool) -
     let mut out = Vec::new();
     for entry in entries {
         let fold = Fold::Entry(entry.number);
-        let (level, segs, note, whole) = turn(entry);
+        let (level, segs, note, is_open) = turn(entry);
         let mut line = Line::new(level, RichLine::from_segs(segs));
         line.note = note;
         line.fold = Some(fold.clone());
@@ -259,7 +260,7 @@ pub(super) fn transcript(entries: &[Arc<Entry>], open: &dyn Fn(&Fold) -> bool) -
         out.push(line);
         if open(&fold) {
             out.extend(
-                whole.lines().map(|line| Line::new(level, plain(&format!("     {line}"), Role::Text))),
+                is_open.lines().map(|line| Line::new(level, text_line(&format!("     {line}"), Role::Text))),
             );
             out.push(Line::gap());
         }
@@ -299,11 +300,11 @@ pub(super) fn turn(entry: &Entry) -> (usize, Vec<Seg>, String, String) {
                 },
             };
             let pretty = |value: &serde_json::Value| serde_json::to_string_pretty(value).unwrap_or_default();
-            let whole = match result {
+            let is_open = match result {
                 Ok(value) => format!("{}\n→ {}", pretty(arguments), pretty(value)),
                 Err(error) => format!("{}\n✗ {}", pretty(arguments), error.message),
             };
-            (level, segs, note, whole)
+            (level, segs, note, is_open)
         }
     }
 }

@@ -57,7 +57,7 @@ fn changes(effect: &Effect) -> bool {
 }
 
 impl SessionPane {
-    pub(super) fn look_again(&mut self, now: Instant) -> Vec<Effect> {
+    pub(super) fn check_again(&mut self, now: Instant) -> Vec<Effect> {
         self.others.looked = Some(now);
         let Some(session) = &self.session else {
             let effects = self.ask_again();
@@ -65,19 +65,19 @@ impl SessionPane {
             return effects;
         };
         // There is no notification for changes of files outside of the roots.
-        let outside = session.standing.values().any(|standing| standing.roots != LoadedFrom::Here);
+        let outside = session.drift.values().any(|drift| drift.roots != LoadedFrom::Here);
         self.look_at_it(outside)
     }
 
-    /// Checks whether others changed the session; with `whole`, also returns the state of its skills in any case.
-    pub(super) fn look_at_it(&mut self, whole: bool) -> Vec<Effect> {
+    /// Checks whether others changed the session; with `always`, also returns the state of its skills in any case.
+    pub(super) fn look_at_it(&mut self, always: bool) -> Vec<Effect> {
         let Some(session) = &self.session else { return Vec::new() };
         self.others.looking = true;
-        vec![Effect::Session(SessionAsk::Look {
+        vec![Effect::Session(SessionAsk::Check {
             session: session.session_id.clone(),
             version: session.version,
             newest: self.others.newest.clone(),
-            whole,
+            always,
         })]
     }
 
@@ -99,16 +99,16 @@ impl SessionPane {
         let Some(after) = changed.filter(|after| after.version >= before.version) else { return Vec::new() };
         if after.version == before.version {
             // The session is the same, but its files or the roots changed.
-            if after.standing == before.standing {
+            if after.drift == before.drift {
                 return Vec::new();
             }
             self.show(Arc::clone(after));
             return if self.tab == Tab::PerLevel { self.count_levels() } else { Vec::new() };
         }
-        let told = format!("changed by another process: {}", difference(&before, after));
+        let message = format!("changed by another process: {}", difference(&before, after));
         self.show(Arc::clone(after));
         let mut effects = self.refresh();
-        effects.push(Effect::Toast(told));
+        effects.push(Effect::Toast(message));
         effects
     }
 }
@@ -125,24 +125,24 @@ fn difference(before: &SessionView, after: &SessionView) -> String {
             .map(|name| format!("{sign}{}", shown(name)))
             .collect()
     };
-    let mut told: Vec<String> = only('+', &new, &old);
-    told.extend(only('-', &old, &new));
-    if told.is_empty() && old != new {
-        told.push("different order".to_owned());
+    let mut changes: Vec<String> = only('+', &new, &old);
+    changes.extend(only('-', &old, &new));
+    if changes.is_empty() && old != new {
+        changes.push("different order".to_owned());
     }
     if before.settings.client != after.settings.client {
         let client = after.settings.client.as_deref().unwrap_or("no client");
-        told.push(format!("as {}", shown(client)));
+        changes.push(format!("as {}", shown(client)));
     } else if before.settings.agent != after.settings.agent {
-        told.push(format!("agent {}", shown(after.settings.agent.as_deref().unwrap_or("orchestrator"))));
+        changes.push(format!("agent {}", shown(after.settings.agent.as_deref().unwrap_or("orchestrator"))));
     } else if before.settings != after.settings {
-        told.push("other settings".to_owned());
+        changes.push("other settings".to_owned());
     }
-    if told.is_empty() {
+    if changes.is_empty() {
         let more = after.transcript.len().saturating_sub(before.transcript.len());
-        told.push(counted(more, "line").replace("line", "more line") + " in the transcript");
+        changes.push(counted(more, "line").replace("line", "more line") + " in the transcript");
     }
-    told.join(" ")
+    changes.join(" ")
 }
 
 #[cfg(test)]
@@ -170,8 +170,8 @@ mod tests {
         assert_eq!(pane.looks_at(now), Some(now));
         assert!(asks(&pane.look(now)));
         assert_eq!(pane.looks_at(now), None, "it is in flight");
-        let told = pane.message(&Message::Session(refused(Code::Forbidden)));
-        assert!(matches!(told.as_slice(), [Effect::ErrorNotice(..)]));
+        let responses = pane.message(&Message::Session(refused(Code::Forbidden)));
+        assert!(matches!(responses.as_slice(), [Effect::ErrorNotice(..)]));
         assert_eq!(pane.looks_at(now + EVERY), None, "what is refused is refused again");
     }
 

@@ -23,7 +23,7 @@ use skills_session::{Speaker, Turn};
 const TITLE: u16 = 36;
 
 /// Returns the width of a line next to its rail.
-fn room(area: Rect) -> u16 {
+fn available(area: Rect) -> u16 {
     area.width.saturating_sub(6)
 }
 
@@ -35,7 +35,8 @@ impl SessionPane {
         open.sort();
         let mut hasher = DefaultHasher::new();
         let size = composed.size;
-        (&composed.digest, size.l1.tokens, size.l2.tokens, &composed.given, open, width).hash(&mut hasher);
+        (&composed.digest, size.l1.tokens, size.l2.tokens, &composed.delivered, open, width)
+            .hash(&mut hasher);
         let key = hasher.finish();
         if let Some((_, rows)) = self.laid_out.as_ref().filter(|(known, _)| *known == key) {
             return Arc::clone(rows);
@@ -48,15 +49,15 @@ impl SessionPane {
     }
 
     /// Returns the diff as rows of a width; cached until its content changes.
-    fn diff_rows(&mut self, composed: &ComposedView, told: &[String], width: u16) -> Arc<[Line]> {
+    fn diff_rows(&mut self, composed: &ComposedView, changes: &[String], width: u16) -> Arc<[Line]> {
         let lines = composed.diff.as_deref().unwrap_or_default();
         let mut hasher = DefaultHasher::new();
-        ("difference", &composed.digest, lines.len(), told, width).hash(&mut hasher);
+        ("difference", &composed.digest, lines.len(), changes, width).hash(&mut hasher);
         let key = hasher.finish();
         if let Some((_, rows)) = self.laid_out.as_ref().filter(|(known, _)| *known == key) {
             return Arc::clone(rows);
         }
-        let rows: Arc<[Line]> = fitted(difference(told, lines), width).into();
+        let rows: Arc<[Line]> = fitted(difference(changes, lines), width).into();
         self.laid_out = Some((key, Arc::clone(&rows)));
         rows
     }
@@ -73,10 +74,12 @@ impl SessionPane {
             return String::new();
         };
         if self.diff {
-            let told = composed.since.as_ref().map(|since| since.describe(count)).unwrap_or_default();
+            let changes = composed.since.as_ref().map(|since| since.describe(count)).unwrap_or_default();
             let text = match &composed.diff {
                 None => Some("no recorded call to compare with: c records one"),
-                Some(lines) if lines.is_empty() && told.is_empty() => Some("no changes since the last call"),
+                Some(lines) if lines.is_empty() && changes.is_empty() => {
+                    Some("no changes since the last call")
+                }
                 Some(_) => None,
             };
             if let Some(text) = text {
@@ -89,11 +92,11 @@ impl SessionPane {
                 );
                 return String::new();
             }
-            let lines = self.diff_rows(&composed, &told, room(area));
+            let lines = self.diff_rows(&composed, &changes, available(area));
             self.draw_lines(&lines, area, buf, cx);
             return "next call compared with the last".to_owned();
         }
-        let lines = self.rows(room(area));
+        let lines = self.rows(available(area));
         if lines.is_empty() {
             let text = "empty: no skills found";
             Painter::new(buf, cx).put(area.x + 2, area.y, text, Role::Muted, area.width.saturating_sub(2));
@@ -116,7 +119,7 @@ impl SessionPane {
         }
         let open = |fold: &Fold| self.open.contains(fold);
         let lines = transcript(&entries, &open);
-        self.draw_lines(&fitted(lines, room(area)), area, buf, cx);
+        self.draw_lines(&fitted(lines, available(area)), area, buf, cx);
         format!(
             "append-only {} {}",
             cx.glyphs.dot,
@@ -151,16 +154,16 @@ impl SessionPane {
             self.wanted.push(Effect::Render(job));
         }
         let Some(rich) = self.rendered.get(&key).cloned() else {
-            let told = format!("laying out {}", bytes(text.len() as u64));
-            Painter::new(buf, cx).put(area.x + 2, area.y, &told, Role::Muted, width);
+            let progress = format!("laying out {}", bytes(text.len() as u64));
+            Painter::new(buf, cx).put(area.x + 2, area.y, &progress, Role::Muted, width);
             return api.to_string();
         };
         let area = self.draw_objections(area, buf, cx);
         let height = usize::from(area.height);
-        self.given.height = height;
-        self.given.offset = self.given.offset.min(rich.len().saturating_sub(height));
+        self.composed_scroll.height = height;
+        self.composed_scroll.offset = self.composed_scroll.offset.min(rich.len().saturating_sub(height));
         let mut painter = Painter::new(buf, cx);
-        for (line, y) in rich.iter().skip(self.given.offset).take(height).zip(area.y..) {
+        for (line, y) in rich.iter().skip(self.composed_scroll.offset).take(height).zip(area.y..) {
             painter.line(area.x + 2, y, line, width);
         }
         // The title drops a note that does not fit, but the service is always named.
@@ -209,11 +212,11 @@ impl SessionPane {
     /// Draws lines with their rails, from the scroll position.
     pub(super) fn draw_lines(&mut self, lines: &[Line], area: Rect, buf: &mut Buffer, cx: &Draw<'_>) {
         let height = usize::from(area.height);
-        self.given.height = height;
-        self.given.offset = self.given.offset.min(lines.len().saturating_sub(height));
+        self.composed_scroll.height = height;
+        self.composed_scroll.offset = self.composed_scroll.offset.min(lines.len().saturating_sub(height));
         let mut painter = Painter::new(buf, cx);
         let end = area.right().saturating_sub(1);
-        for (line, y) in lines.iter().skip(self.given.offset).take(height).zip(area.y..) {
+        for (line, y) in lines.iter().skip(self.composed_scroll.offset).take(height).zip(area.y..) {
             if let Some(band) = line.text.band {
                 painter.band(Rect { x: area.x + 2, y, width: area.width.saturating_sub(3), height: 1 }, band);
             }
@@ -223,15 +226,15 @@ impl SessionPane {
                 painter.right(end, y, &note, Role::Muted);
             }
             let note = cells(&note);
-            let room = room(area).saturating_sub(note + u16::from(note > 0));
-            let text = cut_line(&line.text, room, painter.glyphs.ellipsis);
-            painter.line(area.x + 4, y, &text, room);
+            let available = available(area).saturating_sub(note + u16::from(note > 0));
+            let text = cut_line(&line.text, available, painter.glyphs.ellipsis);
+            painter.line(area.x + 4, y, &text, available);
             if let Some(fold) = &line.fold {
                 self.drawn.folds.push((Rect { y, height: 1, ..area }, fold.clone()));
             }
         }
         if lines.len() > height && height > 0 {
-            let left = lines.len() - (self.given.offset + height).min(lines.len());
+            let left = lines.len() - (self.composed_scroll.offset + height).min(lines.len());
             if left > 0 {
                 let text = format!(" {} below ", counted(left, "line"));
                 painter.right(end, area.bottom().saturating_sub(1), &text, Role::Muted);
@@ -258,9 +261,9 @@ impl SessionPane {
         self.open.insert(fold.clone());
         self.tab = super::Tab::Composed;
         self.diff = false;
-        let lines = self.rows(room(self.drawn.given));
+        let lines = self.rows(available(self.drawn.composed_area));
         if let Some(at) = lines.iter().position(|line| line.fold.as_ref() == Some(&fold)) {
-            self.given.offset = at;
+            self.composed_scroll.offset = at;
         }
     }
 }

@@ -14,7 +14,7 @@ use crate::pane::{Draw, Effect, Message, Pane, PaneId, Picker, PickerKind, Targe
 use crate::session_requests::SessionAsk;
 use crate::widgets::format::bytes;
 use crate::widgets::text_width::shown as safe;
-use skills_api::{LevelsView, LoadedFrom, SettingsChange, Standing};
+use skills_api::{LevelsView, LoadedFrom, SettingsChange, SkillDrift};
 
 /// The choice of a new session with the settings of the current one.
 pub(super) const LIKE_THIS: &str = "like";
@@ -37,7 +37,7 @@ impl Pane for SessionPane {
     fn contexts(&self) -> Vec<Context> {
         match self.focus {
             Part::Active => vec![Context::Session, Context::List],
-            Part::Given => vec![Context::Session, Context::Text],
+            Part::Composed => vec![Context::Session, Context::Text],
         }
     }
 
@@ -52,14 +52,14 @@ impl Pane for SessionPane {
         let gone = |there: bool, what: &str| {
             (!there).then(|| format!("{what} no longer exists: the loaded version is kept"))
         };
-        let standing = self.selected_drift();
-        let folder = || none().or_else(|| gone(standing.has_folder(), "its folder"));
-        let file = || folder().or_else(|| gone(standing.has_file(), "its SKILL.md"));
+        let drift = self.selected_drift();
+        let folder = || none().or_else(|| gone(drift.has_folder(), "its folder"));
+        let file = || folder().or_else(|| gone(drift.has_file(), "its SKILL.md"));
         let in_order = |command: Command| Command { blocked: none().or_else(|| self.unmovable()), ..command };
         let in_folder = |command: Command| Command { blocked: folder(), ..command };
         let on_session = |command: Command| Command { blocked: closed(), ..command };
         let mut out = vec![
-            shown(Action::Down, if self.focus == Part::Given { "scroll" } else { "move" }),
+            shown(Action::Down, if self.focus == Part::Composed { "scroll" } else { "move" }),
             on_session(shown(Action::LoadSkill, "load")),
             on_skill(shown(Action::UnloadSkill, "unload")),
             in_folder(shown(Action::ReadResource, "read")),
@@ -121,9 +121,9 @@ impl Pane for SessionPane {
     }
 
     fn wanted(&mut self) -> Vec<Effect> {
-        if !self.asked {
+        if !self.requested {
             // The store is opened when the pane is first shown, not before.
-            self.asked = true;
+            self.requested = true;
             self.wanted.push(Effect::Session(SessionAsk::Latest));
         }
         std::mem::take(&mut self.wanted)
@@ -147,7 +147,7 @@ impl Pane for SessionPane {
     }
 
     fn look(&mut self, now: Instant) -> Vec<Effect> {
-        self.look_again(now)
+        self.check_again(now)
     }
 }
 
@@ -155,7 +155,7 @@ impl SessionPane {
     fn done(&mut self, action: Action) -> Option<Vec<Effect>> {
         Some(match action {
             Action::NextPart | Action::PreviousPart => {
-                self.focus = if self.focus == Part::Active { Part::Given } else { Part::Active };
+                self.focus = if self.focus == Part::Active { Part::Composed } else { Part::Active };
                 Vec::new()
             }
             Action::NextTab => self.turn_by(1),
@@ -204,12 +204,12 @@ impl SessionPane {
 
     fn turn_by(&mut self, steps: usize) -> Vec<Effect> {
         let at = TABS.iter().position(|(tab, _)| *tab == self.tab).unwrap_or(0);
-        self.focus = Part::Given;
+        self.focus = Part::Composed;
         self.turn(TABS[(at + steps) % TABS.len()].0)
     }
 
     fn moved(&mut self, action: Action) -> Option<Vec<Effect>> {
-        if self.focus == Part::Given {
+        if self.focus == Part::Composed {
             return self.scrolled(action);
         }
         let last = self.active().len().saturating_sub(1);
@@ -219,7 +219,7 @@ impl SessionPane {
             Action::Top | Action::PageUp => 0,
             Action::Bottom | Action::PageDown => last,
             Action::Open => {
-                self.focus = Part::Given;
+                self.focus = Part::Composed;
                 let name = self.selected()?.name.clone();
                 self.reveal(&name);
                 self.cursor
@@ -230,7 +230,7 @@ impl SessionPane {
     }
 
     fn scrolled(&mut self, action: Action) -> Option<Vec<Effect>> {
-        let page = self.given.page();
+        let page = self.composed_scroll.page();
         let rows = match action {
             Action::Up => -1,
             Action::Down => 1,
@@ -250,17 +250,17 @@ impl SessionPane {
             _ => return None,
         };
         // Drawing knows the length and clamps the offset.
-        self.given.offset = self.given.offset.saturating_add_signed(rows).min(1_000_000);
+        self.composed_scroll.offset = self.composed_scroll.offset.saturating_add_signed(rows).min(1_000_000);
         Some(Vec::new())
     }
 
     /// Returns a picker of active skills whose text in the roots has changed, and of every skill that is not loaded.
     fn loadable(&self) -> Effect {
         let loaded: Vec<&str> = self.active().iter().map(|skill| skill.name.as_str()).collect();
-        let anew = loaded.iter().filter_map(|name| {
-            let standing = self.standing_of(name);
-            let told = standing.describe().filter(|_| standing.loads_anew())?;
-            Some(((*name).to_owned(), safe(name), format!("reload: {told}")))
+        let to_reload = loaded.iter().filter_map(|name| {
+            let drift = self.drift_of(name);
+            let description = drift.describe().filter(|_| drift.needs_reload())?;
+            Some(((*name).to_owned(), safe(name), format!("reload: {description}")))
         });
         let others = self
             .catalogue
@@ -269,15 +269,15 @@ impl SessionPane {
             .map(|entry| &entry.skill)
             .filter(|skill| !loaded.contains(&skill.id.as_str()))
             .map(|skill| (skill.id.to_string(), skill.id.to_string(), safe(&skill.description)));
-        pick(PickerKind::SkillToLoad, "Load a skill", anew.chain(others).collect(), None)
+        pick(PickerKind::SkillToLoad, "Load a skill", to_reload.chain(others).collect(), None)
     }
 
     /// Returns why the skills cannot be reordered: that reloads them all, and one cannot be loaded again or has
     /// changed.
     fn unmovable(&self) -> Option<String> {
         let session = self.session.as_ref()?;
-        let lost = |standing: &Standing| standing.roots != LoadedFrom::Here || !standing.has_file();
-        let (name, _) = session.standing.iter().find(|(_, standing)| lost(standing))?;
+        let lost = |drift: &SkillDrift| drift.roots != LoadedFrom::Here || !drift.has_file();
+        let (name, _) = session.drift.iter().find(|(_, drift)| lost(drift))?;
         Some(format!("reordering reloads all skills, and {} cannot be reloaded: u unloads it", safe(name)))
     }
 

@@ -15,7 +15,7 @@ use crate::widgets::rich::Seg;
 use crate::widgets::rule::Title;
 use crate::widgets::text_width::{cells, cut_end, shown};
 use crate::widgets::wrap::wrap_to;
-use skills_api::{CallSize, LevelSize, LoadedFile, LoadedFrom, Standing};
+use skills_api::{CallSize, LevelSize, LoadedFile, LoadedFrom, SkillDrift};
 use skills_session::PartKind;
 use skills_skill::tokens::TokenCount;
 
@@ -42,15 +42,15 @@ impl SessionPane {
         let mut y = area.y + 2;
         let right = area.right().saturating_sub(1);
         if session.active.is_empty() {
-            let room = area.width.saturating_sub(3);
-            let text = if room < 31 {
+            let available = area.width.saturating_sub(3);
+            let text = if available < 31 {
                 "empty: l loads a skill"
             } else {
                 "no skills loaded: press \
                 l to load one"
             };
-            let text = cut_end(text, room, painter.glyphs.ellipsis);
-            painter.put(area.x + 2, y, &text, Role::Muted, room);
+            let text = cut_end(text, available, painter.glyphs.ellipsis);
+            painter.put(area.x + 2, y, &text, Role::Muted, available);
             y += 1;
         }
         let most = usize::from(area.height / 2).max(1);
@@ -63,10 +63,10 @@ impl SessionPane {
                 let gutter = if focused { Role::Gutter } else { Role::Muted };
                 painter.put(area.x, y, painter.glyphs.gutter, gutter, 1);
             }
-            let standing = self.standing_of(&skill.name);
+            let drift = self.drift_of(&skill.name);
             let digest: String = skill.digest.trim_start_matches("sha256:").chars().take(4).collect();
             // A status mark is shown at any width; a digest only if it fits.
-            let mark = match (standing.file, standing.roots) {
+            let mark = match (drift.file, drift.roots) {
                 (LoadedFile::Changed, _) => Some(painter.glyphs.edited),
                 (LoadedFile::Unchanged, LoadedFrom::Here) => None,
                 (LoadedFile::Unchanged, _) => Some(painter.glyphs.lost),
@@ -84,18 +84,27 @@ impl SessionPane {
             let cost = token_count(size.map_or(loaded, |size| size.count()), painter.glyphs);
             let at_tokens = painter.right(at_mark.saturating_sub(2), y, &cost, Role::Text);
             painter.put(area.x + 2, y, &format!("{}", at + 1), Role::Muted, 2);
-            let room = at_tokens.saturating_sub(area.x + 6);
+            let available = at_tokens.saturating_sub(area.x + 6);
             let name = shown(&skill.name);
-            let name = cut_end(&name, room, painter.glyphs.ellipsis);
+            let name = cut_end(&name, available, painter.glyphs.ellipsis);
             let plus = if on { Modifier::BOLD } else { Modifier::empty() };
-            painter.put_plus(area.x + 4, y, &name, if on { Role::Strong } else { Role::Text }, plus, room);
+            painter.put_plus(
+                area.x + 4,
+                y,
+                &name,
+                if on { Role::Strong } else { Role::Text },
+                plus,
+                available,
+            );
             self.drawn.rows.push((row, at));
             y += 1;
         }
-        if let Some(told) = standing_in_words(self.selected_drift()) {
-            let room = area.width.saturating_sub(5);
-            for line in wrap_to(&[Seg::new(told, Role::Warning)], room, TOLD, painter.glyphs.ellipsis) {
-                painter.line(area.x + 4, y, &line, room);
+        if let Some(drift_text) = drift_text(self.selected_drift()) {
+            let available = area.width.saturating_sub(5);
+            for line in
+                wrap_to(&[Seg::new(drift_text, Role::Warning)], available, TOLD, painter.glyphs.ellipsis)
+            {
+                painter.line(area.x + 4, y, &line, available);
                 y += 1;
             }
         }
@@ -106,7 +115,7 @@ impl SessionPane {
         if area.height > 16 {
             y += 1;
             let agent = session.settings.agent.as_deref().map_or_else(|| "orchestrator".to_owned(), shown);
-            let whole = area.width.saturating_sub(3);
+            let max_width = area.width.saturating_sub(3);
             let sees: Vec<String> = match (&session.settings.agent, &self.composed) {
                 (None, Some(composed)) => vec![format!(" {}", counted(listed(composed), "skill"))],
                 (Some(_), Some(composed)) => {
@@ -118,13 +127,14 @@ impl SessionPane {
             // The client view is kept; the agent's name is truncated if both are too long, and the word `agent` is
             // dropped before that.
             let least = cells(sees.last().map_or("", String::as_str));
-            let label = if cells(&agent) + least + 6 <= whole { "agent " } else { "" };
-            let name = cut_end(&agent, whole.saturating_sub(least + cells(label)), painter.glyphs.ellipsis);
-            let end = painter.put(area.x + 2, y, label, Role::Muted, whole);
+            let label = if cells(&agent) + least + 6 <= max_width { "agent " } else { "" };
+            let name =
+                cut_end(&agent, max_width.saturating_sub(least + cells(label)), painter.glyphs.ellipsis);
+            let end = painter.put(area.x + 2, y, label, Role::Muted, max_width);
             let end = painter.put(end, y, &name, Role::Text, right.saturating_sub(end));
-            let room = right.saturating_sub(end);
-            if let Some(sees) = sees.iter().find(|sees| cells(sees) <= room) {
-                painter.put(end, y, sees, Role::Muted, room);
+            let available = right.saturating_sub(end);
+            if let Some(sees) = sees.iter().find(|sees| cells(sees) <= available) {
+                painter.put(end, y, sees, Role::Muted, available);
             }
             y += 1;
             // The session's id distinguishes similar sessions.
@@ -136,8 +146,8 @@ impl SessionPane {
                 format!("id {short}  {changed}"),
                 short.to_owned(),
             ];
-            if let Some(told) = all.iter().find(|told| cells(told) <= whole) {
-                painter.put(area.x + 2, y, told, Role::Muted, whole);
+            if let Some(form) = all.iter().find(|form| cells(form) <= max_width) {
+                painter.put(area.x + 2, y, form, Role::Muted, max_width);
             }
             y += 1;
         }
@@ -196,9 +206,9 @@ impl SessionPane {
                 Role::Muted,
             )
         };
-        let room = area.right().saturating_sub(area.x + 17);
-        if let Some(of) = of.iter().find(|of| cells(of) <= room) {
-            painter.put(area.x + 17, y, of, role, room);
+        let available = area.right().saturating_sub(area.x + 17);
+        if let Some(of) = of.iter().find(|of| cells(of) <= available) {
+            painter.put(area.x + 17, y, of, role, available);
         }
         self.draw_bound(Rect { y: y + 1, height: area.bottom().saturating_sub(y + 1), ..area }, &mut painter)
             + 1
@@ -206,10 +216,10 @@ impl SessionPane {
 }
 
 /// Describes the status of the selected skill, and how to fix it.
-fn standing_in_words(standing: Standing) -> Option<String> {
-    let told = standing.describe()?;
-    let then = if standing.loads_anew() { "l reloads it" } else { "the loaded version is kept" };
-    Some(format!("{told}; {then}"))
+fn drift_text(drift: SkillDrift) -> Option<String> {
+    let text = drift.describe()?;
+    let then = if drift.needs_reload() { "l reloads it" } else { "the loaded version is kept" };
+    Some(format!("{text}; {then}"))
 }
 
 /// Formats a time span, with the day once if it is the same: `22 Nov 12:04 to 12:31`.

@@ -35,29 +35,29 @@ impl SessionPane {
             return String::new();
         };
         let files: LevelSize = levels.files.iter().map(|(_, size)| *size).sum();
-        let beside = area.width >= BESIDE;
-        let places = if beside { side_by_side(area) } else { stacked(area, levels.files.len()) };
+        let is_wide = area.width >= BESIDE;
+        let places = if is_wide { side_by_side(area) } else { stacked(area, levels.files.len()) };
         let mut painter = Painter::new(buf, cx);
-        let told = self.listed_as(levels.skill_id.as_str(), painter.glyphs);
-        let first = told.entry.as_ref().map_or(LevelSize::default(), |(size, _)| *size);
+        let note = self.listed_as(levels.skill_id.as_str(), painter.glyphs);
+        let first = note.entry.as_ref().map_or(LevelSize::default(), |(size, _)| *size);
         // Use the size in the call: in a tool result the body has other bytes than in the instructions.
         let name = levels.skill_id.as_str();
         let call = self.composed.as_ref();
         let body = call.and_then(|call| call.body_size(name)).unwrap_or(levels.l2);
-        let given = call.is_some_and(|call| call.given_in(name).is_some());
-        let second = if given { "L2 in a tool result" } else { "L2 once loaded" };
+        let is_delivered = call.is_some_and(|call| call.delivered_in(name).is_some());
+        let second = if is_delivered { "L2 in a tool result" } else { "L2 once loaded" };
         let files = levels.files_unknown.is_none().then_some(files);
         let heads = [("L1 in every call", Some(first)), (second, Some(body)), ("L3 when read", files)];
         let mut below = places;
         for (at, (name, size)) in heads.into_iter().enumerate() {
-            below[at] = head(&mut painter, places[at], at + 1, name, size, beside);
+            below[at] = head(&mut painter, places[at], at + 1, name, size, is_wide);
         }
-        let entry = told.entry.map_or_else(|| told.missing.clone(), |(_, entry)| entry);
-        let entry = if beside { entry } else { entry.lines().collect() };
+        let entry = note.entry.map_or_else(|| note.missing.clone(), |(_, entry)| entry);
+        let entry = if is_wide { entry } else { entry.lines().collect() };
         // The totals of the catalog stay visible below a long entry.
-        let facts = if beside { told.facts } else { vec![told.facts.join(", ")] };
+        let facts = if is_wide { note.facts } else { vec![note.facts.join(", ")] };
         let rows = (facts.len() as u16).min(below[0].height.saturating_sub(1));
-        let above = Rect { height: below[0].height.saturating_sub(rows + u16::from(beside)), ..below[0] };
+        let above = Rect { height: below[0].height.saturating_sub(rows + u16::from(is_wide)), ..below[0] };
         text(&mut painter, above, &entry, 0, Role::Text);
         for (fact, y) in facts.iter().zip(below[0].bottom() - rows..) {
             painter.put(
@@ -68,11 +68,11 @@ impl SessionPane {
                 below[0].width,
             );
         }
-        text(&mut painter, below[1], &levels.body, self.given.offset, Role::Text);
+        text(&mut painter, below[1], &levels.body, self.composed_scroll.offset, Role::Text);
         file_list(&mut painter, below[2], &levels);
-        self.given.height = usize::from(below[1].height);
+        self.composed_scroll.height = usize::from(below[1].height);
         let all = levels.body.lines().count();
-        self.given.offset = self.given.offset.min(all.saturating_sub(1));
+        self.composed_scroll.offset = self.composed_scroll.offset.min(all.saturating_sub(1));
         shown(levels.skill_id.as_str())
     }
 }
@@ -101,7 +101,7 @@ impl SessionPane {
         // the budget.
         let bound = composed.allowance.as_ref().filter(|fill| fill.made.omitted > 0);
         let named = composed.not_listed.iter().find(|group| group.names.iter().any(|name| name == skill));
-        let roots = self.standing_of(skill).roots;
+        let roots = self.drift_of(skill).roots;
         let missing = match (named, bound, &client) {
             (None, ..) if matches!(roots, LoadedFrom::Elsewhere | LoadedFrom::Refused) => {
                 "no entry: not in these roots".to_owned()
@@ -176,26 +176,26 @@ fn head(
     level: usize,
     name: &str,
     size: Option<LevelSize>,
-    beside: bool,
+    side_by_side: bool,
 ) -> Rect {
     painter.rail(place.x, place.y, place.height, level);
-    let (x, room) = (place.x + 2, place.width.saturating_sub(2));
+    let (x, available) = (place.x + 2, place.width.saturating_sub(2));
     let cost = size.map_or_else(
         || "not known".to_owned(),
         |size| format!("{} tok  {}", token_count(size.count(), painter.glyphs), bytes(size.bytes)),
     );
     let rows = if place.height == 0 {
         0
-    } else if beside {
-        painter.put(x, place.y, name, Role::Strong, room);
-        painter.put(x, place.y + 1, &cost, Role::Muted, room);
+    } else if side_by_side {
+        painter.put(x, place.y, name, Role::Strong, available);
+        painter.put(x, place.y + 1, &cost, Role::Muted, available);
         3
     } else {
-        let end = painter.put(x, place.y, name, Role::Strong, room);
-        painter.put(end + 2, place.y, &cost, Role::Muted, (x + room).saturating_sub(end + 2));
+        let end = painter.put(x, place.y, name, Role::Strong, available);
+        painter.put(end + 2, place.y, &cost, Role::Muted, (x + available).saturating_sub(end + 2));
         1
     };
-    Rect { x, y: place.y + rows, width: room, height: place.height.saturating_sub(rows) }
+    Rect { x, y: place.y + rows, width: available, height: place.height.saturating_sub(rows) }
 }
 
 fn text(painter: &mut Painter<'_>, place: Rect, text: &str, offset: usize, role: Role) {
@@ -218,22 +218,28 @@ fn text(painter: &mut Painter<'_>, place: Rect, text: &str, offset: usize, role:
 }
 
 fn file_list(painter: &mut Painter<'_>, place: Rect, levels: &LevelsView) {
-    let room = place.width;
+    let available = place.width;
     if let Some(why) = &levels.files_unknown {
         text(painter, place, why, 0, Role::Muted);
         return;
     }
     if levels.files.is_empty() && place.height > 0 {
-        painter.put(place.x, place.y, "no files", Role::Muted, room);
+        painter.put(place.x, place.y, "no files", Role::Muted, available);
     }
     let shown_rows = usize::from(place.height);
     let hidden = levels.files.len().saturating_sub(shown_rows);
     for (at, ((path, size), y)) in levels.files.iter().zip(place.y..place.bottom()).enumerate() {
         if hidden > 0 && at + 1 == shown_rows {
-            painter.put(place.x, y, &format!("and {} more", counted(hidden + 1, "file")), Role::Muted, room);
+            painter.put(
+                place.x,
+                y,
+                &format!("and {} more", counted(hidden + 1, "file")),
+                Role::Muted,
+                available,
+            );
             return;
         }
-        let cost = if room >= 34 {
+        let cost = if available >= 34 {
             format!("{} tok  {:>7}", token_count(size.count(), painter.glyphs), bytes(size.bytes))
         } else {
             token_count(size.count(), painter.glyphs)

@@ -20,12 +20,12 @@ use std::sync::Arc;
 use ratatui::layout::Rect;
 use strum::IntoEnumIterator as _;
 
-use crate::form_drafts::Typed;
+use crate::form_drafts::FormDrafts;
 use crate::pane::{Effect, PickerKind};
 use crate::session_requests::SessionAsk;
 use crate::widgets::rich::RichLine;
 use crate::widgets::scroll::Scroll;
-use skills_api::{ComposedView, LevelsView, SessionView, Standing};
+use skills_api::{ComposedView, LevelsView, SessionView, SkillDrift};
 use skills_registry::Catalogue;
 use skills_session::{Active, Api};
 
@@ -34,7 +34,7 @@ use skills_session::{Active, Api};
 enum Part {
     #[default]
     Active,
-    Given,
+    Composed,
 }
 
 /// The tab of the right part.
@@ -69,7 +69,7 @@ enum Fold {
 #[derive(Debug, Default)]
 struct Drawn {
     active: Rect,
-    given: Rect,
+    composed_area: Rect,
     tabs: Vec<(Rect, Tab)>,
     /// Rows of the active list, with their index.
     rows: Vec<(Rect, usize)>,
@@ -95,7 +95,7 @@ pub struct SessionPane {
     tab: Tab,
     /// The active skill under the cursor.
     cursor: usize,
-    given: Scroll,
+    composed_scroll: Scroll,
     /// The section under the cursor, among those of the text.
     fold: usize,
     open: HashSet<Fold>,
@@ -106,7 +106,7 @@ pub struct SessionPane {
     /// Errors that the service is expected to report for that request.
     objections: Vec<String>,
     /// Drafts of dialogs, by the dialog's name.
-    typed: Typed,
+    typed: FormDrafts,
     rendered: BTreeMap<u64, Arc<[RichLine]>>,
     /// The cached rows of the composed call, with the hash of their input.
     laid_out: Option<(u64, Arc<[context_view::Line]>)>,
@@ -114,7 +114,7 @@ pub struct SessionPane {
     /// The skill whose levels could not be loaded, and why.
     no_levels: Option<(String, String)>,
     /// Whether a session was requested.
-    asked: bool,
+    requested: bool,
     /// A skill to load once a session is open.
     waiting_load: Option<String>,
     wanted: Vec<Effect>,
@@ -178,7 +178,7 @@ impl SessionPane {
             self.composed = None;
             self.payload = None;
             self.objections.clear();
-            self.given = Scroll::default();
+            self.composed_scroll = Scroll::default();
         }
         self.session = Some(session);
         (self.trouble, self.unreached) = (None, false);
@@ -192,7 +192,7 @@ impl SessionPane {
     /// Switches to a tab and requests its content.
     fn turn(&mut self, tab: Tab) -> Vec<Effect> {
         self.tab = tab;
-        self.given = Scroll::default();
+        self.composed_scroll = Scroll::default();
         self.fold = 0;
         match tab {
             Tab::PerLevel => self.ask_levels(),
@@ -230,12 +230,12 @@ impl SessionPane {
     }
 
     /// Returns the drift of the selected skill from its file and the roots.
-    fn selected_drift(&self) -> Standing {
-        self.selected().map(|skill| self.standing_of(&skill.name)).unwrap_or_default()
+    fn selected_drift(&self) -> SkillDrift {
+        self.selected().map(|skill| self.drift_of(&skill.name)).unwrap_or_default()
     }
 
-    fn standing_of(&self, name: &str) -> Standing {
-        self.session.as_ref().and_then(|session| session.standing.get(name)).copied().unwrap_or_default()
+    fn drift_of(&self, name: &str) -> SkillDrift {
+        self.session.as_ref().and_then(|session| session.drift.get(name)).copied().unwrap_or_default()
     }
 
     fn ask_payload(&self) -> Vec<Effect> {

@@ -15,8 +15,9 @@ impl SessionPane {
         match event.kind {
             MouseEventKind::ScrollUp | MouseEventKind::ScrollDown => {
                 let by = if event.kind == MouseEventKind::ScrollUp { -WHEEL } else { WHEEL };
-                if self.drawn.given.contains(at) {
-                    self.given.offset = self.given.offset.saturating_add_signed(by).min(1_000_000);
+                if self.drawn.composed_area.contains(at) {
+                    self.composed_scroll.offset =
+                        self.composed_scroll.offset.saturating_add_signed(by).min(1_000_000);
                 }
                 Vec::new()
             }
@@ -28,7 +29,7 @@ impl SessionPane {
     fn clicked(&mut self, at: Position) -> Vec<Effect> {
         if let Some((_, tab)) = self.drawn.tabs.iter().find(|(place, _)| place.contains(at)) {
             let tab = *tab;
-            self.focus = Part::Given;
+            self.focus = Part::Composed;
             return self.turn(tab);
         }
         if let Some((_, row)) = self.drawn.rows.iter().find(|(place, _)| place.contains(at)) {
@@ -37,10 +38,10 @@ impl SessionPane {
             return if self.tab == Tab::PerLevel { self.ask_levels() } else { Vec::new() };
         }
         if let Some((_, fold)) = self.drawn.folds.iter().find(|(place, _)| place.contains(at)).cloned() {
-            self.focus = Part::Given;
+            self.focus = Part::Composed;
             self.toggle(fold);
-        } else if self.drawn.given.contains(at) {
-            self.focus = Part::Given;
+        } else if self.drawn.composed_area.contains(at) {
+            self.focus = Part::Composed;
         } else if self.drawn.active.contains(at) {
             self.focus = Part::Active;
         }

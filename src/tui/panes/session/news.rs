@@ -18,7 +18,7 @@ use skills_session::Api;
 impl SessionPane {
     pub(super) fn news(&mut self, message: &Message) -> Vec<Effect> {
         match message {
-            Message::Session(told) => self.on_response(told),
+            Message::Session(response) => self.on_response(response),
             Message::Catalogue(catalogue) => {
                 self.catalogue = Arc::clone(catalogue);
                 self.again()
@@ -27,7 +27,7 @@ impl SessionPane {
                 self.catalogue = Arc::clone(&change.catalogue);
                 self.again()
             }
-            Message::Event(Event::Replaced) => self.begin_anew(),
+            Message::Event(Event::Replaced) => self.reset(),
             Message::Run(RunTold::Following) => self.reached(),
             Message::Rendered(key, lines) => {
                 self.rendered.insert(*key, Arc::clone(lines));
@@ -39,7 +39,7 @@ impl SessionPane {
                 if let Some(_) = self.id() {
                     self.call("skills.load", load)
                 } else {
-                    self.asked = true;
+                    self.requested = true;
                     self.waiting_load = Some(skill.to_string());
                     vec![Effect::Session(SessionAsk::Latest)]
                 }
@@ -50,7 +50,7 @@ impl SessionPane {
                 vec![Effect::ErrorNotice("the skill's files".to_owned(), error.message.clone())]
             }
             Message::Picked(kind, value) => self.picked(*kind, value),
-            Message::Kept(sheet, typed) => {
+            Message::SavedDraft(sheet, typed) => {
                 self.typed.keep(sheet, typed);
                 Vec::new()
             }
@@ -59,12 +59,12 @@ impl SessionPane {
     }
 
     /// Resets the pane after the core changed to another store, in which this session does not exist.
-    fn begin_anew(&mut self) -> Vec<Effect> {
+    fn reset(&mut self) -> Vec<Effect> {
         if self.session.take().is_none() {
             return Vec::new();
         }
         (self.composed, self.levels, self.payload, self.trouble) = (None, None, None, None);
-        self.asked = true;
+        self.requested = true;
         vec![Effect::Session(SessionAsk::Latest)]
     }
 
@@ -78,7 +78,7 @@ impl SessionPane {
 
     /// Requests the session that could not be loaded again.
     pub(super) fn ask_again(&mut self) -> Vec<Effect> {
-        (self.unreached, self.asked) = (false, true);
+        (self.unreached, self.requested) = (false, true);
         vec![Effect::Session(SessionAsk::Latest)]
     }
 
@@ -98,11 +98,11 @@ impl SessionPane {
         effects
     }
 
-    fn on_response(&mut self, told: &SessionTold) -> Vec<Effect> {
-        if matches!(told, SessionTold::Session(_) | SessionTold::Tool(..) | SessionTold::Review(..)) {
+    fn on_response(&mut self, response: &SessionTold) -> Vec<Effect> {
+        if matches!(response, SessionTold::Session(_) | SessionTold::Tool(..) | SessionTold::Review(..)) {
             self.others.answered();
         }
-        match told {
+        match response {
             SessionTold::Looked(id, newest, changed) => self.looked(id, newest.as_ref(), changed.as_ref()),
             SessionTold::Session(Ok(session)) => {
                 self.show(Arc::clone(session));

@@ -26,11 +26,11 @@ impl SessionPane {
         let Some(composed) = &self.composed else { return };
         Title::of("Since the last call", false).draw(&mut Painter::new(buf, cx), area.x, area.y, area.width);
         let mut painter = Painter::new(buf, cx);
-        let room = area.width.saturating_sub(4);
+        let available = area.width.saturating_sub(4);
         let mut y = area.y + 1 + u16::from(area.height > 5);
         let Some(diff) = &composed.diff else {
-            let none = cut_end("none yet: c records one", room, painter.glyphs.ellipsis);
-            painter.put(area.x + 2, y, &none, Role::Muted, room);
+            let none = cut_end("none yet: c records one", available, painter.glyphs.ellipsis);
+            painter.put(area.x + 2, y, &none, Role::Muted, available);
             return;
         };
         let to = if painter.glyphs.ascii { "to" } else { "→" };
@@ -41,13 +41,19 @@ impl SessionPane {
         let changes = changes(diff, if other { Form::Bullets } else { form });
         let changes = without_told_twice(changes, composed.since.as_ref());
         if settings.is_empty() && changes.is_empty() {
-            painter.put(area.x + 2, y, "no changes", Role::Muted, room);
+            painter.put(area.x + 2, y, "no changes", Role::Muted, available);
         }
-        for told in settings {
+        for settings_changes in settings {
             if y >= area.bottom() {
                 return;
             }
-            painter.put(area.x + 2, y, &cut_end(&told, room, painter.glyphs.ellipsis), Role::Info, room);
+            painter.put(
+                area.x + 2,
+                y,
+                &cut_end(&settings_changes, available, painter.glyphs.ellipsis),
+                Role::Info,
+                available,
+            );
             y += 1;
         }
         for (added, what) in changes {
@@ -57,12 +63,18 @@ impl SessionPane {
             let (sign, role) =
                 if added { ("+", Role::DiffAdd) } else { (painter.glyphs.minus, Role::DiffDel) };
             painter.put(area.x + 2, y, sign, role, 1);
-            painter.put(area.x + 4, y, &cut_end(&what, room, painter.glyphs.ellipsis), Role::Text, room);
+            painter.put(
+                area.x + 4,
+                y,
+                &cut_end(&what, available, painter.glyphs.ellipsis),
+                Role::Text,
+                available,
+            );
             y += 1;
         }
         let bytes_now = bytes(composed.composed.text.len() as u64);
         if y + 1 < area.bottom() {
-            painter.put(area.x + 2, y + 1, &format!("{bytes_now} in total"), Role::Muted, room);
+            painter.put(area.x + 2, y + 1, &format!("{bytes_now} in total"), Role::Muted, available);
         }
     }
 }
@@ -70,8 +82,9 @@ impl SessionPane {
 /// Drops the count of added or removed entries if the catalog's size before and after is already shown.
 fn without_told_twice(changes: Vec<(bool, String)>, since: Option<&SinceLast>) -> Vec<(bool, String)> {
     let counted = |(_, what): &(bool, String)| what.ends_with(" entries");
-    let told = since.is_some_and(|since| !since.changes.is_empty() && since.entries.0 != since.entries.1);
-    if !told || changes.iter().filter(|change| counted(change)).count() != 1 {
+    let is_told_twice =
+        since.is_some_and(|since| !since.changes.is_empty() && since.entries.0 != since.entries.1);
+    if !is_told_twice || changes.iter().filter(|change| counted(change)).count() != 1 {
         return changes;
     }
     changes.into_iter().filter(|change| !counted(change)).collect()
@@ -145,8 +158,8 @@ fn changes(diff: &[DiffLine], form: Form) -> Vec<(bool, String)> {
     let mut entries: Vec<(bool, String)> = order.iter().filter_map(only).collect();
     if entries.len() > MAX_NAMED_ENTRIES {
         let came = entries.iter().filter(|(added, _)| *added).count();
-        let told = [(true, came), (false, entries.len() - came)];
-        entries = told
+        let counts = [(true, came), (false, entries.len() - came)];
+        entries = counts
             .into_iter()
             .filter(|(_, many)| *many > 0)
             .map(|(added, many)| {
@@ -200,11 +213,11 @@ mod tests {
         let reordered = vec!["catalogue".to_owned(), "bodies".to_owned()];
         let cut = Redescribed { shortened: 21, name_only: 9, ..Redescribed::default() };
         let since = SinceLast { changes: vec![changed], entries: (4_483, 57), reordered, redescribed: cut };
-        let told = settings(&since, "→");
-        assert_eq!(told[2..4], ["21 truncated", "9 name only"]);
-        assert_eq!(told[4..], ["order of catalogue changed", "load order changed"]);
-        assert_eq!(told[0], "client none → codex");
-        assert!(told[1].ends_with("→ 57 entries"), "{told:?}");
+        let rows = settings(&since, "→");
+        assert_eq!(rows[2..4], ["21 truncated", "9 name only"]);
+        assert_eq!(rows[4..], ["order of catalogue changed", "load order changed"]);
+        assert_eq!(rows[0], "client none → codex");
+        assert!(rows[1].ends_with("→ 57 entries"), "{rows:?}");
         let diff: Vec<DiffLine> =
             (0..9).map(|at| DiffLine::Removed(format!("<name>skill-{at}</name>"))).collect();
         assert_eq!(changes(&diff, Form::Xml), [(false, "9 entries".to_owned())]);
@@ -230,9 +243,9 @@ mod tests {
         assert_eq!(changes(&long, Form::Xml), [(false, "a entry".to_owned())]);
         let prompt = [new("You are a clerk."), gone("You are a cook.")];
         let all: Vec<DiffLine> = cut.into_iter().chain(body).chain(prompt).collect();
-        let told = [(true, "pdf body".to_owned()), (true, "1 line new, 1 removed".to_owned())];
+        let rows = [(true, "pdf body".to_owned()), (true, "1 line new, 1 removed".to_owned())];
         for form in [Form::Xml, Form::Bullets] {
-            assert_eq!(changes(&all, form), told);
+            assert_eq!(changes(&all, form), rows);
         }
         let bullets = [gone("- csv: Counts all rows"), new("- csv: Counts"), gone("- log: Merges")];
         assert_eq!(changes(&bullets, Form::Bullets), [(false, "log entry".to_owned())]);

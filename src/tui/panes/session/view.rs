@@ -40,7 +40,7 @@ impl SessionPane {
         let calls = self.draw_right(right, buf, cx);
         let heavy = |part| cx.focused && self.focus == part;
         let mut joints =
-            vec![(area.y, Joint::Cross { left: heavy(Part::Active), right: heavy(Part::Given) })];
+            vec![(area.y, Joint::Cross { left: heavy(Part::Active), right: heavy(Part::Composed) })];
         if let Some(row) = calls {
             joints.push((row, Joint::Right { heavy: false }));
         }
@@ -60,16 +60,16 @@ impl SessionPane {
 
     /// Draws the right part; returns the row of the calls' rule, if there is one.
     fn draw_right(&mut self, area: Rect, buf: &mut Buffer, cx: &Draw<'_>) -> Option<u16> {
-        self.drawn.given = area;
-        let focused = cx.focused && self.focus == Part::Given;
+        self.drawn.composed_area = area;
+        let focused = cx.focused && self.focus == Part::Composed;
         let calls = (area.height >= 24 && self.tab != Tab::Transcript).then_some(CALLS);
         let body = Rect { y: area.y + 3, height: area.height.saturating_sub(3 + calls.unwrap_or(0)), ..area };
         self.draw_tabs(Rect { y: area.y + 1, height: 1, ..area }, buf, cx);
         // It shows whether bodies that are not in the text are delivered at all.
         if let (Tab::Composed, Some(session)) = (self.tab, &self.session) {
-            let room = area.width.saturating_sub(3);
-            let told = session.settings.instructions.label();
-            Painter::new(buf, cx).put(area.x + 2, area.y + 2, told, Role::Muted, room);
+            let available = area.width.saturating_sub(3);
+            let label = session.settings.instructions.label();
+            Painter::new(buf, cx).put(area.x + 2, area.y + 2, label, Role::Muted, available);
         }
         let note = match self.tab {
             Tab::Composed => self.draw_composed(body, buf, cx),
@@ -93,11 +93,11 @@ impl SessionPane {
         let wide = 2 + names.iter().map(|(_, name)| cells(name) + 3).sum::<u16>() - 3;
         let gap = if wide <= row.width { 3 } else { 2 };
         for (tab, name) in names {
-            let room = row.right().saturating_sub(x);
+            let available = row.right().saturating_sub(x);
             let end = if tab == self.tab {
-                painter.put_plus(x, row.y, name, Role::Strong, Modifier::UNDERLINED, room)
+                painter.put_plus(x, row.y, name, Role::Strong, Modifier::UNDERLINED, available)
             } else {
-                painter.put(x, row.y, name, Role::Muted, room)
+                painter.put(x, row.y, name, Role::Muted, available)
             };
             self.drawn.tabs.push((Rect { x, width: end.saturating_sub(x), ..row }, tab));
             x = end + gap;
