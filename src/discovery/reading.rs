@@ -1,5 +1,9 @@
 //! The reading of a request: its words with corrections, and the word pieces of the embedding.
 
+use std::collections::HashMap;
+use std::ops::Range;
+use std::sync::OnceLock;
+
 use super::answer::{Correction, QueryWord};
 use super::embedding::Embedding;
 use super::language::Language;
@@ -48,7 +52,7 @@ pub(crate) fn is_acronym(written: &str) -> bool {
 pub(crate) struct Reading {
     /// The text as written.
     pub intent: String,
-    /// Its words.
+    /// Its words; changed only by the methods.
     pub words: Vec<ReadWord>,
     /// Its word pieces; set by [`Reading::cut`] after the words.
     pub pieces: Vec<ReadPiece>,
@@ -56,13 +60,38 @@ pub(crate) struct Reading {
     pub task: Task,
     /// Its language, if it is not English.
     pub language: Option<Language>,
+    /// For each word the first word with the same stem, and whether any of them is not a stop word; set on first use.
+    stems: OnceLock<Vec<(usize, bool)>>,
 }
 
 impl Reading {
     /// Splits a request into words.
     pub fn new(intent: &str, words: &Words) -> Self {
         let words = words.split(intent).into_iter().map(ReadWord::new).collect();
-        Self { intent: intent.to_owned(), words, pieces: Vec::new(), task: Task::default(), language: None }
+        Self {
+            intent: intent.to_owned(),
+            words,
+            pieces: Vec::new(),
+            task: Task::default(),
+            language: None,
+            stems: OnceLock::new(),
+        }
+    }
+
+    /// Replaces words, and returns the previous ones.
+    pub fn replace_words(
+        &mut self,
+        range: Range<usize>,
+        words: impl IntoIterator<Item = ReadWord>,
+    ) -> Vec<ReadWord> {
+        self.stems.take();
+        self.words.splice(range, words).collect()
+    }
+
+    /// Returns a word to be changed.
+    pub fn word_mut(&mut self, word: usize) -> &mut ReadWord {
+        self.stems.take();
+        &mut self.words[word]
     }
 
     /// Splits the words into word pieces. A corrected word yields the pieces of its correction, an unfinished one
@@ -124,14 +153,25 @@ impl Reading {
 
     /// Returns whether any word with the same stem is not a stop word.
     pub fn is_content(&self, word: usize) -> bool {
-        let stem = &self.words[word].word.stem;
-        self.words.iter().any(|w| !w.word.stop && w.word.stem == *stem)
+        self.stems()[self.row(word)].1
     }
 
     /// Returns the first word with the same stem, which represents all of them.
     pub fn row(&self, word: usize) -> usize {
-        let stem = &self.words[word].word.stem;
-        self.words.iter().position(|w| w.word.stem == *stem).unwrap_or(word)
+        self.stems()[word].0
+    }
+
+    fn stems(&self) -> &[(usize, bool)] {
+        self.stems.get_or_init(|| {
+            let mut firsts: HashMap<&str, usize> = HashMap::with_capacity(self.words.len());
+            let mut stems: Vec<(usize, bool)> = Vec::with_capacity(self.words.len());
+            for (at, read) in self.words.iter().enumerate() {
+                let first = *firsts.entry(read.word.stem.as_str()).or_insert(at);
+                stems.push((first, false));
+                stems[first].1 |= !read.word.stop;
+            }
+            stems
+        })
     }
 
     /// Returns a word as written in the request.

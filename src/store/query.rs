@@ -164,6 +164,16 @@ impl RunQuery {
         self.terms.is_empty()
     }
 
+    /// Returns whether it compares texts of any length.
+    pub(crate) fn searches_long_texts(&self) -> bool {
+        self.terms.iter().any(|term| {
+            matches!(
+                term.test,
+                Test::Input(..) | Test::Word(_) | Test::Error(_) | Test::Detail(_) | Test::Target(_)
+            )
+        })
+    }
+
     pub(crate) fn terms(&self) -> &[Term] {
         &self.terms
     }

@@ -9,8 +9,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use strum::{Display, EnumString};
 
-use super::EventKind;
 use super::lease::RunLease;
+use super::{EventKind, RunQuery};
 use skills_model::{Command, CommandName, Decision, Expiry, Gate, RunState, TransitionError};
 
 macro_rules! text_id {
@@ -152,7 +152,7 @@ pub struct RunOptions {
     /// Labels given at the launch: `env: prod`.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub labels: BTreeMap<String, String>,
-    /// Who corrected its inputs: for a policy they started it too.
+    /// Who corrected its inputs, and who started the run that it was forked from: for a policy they started it too.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub corrected_by: Vec<String>,
     /// The person it was assigned to.
@@ -464,10 +464,13 @@ impl RunFilter {
     pub(crate) const TIMEOUT: Duration = Duration::from_secs(5);
     /// Maximum number of searches at the same time; further ones wait.
     pub(crate) const MAX_SEARCHES: usize = 2;
+    /// How long they wait.
+    pub(crate) const MAX_SEARCH_WAIT: Duration = Duration::from_secs(10);
 
-    /// Returns whether it compares texts, which no index covers.
+    /// Returns whether it compares long texts, such as inputs.
     pub(crate) fn is_search(&self) -> bool {
-        self.text.is_some() || self.r#where.as_ref().is_some_and(|query| !query.trim().is_empty())
+        let query = self.r#where.as_deref().map(RunQuery::parse);
+        query.is_some_and(|query| query.is_ok_and(|query| query.searches_long_texts()))
     }
 }
 

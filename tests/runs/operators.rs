@@ -131,6 +131,16 @@ async fn who_changes_the_inputs_cannot_approve_alone() {
             core.order_as(&waiting.id.0, approve, Some(key(name, &[Scope::Decide]))).await.unwrap_err();
         assert_eq!(refused.code, Code::Forbidden, "{refused}");
     }
+    // Who started or corrected it is excluded from its copies, too.
+    let replay = RunOrder::Replay { checkpoint: Some(0), by: Some("bot".to_owned()) };
+    let copied = core.order(&waiting.id.0, replay).await.unwrap().run;
+    let copied = wait_for_completion(&core, &copied.id.0).await;
+    for name in ["ana", "eve", "bot"] {
+        let approve = decide(&copied, Verdict::Approve, name);
+        let refused =
+            core.order_as(&copied.id.0, approve, Some(key(name, &[Scope::Decide]))).await.unwrap_err();
+        assert_eq!(refused.code, Code::Forbidden, "{refused}");
+    }
     let approve = decide(&waiting, Verdict::Approve, "bo");
     core.order_as(&waiting.id.0, approve, Some(key("bo", &[Scope::Decide]))).await.unwrap();
 }

@@ -60,6 +60,8 @@ pub(super) use self::proposing::read_only;
 /// Up to this many skills a request is answered on the caller's own thread: that is faster than passing it to another
 /// thread and back.
 const INLINE: usize = 500;
+/// The same for the length of a request in bytes.
+const INLINE_BYTES: usize = 1_000;
 
 /// The core in this process.
 pub struct Local {
@@ -86,6 +88,8 @@ pub struct Local {
     rebuilding: tokio::sync::Mutex<()>,
     /// Limits concurrent measurements.
     measurements: Arc<Semaphore>,
+    /// Limits concurrent rankings on other threads.
+    rankings: Arc<Semaphore>,
     golden: Arc<golden::GoldenCache>,
     /// Until when requests wait for bodies; set by the first one that does.
     bodies_deadline: OnceLock<Instant>,
@@ -131,6 +135,7 @@ impl Local {
         let (trust, policy) = (Trust::of(&config), Arc::new(PolicyFile::of(&config)));
         let metrics = Metrics::default();
         let audit = auditing::recorder(&config);
+        let processors = available_parallelism().map_or(1, usize::from);
         Ok(Self {
             runs: Arc::new(Runs::new(&config, &registry, &shared, &trust, &policy, &metrics, &audit)),
             operations: Arc::new(Operations::new(metrics.clone())),
@@ -151,7 +156,8 @@ impl Local {
             config,
             catalog_timeout: CATALOG_TIMEOUT,
             rebuilding: tokio::sync::Mutex::default(),
-            measurements: Arc::new(Semaphore::new(available_parallelism().map_or(1, usize::from))),
+            measurements: Arc::new(Semaphore::new(processors)),
+            rankings: Arc::new(Semaphore::new(2 * processors)),
             golden: Arc::default(),
             bodies_deadline: OnceLock::new(),
         })
@@ -252,13 +258,20 @@ impl Local {
     }
 
     async fn ranked_by(&self, request: Request, adjustments: Arc<Adjustments>) -> Result<Answer, Error> {
-        let small = self.shared.router.try_read().is_ok_and(|router| router.len() <= INLINE);
-        let mut answer = if small {
+        let is_small = request.intent.len() <= INLINE_BYTES
+            && self.shared.router.try_read().is_ok_and(|router| router.len() <= INLINE);
+        let mut answer = if is_small {
             rank(&self.shared, &request, &adjustments)
         } else {
+            // Held until the ranking has ended, even if its caller is gone. The semaphore is never closed.
+            let permit = Arc::clone(&self.rankings).acquire_owned().await;
             let (shared, request, adjustments) =
                 (Arc::clone(&self.shared), request.clone(), Arc::clone(&adjustments));
-            run_blocking(move || rank(&shared, &request, &adjustments)).await
+            run_blocking(move || {
+                let _permit = permit;
+                rank(&shared, &request, &adjustments)
+            })
+            .await
         }?;
         if self.rebuild_damaged_index().await? {
             let shared = Arc::clone(&self.shared);

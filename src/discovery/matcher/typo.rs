@@ -54,9 +54,9 @@ impl Matcher for TypoMatcher {
             let open = ends_open && at == last;
             let begun = open && letters < cx.weights.completion.min_letters;
             if begun && !known {
-                reading.words[at].correction = Some(Correction::Dropped);
+                reading.word_mut(at).correction = Some(Correction::Dropped);
                 changed += 1;
-            } else if (open && !begun && complete(&mut reading.words[at], cx))
+            } else if (open && !begun && complete(reading.word_mut(at), cx))
                 || (!known && correct(reading, at, cx, &mut support))
             {
                 changed += 1;
@@ -93,13 +93,13 @@ fn join_odd_capitals(reading: &mut Reading, cx: &Context<'_>) -> usize {
             let known = known && odd;
             let correction = known.then_some(Correction::Typo(joined_text));
             let read = ReadWord { correction, ..ReadWord::new(word) };
-            let originals: Vec<ReadWord> = reading.words.splice(at..at + parts, [read]).collect();
+            let originals = reading.replace_words(at..at + parts, [read]);
             if known || correct(reading, at, cx, &mut Support::default()) {
                 joined += 1;
                 at += 1;
                 continue;
             }
-            reading.words.splice(at..=at, originals);
+            reading.replace_words(at..at + 1, originals);
         }
         at += parts;
     }
@@ -204,7 +204,7 @@ impl Support {
 /// Corrects a misspelled word to the most likely written form of the index, the stop words, or the embedding.
 fn correct(reading: &mut Reading, at: usize, cx: &Context<'_>, support: &mut Support) -> bool {
     let Some(form) = correction(reading, at, cx, support) else { return false };
-    let read = &mut reading.words[at];
+    let read = reading.word_mut(at);
     read.word.stem = cx.words.stem(&form);
     read.word.stop = cx.words.is_stop(&form);
     read.correction = Some(Correction::Typo(form.clone()));

@@ -49,7 +49,7 @@ pub struct Postgres {
     observer: OnceLock<CommitObserver>,
     places: Arc<OnceLock<Places>>,
     anchors: Arc<Semaphore>,
-    searches: Semaphore,
+    searches: Arc<Semaphore>,
     /// The runtime that opened the store; anchors arrive from threads without one.
     runtime: tokio::runtime::Handle,
 }
@@ -126,7 +126,7 @@ impl Postgres {
             observer: OnceLock::new(),
             places: Arc::default(),
             anchors: Arc::new(Semaphore::new(ANCHORS)),
-            searches: Semaphore::new(RunFilter::MAX_SEARCHES),
+            searches: Arc::new(Semaphore::new(RunFilter::MAX_SEARCHES)),
             runtime: tokio::runtime::Handle::current(),
         })
     }
@@ -258,8 +258,7 @@ impl Postgres {
 
     /// Reads a page with a time limit.
     async fn search_runs(&self, filter: RunFilter) -> Result<RunPage, StoreError> {
-        // The semaphore is never closed.
-        let _permit = self.searches.acquire().await;
+        let _permit = read::search_permit(&self.searches).await?;
         let began = Instant::now();
         let limit = format!("SET LOCAL statement_timeout = {}", RunFilter::TIMEOUT.as_millis());
         let page = read_tx!(self, tx => {

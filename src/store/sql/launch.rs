@@ -193,6 +193,12 @@ pub(crate) async fn fork<T: Tx>(
         return Err(StoreError::NoCheckpoint { run: source.clone(), checkpoint: number });
     }
     let done = checkpoints::one(tx, source, number).await?.done;
+    let mut options = from.options.clone();
+    // The inputs are still those of who started the source.
+    let is_known = by.as_ref().is_none_or(|by| *by == from.started_by);
+    if !is_known && !options.corrected_by.contains(&from.started_by) {
+        options.corrected_by.push(from.started_by.clone());
+    }
     tx.post(
         "creating a run",
         "INSERT INTO runs (id, skill_id, state, held, replays, contract_digest, inputs, target, trace_id, started_by,
@@ -200,9 +206,18 @@ pub(crate) async fn fork<T: Tx>(
                            options, expires_in_ms, inputs_digest)
          SELECT CAST(?2 AS TEXT), skill_id, 'pending', CAST(?4 AS BIGINT), 1, contract_digest, inputs, target, trace_id,
                 coalesce(?7, started_by), id, CAST(?3 AS BIGINT), steps_total, CAST(?5 AS BIGINT), CAST(?3 AS BIGINT),
-                CAST(?6 AS BIGINT), CAST(?6 AS BIGINT), options, expires_in_ms, inputs_digest
+                CAST(?6 AS BIGINT), CAST(?6 AS BIGINT), CAST(?8 AS TEXT), expires_in_ms, inputs_digest
          FROM runs WHERE id = ?1",
-        values![source, new, number, i64::from(paused), own_steps(&done), now_ms, by.as_deref()],
+        values![
+            source,
+            new,
+            number,
+            i64::from(paused),
+            own_steps(&done),
+            now_ms,
+            by.as_deref(),
+            encode(&options)?
+        ],
     )
     .await?;
     let sql = format!(

@@ -2,8 +2,11 @@
 
 use std::collections::BTreeMap;
 
+use std::sync::Arc;
+
 use serde::de::DeserializeOwned;
 use serde_json::Value as Json;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::filter::Conditions;
 use super::rows::{RUN_COLUMNS, listed, listed_columns, record, state};
@@ -12,7 +15,7 @@ use super::{Row, Tx, Value, dialect, values};
 use crate::query::MAX_TEXT_LEN;
 use crate::{
     DecisionRecord, Due, Moment, NewEvent, RecordedDecision, RunEvent, RunFilter, RunId, RunPage, RunQuery,
-    RunRecord, StepIntent, StepRecord, StoreError, WorkerId,
+    RunRecord, StepIntent, StepRecord, StoreError, Unavailability, WorkerId,
 };
 use skills_model::RunState;
 
@@ -239,6 +242,17 @@ fn check_text(text: &str) -> Result<(), StoreError> {
         return Err(StoreError::Unasked(format!("`text` has at most {MAX_TEXT_LEN} characters")));
     }
     Ok(())
+}
+
+/// Waits for a permit to search.
+pub(crate) async fn search_permit(searches: &Arc<Semaphore>) -> Result<OwnedSemaphorePermit, StoreError> {
+    let permit = tokio::time::timeout(RunFilter::MAX_SEARCH_WAIT, Arc::clone(searches).acquire_owned()).await;
+    // The semaphore is never closed.
+    permit.ok().and_then(Result::ok).ok_or_else(|| StoreError::Unavailable {
+        cause: Unavailability::Busy,
+        doing: "searching runs".to_owned(),
+        reason: "too many searches are running; try again later".to_owned(),
+    })
 }
 
 /// The error for a search that took longer than [`RunFilter::TIMEOUT`].

@@ -320,10 +320,10 @@ impl Sqlite {
 
     /// Reads a page on a connection of its own and with a time limit, so that it does not block other reads.
     async fn search_runs(&self, filter: RunFilter) -> Result<RunPage, StoreError> {
-        let permit = Arc::clone(&self.searches).acquire_owned().await;
+        let permit = read::search_permit(&self.searches).await?;
         let now = self.clocks.now();
         self.read_blocking(move |connection| {
-            // Held until the search has ended, even if its caller is gone. The semaphore is never closed.
+            // Held until the search has ended, even if its caller is gone.
             let _permit = permit;
             let _snapshot = connection
                 .unchecked_transaction()

@@ -1,5 +1,6 @@
 //! Runs of a single capability: a generated contract with one step.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -21,6 +22,24 @@ const STEP: &str = "call";
 /// Returns the capability that a run's skill names, if it is not a skill of the catalog.
 pub(super) fn capability_of(skill: &str) -> Option<&str> {
     skill.strip_prefix(PREFIX)
+}
+
+/// Returns what a policy compares with its rules for a run of a single capability.
+pub(super) fn subject<'c>(
+    id: &'c str,
+    capability: &'c Capability,
+    labels: &'c BTreeMap<String, String>,
+) -> Subject<'c> {
+    Subject {
+        id,
+        tags: &[],
+        domain: capability.id.split_once('.').map(|(domain, _)| domain),
+        role: Role::Utility,
+        effect: if capability.properties.side_effects { EffectMode::Enrich } else { EffectMode::ReadOnly },
+        location: &capability.location,
+        root: "",
+        labels,
+    }
 }
 
 impl Runs {
@@ -60,19 +79,8 @@ impl Runs {
     /// Like [`Runs::approval`] for a capability: a policy names it `capability:ID`, by its domain or its effect.
     fn approval_of(&self, capability: &Capability) -> Result<Option<String>, Error> {
         let id = format!("{PREFIX}{}", capability.id);
-        let effect =
-            if capability.properties.side_effects { EffectMode::Enrich } else { EffectMode::ReadOnly };
-        let subject = Subject {
-            id: &id,
-            tags: &[],
-            domain: capability.id.split_once('.').map(|(domain, _)| domain),
-            role: Role::Utility,
-            effect,
-            location: &capability.location,
-            root: "",
-            labels: &std::collections::BTreeMap::new(),
-        };
-        let verdict = self.deciding()?.verdict(&subject);
+        let labels = BTreeMap::new();
+        let verdict = self.deciding()?.verdict(&subject(&id, capability, &labels));
         if verdict.allowed {
             return Ok(verdict.require_approval);
         }

@@ -9,7 +9,7 @@ use async_trait::async_trait;
 use serde_json::{Map, Value, json};
 
 use super::super::Local;
-use super::{RunRuntime, Runs, find, identity, launch, lease_holder::with_holder};
+use super::{RunRuntime, Runs, capability_run, find, identity, launch, lease_holder::with_holder};
 use crate::board::facets;
 use crate::operator_types::worker_process;
 use crate::{
@@ -388,7 +388,12 @@ impl Runs {
             let subject = Subject::of(&skill, policies::root_label(&catalogue, &skill)).with_labels(labels);
             return decide(&subject);
         }
-        // For a removed skill, and for a single capability, only the id is known.
+        if let (Some(id), Ok(known)) = (capability_run::capability_of(&run.skill_id), self.capabilities())
+            && let Some(capability) = known.capability(id)
+        {
+            return decide(&capability_run::subject(&run.skill_id, capability, labels));
+        }
+        // Of a removed skill or capability only the id is known.
         decide(&Subject {
             id: &run.skill_id,
             tags: &[],
