@@ -80,7 +80,7 @@ impl App {
                 shade(above, &mut painter);
             }
             if overlay.asks_to_leave() {
-                overlay.set_unsaved(self.set_unsaved());
+                overlay.set_unsaved(self.unsaved_state());
             }
             cursor = overlay.draw(above, &mut painter, now);
             let due = overlay.changes_in(now).map(|millis| now + Duration::from_millis(millis.max(1)));

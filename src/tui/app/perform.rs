@@ -122,7 +122,7 @@ impl App {
 
     pub(super) fn leave(&mut self, now: Instant) {
         let is_asked = self.overlay.as_ref().is_some_and(|overlay| overlay.asks_to_leave());
-        if is_asked && self.set_unsaved().is_some() {
+        if is_asked && self.unsaved_state().is_some() {
             return;
         }
         if self.overlay.as_ref().is_some_and(|overlay| overlay.unsaved().is_some()) {
@@ -131,14 +131,14 @@ impl App {
             // Entered fields of the dialog now belong to its pane, which reports them below.
             self.close(now);
         }
-        match self.set_unsaved() {
+        match self.unsaved_state() {
             Some(lost) => self.overlay = Some(Box::new(Question::new(lost))),
             None => self.wants.push(AppCommand::Quit),
         }
     }
 
     /// Describes what would be lost, stopped or never sent if the workbench quit now.
-    pub(super) fn set_unsaved(&self) -> Option<String> {
+    pub(super) fn unsaved_state(&self) -> Option<String> {
         let edited = self.behind.as_ref().and_then(|overlay| overlay.unsaved());
         let typed = self.panes.iter().find_map(|pane| pane.unsaved());
         // Runs that a service executes continue without this workbench.
