@@ -94,9 +94,9 @@ async fn answered(
     let _left = caller.leave.clone().drop_guard();
     if operation.hints.read_only {
         let looking = looked(app, operation, caller, Value::Object(arguments), &parts.headers);
-        return Ok(tokio::time::timeout(READ_TIMEOUT, looking)
+        return tokio::time::timeout(READ_TIMEOUT, looking)
             .await
-            .map_err(|_| Error::new(Code::InternalError, "the response timed out"))??);
+            .map_err(|_| Error::new(Code::InternalError, "the response timed out"))?;
     }
     let (service, caller) = (app.service.clone(), caller.clone());
     let doing = async move { operation.call_as_text(&service, &caller, Value::Object(arguments)).await };

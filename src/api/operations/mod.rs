@@ -21,6 +21,7 @@ mod runs;
 mod service;
 mod sessions;
 mod skills;
+mod turns;
 
 use std::collections::BTreeSet;
 use std::future::Future;
@@ -236,6 +237,8 @@ pub struct Operation {
     pub follows: bool,
     /// Whether its result is the same for all callers, so that concurrent requests can share it.
     pub shared: bool,
+    /// Whether it ranks many requests.
+    measures: bool,
     /// Whether it waits for a run, and may return before that has ended.
     pub waits: bool,
     /// Maximum size of a request body in bytes.
@@ -316,6 +319,7 @@ impl Operation {
             status: 200,
             follows: false,
             shared: false,
+            measures: false,
             waits: false,
             max_body: MAX_BODY,
             page: None,
@@ -378,6 +382,12 @@ impl Operation {
     /// Sets the maximum size of its body.
     fn max_body(mut self, bytes: usize) -> Self {
         self.max_body = bytes;
+        self
+    }
+
+    /// Marks it as one that ranks many requests.
+    fn measures(mut self) -> Self {
+        self.measures = true;
         self
     }
 
@@ -469,6 +479,7 @@ impl Operation {
     ) -> Result<Value, Error> {
         let caller_input = redact_paths::CallerInput::of(&arguments);
         let caller = self.admit(service, caller, &mut arguments).await?;
+        let _turn = if self.measures { turns::take(&caller).await } else { None };
         let began = Instant::now();
         let answer =
             (self.run)(CallContext { service: service.clone(), caller: caller.clone() }, arguments).await;
@@ -496,6 +507,7 @@ impl Operation {
     ) -> Result<Written, Error> {
         let caller_input = redact_paths::CallerInput::of(&arguments);
         let caller = self.admit(service, caller, &mut arguments).await?;
+        let _turn = if self.measures { turns::take(&caller).await } else { None };
         let began = Instant::now();
         let answer =
             (self.write)(CallContext { service: service.clone(), caller: caller.clone() }, arguments).await;

@@ -18,6 +18,7 @@ pub(super) fn operations() -> Vec<Operation> {
                 context.service.core.propose(ProposalRequest { by, ..request }).await
             },
         )
+        .measures()
         .status(201)
         .tool_named("propose_skill_update"),
         Operation::new(
@@ -37,6 +38,7 @@ pub(super) fn operations() -> Vec<Operation> {
             "Returns a proposal: diff, justification, checks, effects on golden sets, digests, versions.",
             |context: CallContext, one: OneProposal| async move { context.service.core.proposal(&one.proposal_id).await },
         )
+        .measures()
         .tool(),
         Operation::new(
             "proposal.approve",

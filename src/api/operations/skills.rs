@@ -118,6 +118,7 @@ pub(super) fn operations() -> Vec<Operation> {
                 Writes nothing.",
             |context: CallContext, request: DraftRequest| async move { context.service.core.draft(request).await },
         )
+        .measures()
         .read_only()
         .tool(),
         Operation::new(
@@ -130,6 +131,7 @@ pub(super) fn operations() -> Vec<Operation> {
                 context.service.core.golden_report(request).await
             },
         )
+        .measures()
         .read_only()
         .tool(),
         Operation::new(
@@ -142,6 +144,7 @@ pub(super) fn operations() -> Vec<Operation> {
                 context.service.core.golden_explain(request).await
             },
         )
+        .measures()
         .read_only()
         .tool(),
         Operation::new(
@@ -154,6 +157,7 @@ pub(super) fn operations() -> Vec<Operation> {
                 context.service.core.budget_fit(request).await
             },
         )
+        .measures()
         .read_only(),
         Operation::new(
             "skill.rivals",
@@ -163,6 +167,7 @@ pub(super) fn operations() -> Vec<Operation> {
                 and golden queries, won and lost.",
             |context: CallContext, one: OneSkill| async move { context.service.core.rivals(&one.skill_id).await },
         )
+        .measures()
         .tool(),
         Operation::new(
             "skill.pair",
@@ -174,6 +179,7 @@ pub(super) fn operations() -> Vec<Operation> {
                 context.service.core.compare_skills(&pair.skill_id, &pair.rival).await
             },
         )
+        .measures()
         .tool(),
         Operation::new(
             "skill.collisions",

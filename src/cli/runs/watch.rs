@@ -54,7 +54,7 @@ pub async fn run(cx: &mut Context, args: &RunsWatchArgs) -> Result<Done, Failure
                 out.flush()?;
             }
             RunUpdate::Silence(run) => {
-                unworked(run, elsewhere.as_deref(), &caller, &mut warned, &mut reporter)
+                unworked(run, elsewhere.as_deref(), &caller, &mut warned, &mut reporter);
             }
             RunUpdate::Tick => {}
         }

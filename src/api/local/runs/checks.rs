@@ -49,7 +49,7 @@ impl Runs {
         match rest.await {
             Ok(rest) => checks.extend(rest),
             Err(error) => {
-                checks.push(Check::problem("capabilities", error.message, "fix the reported problem"))
+                checks.push(Check::problem("capabilities", error.message, "fix the reported problem"));
             }
         }
         checks
