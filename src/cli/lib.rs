@@ -127,7 +127,13 @@ fn misunderstood(error: &clap::Error, json: bool, no_color: bool) -> ExitCode {
             ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
                 "a command or an argument is missing; `--help` lists them".to_owned()
             }
-            _ => text.split("\n\nUsage:").next().unwrap_or(text).trim().to_owned(),
+            _ => {
+                let end = ["\n\nUsage:", "\n\nFor more information"]
+                    .iter()
+                    .filter_map(|tail| text.find(tail))
+                    .min();
+                text.get(..end.unwrap_or(text.len())).unwrap_or(text).trim().to_owned()
+            }
         };
         return failure::say(&Error::new(Code::InvalidRequest, message), true, output::stderr_caps(true));
     }
