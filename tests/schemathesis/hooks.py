@@ -30,7 +30,7 @@ MEANINGS = [
         # Labels and names of views are on one line.
         r"the label .* has (the value|no valid name)|at most \d+ labels|the name of a view has",
         r"has both `expect` and `not`",
-        r"a filter has at most \d+ terms|the filter of a view is empty",
+        r"a filter has at most \d+ terms|a value in a filter has at most \d+|the filter of a view is empty",
         # The language of filters.
         r"unknown filter key|unknown state|is not a duration|is not a number|a quote is not closed|has no value: write",
     )

@@ -175,7 +175,7 @@ arguments! {
         skill_id: Option<String>,
         /// Part of an id, a skill or a step; or a trace id or its first 8 or more characters.
         #[serde(default)]
-        #[schemars(length(max = 4_096))]
+        #[schemars(length(max = 256))]
         text: Option<String>,
         /// Only runs of this trace.
         #[serde(default)]
