@@ -462,13 +462,18 @@ impl RunFilter {
     pub const TRACE_PREFIX: usize = 8;
     /// Time limit of a search.
     pub(crate) const TIMEOUT: Duration = Duration::from_secs(5);
-    /// Maximum number of searches at the same time; further ones wait.
-    pub(crate) const MAX_SEARCHES: usize = 2;
+    /// Maximum numbers of searches at the same time, in long texts and in other columns; further ones wait.
+    pub(crate) const MAX_SEARCHES: [usize; 2] = [2, 8];
     /// How long they wait.
     pub(crate) const MAX_SEARCH_WAIT: Duration = Duration::from_secs(10);
 
-    /// Returns whether it compares long texts, such as inputs.
+    /// Returns whether it has conditions that no index covers.
     pub(crate) fn is_search(&self) -> bool {
+        self.text.is_some() || self.r#where.as_ref().is_some_and(|query| !query.trim().is_empty())
+    }
+
+    /// Returns whether it compares texts of any length, such as inputs.
+    pub(crate) fn searches_long_texts(&self) -> bool {
         let query = self.r#where.as_deref().map(RunQuery::parse);
         query.is_some_and(|query| query.is_ok_and(|query| query.searches_long_texts()))
     }

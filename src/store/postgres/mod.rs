@@ -49,7 +49,7 @@ pub struct Postgres {
     observer: OnceLock<CommitObserver>,
     places: Arc<OnceLock<Places>>,
     anchors: Arc<Semaphore>,
-    searches: Arc<Semaphore>,
+    searches: read::Searches,
     /// The runtime that opened the store; anchors arrive from threads without one.
     runtime: tokio::runtime::Handle,
 }
@@ -126,7 +126,7 @@ impl Postgres {
             observer: OnceLock::new(),
             places: Arc::default(),
             anchors: Arc::new(Semaphore::new(ANCHORS)),
-            searches: Arc::new(Semaphore::new(RunFilter::MAX_SEARCHES)),
+            searches: read::Searches::default(),
             runtime: tokio::runtime::Handle::current(),
         })
     }
@@ -258,7 +258,7 @@ impl Postgres {
 
     /// Reads a page with a time limit.
     async fn search_runs(&self, filter: RunFilter) -> Result<RunPage, StoreError> {
-        let _permit = read::search_permit(&self.searches).await?;
+        let _permit = self.searches.permit(&filter).await?;
         let began = Instant::now();
         let limit = format!("SET LOCAL statement_timeout = {}", RunFilter::TIMEOUT.as_millis());
         let page = read_tx!(self, tx => {

@@ -244,15 +244,29 @@ fn check_text(text: &str) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// Waits for a permit to search.
-pub(crate) async fn search_permit(searches: &Arc<Semaphore>) -> Result<OwnedSemaphorePermit, StoreError> {
-    let permit = tokio::time::timeout(RunFilter::MAX_SEARCH_WAIT, Arc::clone(searches).acquire_owned()).await;
-    // The semaphore is never closed.
-    permit.ok().and_then(Result::ok).ok_or_else(|| StoreError::Unavailable {
-        cause: Unavailability::Busy,
-        doing: "searching runs".to_owned(),
-        reason: "too many searches are running; try again later".to_owned(),
-    })
+/// Limits concurrent searches.
+#[derive(Debug)]
+pub(crate) struct Searches([Arc<Semaphore>; 2]);
+
+impl Default for Searches {
+    fn default() -> Self {
+        Self(RunFilter::MAX_SEARCHES.map(|permits| Arc::new(Semaphore::new(permits))))
+    }
+}
+
+impl Searches {
+    /// Waits for a permit: searches in long texts, which take longest, do not delay others.
+    pub async fn permit(&self, filter: &RunFilter) -> Result<OwnedSemaphorePermit, StoreError> {
+        let [long, other] = &self.0;
+        let permits = Arc::clone(if filter.searches_long_texts() { long } else { other });
+        let permit = tokio::time::timeout(RunFilter::MAX_SEARCH_WAIT, permits.acquire_owned()).await;
+        // The semaphores are never closed.
+        permit.ok().and_then(Result::ok).ok_or_else(|| StoreError::Unavailable {
+            cause: Unavailability::Busy,
+            doing: "searching runs".to_owned(),
+            reason: "too many searches are running; try again later".to_owned(),
+        })
+    }
 }
 
 /// The error for a search that took longer than [`RunFilter::TIMEOUT`].

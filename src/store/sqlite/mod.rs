@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 
 use rusqlite::{Connection, OpenFlags};
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::watch;
 
 use super::write_health::WriteHealth;
 use super::{Clock, Clocks, CommitObserver, Places, Unavailability};
@@ -51,7 +51,7 @@ pub struct Sqlite {
     committed: watch::Receiver<u64>,
     poll: Duration,
     clocks: Clocks,
-    searches: Arc<Semaphore>,
+    searches: read::Searches,
     observer: Arc<OnceLock<CommitObserver>>,
     places: Arc<OnceLock<Places>>,
     /// Unique id of the store, to which event numbers belong.
@@ -148,7 +148,7 @@ impl Sqlite {
                 let wall = steady(Arc::clone(&clocks.wall), from);
                 clocks.with_wall(wall)
             },
-            searches: Arc::new(Semaphore::new(RunFilter::MAX_SEARCHES)),
+            searches: read::Searches::default(),
             observer,
             places: Arc::default(),
             identity,
@@ -178,7 +178,7 @@ impl Sqlite {
             committed: watch::channel(0).1,
             poll: POLL,
             clocks,
-            searches: Arc::new(Semaphore::new(RunFilter::MAX_SEARCHES)),
+            searches: read::Searches::default(),
             observer: Arc::default(),
             places: Arc::default(),
             identity,
@@ -320,7 +320,7 @@ impl Sqlite {
 
     /// Reads a page on a connection of its own and with a time limit, so that it does not block other reads.
     async fn search_runs(&self, filter: RunFilter) -> Result<RunPage, StoreError> {
-        let permit = read::search_permit(&self.searches).await?;
+        let permit = self.searches.permit(&filter).await?;
         let now = self.clocks.now();
         self.read_blocking(move |connection| {
             // Held until the search has ended, even if its caller is gone.
