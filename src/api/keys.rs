@@ -72,7 +72,7 @@ impl KeyRing {
         self.keep(stored).map_err(|why| Error::new(Code::InternalError, why))
     }
 
-    /// Adds the keys of a file.
+    /// Adds the keys of a file, which may have none.
     ///
     /// # Errors
     /// Returns `invalid_configuration` if the file is unreadable or invalid, with the location of the error.
@@ -83,9 +83,6 @@ impl KeyRing {
         let text = skills_base::files::read_user_text(path).map_err(|error| wrong(error.to_string()))?;
         let file: KeyFile =
             serde_saphyr::from_str(&text).map_err(|error| wrong(error.without_snippet().to_string()))?;
-        if file.keys.is_empty() {
-            return Err(wrong("no keys found; `skills keys new NAME` prints a line for it".to_owned()));
-        }
         file.keys.into_iter().try_for_each(|key| self.keep(key)).map_err(wrong)
     }
 

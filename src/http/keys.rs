@@ -72,10 +72,17 @@ impl ServiceKeys {
     /// Reads the keys.
     ///
     /// # Errors
-    /// Same as [`KeyRing::add`] and [`KeyRing::read`].
+    /// Same as [`KeyRing::add`] and [`KeyRing::read`]; `invalid_configuration` for a file without keys.
     pub fn open(key: Option<String>, file: Option<PathBuf>) -> Result<Self, Error> {
         let version = file.as_deref().and_then(FileVersion::of);
         let ring = Arc::new(ring(key.as_deref(), file.as_deref())?);
+        if let Some(file) = file.as_deref().filter(|_| ring.is_empty()) {
+            let message = format!(
+                "the key file {}: no keys found; `skills keys new NAME` prints a line for it",
+                file.display()
+            );
+            return Err(Error::new(Code::InvalidConfiguration, message));
+        }
         let file = file.filter(|_| version.is_some());
         Ok(Self { key, file, current: Mutex::new(Current { ring, version }) })
     }
@@ -92,7 +99,7 @@ impl ServiceKeys {
         self.len() == 0
     }
 
-    /// Returns the keys of the current file. If it cannot be read, the previous keys stay valid.
+    /// Returns the keys of the current file, none if all were removed. If it cannot be read, the previous keys stay valid.
     fn current(&self) -> Arc<KeyRing> {
         let mut current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(file) = &self.file

@@ -333,6 +333,20 @@ async fn nothing_is_accepted_into_files_that_are_gone() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn closing_does_not_write_into_another_store() {
+    let [own, other] = [Fixture::new().await, Fixture::new().await];
+    let store = own.open().unwrap().store;
+    store.launch(store_kit::launch(2)).await.unwrap();
+    let log = std::fs::read(own.path().with_extension("db-wal")).unwrap();
+    // In place: the file keeps its inode.
+    let foreign = std::fs::read(other.path()).unwrap();
+    std::fs::write(own.path(), &foreign).unwrap();
+    drop(store);
+    assert_eq!(std::fs::read(own.path()).unwrap(), foreign, "the file was written");
+    assert_eq!(std::fs::read(own.path().with_extension("db-wal")).unwrap(), log, "the log was changed");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_store_that_comes_back_is_used_again() {
     let fixture = Fixture::new().await;
     let store = fixture.open().unwrap().store;

@@ -201,7 +201,7 @@ pub struct RunsListArgs {
     #[arg(long, value_name = "TRACE")]
     pub trace: Option<String>,
     /// Show only runs that match this filter: `state:failed skill:deploy* age:>1h input.region:eu* -error:timeout`.
-    #[arg(long, value_name = "FILTER", long_help = WHERE_HELP)]
+    #[arg(long, value_name = "FILTER", allow_hyphen_values = true, long_help = WHERE_HELP)]
     pub r#where: Option<String>,
     /// Maximum number of entries.
     #[arg(long, value_name = "N", default_value_t = 30, conflicts_with = "all",
@@ -260,7 +260,7 @@ pub struct DecideArgs {
     #[arg(required_unless_present = "where", conflicts_with = "where")]
     pub run: Option<String>,
     /// Decide every waiting run that matches this filter, after a list with the digest of each and a confirmation.
-    #[arg(long, value_name = "FILTER", long_help = WHERE_HELP,
+    #[arg(long, value_name = "FILTER", allow_hyphen_values = true, long_help = WHERE_HELP,
           conflicts_with_all = ["step", "inputs_digest", "choice", "result"])]
     pub r#where: Option<String>,
     /// Digest of the set of runs that was reviewed.
@@ -350,7 +350,7 @@ pub struct CancelArgs {
 #[derive(Debug, Clone, Default, Args)]
 pub struct BulkArgs {
     /// Send the command to every run that matches this filter, after a list and a confirmation.
-    #[arg(long, value_name = "FILTER", long_help = WHERE_HELP)]
+    #[arg(long, value_name = "FILTER", allow_hyphen_values = true, long_help = WHERE_HELP)]
     pub r#where: Option<String>,
     /// Skip the confirmation prompt.
     #[arg(long, short, requires = "where")]
@@ -386,7 +386,7 @@ pub struct RunsViewsArgs {
     #[arg(long, value_name = "NAME", requires = "where", conflicts_with = "delete")]
     pub save: Option<String>,
     /// The filter to save.
-    #[arg(long, value_name = "FILTER", requires = "save", long_help = WHERE_HELP)]
+    #[arg(long, value_name = "FILTER", requires = "save", allow_hyphen_values = true, long_help = WHERE_HELP)]
     pub r#where: Option<String>,
     /// Delete the view of this name.
     #[arg(long, value_name = "NAME")]

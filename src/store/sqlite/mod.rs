@@ -130,6 +130,7 @@ impl Sqlite {
             Target {
                 place: place.clone(),
                 file: file.clone(),
+                identity: path.map(|path| (path.to_owned(), identity.clone())),
                 health: health.clone(),
                 now: Arc::clone(&clocks.wall),
             },

@@ -1,17 +1,19 @@
 //! The single writer thread. Jobs that arrive while a commit is being made durable share the next one (group commit),
 //! each in a savepoint of its own, so that a refused job leaves nothing behind.
 
+use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
 use std::time::Instant;
 
 use rusqlite::Connection;
+use rusqlite::config::DbConfig;
 use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 use tokio::sync::oneshot;
 
 use super::guard::FileGuard;
-use super::{Clock, CommitObserver, failed};
+use super::{Clock, CommitObserver, failed, reading, schema};
 use crate::StoreError;
 use crate::write_health::WriteHealth;
 
@@ -39,6 +41,8 @@ pub(super) struct Target {
     pub place: String,
     /// Its files; `None` in memory.
     pub file: Option<Arc<FileGuard>>,
+    /// Its path and store id; `None` in memory.
+    pub identity: Option<(PathBuf, String)>,
     pub health: Arc<WriteHealth>,
     pub now: Clock,
 }
@@ -50,6 +54,13 @@ impl Target {
             return Err(error);
         }
         self.file.as_ref().map_or(Ok(()), |file| file.check())
+    }
+
+    /// Checks that the file at the path is still this store.
+    fn check_identity(&self) -> Result<(), StoreError> {
+        self.check()?;
+        let Some((path, id)) = &self.identity else { return Ok(()) };
+        schema::recognize(&reading(path, &self.place, false)?, &self.place, Some(id))
     }
 }
 
@@ -196,6 +207,13 @@ fn write(
         }
         if connection.total_changes() != before {
             committed();
+        }
+    }
+    // Otherwise closing the last connection would merge the log into a file that is not this store, and delete it.
+    if let Err(error) = target.check_identity() {
+        tracing::error!("{error}; its log (-wal) is left as it is");
+        if let Err(error) = connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true) {
+            tracing::error!("keeping the log of {}: {error}", target.place);
         }
     }
 }

@@ -97,7 +97,7 @@ impl Keymap {
     pub fn remapped(&self, remaps: &[Remap]) -> Result<Self, LocatedError> {
         let mut rows = self.bindings.clone();
         let mut places: Vec<(String, u64)> = vec![(FILE.to_owned(), 1); rows.len()];
-        for remap in remaps {
+        for remap in remaps.iter().filter(|remap| !REMOVED.contains(&remap.action.as_str())) {
             let wrong = |said: String| LocatedError::new(&remap.file, remap.line, said);
             let context = parse_name::<Context>(&remap.context, "context").map_err(wrong)?;
             let action = parse_name::<Action>(&remap.action, "action").map_err(wrong)?;
@@ -146,6 +146,9 @@ impl Keymap {
         Ok(Self { bindings, index })
     }
 }
+
+/// Actions of earlier versions, whose keys in a configuration are ignored.
+const REMOVED: [&str; 1] = ["take-back"];
 
 fn parse_name<T: FromStr + IntoEnumIterator + ToString>(name: &str, what: &str) -> Result<T, String> {
     T::from_str(name).map_err(|_| {
@@ -228,6 +231,12 @@ mod tests {
             let error = remapped(&[(name, keys)]).unwrap_err().to_string();
             assert!(error.starts_with(said), "{error}");
         }
+    }
+
+    #[test]
+    fn keys_of_a_removed_action_are_ignored() {
+        let keymap = remapped(&[("runs.take-back", &["B"])]).unwrap();
+        assert_eq!(keymap.bindings(), Keymap::shipped().unwrap().bindings());
     }
 
     #[test]

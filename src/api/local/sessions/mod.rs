@@ -42,6 +42,36 @@ fn now_ms() -> i64 {
     jiff::Timestamp::now().as_millisecond()
 }
 
+/// Maximum size of a transcript as JSON, in bytes: every call of the session reads it.
+const MAX_TRANSCRIPT_BYTES: usize = 16 << 20;
+
+fn ensure_fits(session: &Session) -> Result<(), Error> {
+    let mut bytes = ByteCounter(0);
+    serde_json::to_writer(&mut bytes, &session.transcript).map_err(|e| broken(&session.id.0, &e))?;
+    if bytes.0 <= MAX_TRANSCRIPT_BYTES {
+        return Ok(());
+    }
+    let message = format!(
+        "the transcript of session {} has {} bytes; the maximum is {MAX_TRANSCRIPT_BYTES}. Create another session",
+        session.id, bytes.0
+    );
+    Err(Error::new(Code::InvalidRequest, message))
+}
+
+/// Counts what is written.
+struct ByteCounter(usize);
+
+impl std::io::Write for ByteCounter {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0 += bytes.len();
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
 impl Local {
     async fn desk(&self) -> Result<Arc<dyn Sessions>, Error> {
         self.session_store().await
@@ -77,6 +107,9 @@ impl Local {
             };
             let known = session.transcript.len();
             let answer = change(&mut session)?;
+            if session.transcript.len() > known {
+                ensure_fits(&session)?;
+            }
             let lines = session.transcript[known..]
                 .iter()
                 .map(serde_json::to_value)

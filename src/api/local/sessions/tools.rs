@@ -82,6 +82,17 @@ pub(super) fn to_tool_error(error: Error) -> ToolError {
     ToolError::new(code, format!("{}{near}", error.message))
 }
 
+/// Maximum number of names in a call; a session has fewer active skills.
+const MAX_NAMES: usize = 64;
+
+fn ensure_few(names: &[String]) -> Result<(), ToolError> {
+    if names.len() <= MAX_NAMES {
+        return Ok(());
+    }
+    let message = format!("`names` has {} items; the maximum is {MAX_NAMES}", names.len());
+    Err(ToolError::new(ToolFailure::InvalidRequest, message))
+}
+
 impl Local {
     /// Returns a skill as it would be loaded now.
     pub(super) fn active(&self, wanted: &str) -> Result<Active, Error> {
@@ -172,7 +183,10 @@ impl Local {
                 Done::Response(self.listing(&name, &raw_arguments, &found).await)
             }
             Wanted::Own(Tool::Load) => match arguments::<LoadArguments>(&name, &raw_arguments) {
-                Ok(load) => self.loading(&load.names, load.mode, &found),
+                Ok(load) => match ensure_few(&load.names) {
+                    Ok(()) => self.loading(&load.names, load.mode, &found),
+                    Err(error) => Done::Response(Err(error)),
+                },
                 Err(error) => Done::Response(Err(error)),
             },
             Wanted::Older(Compat::ReadSkill) => {
@@ -186,10 +200,13 @@ impl Local {
                     ToolFailure::InvalidRequest,
                     "specify the skills to unload in `names`, or set `all` to true",
                 ))),
-                Ok(unload) => {
-                    let names = unload.names.iter().map(|name| self.called(&found, name)).collect();
-                    Done::Unload(UnloadArguments { names, ..unload })
-                }
+                Ok(unload) => match ensure_few(&unload.names) {
+                    Ok(()) => {
+                        let names = unload.names.iter().map(|name| self.called(&found, name)).collect();
+                        Done::Unload(UnloadArguments { names, ..unload })
+                    }
+                    Err(error) => Done::Response(Err(error)),
+                },
                 Err(error) => Done::Response(Err(error)),
             },
             Wanted::Own(Tool::Read) | Wanted::Older(Compat::ReadSkillResource) => {
