@@ -122,18 +122,13 @@ fn misunderstood(error: &clap::Error, json: bool, no_color: bool) -> ExitCode {
     if json && !is_requested {
         let text = error.render().to_string();
         let text = text.strip_prefix("error: ").unwrap_or(&text);
-        let message = match error.kind() {
+        let message = if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
             // Clap's text is the help itself.
-            ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
-                "a command or an argument is missing; `--help` lists them".to_owned()
-            }
-            _ => {
-                let end = ["\n\nUsage:", "\n\nFor more information"]
-                    .iter()
-                    .filter_map(|tail| text.find(tail))
-                    .min();
-                text.get(..end.unwrap_or(text.len())).unwrap_or(text).trim().to_owned()
-            }
+            "a command or an argument is missing; `--help` lists them".to_owned()
+        } else {
+            let end =
+                ["\n\nUsage:", "\n\nFor more information"].iter().filter_map(|tail| text.find(tail)).min();
+            text.get(..end.unwrap_or(text.len())).unwrap_or(text).trim().to_owned()
         };
         return failure::say(&Error::new(Code::InvalidRequest, message), true, output::stderr_caps(true));
     }
