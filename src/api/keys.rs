@@ -228,7 +228,10 @@ mod tests {
                 .contains("sha256:SALT")
         );
         assert!(message_of("keys:\n  - {name: a, hash: x, scopes: [write]}\n").contains("line 2"));
-        assert!(message_of("keys: []\n").contains("no key"));
+        std::fs::write(&path, "keys: []\n").unwrap();
+        let mut ring = KeyRing::default();
+        ring.read(&path).unwrap();
+        assert!(ring.is_empty());
         assert!(KeyRing::default().add("a", "short").unwrap_err().message.contains("16"));
     }
 
