@@ -11,7 +11,7 @@ use super::phrases::Lexicon;
 use super::task::{Phrasing, exclusion_ranges, phrasing, without};
 use super::tokenize::Words;
 use super::weights::{Limits, Weights};
-use skills_skill::slice;
+use skills_skill::{prefix, slice};
 
 /// Fixed-point scale of vector values in the index: 32,767 represents 1.
 pub(crate) const UNIT: f64 = 32_767.0;
@@ -84,8 +84,8 @@ pub(crate) fn analyse(
 ) -> Analysis {
     let limits = &weights.limits;
     let text = document.text.take();
-    let stated = head(&document.description);
-    let name = name_words(head(&document.name));
+    let stated = prefix(&document.description, MAX_FIELD_BYTES);
+    let name = name_words(prefix(&document.name, MAX_FIELD_BYTES));
     // Excluded text must not contribute to the score.
     let description = without(stated, &exclusion_ranges(stated, lexicon));
     let mut counting = Counting::default();
@@ -96,11 +96,11 @@ pub(crate) fn analyse(
     counting.exclusions =
         exclusions(stated, &weights.exclusion_cues, words, |w| counting.number(w.stem, w.text));
     for tag in &document.tags {
-        counting.text(2, head(tag), words);
+        counting.text(2, prefix(tag, MAX_FIELD_BYTES), words);
     }
     if let Some(text) = &text {
         for heading in text.headings.iter().take(limits.headings) {
-            counting.text(3, head(heading), words);
+            counting.text(3, prefix(heading, MAX_FIELD_BYTES), words);
         }
         let end = text.body.char_indices().nth(limits.body_chars).map_or(text.body.len(), |(at, _)| at);
         counting.text(4, slice(&text.body, ..end), words);
@@ -143,12 +143,6 @@ fn pieces(
 
 /// Maximum indexed bytes of a name, a description, a tag or a heading; the longest public description has 3,000.
 const MAX_FIELD_BYTES: usize = 16 * 1024;
-
-/// Returns at most [`MAX_FIELD_BYTES`] bytes of a field.
-fn head(text: &str) -> &str {
-    let end = (0..=MAX_FIELD_BYTES.min(text.len())).rev().find(|at| text.is_char_boundary(*at));
-    slice(text, ..end.unwrap_or(0))
-}
 
 #[derive(Default)]
 struct Counting {

@@ -7,7 +7,7 @@ use super::phrases::{Lexicon, longest, tokens};
 use super::router::Router;
 use super::task::{exclusion_ranges, segments, sentences};
 use super::tokenize::Words;
-use skills_skill::slice;
+use skills_skill::{prefix, slice};
 
 /// Maximum number of content words of a probe: requests are rarely longer.
 const MAX_PROBE_WORDS: usize = 14;
@@ -30,10 +30,7 @@ impl Router {
     /// over the clauses. Excluded text yields no probes.
     #[must_use]
     pub fn probes(&self, document: &Document, limit: usize) -> Vec<ProbeClause> {
-        let description = &document.description;
-        let end =
-            (0..=MAX_PROBED_BYTES.min(description.len())).rev().find(|at| description.is_char_boundary(*at));
-        let description = slice(description, ..end.unwrap_or(0));
+        let description = prefix(&document.description, MAX_PROBED_BYTES);
         let mut clauses = clauses(description, &self.words, &self.lexicon);
         limit_in_turn(&mut clauses, limit);
         clauses

@@ -1,6 +1,7 @@
 //! Short results, to save the model's tokens: only what it needs to continue. `explain: true` returns everything.
 
 use serde_json::{Map, Number, Value};
+use skills_skill::prefix;
 
 /// The argument that requests the complete result.
 pub const EXPLAIN: &str = "explain";
@@ -262,9 +263,7 @@ fn shortened(value: Value) -> Option<Value> {
 fn cut(value: Value, most: usize) -> Option<Value> {
     match value {
         Value::String(text) if text.len() > most => {
-            let end = (0..=most).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
-            let prefix = text.get(..end).unwrap_or_default();
-            Some(Value::String(format!("{}…", prefix.trim_end())))
+            Some(Value::String(format!("{}…", prefix(&text, most).trim_end())))
         }
         other => shortened(other),
     }

@@ -78,9 +78,20 @@ pub(super) fn floor(source: &str, at: usize) -> usize {
     (0..=at.min(source.len())).rev().find(|&at| source.is_char_boundary(at)).unwrap_or(0)
 }
 
+/// Returns the longest beginning of a text with at most this number of bytes.
+#[must_use]
+pub fn prefix(text: &str, max_bytes: usize) -> &str {
+    slice(text, ..floor(text, max_bytes))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_prefix_ends_between_characters() {
+        assert_eq!((prefix("aé", 2), prefix("aé", 3), prefix("", 5)), ("a", "aé", ""));
+    }
 
     #[test]
     fn lines_and_columns_count_characters_from_one() {

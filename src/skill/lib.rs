@@ -31,7 +31,7 @@ mod yaml;
 pub use bundle::{BundleFile, bundle_files, is_main_file, read_bundle, read_bundle_at};
 pub use classification::{AttachTarget, Classification, EffectMode, Invocation, Kind, Role, Stated, Status};
 pub use finding::{Finding, Severity, Span};
-pub use finding_builder::slice;
+pub use finding_builder::{prefix, slice};
 pub use frontmatter::{Frontmatter, schema};
 pub use id::{Digest, SkillId};
 pub use parse::{MAX_BYTES, parse};

@@ -7,6 +7,7 @@ use serde_json::{Map, Value};
 
 use super::Service;
 use crate::{Connection, Error};
+use skills_skill::prefix;
 
 /// Characters after which a path may begin.
 const BEFORE: &str = " \n\t`'\"([{<=:,;";
@@ -68,8 +69,7 @@ fn collect(value: &Value, each: &mut impl FnMut(&str)) {
 /// Shortens a long message.
 pub(super) fn shorten(message: &mut String) {
     if message.len() > MAX_MESSAGE_BYTES {
-        let end = (0..=MAX_MESSAGE_BYTES).rev().find(|at| message.is_char_boundary(*at)).unwrap_or(0);
-        message.truncate(end);
+        message.truncate(prefix(message, MAX_MESSAGE_BYTES).len());
         message.push('…');
     }
 }

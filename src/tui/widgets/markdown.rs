@@ -10,7 +10,7 @@ use super::rich::{RichLine, Seg};
 use super::wrap::{break_code, wrap};
 use crate::glyphs::{ASCII, Glyphs, UNICODE};
 use crate::theme::Role;
-use skills_skill::{safe_text, slice};
+use skills_skill::{prefix, safe_text};
 
 /// Returns the lines of a Markdown text at a width. Line numbers in [`RichLine::source`] refer to `text`, from 1.
 #[must_use]
@@ -21,8 +21,7 @@ pub fn render(text: &str, width: u16, ascii: bool) -> Vec<RichLine> {
         | Options::ENABLE_FOOTNOTES;
     let glyphs = if ascii { &ASCII } else { &UNICODE };
     let source = text;
-    let end = (0..=MAX_DRAWN_BYTES.min(text.len())).rev().find(|at| text.is_char_boundary(*at));
-    let text = slice(text, ..end.unwrap_or(0));
+    let text = prefix(text, MAX_DRAWN_BYTES);
     let mut writer = Writer::new(text, width.max(8), glyphs);
     for (event, range) in Parser::new_ext(text, options).into_offset_iter() {
         writer.at = range.start;
