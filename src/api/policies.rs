@@ -73,12 +73,15 @@ impl PolicyFile {
         let refused = |message: String| Error::new(Code::InvalidConfiguration, message);
         let text = match read_regular_text(path, MAX_BYTES) {
             Ok(text) => text,
-            Err(error) if error.kind() == io::ErrorKind::NotFound && !self.named => String::new(),
+            // A link whose target is missing is a policy that cannot be read, not none.
+            Err(error) if error.kind() == io::ErrorKind::NotFound && !self.named && !path.is_symlink() => {
+                String::new()
+            }
             Err(error) => {
-                let message = format!("cannot read the policy {}: {error}", path.display());
-                return Err(refused(format!(
-                    "{message}; fix it, or remove `policy_file` from your config.yaml"
-                )));
+                let advice =
+                    if self.named { "or remove `policy_file` from your config.yaml" } else { "or remove it" };
+                let message = format!("cannot read the policy {}: {error}; fix it, {advice}", path.display());
+                return Err(refused(message));
             }
         };
         let mut read = self.read.lock().unwrap_or_else(PoisonError::into_inner);
@@ -244,6 +247,14 @@ mod tests {
         fs::write(&path, "deny: [{id: mail}]\n").unwrap();
         let adjusted = policy.adjustments(&catalogue).unwrap();
         assert!(adjusted.of(&SkillId::new("pdf")).is_none());
+        #[cfg(unix)]
+        {
+            fs::remove_file(&path).unwrap();
+            std::os::unix::fs::symlink(dir.path().join("missing"), &path).unwrap();
+            let error = policy.adjustments(&catalogue).unwrap_err();
+            assert_eq!(error.code, Code::InvalidConfiguration, "a link without a target is not “no policy”");
+            fs::remove_file(&path).unwrap();
+        }
         fs::write(&path, "denny: []\n").unwrap();
         let error = policy.adjustments(&catalogue).unwrap_err();
         assert_eq!(error.code, Code::InvalidConfiguration);
