@@ -72,8 +72,8 @@ async fn answered(
             let permit = app.large_bodies.acquire().await;
             let arguments =
                 tokio::task::spawn_blocking(move || parsed(&bytes)).await.map_err(|_| broken())??;
-            // Held until the call ends, unless that takes as long as a run.
-            _permit = permit.ok().filter(|_| !operation.waits);
+            // Held until the call ends, unless that takes as long as a run or waits for the caller's other measurements.
+            _permit = permit.ok().filter(|_| !operation.waits && !operation.measures);
             arguments
         } else {
             parsed(&bytes)?

@@ -238,7 +238,7 @@ pub struct Operation {
     /// Whether its result is the same for all callers, so that concurrent requests can share it.
     pub shared: bool,
     /// Whether it ranks many requests.
-    measures: bool,
+    pub measures: bool,
     /// Whether it waits for a run, and may return before that has ended.
     pub waits: bool,
     /// Maximum size of a request body in bytes.
@@ -479,7 +479,7 @@ impl Operation {
     ) -> Result<Value, Error> {
         let caller_input = redact_paths::CallerInput::of(&arguments);
         let caller = self.admit(service, caller, &mut arguments).await?;
-        let _turn = if self.measures { turns::take(&caller).await } else { None };
+        let _turn = if self.measures { turns::take(&caller).await? } else { None };
         let began = Instant::now();
         let answer =
             (self.run)(CallContext { service: service.clone(), caller: caller.clone() }, arguments).await;
@@ -507,7 +507,7 @@ impl Operation {
     ) -> Result<Written, Error> {
         let caller_input = redact_paths::CallerInput::of(&arguments);
         let caller = self.admit(service, caller, &mut arguments).await?;
-        let _turn = if self.measures { turns::take(&caller).await } else { None };
+        let _turn = if self.measures { turns::take(&caller).await? } else { None };
         let began = Instant::now();
         let answer =
             (self.write)(CallContext { service: service.clone(), caller: caller.clone() }, arguments).await;

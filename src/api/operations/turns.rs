@@ -4,19 +4,35 @@
 use std::collections::HashMap;
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 
+use tokio::sync::OwnedMutexGuard;
+
 use super::Caller;
+use crate::{Code, Error};
+
+/// Maximum number of measurements of a principal that wait: each holds its arguments.
+const MAX_WAITING: usize = 8;
 
 /// By name of the principal; as many as there are keys.
 static TURNS: LazyLock<Mutex<HashMap<String, Arc<tokio::sync::Mutex<()>>>>> = LazyLock::new(Mutex::default);
 
 /// Waits until the caller has no other measurement. Without authentication there is no limit.
-pub(super) async fn take(caller: &Caller) -> Option<tokio::sync::OwnedMutexGuard<()>> {
-    let name = &caller.principal.as_ref()?.name;
+///
+/// # Errors
+/// Returns `rate_limited` if too many measurements of the caller wait.
+pub(super) async fn take(caller: &Caller) -> Result<Option<OwnedMutexGuard<()>>, Error> {
+    let Some(principal) = &caller.principal else { return Ok(None) };
     let turn = {
         let mut turns = TURNS.lock().unwrap_or_else(PoisonError::into_inner);
-        Arc::clone(turns.entry(name.clone()).or_default())
+        let turn = turns.entry(principal.name.clone()).or_default();
+        // The map has one reference, the measurement that runs and each one that waits have another.
+        if Arc::strong_count(turn) >= 1 + 1 + MAX_WAITING {
+            let message =
+                format!("{MAX_WAITING} measurements of {} are waiting; try again later", principal.name);
+            return Err(Error::new(Code::RateLimited, message));
+        }
+        Arc::clone(turn)
     };
-    Some(turn.lock_owned().await)
+    Ok(Some(turn.lock_owned().await))
 }
 
 #[cfg(test)]
@@ -32,13 +48,19 @@ mod tests {
             let principal = Principal { name: name.to_owned(), scopes: BTreeSet::new() };
             Caller { principal: Some(principal), ..Caller::anyone() }
         };
-        let first = take(&caller("turns-ana")).await;
-        assert!(take(&caller("turns-bo")).await.is_some());
-        assert!(take(&Caller::anyone()).await.is_none());
+        let first = take(&caller("turns-ana")).await.unwrap();
+        assert!(take(&caller("turns-bo")).await.unwrap().is_some());
+        assert!(take(&Caller::anyone()).await.unwrap().is_none());
         let ana = caller("turns-ana");
-        let mut second = std::pin::pin!(take(&ana));
-        assert!(futures::poll!(&mut second).is_pending());
+        let mut waiting: Vec<_> = (0..MAX_WAITING).map(|_| Box::pin(take(&ana))).collect();
+        for one in &mut waiting {
+            assert!(futures::poll!(one).is_pending());
+        }
+        assert_eq!(take(&ana).await.unwrap_err().code, Code::RateLimited);
         drop(first);
-        assert!(second.await.is_some());
+        for one in waiting {
+            assert!(one.await.unwrap().is_some());
+        }
+        assert!(take(&ana).await.unwrap().is_some(), "callers that are gone do not count");
     }
 }
