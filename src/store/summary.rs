@@ -11,7 +11,7 @@ const MAX_REASON: usize = 120;
 impl RunRecord {
     /// Returns who started it and, unless it is the same person, who changed its inputs since.
     pub fn starters(&self) -> impl Iterator<Item = &str> {
-        let others = self.options.corrected_by.iter().filter(|name| **name != self.started_by);
+        let others = self.options.inputs_by.iter().filter(|name| **name != self.started_by);
         std::iter::once(&self.started_by).chain(others).map(String::as_str)
     }
 

@@ -152,9 +152,10 @@ pub struct RunOptions {
     /// Labels given at the launch: `env: prod`.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub labels: BTreeMap<String, String>,
-    /// Who corrected its inputs, and who started the run that it was forked from: for a policy they started it too.
+    /// Others who chose its inputs: who corrected them, and who started the run that it was forked from. For a policy
+    /// they started it too.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub corrected_by: Vec<String>,
+    pub inputs_by: Vec<String>,
     /// The person it was assigned to.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub assigned: Option<Assignment>,

@@ -276,9 +276,9 @@ async fn correct<T: Tx>(
         return Err(failed(doing, &"its stored data was modified; see `skills db check`"));
     }
     if let Some(by) =
-        by.filter(|by| !corrected.is_empty() && !options.corrected_by.iter().any(|known| known == by))
+        by.filter(|by| !corrected.is_empty() && !options.inputs_by.iter().any(|known| known == by))
     {
-        options.corrected_by.push(by.to_owned());
+        options.inputs_by.push(by.to_owned());
     }
     joined.extend(corrected.clone());
     let joined = encode(&joined)?;

@@ -196,8 +196,8 @@ pub(crate) async fn fork<T: Tx>(
     let mut options = from.options.clone();
     // The inputs are still those of who started the source.
     let is_known = by.as_ref().is_none_or(|by| *by == from.started_by);
-    if !is_known && !options.corrected_by.contains(&from.started_by) {
-        options.corrected_by.push(from.started_by.clone());
+    if !is_known && !options.inputs_by.contains(&from.started_by) {
+        options.inputs_by.push(from.started_by.clone());
     }
     tx.post(
         "creating a run",

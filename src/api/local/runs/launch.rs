@@ -242,7 +242,7 @@ impl Runs {
             expires_in_s: options.expires_in,
             on_expiry: options.on_expiry,
             unsandboxed: options.unsandboxed,
-            corrected_by: Vec::new(),
+            inputs_by: Vec::new(),
             files: files(&options.files, &self.config.cwd)?,
             labels: options.labels.clone(),
             title: None,
