@@ -679,6 +679,18 @@ mod tests {
         assert!(text.contains("type: int"), "{text}");
     }
 
+    #[test]
+    fn a_contract_that_cannot_be_read_is_a_finding() {
+        let (dir, path) = file("---\nname: notes\ndescription: Writes notes. Use for notes.\n---\nbody\n");
+        let contract = dir.path().join("notes/skill.yaml");
+        fs::write(&contract, b"id: x.notes\n# \xff\n").unwrap();
+        let report = files(std::slice::from_ref(&path));
+        assert_eq!(codes(&report), [("contract-invalid", 0, Severity::Error)], "{report:?}");
+        fs::remove_file(&contract).unwrap();
+        fs::create_dir(&contract).unwrap();
+        assert_eq!(codes(&files(&[path])), [("contract-invalid", 0, Severity::Error)]);
+    }
+
     fn codes(report: &LintReport) -> Vec<(&str, u32, Severity)> {
         let line = |found: &LintFinding| found.finding.span.map_or(0, |span| span.line);
         let found = report.findings.iter().filter(|found| found.finding.code.starts_with("contract"));

@@ -17,6 +17,7 @@ use std::path::Path;
 use super::finding_builder::{Notes, slice};
 use super::yaml::{Entry, Node};
 use super::{Finding, Skill, fence};
+use skills_base::files::OpenError;
 
 pub use ignore::{Ignored, ignore};
 pub use references::{Reference, ReferenceKind, references};
@@ -203,6 +204,16 @@ pub fn mentions(
 /// Returns the findings of the bundle's contract, if it has one.
 fn contract_findings(skill: &Skill) -> Vec<Finding> {
     let Ok(bundle) = skill.open() else { return Vec::new() };
-    let Ok(source) = bundle.read_text("skill.yaml", crate::MAX_BYTES) else { return Vec::new() };
-    crate::contract::parse(&skill.root_dir.join("skill.yaml"), &source).1
+    match bundle.read_text(CONTRACT, crate::MAX_BYTES) {
+        Ok(source) => crate::contract::parse(&skill.root_dir.join(CONTRACT), &source).1,
+        Err(OpenError::NotFound { .. }) => Vec::new(),
+        Err(error) => {
+            let mut notes = Notes::new(Path::new(CONTRACT), "");
+            notes.add(&rules::CONTRACT_INVALID, None, None, format!("cannot read the contract: {error}"));
+            notes.finish()
+        }
+    }
 }
+
+/// The file of a bundle's contract.
+const CONTRACT: &str = "skill.yaml";
