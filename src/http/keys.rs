@@ -192,5 +192,7 @@ mod tests {
         assert!(!known(&first).await && known(&second).await);
         std::fs::remove_file(&path).unwrap();
         assert!(known(&second).await);
+        write("keys: []\n");
+        assert!(!known(&second).await && known("0123456789abcdef").await, "all keys of the file are revoked");
     }
 }

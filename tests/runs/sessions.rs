@@ -8,7 +8,7 @@ use std::path::Path;
 use serde_json::json;
 use session_place::{Place, call, failure, names};
 use skills_api::{BudgetView, Client as _, Code, DiffLine, SessionClient as _, SettingsChange};
-use skills_session::{Api, PartKind, ToolFailure};
+use skills_session::{Api, PartKind, Speaker, ToolFailure};
 
 #[tokio::test]
 async fn loading_replaces_adds_and_keeps_an_order_and_the_next_call_shows_it() {
@@ -45,6 +45,28 @@ async fn loading_replaces_adds_and_keeps_an_order_and_the_next_call_shows_it() {
     let none = call(&core, &id, "skills.unload", json!({"names": ["gamma", "never"]})).await;
     assert!(names(&none).is_empty());
     assert_eq!(none.result.unwrap()["ignored"], json!(["never"]), "what was not loaded is reported");
+}
+
+#[tokio::test]
+async fn a_call_names_few_skills_and_a_transcript_has_a_maximum_size() {
+    let place = Place::new();
+    let core = place.core().await;
+    let id = core.new_session(SettingsChange::default()).await.unwrap().session_id;
+    let names: Vec<String> = (0..65).map(|n| format!("skill-{n}")).collect();
+    for tool in ["skills.load", "skills.unload"] {
+        let refused = call(&core, &id, tool, json!({ "names": names })).await.result.unwrap_err();
+        assert_eq!(refused.code, ToolFailure::InvalidRequest);
+        assert_eq!(refused.message, "`names` has 65 items; the maximum is 64");
+    }
+    let text = "a".repeat(4 << 20);
+    for _ in 0..3 {
+        core.say(&id, Speaker::User, &text).await.unwrap();
+    }
+    let entries = core.session(&id).await.unwrap().transcript.len();
+    let refused = core.say(&id, Speaker::User, &text).await.unwrap_err();
+    assert_eq!(refused.code, Code::InvalidRequest, "{refused}");
+    assert!(refused.message.ends_with("the maximum is 16777216. Create another session"), "{refused}");
+    assert_eq!(core.session(&id).await.unwrap().transcript.len(), entries, "nothing was appended");
 }
 
 #[tokio::test]

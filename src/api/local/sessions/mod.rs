@@ -46,30 +46,15 @@ fn now_ms() -> i64 {
 const MAX_TRANSCRIPT_BYTES: usize = 16 << 20;
 
 fn ensure_fits(session: &Session) -> Result<(), Error> {
-    let mut bytes = ByteCounter(0);
-    serde_json::to_writer(&mut bytes, &session.transcript).map_err(|e| broken(&session.id.0, &e))?;
-    if bytes.0 <= MAX_TRANSCRIPT_BYTES {
+    let bytes = serde_json::to_vec(&session.transcript).map_err(|e| broken(&session.id.0, &e))?.len();
+    if bytes <= MAX_TRANSCRIPT_BYTES {
         return Ok(());
     }
     let message = format!(
-        "the transcript of session {} has {} bytes; the maximum is {MAX_TRANSCRIPT_BYTES}. Create another session",
-        session.id, bytes.0
+        "the transcript of session {} has {bytes} bytes; the maximum is {MAX_TRANSCRIPT_BYTES}. Create another session",
+        session.id
     );
     Err(Error::new(Code::InvalidRequest, message))
-}
-
-/// Counts what is written.
-struct ByteCounter(usize);
-
-impl std::io::Write for ByteCounter {
-    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        self.0 += bytes.len();
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> std::io::Result<()> {
-        Ok(())
-    }
 }
 
 impl Local {
