@@ -112,7 +112,7 @@ pub type Newest = (String, i64, u64);
 pub enum SessionTold {
     /// Response to [`SessionAsk::List`].
     Listed(Result<Arc<[SessionSummary]>, Error>),
-    /// Response to [`SessionAsk::Look`]: the session's id, the session that changed last, and the session if it changed
+    /// Response to [`SessionAsk::Check`]: the session's id, the session that changed last, and the session if it changed
     /// or was requested in any case.
     Looked(String, Option<Newest>, Option<Arc<SessionView>>),
     /// The current state of a session.
