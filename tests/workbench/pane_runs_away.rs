@@ -43,8 +43,8 @@ fn remote(runs: Vec<RunDetail>) -> Arc<FakeClient> {
 
 /// Loses the connection: from now on the core refuses commands.
 fn lose(client: &FakeClient, harness: &mut Harness) {
-    let message = "cannot connect to gate.example:8080: connection refused; the request was not sent: repeat \
-        it when connected";
+    let message = "cannot connect to gate.example:8080: connection refused (the request was not sent; repeat \
+        it when connected)";
     let error = Error::service_unreachable(Code::UpstreamFailure, "gate.example:8080", message);
     *client.runs.refusal.lock().unwrap() = Some(error);
     tell(harness, lost());

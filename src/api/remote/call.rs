@@ -90,7 +90,7 @@ impl Inner {
         };
         answer.map_err(|error| match error {
             TransportError::Unsent(Error { message, code, suggestions, reason }) => {
-                let message = format!("{message}; the request was not sent: repeat it when connected");
+                let message = format!("{message} (the request was not sent; repeat it when connected)");
                 TransportError::Unsent(Error { code, message, suggestions, reason })
             }
             error => error,

@@ -230,7 +230,7 @@ async fn a_command_to_a_dead_service_is_refused() {
     let run = there.wait_for_completion(&launched.run.id.0, CancellationToken::new()).await.unwrap();
     let decision = decide(&run, Verdict::Approve, "bo");
     service.kill();
-    // Without an event stream nobody knows yet that the service is gone.
+    // Without an event stream the client has not noticed yet that the service is gone.
     let error = there.order(&run.id.0, decision.clone()).await.unwrap_err();
     assert!(error.is_service_unreachable(), "{error:?}");
     service.begin();
