@@ -50,7 +50,7 @@ impl KnownStores {
     /// # Errors
     /// Returns [`StoreError::Unavailable`] if the record is damaged: it must not be ignored silently.
     pub fn id_at(&self, store: &Path) -> Result<Option<String>, StoreError> {
-        self.id_of(&key(store))
+        Ok(find(&self.read()?, &keys(store)).map(str::to_owned))
     }
 
     /// Like [`Self::id_at`] for a store on a server, by its address without the password.
@@ -58,7 +58,7 @@ impl KnownStores {
     /// # Errors
     /// Same as [`Self::id_at`].
     pub fn id_of(&self, place: &str) -> Result<Option<String>, StoreError> {
-        Ok(self.read()?.stores.into_iter().find(|entry| entry.path == place).map(|entry| entry.id))
+        Ok(find(&self.read()?, &[place.to_owned()]).map(str::to_owned))
     }
 
     /// Records the store at a path unless one is already recorded; returns the recorded id, which differs if another
@@ -67,7 +67,7 @@ impl KnownStores {
     /// # Errors
     /// Same as [`Self::id_at`], and if the record cannot be written.
     pub fn adopt(&self, store: &Path, id: &str, now_ms: i64) -> Result<String, StoreError> {
-        self.record(&key(store), id, now_ms)
+        self.record_at(&keys(store), id, now_ms)
     }
 
     /// Like [`Self::adopt`] for a store on a server.
@@ -75,12 +75,18 @@ impl KnownStores {
     /// # Errors
     /// Same as [`Self::adopt`].
     pub fn record(&self, place: &str, id: &str, now_ms: i64) -> Result<String, StoreError> {
+        self.record_at(&[place.to_owned()], id, now_ms)
+    }
+
+    fn record_at(&self, keys: &[String], id: &str, now_ms: i64) -> Result<String, StoreError> {
         self.change(|content| {
-            if let Some(entry) = content.stores.iter().find(|entry| entry.path == place) {
-                return entry.id.clone();
+            let id = find(content, keys).unwrap_or(id).to_owned();
+            for key in keys {
+                if !content.stores.iter().any(|entry| entry.path == *key) {
+                    content.stores.push(Entry { path: key.clone(), id: id.clone(), first_opened_ms: now_ms });
+                }
             }
-            content.stores.push(Entry { path: place.to_owned(), id: id.to_owned(), first_opened_ms: now_ms });
-            id.to_owned()
+            id
         })
     }
 
@@ -89,7 +95,11 @@ impl KnownStores {
     /// # Errors
     /// Same as [`Self::adopt`].
     pub fn forget(&self, store: &Path) -> Result<(), StoreError> {
-        self.forget_place(&key(store))
+        let forgotten = keys(store);
+        // Also the paths through links that lead to it.
+        let leads_to_it =
+            |entry: &Entry| keys(Path::new(&entry.path)).iter().any(|key| forgotten.contains(key));
+        self.change(|content| content.stores.retain(|entry| !leads_to_it(entry)))
     }
 
     /// Like [`Self::forget`] for a store on a server.
@@ -140,14 +150,34 @@ impl KnownStores {
     }
 }
 
-/// Returns a path as it is recorded. Links are not resolved, because the folder of an unmounted volume cannot be.
-fn key(store: &Path) -> String {
+/// Returns the id that is recorded under any of these keys.
+fn find<'a>(content: &'a Content, keys: &[String]) -> Option<&'a str> {
+    let mut entries = keys.iter().filter_map(|key| content.stores.iter().find(|entry| entry.path == *key));
+    entries.next().map(|entry| entry.id.as_str())
+}
+
+/// Returns the keys under which a store is recorded: its path as given, because the links to an unmounted volume cannot
+/// be resolved, and its path without links.
+fn keys(store: &Path) -> Vec<String> {
     let absolute = std::path::absolute(store).unwrap_or_else(|_| store.to_owned());
-    absolute.to_str().map_or_else(
-        // Bytes that are not UTF-8 are escaped, so that two paths never have the same key.
-        || absolute.as_os_str().as_encoded_bytes().escape_ascii().to_string(),
-        str::to_owned,
-    )
+    let mut keys = vec![key(&absolute)];
+    if let Some(resolved) = resolve(&absolute).map(|path| key(&path)).filter(|path| !keys.contains(path)) {
+        keys.push(resolved);
+    }
+    keys
+}
+
+/// Resolves the links of a path; of a missing file, those of its folder.
+fn resolve(path: &Path) -> Option<PathBuf> {
+    let in_folder = || Some(path.parent()?.canonicalize().ok()?.join(path.file_name()?));
+    path.canonicalize().ok().or_else(in_folder)
+}
+
+/// Returns a path as it is recorded.
+fn key(path: &Path) -> String {
+    // Bytes that are not UTF-8 are escaped, so that two paths never have the same key.
+    let escaped = || path.as_os_str().as_encoded_bytes().escape_ascii().to_string();
+    path.to_str().map_or_else(escaped, str::to_owned)
 }
 
 #[cfg(test)]
@@ -167,6 +197,25 @@ mod tests {
         known.forget(&a).unwrap();
         assert_eq!(known.id_at(&a).unwrap(), None);
         assert_eq!(known.id_at(&b).unwrap().as_deref(), Some("2"));
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_store_is_known_by_each_path_to_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let known = KnownStores::new(dir.path().join("stores.json"));
+        let (real, link) = (dir.path().join("real"), dir.path().join("link"));
+        std::fs::create_dir(&real).unwrap();
+        std::os::unix::fs::symlink(&real, &link).unwrap();
+        known.adopt(&link.join("a.db"), "1", 5).unwrap();
+        assert_eq!(known.id_at(&real.join("a.db")).unwrap().as_deref(), Some("1"));
+        assert_eq!(known.adopt(&real.join("a.db"), "2", 6).unwrap(), "1");
+        std::fs::remove_file(&link).unwrap();
+        assert_eq!(known.id_at(&link.join("a.db")).unwrap().as_deref(), Some("1"), "the link is gone");
+        std::os::unix::fs::symlink(&real, &link).unwrap();
+        known.forget(&real.join("a.db")).unwrap();
+        assert_eq!(known.id_at(&link.join("a.db")).unwrap(), None);
+        assert_eq!(known.id_at(&real.join("a.db")).unwrap(), None);
     }
 
     #[test]
