@@ -9,7 +9,7 @@ use tokio::time::{Instant, sleep};
 use super::app::AppEvent;
 use super::pane::Message;
 use super::run_requests::RunTold;
-use skills_api::SharedClient;
+use skills_api::{Error, SharedClient};
 use skills_config::Invocation;
 
 /// Long-poll timeout of one request, in milliseconds.
@@ -18,6 +18,8 @@ const WAIT_MS: u64 = 30_000;
 const EVENT_PAGE_SIZE: usize = 512;
 /// Minimum interval between two forwarded responses: about twelve updates a second suffice on a screen.
 const BETWEEN: Duration = Duration::from_millis(80);
+/// Interval between checks of the store.
+const BETWEEN_CHECKS: Duration = Duration::from_secs(5);
 /// Delay after a failure, and when a core returns before the requested wait is over.
 const PAUSE: Duration = Duration::from_secs(1);
 
@@ -27,15 +29,18 @@ pub async fn follow(core: SharedClient, news: Sender<AppEvent>, called: Arc<Invo
     let mut silent = false;
     loop {
         let asked = Instant::now();
-        let heard = match place {
-            None => core.newest_event().await.map(|newest| (newest, RunTold::Following)),
-            Some(after) => match core.run_events(None, after, EVENT_PAGE_SIZE, WAIT_MS).await {
-                Ok(events) => {
-                    let last = events.last().map_or(after, |event| event.global);
-                    Ok((last, RunTold::Events(events.into())))
-                }
-                Err(error) => Err(error),
-            },
+        let heard = async {
+            let Some(after) = place else {
+                return core.newest_event().await.map(|newest| (newest, RunTold::Following));
+            };
+            let events = core.run_events(None, after, EVENT_PAGE_SIZE, WAIT_MS).await?;
+            let last = events.last().map_or(after, |event| event.global);
+            Ok((last, RunTold::Events(events.into())))
+        };
+        let heard = tokio::select! {
+            biased;
+            error = unavailable(&core) => Err(error),
+            heard = heard => heard,
         };
         match heard {
             Ok((_, RunTold::Events(events))) if events.is_empty() => {
@@ -69,5 +74,16 @@ pub async fn follow(core: SharedClient, news: Sender<AppEvent>, called: Arc<Invo
                 sleep(PAUSE).await;
             }
         }
+    }
+}
+
+/// Waits until the core reports its store as unavailable: its events can then still be read, but new ones may be
+/// written to another file.
+async fn unavailable(core: &SharedClient) -> Error {
+    loop {
+        if let Err(error) = core.ensure_store().await {
+            return error;
+        }
+        sleep(BETWEEN_CHECKS).await;
     }
 }
