@@ -337,7 +337,10 @@ fn tokens(text: &str) -> Result<Vec<Token>, QueryError> {
             return Err(QueryError("a quote is not closed: add `\"` at the end of the phrase".to_owned()));
         }
         if token.value.is_empty() {
-            let typed = token.key.as_deref().map_or("-".to_owned(), |key| format!("{key}:"));
+            let quotes = if was_quoted { "\"\"" } else { "" };
+            let sign = if token.negated { "-" } else { "" };
+            let key = token.key.as_deref().map_or(String::new(), |key| format!("{key}:"));
+            let typed = format!("{sign}{key}{quotes}");
             return Err(QueryError(format!(
                 "`{typed}` has no value: write for example `{}`",
                 example(&typed)
@@ -349,8 +352,9 @@ fn tokens(text: &str) -> Result<Vec<Token>, QueryError> {
 }
 
 fn example(typed: &str) -> &'static str {
-    let key = typed.trim_end_matches(':').split('.').next().unwrap_or_default();
-    QUERY_KEYS.iter().find(|(name, _)| *name == key).map_or("-state:completed", |(_, example)| example)
+    let key = typed.trim_start_matches('-').split([':', '.']).next().unwrap_or_default();
+    let fallback = if typed.starts_with('-') { "-state:completed" } else { "\"bad gateway\"" };
+    QUERY_KEYS.iter().find(|(name, _)| *name == key).map_or(fallback, |(_, example)| example)
 }
 
 /// Returns whether text before a colon can only be meant as a key.
@@ -398,6 +402,13 @@ fn test(token: &Token) -> Result<Test, QueryError> {
         key => match key.strip_prefix("input.") {
             Some(path) if path.split('.').all(|name| !name.is_empty()) => {
                 Test::Input(path.split('.').map(str::to_owned).collect(), comparison(key, value)?)
+            }
+            _ if matches!(key.trim_end_matches('.'), "input" | "label") => {
+                let name = key.trim_end_matches('.');
+                return Err(QueryError(format!(
+                    "`{key}:` needs a name: write for example `{}`",
+                    example(name)
+                )));
             }
             _ => return Err(unknown("filter key", key, QUERY_KEYS.map(|(name, _)| name))),
         },
@@ -467,7 +478,10 @@ mod tests {
             ("age:tomorrow", "`age:tomorrow` is not a duration: write `age:>90s`"),
             ("age:>99999999999999999999d", "is not a duration"),
             ("input.total:>many", "`input.total:>many`: \"many\" is not a number"),
-            ("input.:x", "unknown filter key `input.`"),
+            ("input.:x", "`input.:` needs a name: write for example `input.region:eu*`"),
+            ("label:prod", "`label:` needs a name: write for example `label.env:prod`"),
+            ("\"\"", "`\"\"` has no value: write for example `\"bad gateway\"`"),
+            ("-by:\"\"", "`-by:\"\"` has no value: write for example `by:kim`"),
             ("skill:", "`skill:` has no value: write for example `skill:deploy*`"),
             ("-", "`-` has no value"),
             ("error:\"open", "a quote is not closed"),
