@@ -691,6 +691,19 @@ mod tests {
         assert_eq!(codes(&files(&[path])), [("contract-invalid", 0, Severity::Error)]);
     }
 
+    #[test]
+    fn duplicate_keys_of_a_contract_are_findings() {
+        let (dir, path) = file("---\nname: notes\ndescription: Writes notes. Use for notes.\n---\nbody\n");
+        let contract = "id: x.notes\nid: y.notes\nsteps:\n  - id: a\n    uses: x.y\n    uses: x.z\n";
+        fs::write(dir.path().join("notes/skill.yaml"), contract).unwrap();
+        let report = files(&[path]);
+        let found = report.findings.iter().filter(|found| found.finding.code == "duplicate-key");
+        let found: Vec<_> = found
+            .map(|found| (found.finding.field.as_deref().unwrap(), found.finding.span.as_ref().unwrap().line))
+            .collect();
+        assert_eq!(found, [("id", 2), ("steps.a.uses", 6)], "{report:?}");
+    }
+
     fn codes(report: &LintReport) -> Vec<(&str, u32, Severity)> {
         let line = |found: &LintFinding| found.finding.span.map_or(0, |span| span.line);
         let found = report.findings.iter().filter(|found| found.finding.code.starts_with("contract"));

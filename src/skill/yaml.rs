@@ -112,13 +112,25 @@ pub(super) fn parse(text: &str) -> Result<Node, YamlError> {
 /// Formats an error of the YAML parser as part of a message, without the prefix `error: `.
 #[must_use]
 pub fn yaml_message(error: &serde_saphyr::Error) -> String {
-    let text = error.to_string();
+    let text = limit_message(error).unwrap_or_else(|| error.to_string());
     text.strip_prefix("error: ").unwrap_or(&text).to_owned()
+}
+
+/// Describes a limit of the parser that was exceeded; the parser's own message has the names of its types.
+fn limit_message(error: &serde_saphyr::Error) -> Option<String> {
+    let serde_saphyr::Error::Budget { breach, .. } = error.without_snippet() else { return None };
+    let limit = format!("{breach:?}");
+    let name = limit.split([' ', '{', '(']).next().unwrap_or_default();
+    Some(match name {
+        "Documents" => "it has more than one document; keep one".to_owned(),
+        "Depth" => "it is nested too deeply".to_owned(),
+        name => format!("it exceeds a limit ({name})"),
+    })
 }
 
 /// Returns the parser's message without its position (the finding has one) and its advice on Rust options.
 fn plain_message(error: &serde_saphyr::Error) -> String {
-    let text = error.to_string();
+    let text = limit_message(error).unwrap_or_else(|| error.to_string());
     let line = text.lines().next().unwrap_or_default();
     let line = line.split(" at line ").next().unwrap_or(line);
     let line = line.strip_prefix("error: ").unwrap_or(line);
@@ -288,6 +300,14 @@ mod tests {
         let version = root.get("metadata").unwrap().value.get("version").unwrap();
         assert_eq!(&text[version.value.at.clone()], "1.0");
         assert_eq!(root.get("name").unwrap().value.to_json(), "twice");
+    }
+
+    #[test]
+    fn exceeded_limits_are_described() {
+        let error = parse("a: 1\n---\nb: 2\n").unwrap_err();
+        assert_eq!(error.message, "it has more than one document; keep one");
+        let error = parse(&format!("{}{}", "[".repeat(64), "]".repeat(64))).unwrap_err();
+        assert_eq!(error.message, "it is nested too deeply");
     }
 
     #[test]

@@ -27,7 +27,9 @@ impl<'a> Reader<'a> {
         match yaml::parse(self.notes.source) {
             Ok(root) if matches!(root.value, Content::Map(_)) => Some(root),
             Ok(_) => {
-                self.notes.add(&rules::NOT_A_MAPPING, None, 0..0, "the file has no `key: value` lines");
+                let message = "the file has no `key: value` lines";
+                let finding = self.notes.add(&rules::NOT_A_MAPPING, None, 0..0, message);
+                "Write `key: value` lines.".clone_into(&mut finding.help);
                 None
             }
             Err(error) => {

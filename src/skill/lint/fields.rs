@@ -1,6 +1,7 @@
 //! Rules for single fields: name, lengths, keys.
 
 use std::collections::HashSet;
+use std::ops::Range;
 
 use super::{Subject, rules};
 use crate::finding_builder::Notes;
@@ -94,7 +95,7 @@ pub(super) fn lengths(subject: &Subject<'_>, notes: &mut Notes<'_>) {
 
 /// Reports keys that are duplicated, look misspelled, or are not read by any client.
 pub(super) fn keys(subject: &Subject<'_>, notes: &mut Notes<'_>) {
-    duplicates(subject.root, "", subject, notes);
+    duplicates(subject.root, "", subject.at, notes);
     let mut unread = Vec::new();
     for entry in subject.root.entries() {
         let key = entry.key.as_str();
@@ -139,17 +140,29 @@ fn near_key(key: &str) -> Option<&'static str> {
     distances.filter(|(distance, _)| *distance <= allowed).min().map(|(_, known)| known)
 }
 
-fn duplicates(node: &Node, path: &str, subject: &Subject<'_>, notes: &mut Notes<'_>) {
+/// Reports keys that are given more than once in the same mapping.
+pub(super) fn duplicates(
+    node: &Node,
+    path: &str,
+    at: &dyn Fn(&Range<usize>) -> Range<usize>,
+    notes: &mut Notes<'_>,
+) {
+    let join = |name: &str| if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") };
+    if let Content::List(items) = &node.value {
+        for (index, item) in items.iter().enumerate() {
+            let id = item.get("id").map(|entry| &entry.value.value);
+            let name = if let Some(Content::Text(id)) = id { id.clone() } else { index.to_string() };
+            duplicates(item, &join(&name), at, notes);
+        }
+    }
     let mut seen = HashSet::new();
     for entry in node.entries() {
-        let field = if path.is_empty() { entry.key.clone() } else { format!("{path}.{}", entry.key) };
+        let field = join(&entry.key);
         if !seen.insert(entry.key.as_str()) {
             let message = format!("`{field}` is given twice; the last value is used");
-            notes.add(&rules::DUPLICATE_KEY, Some(&field), (subject.at)(&entry.key_at), message);
+            notes.add(&rules::DUPLICATE_KEY, Some(&field), at(&entry.key_at), message);
         }
-        if matches!(entry.value.value, Content::Map(_)) {
-            duplicates(&entry.value, &field, subject, notes);
-        }
+        duplicates(&entry.value, &field, at, notes);
     }
 }
 

@@ -205,7 +205,11 @@ pub fn mentions(
 fn contract_findings(skill: &Skill) -> Vec<Finding> {
     let Ok(bundle) = skill.open() else { return Vec::new() };
     match bundle.read_text(CONTRACT, crate::MAX_BYTES) {
-        Ok(source) => crate::contract::parse(&skill.root_dir.join(CONTRACT), &source).1,
+        Ok(source) => {
+            let mut findings = crate::contract::parse(&skill.root_dir.join(CONTRACT), &source).1;
+            findings.extend(contract_duplicates(&source));
+            findings
+        }
         Err(OpenError::NotFound { .. }) => Vec::new(),
         Err(error) => {
             let mut notes = Notes::new(Path::new(CONTRACT), "");
@@ -213,6 +217,19 @@ fn contract_findings(skill: &Skill) -> Vec<Finding> {
             notes.finish()
         }
     }
+}
+
+/// Duplicate keys do not prevent a run, so that they are not among the findings of the contract itself.
+fn contract_duplicates(source: &str) -> Vec<Finding> {
+    let source = source.strip_prefix('\u{feff}').unwrap_or(source);
+    let Ok(root) = super::yaml::parse(source) else { return Vec::new() };
+    let mut notes = Notes::new(Path::new(CONTRACT), source);
+    fields::duplicates(&root, "", &Range::clone, &mut notes);
+    let mut findings = notes.finish();
+    for finding in &mut findings {
+        "Keep one of them.".clone_into(&mut finding.help);
+    }
+    findings
 }
 
 /// The file of a bundle's contract.
