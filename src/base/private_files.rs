@@ -67,7 +67,12 @@ pub fn open_append(file: &Path) -> io::Result<File> {
     options.create(true).append(true).read(true);
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, FILE_MODE);
+    // Opening a FIFO for reading and writing does not block; reading it would. Devices such as `/dev/null` are allowed.
     let opened = options.open(file)?;
+    #[cfg(unix)]
+    if std::os::unix::fs::FileTypeExt::is_fifo(&opened.metadata()?.file_type()) {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is a pipe, not a regular file"));
+    }
     if let Err(error) = restrict(file, FILE_MODE) {
         // A file of another account can still be appended to.
         tracing::debug!("cannot change the permissions of {}: {error}", file.display());
@@ -200,5 +205,14 @@ mod tests {
         drop(open_append(&file).unwrap());
         assert_eq!(mode(&file), 0o600);
         restrict(&dir.path().join("absent"), 0o600).unwrap();
+    }
+
+    #[test]
+    fn a_pipe_is_not_opened_for_appending() {
+        let dir = tempfile::tempdir().unwrap();
+        let pipe = dir.path().join("pipe");
+        assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+        assert_eq!(open_append(&pipe).unwrap_err().kind(), io::ErrorKind::InvalidInput);
+        drop(open_append(Path::new("/dev/null")).unwrap());
     }
 }

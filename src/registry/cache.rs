@@ -4,7 +4,7 @@
 //! Layout: eight bytes of magic, then records in checksummed blocks: the build stamp, and a line (postcard) for each
 //! bundle. Anything unexpected invalidates the whole file, which the next scan rebuilds.
 
-use std::fs::{self, File};
+use std::fs;
 use std::io::{self, BufWriter, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -16,6 +16,7 @@ use sha2::{Digest as _, Sha256};
 use super::roots::RootSpec;
 use super::tree::{Known, Outcome, Stamp, Tree};
 use skills_base::blocks::{BlockWriter, Blocks, FileFrom};
+use skills_base::files::open_regular;
 use skills_base::private_files;
 
 /// Incremented when the layout changes. (A change of the parser changes the build stamp.)
@@ -55,7 +56,7 @@ pub(super) fn file(folder: &Path, roots: &[RootSpec]) -> PathBuf {
 /// # Errors
 /// Returns the reason why it is not used, for diagnostics.
 pub(super) fn load(file: &Path, build: &str) -> Result<Known, String> {
-    let opened = File::open(file).map_err(|error| match error.kind() {
+    let (opened, _) = open_regular(file).map_err(|error| match error.kind() {
         io::ErrorKind::NotFound => "not found".to_owned(),
         _ => format!("unreadable: {error}"),
     })?;

@@ -9,6 +9,9 @@ use serde::{Deserialize, Serialize};
 use super::{StoreError, Unavailability};
 use skills_base::private_files;
 
+/// Maximum size of the file.
+const MAX_BYTES: u64 = 16 << 20;
+
 /// Version of the file format.
 const VERSION: u32 = 1;
 
@@ -111,7 +114,7 @@ impl KnownStores {
     }
 
     fn read(&self) -> Result<Content, StoreError> {
-        match skills_base::files::read_user_text(&self.file) {
+        match skills_base::files::read_regular_text(&self.file, MAX_BYTES) {
             Ok(text) => serde_json::from_str(&text).map_err(|error| self.failed("reading", &error)),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Content::default()),
             Err(error) => Err(self.failed("reading", &error)),

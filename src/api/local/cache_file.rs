@@ -1,11 +1,12 @@
 //! A cache on disk: one file, replaced as a whole and atomically, discarded if it is damaged or of another version. Its
 //! content can always be recomputed.
 
-use std::fs::{self, File};
+use std::fs;
 use std::io::{self, BufWriter, Read as _, Write};
 use std::path::{Path, PathBuf};
 
 use skills_base::blocks::FileFrom;
+use skills_base::files::{open_regular, read_regular};
 use skills_base::private_files;
 use skills_skill::Digest;
 
@@ -48,7 +49,7 @@ impl CacheFile {
 
     /// Reads the complete content.
     pub fn read(&self) -> Found {
-        let bytes = match fs::read(&self.path) {
+        let bytes = match read_regular(&self.path, u64::MAX) {
             Ok(bytes) => bytes,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Found::Nothing,
             Err(error) => return Found::Unusable(error.to_string()),
@@ -73,8 +74,8 @@ impl CacheFile {
     /// # Errors
     /// Returns why it cannot be used.
     pub fn open(&self) -> Result<Option<FileFrom>, String> {
-        let file = match File::open(&self.path) {
-            Ok(file) => file,
+        let file = match open_regular(&self.path) {
+            Ok((file, _)) => file,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(error.to_string()),
         };
@@ -133,6 +134,18 @@ mod tests {
 
     fn cache(dir: &tempfile::TempDir, build: &str) -> CacheFile {
         CacheFile::new(dir.path().join("deep/x.bin"), "x", build)
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_pipe_in_its_place_is_unusable_and_does_not_block() {
+        let folder = tempfile::tempdir().unwrap();
+        let cache = cache(&folder, "a");
+        fs::create_dir_all(cache.path().parent().unwrap()).unwrap();
+        let made = std::process::Command::new("mkfifo").arg(cache.path()).status().unwrap();
+        assert!(made.success());
+        assert!(matches!(cache.read(), Found::Unusable(_)));
+        assert!(cache.open().is_err());
     }
 
     #[test]

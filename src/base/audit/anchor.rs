@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use super::chain::{ANCHOR, Broken, lines};
 use super::line::{Line, digest};
+use crate::files::read_regular;
 use crate::private_files;
 
 /// A line that was on the disk.
@@ -35,8 +36,11 @@ pub struct AnchorCheck {
     pub broken: Option<Broken>,
 }
 
+/// Maximum size of the file of an anchor.
+const MAX_ANCHOR_BYTES: u64 = 64 * 1024;
+
 pub(super) fn read(file: &Path) -> io::Result<Option<Anchor>> {
-    match std::fs::read(file) {
+    match read_regular(file, MAX_ANCHOR_BYTES) {
         Ok(bytes) => serde_json::from_slice(&bytes).map(Some).map_err(io::Error::from),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(error),

@@ -11,6 +11,7 @@ use serde_json::json;
 use super::anchor::{self, Anchor, AnchorCheck};
 use super::chain::{ANCHOR, GAP, GENESIS, PURGED, TORN, Verification, lines, verify};
 use super::line::{Entry, Line, Mode, digest};
+use crate::files::read_regular;
 use crate::private_files;
 
 /// Number of bytes at the end that are read to find the last line.
@@ -242,7 +243,7 @@ impl Log {
     }
 
     fn read(&self) -> Result<Vec<u8>, AuditError> {
-        match std::fs::read(self.file()) {
+        match read_regular(&self.file(), u64::MAX) {
             Ok(bytes) => Ok(bytes),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
             Err(error) => Err(self.failed("reading it")(error)),

@@ -7,6 +7,7 @@
 
 mod folder;
 mod refusal;
+mod regular;
 
 /// Maximum depth of folders in a bundle: recursive traversal uses one stack frame per level, and every level makes the
 /// paths below it slower to resolve.
@@ -21,3 +22,4 @@ pub use folder::{
     Entry, Folder, open_file, read_file, read_text, read_user_text, replace_file, resolve_named,
 };
 pub use refusal::OpenError;
+pub use regular::{open_regular, read_regular, read_regular_text};

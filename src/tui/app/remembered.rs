@@ -21,6 +21,9 @@ pub struct Remembered {
     pub intents: Vec<String>,
 }
 
+/// Maximum size of the file.
+const MAX_BYTES: u64 = 16 << 20;
+
 const PANES: [PaneId; 6] =
     [PaneId::Browse, PaneId::Discover, PaneId::Attach, PaneId::Session, PaneId::Runs, PaneId::Golden];
 
@@ -28,7 +31,7 @@ impl Remembered {
     /// Reads the file. A missing or damaged file yields the default state; it is rewritten on exit.
     #[must_use]
     pub fn read(file: &Path) -> Self {
-        let text = std::fs::read_to_string(file).unwrap_or_default();
+        let text = skills_skill::read_regular_text(file, MAX_BYTES).unwrap_or_default();
         serde_saphyr::from_str(&text).unwrap_or_default()
     }
 
