@@ -25,7 +25,7 @@ use super::notices::Notices;
 use super::overlay::{Outcome, Overlay, Reading};
 use super::pane::{Effect, Message, Pane, PaneId};
 use super::progress::Progress;
-use super::run_requests::RunTold;
+use super::run_requests::RunResponse;
 use super::settings::Settings;
 use super::spanned_error::LocatedError;
 use super::theme::{Depth, Theme, Themes};
@@ -127,7 +127,7 @@ pub struct App {
     /// Click targets of the last frame.
     hits: Vec<(Rect, Action)>,
     pane_area: Rect,
-    wants: Vec<AppCommand>,
+    commands: Vec<AppCommand>,
     dirty: bool,
     started: Instant,
     /// The wall clock at the start, unless it is the system clock.
@@ -204,7 +204,7 @@ impl App {
             shown_progress: settings.progress.then_some(TerminalProgress::Hidden),
             hits: Vec::new(),
             pane_area: Rect::ZERO,
-            wants: vec![AppCommand::Refresh],
+            commands: vec![AppCommand::Refresh],
             dirty: true,
             started: now,
             clock_ms: settings.clock_ms,
@@ -216,7 +216,7 @@ impl App {
         })
     }
 
-    /// Handles one event. Its consequences are in [`Self::take_wants`] and in the next frame.
+    /// Handles one event. Its consequences are in [`Self::take_commands`] and in the next frame.
     pub fn handle(&mut self, news: AppEvent, now: Instant) {
         let still = matches!(&news, AppEvent::Input(Input::FocusGained | Input::FocusLost))
             || matches!(&news, AppEvent::Input(Input::Mouse(mouse)) if mouse.kind == MouseEventKind::Moved);
@@ -243,8 +243,8 @@ impl App {
     }
 
     /// Takes the commands that accumulated since the last call.
-    pub fn take_wants(&mut self) -> Vec<AppCommand> {
-        std::mem::take(&mut self.wants)
+    pub fn take_commands(&mut self) -> Vec<AppCommand> {
+        std::mem::take(&mut self.commands)
     }
 
     /// Returns whether the frame differs from the last one drawn.
@@ -429,7 +429,7 @@ impl App {
         {
             return;
         }
-        if let Message::Run(RunTold::Ordered(..)) = message {
+        if let Message::Run(RunResponse::Ordered(..)) = message {
             self.unacknowledged = self.unacknowledged.saturating_sub(1);
         }
         if let Message::ClientView(view) = message {
@@ -437,13 +437,13 @@ impl App {
         }
         if let Some(overlay) = self.behind.as_mut().or(self.overlay.as_mut()) {
             let outcome = overlay.on_message(message);
-            let heard = matches!(outcome, Outcome::Handled | Outcome::HandledAsk(..));
+            let is_handled = matches!(outcome, Outcome::Handled | Outcome::HandledWith(..));
             self.finish(outcome, now);
-            if heard {
+            if is_handled {
                 return;
             }
         }
-        self.tell(pane, message, now);
+        self.deliver(pane, message, now);
     }
 
     fn news(&mut self, message: &Message, now: Instant) {
@@ -454,7 +454,7 @@ impl App {
                 let progress = self.progress.in_terminal();
                 if self.shown_progress.is_some_and(|shown| shown != progress) {
                     self.shown_progress = Some(progress);
-                    self.wants.push(AppCommand::Progress(progress));
+                    self.commands.push(AppCommand::Progress(progress));
                 }
                 match event {
                     Event::Catalogue(change) => {
@@ -465,7 +465,7 @@ impl App {
                     Event::Notice(text) => self.notices.error(safe_text::line(text), "runs"),
                     Event::Waiting(reminder) => {
                         let bytes = terminal_bytes(self.signs, reminder);
-                        self.wants.extend((!bytes.is_empty()).then_some(AppCommand::Sign(bytes)));
+                        self.commands.extend((!bytes.is_empty()).then_some(AppCommand::Sign(bytes)));
                         if self.signs.osc && self.signs.withdrawable && self.notified.len() < MAX_NOTIFIED {
                             self.notified.push((reminder.run.clone(), reminder.since_ms));
                         }
@@ -475,10 +475,10 @@ impl App {
                     Event::Scan(_) | Event::Index(_) => {}
                 }
                 if was_busy && !self.progress.busy() {
-                    self.wants.push(AppCommand::Refresh);
+                    self.commands.push(AppCommand::Refresh);
                 }
             }
-            Message::Run(RunTold::Events(events)) => self.withdraw(events),
+            Message::Run(RunResponse::Events(events)) => self.withdraw(events),
             Message::Catalogue(catalogue) => {
                 self.skills = Some(catalogue.entries.len());
                 self.catalogue = Arc::clone(catalogue);
@@ -488,7 +488,7 @@ impl App {
         }
         let ids: Vec<PaneId> = self.panes.iter().map(|pane| pane.id()).collect();
         for id in ids {
-            self.tell(id, message, now);
+            self.deliver(id, message, now);
         }
     }
 
@@ -497,12 +497,12 @@ impl App {
         for event in events.iter().filter(|event| ends_wait(&event.event.kind)) {
             let is_over = |(run, since_ms): &mut (RunId, i64)| *run == event.run && event.at_ms > *since_ms;
             for (run, _) in self.notified.extract_if(.., is_over) {
-                self.wants.push(AppCommand::Sign(withdrawal_bytes(self.signs, &run)));
+                self.commands.push(AppCommand::Sign(withdrawal_bytes(self.signs, &run)));
             }
         }
     }
 
-    fn tell(&mut self, id: PaneId, message: &Message, now: Instant) {
+    fn deliver(&mut self, id: PaneId, message: &Message, now: Instant) {
         if let Some(pane) = self.panes.iter_mut().find(|pane| pane.id() == id) {
             let effects = pane.message(message);
             self.effects_of(id, effects, now);

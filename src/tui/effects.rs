@@ -11,7 +11,7 @@ use tokio::sync::mpsc::{Receiver, Sender};
 use tokio::task::AbortHandle;
 
 use super::app::AppEvent;
-use super::golden_requests::{GoldenAnswer, GoldenPlace, own_queries};
+use super::golden_requests::{GoldenPaneResponse, GoldenPlace, own_queries};
 use super::pane::{Effect, Message, PaneId, RenderJob, Saved};
 use super::why_report;
 use super::widgets::render::render;
@@ -323,32 +323,33 @@ impl Calls {
                     answer(Message::DescriptionWritten(skill_id, written))
                 });
             }
-            Effect::ClientView(None) => self.tell(answer(Message::ClientView(None))),
+            Effect::ClientView(None) => self.deliver(answer(Message::ClientView(None))),
             Effect::PickClient(current) => {
                 self.spawn("client_profiles", async move {
                     vec![AppEvent::Profiles(pane, current, client.client_profiles().await)]
                 });
             }
             Effect::Render(job) => self.render(pane, job),
-            Effect::Run(ask) => {
-                let awaited = ask.awaited();
+            Effect::Run(request) => {
+                let awaited = request.awaited();
                 let called = Arc::clone(&self.invocation);
                 let local_files = self.local_files.clone();
-                let under_way = self.spawn(ask.name(), async move {
-                    answer(Message::Run(ask.put_to(client, local_files).await.completed(&called)))
+                let under_way = self.spawn(request.name(), async move {
+                    answer(Message::Run(request.send(client, local_files).await.completed(&called)))
                 });
                 if let Some(what) = awaited {
                     self.report_if_slow(what, under_way);
                 }
             }
-            Effect::Golden(ask) => {
+            Effect::Golden(request) => {
                 let place = self.golden.clone();
-                self.spawn(ask.name(), async move {
-                    let answered = ask.execute(&*client, place).await;
+                self.spawn(request.name(), async move {
+                    let answered = request.execute(&*client, place).await;
                     let mut news = Vec::new();
                     match &answered {
-                        GoldenAnswer::Edited(Ok(note)) => news.push(AppEvent::Done(note.clone())),
-                        GoldenAnswer::Edited(Err(error)) | GoldenAnswer::Baselines(Err(error)) => {
+                        GoldenPaneResponse::Edited(Ok(note)) => news.push(AppEvent::Done(note.clone())),
+                        GoldenPaneResponse::Edited(Err(error))
+                        | GoldenPaneResponse::Baselines(Err(error)) => {
                             news.push(failed("the golden set was not changed", error));
                         }
                         _ => {}
@@ -356,18 +357,24 @@ impl Calls {
                     let message = Message::Golden(answered);
                     // A query added from another pane must reach the golden pane too.
                     news.push(match &message {
-                        Message::Golden(GoldenAnswer::Edited(_)) => AppEvent::All(message),
+                        Message::Golden(GoldenPaneResponse::Edited(_)) => AppEvent::All(message),
                         _ => AppEvent::Answer(pane, message),
                     });
                     news
                 });
             }
-            Effect::Proposals(ask) => {
-                self.spawn(ask.name(), async move { answer(Message::Proposals(ask.send(client).await)) });
+            Effect::Proposals(request) => {
+                self.spawn(
+                    request.name(),
+                    async move { answer(Message::Proposals(request.send(client).await)) },
+                );
             }
-            Effect::Session(ask) => {
+            Effect::Session(request) => {
                 let Some(sessions) = self.sessions.clone() else { return };
-                self.spawn(ask.name(), async move { answer(Message::Session(ask.put_to(sessions).await)) });
+                self.spawn(
+                    request.name(),
+                    async move { answer(Message::Session(request.send(sessions).await)) },
+                );
             }
             Effect::Copy(..)
             | Effect::CopyCommand(..)
@@ -398,7 +405,7 @@ impl Calls {
             }
         }
         if let Some(lines) = self.rendered.get(&job) {
-            self.tell(vec![AppEvent::Answer(pane, Message::Rendered(job.key, Arc::clone(lines)))]);
+            self.deliver(vec![AppEvent::Answer(pane, Message::Rendered(job.key, Arc::clone(lines)))]);
             return;
         }
         let done = self.finished.0.clone();
@@ -430,13 +437,13 @@ impl Calls {
         tokio::spawn(async move {
             tokio::time::sleep(SLOW_WARNING_AFTER).await;
             if !under_way.is_finished() {
-                let told = AppEvent::Done(format!("no response yet: {what}; still waiting"));
-                news.send(told).await.ok();
+                let event = AppEvent::Done(format!("no response yet: {what}; still waiting"));
+                news.send(event).await.ok();
             }
         });
     }
 
-    fn tell(&self, news: Vec<AppEvent>) {
+    fn deliver(&self, news: Vec<AppEvent>) {
         for one in news {
             // The UI task itself sends these, so it must not wait for its own queue. The receiver is dropped only while
             // the workbench shuts down.

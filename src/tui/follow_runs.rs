@@ -8,7 +8,7 @@ use tokio::time::{Instant, sleep};
 
 use super::app::AppEvent;
 use super::pane::Message;
-use super::run_requests::RunTold;
+use super::run_requests::RunResponse;
 use skills_api::{Error, SharedClient};
 use skills_config::Invocation;
 
@@ -28,29 +28,29 @@ pub async fn follow(core: SharedClient, news: Sender<AppEvent>, called: Arc<Invo
     let mut place = None;
     let mut silent = false;
     loop {
-        let asked = Instant::now();
-        let heard = async {
+        let started = Instant::now();
+        let response = async {
             let Some(after) = place else {
-                return core.newest_event().await.map(|newest| (newest, RunTold::Following));
+                return core.newest_event().await.map(|newest| (newest, RunResponse::Following));
             };
             let events = core.run_events(None, after, EVENT_PAGE_SIZE, WAIT_MS).await?;
             let last = events.last().map_or(after, |event| event.global);
-            Ok((last, RunTold::Events(events.into())))
+            Ok((last, RunResponse::Events(events.into())))
         };
-        let heard = tokio::select! {
+        let response = tokio::select! {
             biased;
             error = unavailable(&core) => Err(error),
-            heard = heard => heard,
+            response = response => response,
         };
-        match heard {
-            Ok((_, RunTold::Events(events))) if events.is_empty() => {
-                if asked.elapsed() < PAUSE {
+        match response {
+            Ok((_, RunResponse::Events(events))) if events.is_empty() => {
+                if started.elapsed() < PAUSE {
                     sleep(PAUSE).await;
                 }
             }
-            Ok((last, told)) => {
+            Ok((last, response)) => {
                 (place, silent) = (Some(last), false);
-                if news.send(AppEvent::All(Message::Run(told))).await.is_err() {
+                if news.send(AppEvent::All(Message::Run(response))).await.is_err() {
                     return;
                 }
                 sleep(BETWEEN).await;
@@ -62,11 +62,11 @@ pub async fn follow(core: SharedClient, news: Sender<AppEvent>, called: Arc<Invo
                 if !followed && !silent {
                     silent = true;
                     // Panes that show runs must know, so that they can poll for what is still readable.
-                    let told = RunTold::NotFollowing(error.clone()).completed(&called);
+                    let response = RunResponse::NotFollowing(error.clone()).completed(&called);
                     let what = "no events of runs".to_owned();
                     let failed = AppEvent::Failed(what, called.completed_in(&error.message));
                     if news.send(failed).await.is_err()
-                        || news.send(AppEvent::All(Message::Run(told))).await.is_err()
+                        || news.send(AppEvent::All(Message::Run(response))).await.is_err()
                     {
                         return;
                     }

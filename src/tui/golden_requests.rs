@@ -44,7 +44,7 @@ pub struct GoldenForm {
 
 /// A request about golden queries.
 #[derive(Debug, Clone, PartialEq)]
-pub enum GoldenAsk {
+pub enum GoldenPaneRequest {
     /// Measure the golden sets.
     Measure,
     /// Explain the result of a query.
@@ -86,7 +86,7 @@ pub struct GoldenMeasurement {
 
 /// A response about golden queries.
 #[derive(Debug, Clone)]
-pub enum GoldenAnswer {
+pub enum GoldenPaneResponse {
     /// The measured golden sets.
     Measured(Result<Arc<GoldenMeasurement>, Error>),
     /// The explanation of a query's result.
@@ -97,7 +97,7 @@ pub enum GoldenAnswer {
     Baselines(Result<Vec<GoldenBaseline>, Error>),
 }
 
-impl GoldenAsk {
+impl GoldenPaneRequest {
     /// Returns the name for the log.
     pub(crate) fn name(&self) -> &'static str {
         match self {
@@ -110,12 +110,12 @@ impl GoldenAsk {
     }
 
     /// Executes the request.
-    pub(crate) async fn execute(self, client: &dyn Core, place: Option<GoldenPlace>) -> GoldenAnswer {
+    pub(crate) async fn execute(self, client: &dyn Core, place: Option<GoldenPlace>) -> GoldenPaneResponse {
         match self {
-            Self::Measure => GoldenAnswer::Measured(measure(client, place).await.map(Arc::new)),
+            Self::Measure => GoldenPaneResponse::Measured(measure(client, place).await.map(Arc::new)),
             Self::Explain(query) => {
                 let explained = explain(client, place, query.clone()).await.map(Arc::new);
-                GoldenAnswer::Explained(query, explained)
+                GoldenPaneResponse::Explained(query, explained)
             }
             Self::Add(case) => {
                 let what = short(&case.query);
@@ -129,7 +129,7 @@ impl GoldenAsk {
                     edit_golden(file, &GoldenEdit::Add(vec![case]), None).map_err(refused)?;
                     Ok(format!("added “{what}” to {}", shown(file, place)))
                 };
-                GoldenAnswer::Edited(on_disk(place, edit).await)
+                GoldenPaneResponse::Edited(on_disk(place, edit).await)
             }
             Self::Edit { file, edit, expected } => {
                 let is_removal = matches!(edit, GoldenEdit::Remove(_));
@@ -139,14 +139,14 @@ impl GoldenAsk {
                     let verb = if is_removal { "removed" } else { "changed" };
                     Ok(format!("{verb} “{what}” in {}", shown(&file, place)))
                 };
-                GoldenAnswer::Edited(on_disk(place, change).await)
+                GoldenPaneResponse::Edited(on_disk(place, change).await)
             }
             Self::Import { path, skill } => {
                 let import = move |place: &GoldenPlace| import(&path, skill.as_ref(), place);
-                GoldenAnswer::Edited(on_disk(place, import).await)
+                GoldenPaneResponse::Edited(on_disk(place, import).await)
             }
             Self::SetBaseline(measured) => {
-                GoldenAnswer::Baselines(set_baseline(client, place, measured).await)
+                GoldenPaneResponse::Baselines(set_baseline(client, place, measured).await)
             }
         }
     }

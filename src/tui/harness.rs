@@ -166,7 +166,7 @@ impl Harness {
     }
 
     /// Delivers an event as if it came from outside.
-    pub fn tell(&mut self, news: AppEvent) -> &mut Self {
+    pub fn deliver(&mut self, news: AppEvent) -> &mut Self {
         self.app.handle(news, self.now);
         self.wait_until_idle();
         self
@@ -268,7 +268,7 @@ impl Harness {
 
     fn process_commands(&mut self) {
         let _inside = self.runtime.enter();
-        for want in self.app.take_wants() {
+        for want in self.app.take_commands() {
             match want {
                 AppCommand::Call(pane, effect) => self.calls.run(pane, effect),
                 AppCommand::Rescan => self.calls.rescan(),

@@ -53,13 +53,13 @@ pub enum Outcome {
     /// Like [`Self::Stay`], and the message is not delivered to the pane.
     Handled,
     /// Like [`Self::Handled`], and these effects are run for a pane.
-    HandledAsk(PaneId, Vec<Effect>),
+    HandledWith(PaneId, Vec<Effect>),
     /// The overlay closes; nothing else happens.
     Close,
     /// The overlay closes, and this action is executed.
     Do(Action),
     /// The overlay stays, and these effects are run for a pane.
-    Ask(PaneId, Vec<Effect>),
+    Request(PaneId, Vec<Effect>),
     /// The overlay closes, and this skill is opened.
     OpenSkill(SkillId),
     /// The overlay closes, and these effects are run for a pane.

@@ -12,12 +12,12 @@ use serde_json::{Map, Value};
 
 use super::action::{Action, Command, Context};
 use super::glyphs::Glyphs;
-use super::golden_requests::{GoldenAnswer, GoldenAsk, GoldenForm};
+use super::golden_requests::{GoldenForm, GoldenPaneRequest, GoldenPaneResponse};
 use super::overlay::{Drafting, Reading, Sheet};
 use super::panes::discover::Lookup;
-use super::proposal_requests::{ProposalAnswer, ProposalAsk};
-use super::run_requests::{RunAsk, RunTold};
-use super::session_requests::{SessionAsk, SessionTold};
+use super::proposal_requests::{ProposalPaneRequest, ProposalPaneResponse};
+use super::run_requests::{RunRequest, RunResponse};
+use super::session_requests::{SessionRequest, SessionResponse};
 use super::theme::Theme;
 use super::widgets::rich::RichLine;
 use super::widgets::text_width::shown;
@@ -95,11 +95,11 @@ pub enum Effect {
     /// profiles. The result is [`Message::Picked`] with the id, empty for none.
     PickClient(Option<String>),
     /// Send a request about runs; the result is [`Message::Run`].
-    Run(RunAsk),
+    Run(RunRequest),
     /// Send a request about proposals; the result is [`Message::Proposals`].
-    Proposals(ProposalAsk),
+    Proposals(ProposalPaneRequest),
     /// Send a request about sessions; the result is [`Message::Session`].
-    Session(SessionAsk),
+    Session(SessionRequest),
     /// Open a dialog over the pane; results of its requests are delivered to the pane too.
     Sheet(Box<Sheet>),
     /// Show a text in the reader overlay.
@@ -136,7 +136,7 @@ pub enum Effect {
         description: String,
     },
     /// Send a request about golden queries; the result is [`Message::Golden`].
-    Golden(GoldenAsk),
+    Golden(GoldenPaneRequest),
     /// Let the user add a query to the golden set; without one, the request of Discover.
     AddGolden(GoldenForm),
     /// Show an error: what failed, and where or what to do. Stays until it is dismissed.
@@ -307,13 +307,13 @@ pub enum Message {
     /// The draft for the dialog's next opening: see [`Effect::Keep`].
     SavedDraft(String, Map<String, Value>),
     /// About proposals: the result of [`Effect::Proposals`].
-    Proposals(ProposalAnswer),
+    Proposals(ProposalPaneResponse),
     /// About sessions: the result of [`Effect::Session`].
-    Session(SessionTold),
+    Session(SessionResponse),
     /// About golden queries: the result of [`Effect::Golden`], or a change.
-    Golden(GoldenAnswer),
+    Golden(GoldenPaneResponse),
     /// About runs: the result of [`Effect::Run`], or an event.
-    Run(RunTold),
+    Run(RunResponse),
 }
 
 /// Where a description was saved.

@@ -9,7 +9,7 @@ use skills_api::{
 
 /// A request about proposals.
 #[derive(Debug, Clone, PartialEq)]
-pub enum ProposalAsk {
+pub enum ProposalPaneRequest {
     /// The list; the one being shown is passed so that an equal one causes no redraw.
     List(Option<Arc<ProposalList>>),
     /// One proposal.
@@ -27,16 +27,16 @@ pub enum ProposalAsk {
 
 /// A response about proposals.
 #[derive(Debug, Clone)]
-pub enum ProposalAnswer {
-    /// To [`ProposalAsk::List`]; `None` if the list equals the one being shown.
+pub enum ProposalPaneResponse {
+    /// To [`ProposalPaneRequest::List`]; `None` if the list equals the one being shown.
     Listed(Result<Option<Arc<ProposalList>>, Error>),
-    /// To [`ProposalAsk::Show`], with the id.
+    /// To [`ProposalPaneRequest::Show`], with the id.
     Shown(String, Result<Arc<ProposalView>, Error>),
-    /// To [`ProposalAsk::Order`], with the id.
+    /// To [`ProposalPaneRequest::Order`], with the id.
     Ordered(String, Result<Arc<ProposalOrdered>, Error>),
 }
 
-impl ProposalAsk {
+impl ProposalPaneRequest {
     /// Returns the name of the task.
     #[must_use]
     pub fn name(&self) -> &'static str {
@@ -48,21 +48,21 @@ impl ProposalAsk {
     }
 
     /// Sends the request to the core.
-    pub async fn send(self, client: SharedClient) -> ProposalAnswer {
+    pub async fn send(self, client: SharedClient) -> ProposalPaneResponse {
         match self {
             Self::List(shown) => {
                 let listed = client.proposals(ProposalFilter::default()).await;
                 let is_new = |list: &ProposalList| shown.as_deref() != Some(list);
-                ProposalAnswer::Listed(listed.map(|list| is_new(&list).then(|| Arc::new(list))))
+                ProposalPaneResponse::Listed(listed.map(|list| is_new(&list).then(|| Arc::new(list))))
             }
             Self::Show(id) => {
                 let view = client.proposal(&id).await.map(Arc::new);
-                ProposalAnswer::Shown(id, view)
+                ProposalPaneResponse::Shown(id, view)
             }
             Self::Order { proposal_id, order, notes } => {
                 let by = ProposalOrderedBy { by: None, notes };
                 let ordered = client.order_proposal(&proposal_id, order, by).await.map(Arc::new);
-                ProposalAnswer::Ordered(proposal_id, ordered)
+                ProposalPaneResponse::Ordered(proposal_id, ordered)
             }
         }
     }

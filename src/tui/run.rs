@@ -336,7 +336,7 @@ impl Running {
 
     /// Executes the application's commands. Returns whether one of them is to quit.
     async fn process_commands(&mut self) -> io::Result<bool> {
-        for want in self.app.take_wants() {
+        for want in self.app.take_commands() {
             match want {
                 AppCommand::Call(pane, effect) => self.calls.run(pane, effect),
                 AppCommand::Rescan => self.calls.rescan(),
@@ -374,16 +374,16 @@ impl Running {
         let wish = self.editor.clone().or_else(|| variable("VISUAL")).or_else(|| variable("EDITOR"));
         let (program, arguments) = match editor::command(wish.as_deref().unwrap_or("vi"), path, line) {
             Ok(command) => command,
-            Err(why) => return self.tell_failed("the editor was not started", why),
+            Err(why) => return self.report_failure("the editor was not started", why),
         };
         match self.give_to(Path::new(&program), &arguments).await? {
             Ok(status) if status.success() => Ok(()),
             Ok(status) => {
-                self.tell_failed(&format!("{program} exited with {status}"), path.display().to_string())
+                self.report_failure(&format!("{program} exited with {status}"), path.display().to_string())
             }
             Err(error) => {
                 let hint = format!("{error}; set `editor` in config.yaml, or VISUAL or EDITOR");
-                self.tell_failed(&format!("cannot start {program}"), hint)
+                self.report_failure(&format!("cannot start {program}"), hint)
             }
         }
     }
@@ -396,8 +396,8 @@ impl Running {
         };
         match played {
             Ok(status) if status.success() => Ok(()),
-            Ok(status) => self.tell_failed("the demo", format!("it exited with {status}")),
-            Err(error) => self.tell_failed("the demo failed", error.to_string()),
+            Ok(status) => self.report_failure("the demo", format!("it exited with {status}")),
+            Err(error) => self.report_failure("the demo failed", error.to_string()),
         }
     }
 
@@ -457,7 +457,7 @@ impl Running {
     }
 
     #[allow(clippy::unnecessary_wraps, reason = "ends the functions that may fail otherwise")]
-    fn tell_failed(&mut self, what: &str, place: String) -> io::Result<()> {
+    fn report_failure(&mut self, what: &str, place: String) -> io::Result<()> {
         self.app.handle(AppEvent::Failed(what.to_owned(), place), Instant::now());
         Ok(())
     }

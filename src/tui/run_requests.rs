@@ -13,7 +13,7 @@ use skills_store::{RunEvent, RunFilter, RunId, RunPage};
 
 /// A request about runs. A `generation` or `ticket` is returned with the response.
 #[derive(Debug, Clone, PartialEq)]
-pub enum RunAsk {
+pub enum RunRequest {
     /// Load a page of runs.
     Page {
         /// The filter.
@@ -95,44 +95,44 @@ pub enum RunAsk {
 
 /// A response or event about runs.
 #[derive(Debug, Clone)]
-pub enum RunTold {
+pub enum RunResponse {
     /// Events are complete from now on: earlier responses may be outdated.
     Following,
     /// Run events are unavailable, with the reason: what is shown may be stale or empty.
     NotFollowing(Error),
     /// Events in the store's order.
     Events(Arc<[RunEvent]>),
-    /// Response to [`RunAsk::Page`].
+    /// Response to [`RunRequest::Page`].
     Page(u64, Result<Arc<RunPage>, Error>),
-    /// Response to [`RunAsk::Detail`].
+    /// Response to [`RunRequest::Detail`].
     Detail(RunId, Result<Arc<RunDetail>, Error>),
-    /// Response to [`RunAsk::Order`]: the ticket, the run, the outcome.
+    /// Response to [`RunRequest::Order`]: the ticket, the run, the outcome.
     Ordered(u64, RunId, Result<Arc<Ordered>, Error>),
-    /// Response to [`RunAsk::Launch`].
+    /// Response to [`RunRequest::Launch`].
     Launched(u64, Result<Arc<Launched>, Error>),
-    /// Response to [`RunAsk::AttachPreview`].
+    /// Response to [`RunRequest::AttachPreview`].
     AttachPreview(u64, Result<Arc<AttachPreview>, Error>),
-    /// Response to [`RunAsk::Attach`].
+    /// Response to [`RunRequest::Attach`].
     Attached(u64, Result<Arc<Attached>, Error>),
-    /// Response to [`RunAsk::Targets`].
+    /// Response to [`RunRequest::Targets`].
     Targets(u64, Result<Arc<[TargetChoice]>, Error>),
-    /// Response to [`RunAsk::Board`].
+    /// Response to [`RunRequest::Board`].
     Board(u32, Result<Arc<Board>, Error>),
-    /// Response to [`RunAsk::Views`].
+    /// Response to [`RunRequest::Views`].
     Views(Result<Arc<ViewList>, Error>),
-    /// Response to [`RunAsk::SaveView`]: the name, and the current views.
+    /// Response to [`RunRequest::SaveView`]: the name, and the current views.
     ViewSaved(String, Result<Arc<ViewList>, Error>),
-    /// Response to [`RunAsk::Drain`].
+    /// Response to [`RunRequest::Drain`].
     Drained(Result<Arc<WorkerList>, Error>),
-    /// Response to [`RunAsk::Launchable`]: id and description of each.
+    /// Response to [`RunRequest::Launchable`]: id and description of each.
     Launchable(Result<Arc<[(SkillId, String)]>, Error>),
-    /// Response to [`RunAsk::Contract`].
+    /// Response to [`RunRequest::Contract`].
     Contract(String, Result<Arc<ContractView>, Error>),
-    /// Response to [`RunAsk::Explain`].
+    /// Response to [`RunRequest::Explain`].
     Explained(String, Result<Arc<CapabilityExplanation>, Error>),
 }
 
-impl RunTold {
+impl RunResponse {
     /// Adds the options that this process was started with to the commands that the response contains.
     #[must_use]
     pub fn completed(self, called: &Invocation) -> Self {
@@ -152,7 +152,7 @@ impl RunTold {
     }
 }
 
-impl RunAsk {
+impl RunRequest {
     /// Returns the operation's name for the log.
     #[must_use]
     pub fn name(&self) -> &'static str {
@@ -187,48 +187,48 @@ impl RunAsk {
     }
 
     /// Sends the request to the core, with the local files that the user may name; a failure is a response too.
-    pub async fn put_to(self, core: SharedClient, local_files: Option<LocalFiles>) -> RunTold {
+    pub async fn send(self, core: SharedClient, local_files: Option<LocalFiles>) -> RunResponse {
         match self {
             Self::Page { filter, generation } => {
-                RunTold::Page(generation, core.runs(*filter).await.map(Arc::new))
+                RunResponse::Page(generation, core.runs(*filter).await.map(Arc::new))
             }
             Self::Detail(run) => {
                 let detail = core.run(&run.0).await.map(Arc::new);
-                RunTold::Detail(run, detail)
+                RunResponse::Detail(run, detail)
             }
             Self::Order { run, order, ticket } => {
                 let ordered = core.order(&run.0, *order).await.map(Arc::new);
-                RunTold::Ordered(ticket, run, ordered)
+                RunResponse::Ordered(ticket, run, ordered)
             }
             Self::Launch { request, ticket } => {
-                RunTold::Launched(ticket, core.launch(*request).await.map(Arc::new))
+                RunResponse::Launched(ticket, core.launch(*request).await.map(Arc::new))
             }
             Self::AttachPreview { request, generation } => {
                 let request = AttachRequest { local_files, ..*request };
-                RunTold::AttachPreview(generation, core.attach_preview(request).await.map(Arc::new))
+                RunResponse::AttachPreview(generation, core.attach_preview(request).await.map(Arc::new))
             }
             Self::Attach { request, ticket } => {
                 let request = AttachRequest { local_files, ..*request };
-                RunTold::Attached(ticket, core.attach(request).await.map(Arc::new))
+                RunResponse::Attached(ticket, core.attach(request).await.map(Arc::new))
             }
             Self::Targets { target_type, text, limit, generation } => {
                 let sessions = SessionAccess::default();
                 let found =
                     core.target_choices(target_type, &text, limit, &sessions, local_files.as_ref()).await;
-                RunTold::Targets(generation, found.map(Into::into))
+                RunResponse::Targets(generation, found.map(Into::into))
             }
-            Self::Board { hours } => RunTold::Board(hours, core.board(hours).await.map(Arc::new)),
-            Self::Views => RunTold::Views(core.views().await.map(Arc::new)),
+            Self::Board { hours } => RunResponse::Board(hours, core.board(hours).await.map(Arc::new)),
+            Self::Views => RunResponse::Views(core.views().await.map(Arc::new)),
             Self::SaveView { name, filter } => {
                 let saved = core.save_view(&name, Some(&filter), None).await.map(Arc::new);
-                RunTold::ViewSaved(name, saved)
+                RunResponse::ViewSaved(name, saved)
             }
             Self::Drain { worker, drain } => {
-                RunTold::Drained(core.drain(&worker, drain, None).await.map(Arc::new))
+                RunResponse::Drained(core.drain(&worker, drain, None).await.map(Arc::new))
             }
             Self::Launchable => {
                 let listed = core.list(ListFilter::default()).await;
-                RunTold::Launchable(listed.map(|list| {
+                RunResponse::Launchable(listed.map(|list| {
                     let ready = list
                         .skills
                         .into_iter()
@@ -238,11 +238,11 @@ impl RunAsk {
             }
             Self::Contract(skill) => {
                 let contract = core.contract(&skill).await.map(Arc::new);
-                RunTold::Contract(skill, contract)
+                RunResponse::Contract(skill, contract)
             }
             Self::Explain(capability) => {
                 let explained = core.explain_capability(&capability).await.map(Arc::new);
-                RunTold::Explained(capability, explained)
+                RunResponse::Explained(capability, explained)
             }
         }
     }

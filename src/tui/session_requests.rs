@@ -16,7 +16,7 @@ use skills_session::{Api, Payload, ScriptSheet, Speaker};
 
 /// A request about sessions.
 #[derive(Debug, Clone, PartialEq)]
-pub enum SessionAsk {
+pub enum SessionRequest {
     /// Load the session that changed last, or create one if there is none.
     Latest,
     /// List sessions, most recently changed first.
@@ -109,38 +109,38 @@ pub type Newest = (String, i64, u64);
 
 /// A response about sessions.
 #[derive(Debug, Clone)]
-pub enum SessionTold {
-    /// Response to [`SessionAsk::List`].
+pub enum SessionResponse {
+    /// Response to [`SessionRequest::List`].
     Listed(Result<Arc<[SessionSummary]>, Error>),
-    /// Response to [`SessionAsk::Check`]: the session's id, the session that changed last, and the session if it changed
+    /// Response to [`SessionRequest::Check`]: the session's id, the session that changed last, and the session if it changed
     /// or was requested in any case.
     Looked(String, Option<Newest>, Option<Arc<SessionView>>),
     /// The current state of a session.
     Session(Result<Arc<SessionView>, Error>),
-    /// Response to [`SessionAsk::Tool`]: the tool, its result, and the session afterwards.
+    /// Response to [`SessionRequest::Tool`]: the tool, its result, and the session afterwards.
     Tool(String, Result<Arc<ToolAnswer>, Error>, Option<Arc<SessionView>>),
-    /// Response to an unconfirmed [`SessionAsk::Script`]: what would run, and the session after it.
+    /// Response to an unconfirmed [`SessionRequest::Script`]: what would run, and the session after it.
     Review(ScriptCall, Box<ScriptSheet>, Option<Arc<SessionView>>),
-    /// Response to [`SessionAsk::Compose`].
+    /// Response to [`SessionRequest::Compose`].
     Composed(String, Result<Arc<ComposedView>, Error>),
-    /// Response to [`SessionAsk::Export`].
+    /// Response to [`SessionRequest::Export`].
     Exported(Api, Result<Arc<Payload>, Error>),
-    /// Response to [`SessionAsk::Exports`]: the session, its exports, and whether a desktop clipboard is available.
+    /// Response to [`SessionRequest::Exports`]: the session, its exports, and whether a desktop clipboard is available.
     Exports(String, Result<Arc<[Exported]>, Error>, bool),
-    /// Response to [`SessionAsk::Write`]: the file, or the error.
+    /// Response to [`SessionRequest::Write`]: the file, or the error.
     Written(Result<PathBuf, String>),
-    /// Response to [`SessionAsk::Levels`], with the requested skill.
+    /// Response to [`SessionRequest::Levels`], with the requested skill.
     Levels(String, Result<Arc<LevelsView>, Error>),
-    /// Response to [`SessionAsk::Agents`].
+    /// Response to [`SessionRequest::Agents`].
     Agents(Result<Arc<[AgentView]>, Error>),
-    /// Response to [`SessionAsk::Budget`], with the requested client.
+    /// Response to [`SessionRequest::Budget`], with the requested client.
     Budget(String, Result<Arc<BudgetView>, Error>),
 }
 
 /// Maximum number of sessions listed.
 const LISTED: usize = 200;
 
-impl SessionAsk {
+impl SessionRequest {
     /// Returns the operation's name for the log.
     #[must_use]
     pub fn name(&self) -> &'static str {
@@ -163,40 +163,40 @@ impl SessionAsk {
     }
 
     /// Sends the request to the core; a failure is a response too.
-    pub async fn put_to(self, core: SharedSessionClient) -> SessionTold {
+    pub async fn send(self, core: SharedSessionClient) -> SessionResponse {
         let core: &dyn SessionClient = core.as_ref();
         match self {
-            Self::Latest => SessionTold::Session(latest(core).await.map(Arc::new)),
-            Self::List => SessionTold::Listed(core.sessions(LISTED).await.map(Into::into)),
-            Self::Open(id) => SessionTold::Session(core.session(&id).await.map(Arc::new)),
+            Self::Latest => SessionResponse::Session(latest(core).await.map(Arc::new)),
+            Self::List => SessionResponse::Listed(core.sessions(LISTED).await.map(Into::into)),
+            Self::Open(id) => SessionResponse::Session(core.session(&id).await.map(Arc::new)),
             Self::Check { session, version, newest, always: whole } => {
                 look(core, session, version, newest, whole).await
             }
-            Self::New(settings) => SessionTold::Session(core.new_session(settings).await.map(Arc::new)),
+            Self::New(settings) => SessionResponse::Session(core.new_session(settings).await.map(Arc::new)),
             Self::Configure(id, change) => {
-                SessionTold::Session(core.configure_session(&id, change).await.map(Arc::new))
+                SessionResponse::Session(core.configure_session(&id, change).await.map(Arc::new))
             }
             Self::Tool { session, tool, arguments } => {
                 let answer = core.call_tool(&session, &tool, arguments, None).await.map(Arc::new);
                 let after = core.session(&session).await.ok().map(Arc::new);
-                SessionTold::Tool(tool, answer, after)
+                SessionResponse::Tool(tool, answer, after)
             }
             Self::Reorder { session, skill, by } => reorder(core, session, &skill, by).await,
             Self::Compose(id, made) => {
                 let composed = core.compose(&id, made).await.map(Arc::new);
-                SessionTold::Composed(id, composed)
+                SessionResponse::Composed(id, composed)
             }
             Self::Export(id, api) => {
-                SessionTold::Exported(api, core.export_session(&id, api, "MODEL").await.map(Arc::new))
+                SessionResponse::Exported(api, core.export_session(&id, api, "MODEL").await.map(Arc::new))
             }
             Self::Levels { session, skill } => {
                 let levels = core.level_view(&skill, Some(&session)).await.map(Arc::new);
-                SessionTold::Levels(skill, levels)
+                SessionResponse::Levels(skill, levels)
             }
-            Self::Agents => SessionTold::Agents(core.agents().await.map(Into::into)),
+            Self::Agents => SessionResponse::Agents(core.agents().await.map(Into::into)),
             Self::Budget(client) => {
                 let view = core.budget(Some(&client), None).await.map(Arc::new);
-                SessionTold::Budget(client, view)
+                SessionResponse::Budget(client, view)
             }
             Self::Script { call, confirmed } => {
                 let ScriptCall { session, arguments, files } = call.clone();
@@ -205,27 +205,29 @@ impl SessionAsk {
                 let asks =
                     answer.as_mut().ok().and_then(|answer| answer.result.as_mut().err()?.script.take());
                 match asks {
-                    Some(sheet) => SessionTold::Review(call, sheet, after),
-                    None => SessionTold::Tool("skills.run_script".to_owned(), answer.map(Arc::new), after),
+                    Some(sheet) => SessionResponse::Review(call, sheet, after),
+                    None => {
+                        SessionResponse::Tool("skills.run_script".to_owned(), answer.map(Arc::new), after)
+                    }
                 }
             }
             Self::Exports(id) => {
                 let exports = every_form(core, &id).await;
                 let desktop = Clipboard::has_desktop(|name| std::env::var(name).ok());
-                SessionTold::Exports(id, exports, desktop)
+                SessionResponse::Exports(id, exports, desktop)
             }
             Self::Write { path, text, replace } => {
                 let home = std::env::home_dir();
                 let write = move || write(&path, &text, replace, home.as_deref());
                 let written = tokio::task::spawn_blocking(write).await;
-                SessionTold::Written(written.unwrap_or_else(|error| Err(error.to_string())))
+                SessionResponse::Written(written.unwrap_or_else(|error| Err(error.to_string())))
             }
             Self::Say(id, speaker, text) => {
                 let said = match core.say(&id, speaker, &text).await {
                     Ok(_) => core.session(&id).await,
                     Err(error) => Err(error),
                 };
-                SessionTold::Session(said.map(Arc::new))
+                SessionResponse::Session(said.map(Arc::new))
             }
         }
     }
@@ -233,21 +235,21 @@ impl SessionAsk {
 
 /// Moves a skill within the active skills as loaded from the core: the screen may be outdated, and applying its order
 /// would unload what another process loaded since.
-async fn reorder(core: &dyn SessionClient, session: String, skill: &str, by: isize) -> SessionTold {
+async fn reorder(core: &dyn SessionClient, session: String, skill: &str, by: isize) -> SessionResponse {
     let view = match core.session(&session).await {
         Ok(view) => view,
-        Err(error) => return SessionTold::Session(Err(error)),
+        Err(error) => return SessionResponse::Session(Err(error)),
     };
     let mut names: Vec<&str> = view.active.iter().map(|active| active.name.as_str()).collect();
     let from = names.iter().position(|name| *name == skill);
     let to = from.and_then(|from| from.checked_add_signed(by)).filter(|to| *to < names.len());
-    let Some((from, to)) = from.zip(to) else { return SessionTold::Session(Ok(Arc::new(view))) };
+    let Some((from, to)) = from.zip(to) else { return SessionResponse::Session(Ok(Arc::new(view))) };
     let moved = names.remove(from);
     names.insert(to, moved);
     let tool = "skills.load".to_owned();
     let answer = core.call_tool(&session, &tool, json!({"names": names, "mode": "replace"}), None).await;
     let after = core.session(&session).await.ok().map(Arc::new);
-    SessionTold::Tool(tool, answer.map(Arc::new), after)
+    SessionResponse::Tool(tool, answer.map(Arc::new), after)
 }
 
 /// Checks whether a session changed; in most cases one row of the store shows that nothing did. Failures are ignored,
@@ -258,18 +260,18 @@ async fn look(
     version: u64,
     known: Option<Newest>,
     always: bool,
-) -> SessionTold {
-    let Ok(heads) = core.sessions(1).await else { return SessionTold::Looked(session, known, None) };
+) -> SessionResponse {
+    let Ok(heads) = core.sessions(1).await else { return SessionResponse::Looked(session, known, None) };
     let newest = heads.into_iter().next().map(|head| (head.session_id, head.changed_ms, head.entries));
     if newest.is_some() && newest == known && !always {
-        return SessionTold::Looked(session, known, None);
+        return SessionResponse::Looked(session, known, None);
     }
     match core.session(&session).await {
         Ok(view) => {
             let changed = (always || view.version > version).then(|| Arc::new(view));
-            SessionTold::Looked(session, newest, changed)
+            SessionResponse::Looked(session, newest, changed)
         }
-        Err(_) => SessionTold::Looked(session, known, None),
+        Err(_) => SessionResponse::Looked(session, known, None),
     }
 }
 

@@ -51,7 +51,7 @@ impl FakeClient {
     }
 
     /// Tells everybody who listens.
-    pub fn tell(&self, event: Event) {
+    pub fn emit(&self, event: Event) {
         self.events.send(event).ok();
     }
 

@@ -101,7 +101,7 @@ impl FakeRuns {
         change(detail);
         detail.run.allowed = allowed(&run_snapshot(&detail.run));
         let id = detail.run.id.clone();
-        book.tell(&id, kind, data);
+        book.append(&id, kind, data);
         drop(book);
         self.news.notify_waiters();
     }
@@ -112,7 +112,7 @@ impl FakeRuns {
 }
 
 impl Book {
-    fn tell(&mut self, id: &RunId, kind: &str, data: Value) {
+    fn append(&mut self, id: &RunId, kind: &str, data: Value) {
         let global = self.events.len() as u64 + 1;
         let detail = self.runs.iter_mut().find(|detail| detail.run.id == *id).unwrap();
         let number = detail.events.len() as u64 + 1;
@@ -233,7 +233,7 @@ impl RunClient for FakeRuns {
             });
             let run = detail.run.clone();
             let (kind, data) = event_of(&order);
-            book.tell(&run.id, kind, data);
+            book.append(&run.id, kind, data);
             drop(book);
             self.news.notify_waiters();
             return Ok(Ordered {
@@ -268,14 +268,14 @@ impl RunClient for FakeRuns {
             book.runs[at].descendants.push(run.id.clone());
             book.runs.push(branch);
             let from = if held { "run.forked_from" } else { "run.replayed_from" };
-            book.tell(&run.id, from, json!({ "run": id, "checkpoint": head }));
+            book.append(&run.id, from, json!({ "run": id, "checkpoint": head }));
             run
         } else {
             moved(&mut book.runs[at], next.clone(), &order);
             book.runs[at].run.clone()
         };
         if next != Next::Unchanged {
-            book.tell(&id, kind, data);
+            book.append(&id, kind, data);
         }
         drop(book);
         self.news.notify_waiters();

@@ -90,13 +90,13 @@ fn opened(width: u16, height: u16) -> Harness {
     let client = Arc::new(FakeClient::answering(|_| fits()));
     let mut harness = Harness::new(client, panes, &Settings::default(), width, height).unwrap();
     harness.press("V");
-    tell(&mut harness, None);
+    deliver(&mut harness, None);
     harness
 }
 
-fn tell(harness: &mut Harness, skill: Option<&str>) {
+fn deliver(harness: &mut Harness, skill: Option<&str>) {
     let message = Message::Visibility(skill.map(SkillId::new), Ok(report(skill)));
-    harness.tell(AppEvent::Answer(PaneId::Browse, message));
+    harness.deliver(AppEvent::Answer(PaneId::Browse, message));
 }
 
 #[test]
@@ -123,7 +123,7 @@ fn other_clients_are_reached_by_scrolling() {
 fn enter_explains_a_cell() {
     let mut harness = opened(120, 40);
     harness.press("down down right enter");
-    tell(&mut harness, Some("stripe-billing"));
+    deliver(&mut harness, Some("stripe-billing"));
     insta::assert_snapshot!("clients-cell-120x40", harness.screen());
     harness.press("esc").wait_for("api-style-guide").press("esc");
     assert!(!harness.screen().contains("Visibility in clients"), "{}", harness.screen());

@@ -101,7 +101,7 @@ fn a_slow_answer_never_replaces_a_newer_one() {
     harness.wait_for("answer-to-ab");
     let mut late = fits();
     late.results[0].name = "too-late".to_owned();
-    harness.tell(AppEvent::Answer(PaneId::Discover, Message::Answer(1, Ok(Arc::new(late)))));
+    harness.deliver(AppEvent::Answer(PaneId::Discover, Message::Answer(1, Ok(Arc::new(late)))));
     assert!(harness.screen().contains("answer-to-ab") && !harness.screen().contains("too-late"));
 }
 
@@ -162,9 +162,11 @@ fn help_is_made_from_the_keymap_and_can_be_searched() {
 #[test]
 fn notes_fade_and_errors_stay_until_they_are_seen() {
     let mut harness = workbench(120, 36);
-    harness.tell(AppEvent::Done("copied the note".to_owned()));
-    harness
-        .tell(AppEvent::Failed("vi ended with exit status: 1".to_owned(), "/skills/pdf/SKILL.md".to_owned()));
+    harness.deliver(AppEvent::Done("copied the note".to_owned()));
+    harness.deliver(AppEvent::Failed(
+        "vi ended with exit status: 1".to_owned(),
+        "/skills/pdf/SKILL.md".to_owned(),
+    ));
     insta::assert_snapshot!("notices-120x36", harness.screen());
     harness.pass(Duration::from_secs(10));
     assert!(!harness.screen().contains("copied the note"));
@@ -182,7 +184,7 @@ fn an_error_is_as_high_as_its_words_are_long_within_a_third_of_the_room() {
             screen.lines().filter_map(|row| Some(row.split_once('▌')?.1.to_owned())).collect()
         };
         let before = bands(&harness).len();
-        harness.tell(AppEvent::All(Message::Event(Event::Notice(text.to_owned()))));
+        harness.deliver(AppEvent::All(Message::Event(Event::Notice(text.to_owned()))));
         let band = bands(&harness);
         (band.len() - before, band.concat().split_whitespace().collect::<String>())
     };
@@ -284,10 +286,10 @@ fn clients_are_asked_from_the_core_and_the_choice_goes_back() {
 fn progress_shows_while_it_goes_on_and_then_goes() {
     let client = Arc::new(FakeClient::answering(|_| fits()));
     let mut harness = workbench_with(Arc::clone(&client), notes(), &Settings::default(), 120, 36);
-    client.tell(Event::Index(IndexProgress { indexed: 8_412, total: 14_639, done: false }));
+    client.emit(Event::Index(IndexProgress { indexed: 8_412, total: 14_639, done: false }));
     harness.wait_for("indexed 8 412 of 14 639");
     insta::assert_snapshot!("progress", harness.screen().lines().nth(34).unwrap_or_default().to_owned());
-    client.tell(Event::Index(IndexProgress { indexed: 14_639, total: 14_639, done: true }));
+    client.emit(Event::Index(IndexProgress { indexed: 14_639, total: 14_639, done: true }));
     harness.wait_until("no progress", |screen| !screen.contains("indexed"));
 }
 

@@ -16,7 +16,7 @@ use skills_tui::harness::Harness;
 use skills_tui::pane::{Message, Pane, Target};
 use skills_tui::panes::attach::Attach;
 use skills_tui::panes::browse::Browse;
-use skills_tui::run_requests::RunTold;
+use skills_tui::run_requests::RunResponse;
 use support::answers::none_fits;
 use support::catalogues::{catalogue, skill};
 use support::fake_client::FakeClient;
@@ -115,7 +115,7 @@ fn desk_with(width: u16, height: u16, settings: &Settings) -> Desk {
     core.runs.book().preview = Some(preview(EffectMode::ControlSignal, &STOPS));
     let panes: Vec<Box<dyn Pane>> = vec![Box::new(Attach::new()), Box::new(Browse::new())];
     let mut harness = Harness::new(core.clone(), panes, settings, width, height).unwrap();
-    harness.tell(AppEvent::All(Message::Catalogue(Arc::new(skills()))));
+    harness.deliver(AppEvent::All(Message::Catalogue(Arc::new(skills()))));
     Desk { core, harness }
 }
 
@@ -335,9 +335,9 @@ fn clicks_do_what_keys_do() {
 fn a_run_brings_no_skill_that_could_not_be_attached_to_it() {
     let mut desk = desk(120, 36);
     let ready = vec![(skills_skill::SkillId::new("table-audit"), String::new())];
-    desk.harness.tell(AppEvent::All(Message::Run(RunTold::Launchable(Ok(ready.into())))));
+    desk.harness.deliver(AppEvent::All(Message::Run(RunResponse::Launchable(Ok(ready.into())))));
     let target = Some(("run".to_owned(), "01J8ZC4M7Q".to_owned()));
-    desk.harness.tell(AppEvent::All(Message::Visit(Target::Attach { skill: None, target })));
+    desk.harness.deliver(AppEvent::All(Message::Visit(Target::Attach { skill: None, target })));
     let screen = desk.harness.screen();
     assert!(screen.contains("select a skill") && screen.contains("01J8ZC4M7Q"), "{screen}");
     assert!(!screen.contains("cost-watch"), "instructions only, it can run on nothing: {screen}");
@@ -347,14 +347,14 @@ fn a_run_brings_no_skill_that_could_not_be_attached_to_it() {
 fn coming_from_elsewhere_it_is_filled_in() {
     let mut desk = desk(120, 36);
     let target = Some(("run".to_owned(), "01J8ZC4M7Q".to_owned()));
-    desk.harness.tell(AppEvent::All(Message::Visit(Target::Attach { skill: None, target })));
+    desk.harness.deliver(AppEvent::All(Message::Visit(Target::Attach { skill: None, target })));
     let screen = desk.harness.screen();
     assert!(
         screen.contains("cost-watch") && screen.contains("● run") && screen.contains("01J8ZC4M7Q"),
         "{screen}"
     );
     let skill = Some(skills_skill::SkillId::new("table-audit"));
-    desk.harness.tell(AppEvent::All(Message::Visit(Target::Attach { skill, target: None })));
+    desk.harness.deliver(AppEvent::All(Message::Visit(Target::Attach { skill, target: None })));
     let screen = desk.harness.screen();
     assert!(screen.contains("● output") && desk.harness.cursor().is_some(), "{screen}");
 }
@@ -362,7 +362,7 @@ fn coming_from_elsewhere_it_is_filled_in() {
 #[test]
 fn where_nothing_can_be_attached_it_says_what_would() {
     let mut desk = desk(80, 24);
-    desk.harness.tell(AppEvent::All(Message::Catalogue(Arc::new(catalogue()))));
+    desk.harness.deliver(AppEvent::All(Message::Catalogue(Arc::new(catalogue()))));
     insta::assert_snapshot!("attach-empty-80x24", desk.harness.screen());
     desk.harness.pass(Duration::from_secs(1)).press("tab ctrl-s q");
     assert!(desk.harness.take_outside().contains(&AppCommand::Quit));

@@ -15,8 +15,8 @@ use skills_skill::{Role, SkillId};
 use skills_tui::action::Action;
 use skills_tui::pane::{Effect, Message, Pane, PaneId, PickerKind, Target};
 use skills_tui::panes::browse::Browse;
-use skills_tui::run_requests::{RunAsk, RunTold};
-use skills_tui::session_requests::{SessionAsk, SessionTold};
+use skills_tui::run_requests::{RunRequest, RunResponse};
+use skills_tui::session_requests::{SessionRequest, SessionResponse};
 use skills_tui::widgets::render::render;
 use support::catalogues::{catalogue, detail, levels, skill};
 use support::run_samples::contract_view;
@@ -49,14 +49,14 @@ fn serve(pane: &mut Browse, mut effects: Vec<Effect>) {
             Effect::Describe(id) if id.as_str() == "pdf-tables" => {
                 Message::Detail(id.clone(), Ok(Arc::new(detail(id.as_str()))))
             }
-            Effect::Run(RunAsk::Contract(skill)) => {
+            Effect::Run(RunRequest::Contract(skill)) => {
                 let view = if skill == "pdf-tables" {
                     Ok(Arc::new(contract_view(&skill, SIDE_BY_SIDE)))
                 } else {
                     let said = format!("{skill} has instructions only: load it into a session");
                     Err(Error::new(Code::InvalidConfiguration, said))
                 };
-                Message::Run(RunTold::Contract(skill, view))
+                Message::Run(RunResponse::Contract(skill, view))
             }
             Effect::Render(job) => Message::Rendered(job.key, render(&job).into()),
             Effect::Levels(ids) => {
@@ -242,7 +242,7 @@ fn with_a_client_chosen_the_list_says_what_it_does_not_see() {
     let mut pane = opened();
     assert_eq!(pane.act(Action::PickClient), Some(vec![Effect::PickClient(None)]));
     let effects = pane.message(&Message::Picked(skills_tui::pane::PickerKind::Client, "codex".into()));
-    let budget = Effect::Session(SessionAsk::Budget("codex".into()));
+    let budget = Effect::Session(SessionRequest::Budget("codex".into()));
     assert_eq!(effects, [Effect::ClientView(Some("codex".into())), budget]);
     let state = |id: &str| match id {
         "pdf-forms" => ClientViewState::Dropped("its description is too long".into()),
@@ -318,7 +318,7 @@ fn with_a_client_chosen_the_list_says_what_it_does_not_see() {
         tokens_estimated: false,
         long: Vec::new(),
     };
-    pane.message(&Message::Session(SessionTold::Budget("codex".into(), Ok(Arc::new(budget)))));
+    pane.message(&Message::Session(SessionResponse::Budget("codex".into(), Ok(Arc::new(budget)))));
     let seen = drawn(&mut pane, &mut Screen::new(120, 36));
     assert!(seen.contains(&format!("{} of ", ids().count() - 3)), "{seen}");
     insta::assert_snapshot!("browse-client-budget-120x36", drawn(&mut pane, &mut Screen::new(120, 36)));

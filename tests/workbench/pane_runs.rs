@@ -14,7 +14,7 @@ use skills_tui::app::{AppCommand, AppEvent};
 use skills_tui::harness::Harness;
 use skills_tui::pane::{Effect, Message, Pane, PickerKind};
 use skills_tui::panes::runs::Runs;
-use skills_tui::run_requests::{RunAsk, RunTold};
+use skills_tui::run_requests::{RunRequest, RunResponse};
 use support::catalogues::catalogue;
 use support::note_pane::NotePane;
 use support::run_pane::{core, has, id, opened, opened_as, orders};
@@ -245,7 +245,7 @@ fn a_run_is_launched_with_a_form_of_its_contract() {
     client.runs.add_contract(contract_view("invoice-intake", INVOICE));
     let mut harness = opened(&client, 120, 36);
     let picked = Message::Picked(PickerKind::Launchable, "invoice-intake".to_owned());
-    harness.tell(AppEvent::All(picked)).wait_for("Launch a run");
+    harness.deliver(AppEvent::All(picked)).wait_for("Launch a run");
     insta::assert_snapshot!("runs-launch-120x36", harness.screen());
     harness.press("ctrl-s");
     assert!(client.runs.launches.lock().unwrap().is_empty(), "a required input is missing");
@@ -312,20 +312,20 @@ fn an_open_launch_sheet_follows_what_is_trusted_and_edited_meanwhile() {
     client.runs.add_contract(blocked);
     let mut harness = opened(&client, 100, 30);
     let picked = Message::Picked(PickerKind::Launchable, "invoice-intake".to_owned());
-    harness.tell(AppEvent::All(picked)).wait_for("Launch a run");
+    harness.deliver(AppEvent::All(picked)).wait_for("Launch a run");
     has(&harness, &["the root is not trusted", "extract changes external state"]);
     assert!(!harness.screen().contains("^S launch"), "what cannot be done is not offered");
     let catalog_event = || AppEvent::All(Message::Catalogue(Arc::new(catalogue())));
     client.runs.add_contract(ready.clone());
     harness
-        .tell(catalog_event())
+        .deliver(catalog_event())
         .wait_until("the root is trusted", |screen| !screen.contains("is not trusted"));
     harness.type_text("invoices/7.pdf");
     let other = INVOICE.replace("limit:", "ceiling:");
     client
         .runs
         .add_contract(ContractView { digest: "c1".repeat(32), ..contract_view("invoice-intake", &other) });
-    harness.tell(catalog_event()).wait_for("was edited meanwhile").wait_for("ceiling");
+    harness.deliver(catalog_event()).wait_for("was edited meanwhile").wait_for("ceiling");
     has(&harness, &["invoices/7.pdf"]);
 }
 
@@ -353,11 +353,11 @@ fn what_waits_at_the_start_is_no_news_whichever_part_is_read_first() {
     let told = |effects: &[Effect]| effects.iter().any(|effect| matches!(effect, Effect::Awaited(_)));
     for ended_first in [false, true] {
         let mut pane = Runs::new();
-        let asked = pane.message(&Message::Run(RunTold::Following));
+        let asked = pane.message(&Message::Run(RunResponse::Following));
         let mut pages: Vec<(u64, RunFilter)> = asked
             .into_iter()
             .filter_map(|effect| match effect {
-                Effect::Run(RunAsk::Page { filter, generation }) => Some((generation, *filter)),
+                Effect::Run(RunRequest::Page { filter, generation }) => Some((generation, *filter)),
                 _ => None,
             })
             .collect();
@@ -366,14 +366,14 @@ fn what_waits_at_the_start_is_no_news_whichever_part_is_read_first() {
         for (generation, filter) in pages {
             let runs = all.iter().filter(|run| filter.states.contains(&run.state)).cloned().collect();
             let page = RunPage { runs, next: None, counts: BTreeMap::new() };
-            let effects = pane.message(&Message::Run(RunTold::Page(generation, Ok(Arc::new(page)))));
+            let effects = pane.message(&Message::Run(RunResponse::Page(generation, Ok(Arc::new(page)))));
             assert!(!told(&effects), "ended first: {ended_first}");
         }
         let mut begins = all.iter().find(|run| run.state == RunState::Running).unwrap().clone();
         begins.state = RunState::WaitingForHuman;
         let id = begins.id.clone();
         let seen = RunDetail { run: begins, ..detail(&id.0, "site-report", RunState::WaitingForHuman) };
-        let effects = pane.message(&Message::Run(RunTold::Detail(id, Ok(Arc::new(seen)))));
+        let effects = pane.message(&Message::Run(RunResponse::Detail(id, Ok(Arc::new(seen)))));
         assert!(told(&effects), "a run that begins to wait later is notified");
     }
 }

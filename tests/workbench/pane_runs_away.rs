@@ -15,13 +15,13 @@ use skills_tui::app::AppEvent;
 use skills_tui::harness::Harness;
 use skills_tui::pane::{Effect, Message, Pane as _, PickerKind};
 use skills_tui::panes::runs::Runs;
-use skills_tui::run_requests::{RunAsk, RunTold};
+use skills_tui::run_requests::{RunRequest, RunResponse};
 use support::fake_client::FakeClient;
 use support::run_pane::{has, id, opened, orders};
 use support::run_samples::{INVOICE, contract_view, detail};
 
-fn tell(harness: &mut Harness, event: Event) {
-    harness.tell(AppEvent::All(Message::Event(event)));
+fn deliver(harness: &mut Harness, event: Event) {
+    harness.deliver(AppEvent::All(Message::Event(event)));
 }
 
 fn lost() -> Event {
@@ -47,12 +47,12 @@ fn lose(client: &FakeClient, harness: &mut Harness) {
         it when connected)";
     let error = Error::service_unreachable(Code::UpstreamFailure, "gate.example:8080", message);
     *client.runs.refusal.lock().unwrap() = Some(error);
-    tell(harness, lost());
+    deliver(harness, lost());
 }
 
 fn restore(client: &FakeClient, harness: &mut Harness) {
     *client.runs.refusal.lock().unwrap() = None;
-    tell(harness, Event::Connection(ConnectionState::Connected));
+    deliver(harness, Event::Connection(ConnectionState::Connected));
 }
 
 fn footer(harness: &Harness) -> String {
@@ -172,7 +172,7 @@ fn a_launch_without_a_connection_says_so_at_once_and_keeps_what_was_typed() {
     assert!(!harness.screen().contains("Launch a run"));
     restore(&client, &mut harness);
     let picked = Message::Picked(PickerKind::Launchable, "invoice-intake".to_owned());
-    harness.tell(AppEvent::All(picked)).wait_for("Launch a run");
+    harness.deliver(AppEvent::All(picked)).wait_for("Launch a run");
     harness.type_text("invoices/7.pdf");
     lose(&client, &mut harness);
     harness.press("ctrl-s").wait_for("not sent");
@@ -188,15 +188,15 @@ fn a_launch_without_a_connection_says_so_at_once_and_keeps_what_was_typed() {
 #[test]
 fn a_run_that_cannot_be_read_now_is_not_said_to_wait_for_nobody() {
     let mut pane = Runs::new();
-    let asked = pane.message(&Message::Run(RunTold::Following));
-    let Some(Effect::Run(RunAsk::Page { generation, .. })) = asked.first() else { panic!("{asked:?}") };
+    let asked = pane.message(&Message::Run(RunResponse::Following));
+    let Some(Effect::Run(RunRequest::Page { generation, .. })) = asked.first() else { panic!("{asked:?}") };
     let run = detail(&id(1), "invoice-intake", RunState::WaitingForHuman).run;
     let counts = BTreeMap::from([(RunState::WaitingForHuman, 1)]);
     let page = RunPage { runs: vec![run], next: None, counts };
-    pane.message(&Message::Run(RunTold::Page(*generation, Ok(Arc::new(page)))));
+    pane.message(&Message::Run(RunResponse::Page(*generation, Ok(Arc::new(page)))));
     pane.act(Action::Approve);
     let error = Error::new(Code::UpstreamFailure, "gate.example cannot be reached");
-    let told = pane.message(&Message::Run(RunTold::Detail(RunId(id(1)), Err(error))));
+    let told = pane.message(&Message::Run(RunResponse::Detail(RunId(id(1)), Err(error))));
     let toast = "cannot load the pending decision: gate.example cannot be reached";
     assert!(told.contains(&Effect::Toast(toast.to_owned())), "{told:?}");
 }

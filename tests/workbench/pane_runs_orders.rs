@@ -301,7 +301,7 @@ fn what_would_carry_a_step_out_is_told_anew_once_the_skills_are_read() {
         changed: Vec::new(),
         removed: Vec::new(),
     };
-    client.tell(Event::Catalogue(Arc::new(read)));
+    client.emit(Event::Catalogue(Arc::new(read)));
     harness.wait_for("script scripts/invoice.py").wait_for("review it again");
 }
 
@@ -450,7 +450,7 @@ fn a_note_in_a_small_window_stands_over_nothing_that_it_tells_of() {
     let client = core(vec![detail(&id(1), "invoice-intake", RunState::Completed)]);
     let mut harness = opened(&client, 80, 24);
     let before: Vec<String> = harness.screen().lines().map(str::to_owned).collect();
-    harness.tell(AppEvent::Done("copied the whole of something that takes a long time to say".to_owned()));
+    harness.deliver(AppEvent::Done("copied the whole of something that takes a long time to say".to_owned()));
     let after: Vec<String> = harness.screen().lines().map(str::to_owned).collect();
     let (pane, foot) = (before.len() - 1, after.last().unwrap());
     assert_eq!(before[..pane], after[..pane], "the pane is as it was");

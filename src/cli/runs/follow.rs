@@ -37,7 +37,7 @@ pub struct Completion {
     pub left: bool,
 }
 
-type Tell<'a> = &'a mut dyn FnMut(RunUpdate<'_>) -> Result<(), Failure>;
+type OnUpdate<'a> = &'a mut dyn FnMut(RunUpdate<'_>) -> Result<(), Failure>;
 type Events<'a> = Pin<Box<dyn Future<Output = Result<Vec<RunEvent>, Error>> + Send + 'a>>;
 
 /// Maximum number of steps up to which results are read as steps end; for runs with thousands that is too slow.
@@ -50,7 +50,7 @@ pub async fn wait_for_completion(
     run: &RunRecord,
     after: u64,
     with_steps: bool,
-    tell: Tell<'_>,
+    on_update: OnUpdate<'_>,
 ) -> Result<Completion, Failure> {
     let id = run.id.0.as_str();
     let leave = CancellationToken::new();
@@ -71,16 +71,16 @@ pub async fn wait_for_completion(
                 let steps = if with_steps { steps(client, id, &events, &mut ended).await? } else { Vec::new() };
                 for event in &events {
                     seen = seen.max(event.number);
-                    tell(RunUpdate::Event(event, &steps))?;
+                    on_update(RunUpdate::Event(event, &steps))?;
                 }
                 if !events.is_empty() {
                     silence = CheckInterval::begin();
                 } else if silence.is_due() {
-                    tell(RunUpdate::Silence(&client.run(id).await?.run))?;
+                    on_update(RunUpdate::Silence(&client.run(id).await?.run))?;
                 }
                 news = client.run_events(Some(id), seen, EVENT_PAGE_SIZE, POLL_WAIT_MS);
             }
-            _ = turn.tick() => tell(RunUpdate::Tick)?,
+            _ = turn.tick() => on_update(RunUpdate::Tick)?,
             () = &mut interrupted => {
                 if left {
                     return Ok(Completion { run: run.clone(), left });
@@ -98,7 +98,7 @@ pub async fn wait_for_completion(
         seen = last.number;
         let steps = if with_steps { steps(client, id, &events, &mut ended).await? } else { Vec::new() };
         for event in &events {
-            tell(RunUpdate::Event(event, &steps))?;
+            on_update(RunUpdate::Event(event, &steps))?;
         }
     }
     Ok(Completion { left: left && is_active(&completion), run: completion })
@@ -145,7 +145,7 @@ impl CheckInterval {
 }
 
 /// Follows a run that others execute until it ends, waits or is paused, from its first event.
-pub async fn watch(client: &dyn RunClient, id: &str, tell: Tell<'_>) -> Result<Completion, Failure> {
+pub async fn watch(client: &dyn RunClient, id: &str, on_update: OnUpdate<'_>) -> Result<Completion, Failure> {
     let mut seen = 0;
     let mut interrupted = pin!(interrupted());
     let mut run = client.run(id).await?.run;
@@ -164,7 +164,7 @@ pub async fn watch(client: &dyn RunClient, id: &str, tell: Tell<'_>) -> Result<C
         }
         for event in &events {
             seen = event.number;
-            tell(RunUpdate::Event(event, &[]))?;
+            on_update(RunUpdate::Event(event, &[]))?;
         }
         let silent = events.is_empty() && silence.is_due();
         if !events.is_empty() {
@@ -176,7 +176,7 @@ pub async fn watch(client: &dyn RunClient, id: &str, tell: Tell<'_>) -> Result<C
             if let Some(detail) = present {
                 run = detail.run;
                 if silent {
-                    tell(RunUpdate::Silence(&run))?;
+                    on_update(RunUpdate::Silence(&run))?;
                 }
             }
         }
@@ -194,11 +194,11 @@ fn reached<T>(answer: Result<T, Error>) -> Result<Option<T>, Error> {
 }
 
 /// Follows all runs from now on until the user stops it.
-pub async fn watch_all(client: &dyn RunClient, tell: Tell<'_>) -> Result<(), Failure> {
+pub async fn watch_all(client: &dyn RunClient, on_update: OnUpdate<'_>) -> Result<(), Failure> {
     let mut seen = client.newest_event().await?;
     let mut interrupted = pin!(interrupted());
     let mut look = CheckInterval::begin();
-    look_over(client, tell).await?;
+    look_over(client, on_update).await?;
     loop {
         let events = tokio::select! {
             events = client.run_events(None, seen, EVENT_PAGE_SIZE, POLL_WAIT_MS) => events?,
@@ -206,17 +206,17 @@ pub async fn watch_all(client: &dyn RunClient, tell: Tell<'_>) -> Result<(), Fai
         };
         for event in &events {
             seen = event.global;
-            tell(RunUpdate::Event(event, &[]))?;
+            on_update(RunUpdate::Event(event, &[]))?;
         }
         // The death of a worker causes no event.
         if look.is_due() {
-            look_over(client, tell).await?;
+            look_over(client, on_update).await?;
         }
     }
 }
 
 /// Reports the current state of the runs that have a worker or need one.
-async fn look_over(client: &dyn RunClient, tell: Tell<'_>) -> Result<(), Failure> {
+async fn look_over(client: &dyn RunClient, on_update: OnUpdate<'_>) -> Result<(), Failure> {
     let states = vec![RunState::Running, RunState::Replaying, RunState::Pending];
     let filter = RunFilter { states, limit: EVENT_PAGE_SIZE, ..RunFilter::default() };
     let Some(page) = reached(client.runs(filter).await)? else { return Ok(()) };
@@ -227,7 +227,7 @@ async fn look_over(client: &dyn RunClient, tell: Tell<'_>) -> Result<(), Failure
         .iter()
         .filter(|run| is_active(run))
         .filter(due)
-        .try_for_each(|run| tell(RunUpdate::Silence(run)))
+        .try_for_each(|run| on_update(RunUpdate::Silence(run)))
 }
 
 /// Returns whether a worker executes it or could.

@@ -6,7 +6,7 @@ use super::App;
 use crate::header::RemoteLocation;
 use crate::overlay::Overlay;
 use crate::pane::{Message, PaneId};
-use crate::run_requests::RunTold;
+use crate::run_requests::RunResponse;
 use crate::widgets::relative_time::duration;
 use skills_api::{Connection, ConnectionState, Event};
 use skills_skill::safe_text;
@@ -38,7 +38,7 @@ impl App {
                 // Requests in the meantime failed, and earlier responses may be outdated.
                 let ids: Vec<PaneId> = self.panes.iter().map(|pane| pane.id()).collect();
                 for id in ids {
-                    self.tell(id, &Message::Run(RunTold::Following), now);
+                    self.deliver(id, &Message::Run(RunResponse::Following), now);
                 }
             }
             _ => {}
@@ -51,7 +51,7 @@ impl App {
         let place = self.elsewhere().unwrap_or("the core").to_owned();
         self.notices.note(format!("{place} has a different store now; reloading everything"), now);
         self.notify_overlay(message, now);
-        self.wants.push(super::AppCommand::Refresh);
+        self.commands.push(super::AppCommand::Refresh);
     }
 
     /// Delivers the state of the connection to an overlay that opens.
@@ -191,7 +191,7 @@ mod tests {
         App::new(connection, panes, &settings, &Remembered::default(), now).unwrap()
     }
 
-    fn tell(app: &mut App, state: ConnectionState, now: Instant) {
+    fn deliver(app: &mut App, state: ConnectionState, now: Instant) {
         app.handle(AppEvent::All(Message::Event(Event::Connection(state))), now);
     }
 
@@ -219,7 +219,7 @@ mod tests {
             let mut shown = Vec::new();
             for event in [index(1, false), index(1, false), index(5, false), index(10, true)] {
                 app.handle(AppEvent::All(Message::Event(event)), now);
-                shown.extend(app.take_wants().into_iter().filter_map(|want| match want {
+                shown.extend(app.take_commands().into_iter().filter_map(|want| match want {
                     AppCommand::Progress(progress) => Some(progress),
                     _ => None,
                 }));
@@ -233,7 +233,7 @@ mod tests {
     #[test]
     fn a_notification_is_withdrawn_after_the_wait() {
         use crate::app::AppCommand;
-        use crate::run_requests::RunTold;
+        use crate::run_requests::RunResponse;
         use skills_api::{Reminder, TerminalSignals};
         use skills_model::{ApprovalReason, Gate};
         use skills_store::{EventKind, NewEvent, RunEvent, RunId};
@@ -249,10 +249,10 @@ mod tests {
         let mut signs = |kind: EventKind, at_ms: i64| {
             let event = NewEvent { kind, step: None, data: serde_json::json!({}) };
             let event = RunEvent { run: run.clone(), number: 1, global: 1, at_ms, event };
-            app.take_wants();
-            app.handle(AppEvent::All(Message::Run(RunTold::Events([event].into()))), now);
-            let wants = app.take_wants().into_iter();
-            wants.filter(|want| matches!(want, AppCommand::Sign(_))).count()
+            app.take_commands();
+            app.handle(AppEvent::All(Message::Run(RunResponse::Events([event].into()))), now);
+            let commands = app.take_commands().into_iter();
+            commands.filter(|command| matches!(command, AppCommand::Sign(_))).count()
         };
         assert_eq!(signs(EventKind::RunClaimed, 50), 0, "before the wait");
         assert_eq!(signs(EventKind::RunAssigned, 60), 0, "it still waits");
@@ -265,14 +265,14 @@ mod tests {
         let start = Instant::now();
         let mut app = app(false, start);
         let later = start + Duration::from_secs(20);
-        tell(&mut app, ConnectionState::Silent { since: start }, later);
+        deliver(&mut app, ConnectionState::Silent { since: start }, later);
         assert!(header(&mut app, 120, later).contains("gate.example:8080 · no response for 20 s"));
         assert!(app.is_stale() && !app.notices.any_error(), "it may be over in a moment");
         let next = app.next_change(later).unwrap();
         assert_eq!(next, start + Duration::from_secs(21));
         app.tick(next);
         assert!(app.dirty() && header(&mut app, 60, next).contains("no response for 21 s"));
-        tell(&mut app, ConnectionState::Connected, next);
+        deliver(&mut app, ConnectionState::Connected, next);
         assert!(header(&mut app, 120, next).contains("remote gate.example:8080") && !app.is_stale());
     }
 
@@ -292,7 +292,7 @@ mod tests {
             for width in [120, 80, 60, 40] {
                 seen += &format!("{}\n", header(&mut app, width, start));
             }
-            tell(&mut app, lost(start, 3), start);
+            deliver(&mut app, lost(start, 3), start);
             for width in [120, 80, 60, 40] {
                 seen += &format!("{}\n", header(&mut app, width, start));
             }
@@ -315,14 +315,14 @@ mod tests {
             Connection::Remote { address: "gate.example:8080".to_owned(), state: ConnectionState::Connected };
         let settings = Settings { glyphs: skills_config::GlyphSet::Unicode, ..Settings::default() };
         let mut app = App::new(connection, panes, &settings, &Remembered::default(), start).unwrap();
-        tell(&mut app, lost(start, 3), start);
+        deliver(&mut app, lost(start, 3), start);
         assert!(
             header(&mut app, 76, start).trim_end().ends_with(" ◌ 3 s"),
             "{}",
             header(&mut app, 76, start)
         );
         let later = start + Duration::from_secs(22);
-        tell(&mut app, ConnectionState::Silent { since: start }, later);
+        deliver(&mut app, ConnectionState::Silent { since: start }, later);
         assert!(
             header(&mut app, 76, later).trim_end().ends_with(" ◌ 22 s"),
             "{}",
@@ -333,7 +333,7 @@ mod tests {
     #[test]
     fn leaving_with_an_unacknowledged_command_is_confirmed() {
         use crate::pane::Effect;
-        use crate::run_requests::RunAsk;
+        use crate::run_requests::RunRequest;
         use skills_api::{Code, Error, RunOrder};
         use skills_store::RunId;
 
@@ -341,19 +341,19 @@ mod tests {
         let mut app = app(false, now);
         let run = RunId("0198a1b2".to_owned());
         let order = Box::new(RunOrder::Cancel { by: None });
-        let ask = RunAsk::Order { run: run.clone(), order, ticket: 1 };
-        app.effects_of(PaneId::Runs, vec![Effect::Run(ask)], now);
+        let request = RunRequest::Order { run: run.clone(), order, ticket: 1 };
+        app.effects_of(PaneId::Runs, vec![Effect::Run(request)], now);
         app.leave(now);
         let mut buffer = Buffer::empty(Rect::new(0, 0, 100, 20));
         app.draw(&mut buffer, now);
         let screen = crate::picture::text(&buffer);
         assert!(screen.contains("not yet acknowledged"), "{screen}");
-        assert!(!app.take_wants().contains(&super::super::AppCommand::Quit));
+        assert!(!app.take_commands().contains(&super::super::AppCommand::Quit));
         app.overlay = None;
-        let answer = RunTold::Ordered(1, run, Err(Error::new(Code::InvalidTransition, "it has ended")));
+        let answer = RunResponse::Ordered(1, run, Err(Error::new(Code::InvalidTransition, "it has ended")));
         app.handle(AppEvent::Answer(PaneId::Runs, Message::Run(answer)), now);
         app.leave(now);
-        assert!(app.take_wants().contains(&super::super::AppCommand::Quit));
+        assert!(app.take_commands().contains(&super::super::AppCommand::Quit));
     }
 
     #[test]
@@ -367,14 +367,14 @@ mod tests {
                 crate::picture::text(&buffer).lines().last().unwrap_or_default().to_owned()
             };
             assert!(!footer(&mut app).contains("no connection"));
-            tell(&mut app, lost(now, 3), now);
+            deliver(&mut app, lost(now, 3), now);
             let screen = footer(&mut app);
             assert!(screen.contains("no connection") && screen.contains('?'), "{screen}");
             assert_eq!(screen.contains("commands are refused"), width >= 80, "{screen}");
             app.perform(crate::action::Action::Help, now);
             assert!(footer(&mut app).contains("no connection"), "in front of a dialog's keys too");
             app.overlay = None;
-            tell(&mut app, ConnectionState::Connected, now);
+            deliver(&mut app, ConnectionState::Connected, now);
             assert!(!footer(&mut app).contains("no connection"));
         }
     }
@@ -383,7 +383,7 @@ mod tests {
     fn the_wait_counts_down_by_itself_and_the_reason_goes_when_the_connection_is_back() {
         let start = Instant::now();
         let mut app = app(false, start);
-        tell(&mut app, lost(start, 2), start);
+        deliver(&mut app, lost(start, 2), start);
         assert!(header(&mut app, 120, start).contains("in 2 s"));
         let next = app.next_change(start).unwrap();
         assert_eq!(next, start + Duration::from_secs(1));
@@ -396,7 +396,7 @@ mod tests {
         let dim = |buffer: &Buffer| buffer[(3, 5)].modifier.contains(ratatui::style::Modifier::DIM);
         assert!(dim(&buffer), "what may be old is dimmed");
         let later = start + Duration::from_secs(12);
-        tell(&mut app, ConnectionState::Connected, later);
+        deliver(&mut app, ConnectionState::Connected, later);
         let mut buffer = Buffer::empty(Rect::new(0, 0, 120, 20));
         app.draw(&mut buffer, later);
         let screen = crate::picture::text(&buffer);

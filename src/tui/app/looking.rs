@@ -4,8 +4,8 @@ use std::time::Instant;
 
 use super::{App, AppEvent};
 use crate::pane::Message;
-use crate::proposal_requests::ProposalAnswer;
-use crate::session_requests::SessionTold;
+use crate::proposal_requests::ProposalPaneResponse;
+use crate::session_requests::SessionResponse;
 
 /// Returns whether an event leaves the frame unchanged.
 pub(super) fn unmoved(news: &AppEvent) -> bool {
@@ -13,8 +13,8 @@ pub(super) fn unmoved(news: &AppEvent) -> bool {
         news,
         AppEvent::Answer(
             _,
-            Message::Session(SessionTold::Looked(_, _, None))
-                | Message::Proposals(ProposalAnswer::Listed(Ok(None)))
+            Message::Session(SessionResponse::Looked(_, _, None))
+                | Message::Proposals(ProposalPaneResponse::Listed(Ok(None)))
         )
     )
 }

@@ -13,7 +13,7 @@ use crate::overlay::{
     Sheet, SkillEntry,
 };
 use crate::pane::{Effect, Message, PaneId, Picker, PickerKind, beginning};
-use crate::run_requests::RunAsk;
+use crate::run_requests::RunRequest;
 use crate::theme::contrast;
 use crate::theme::{Depth, Role};
 use crate::widgets::text_width::shown;
@@ -77,12 +77,12 @@ impl App {
             Action::PickTheme => self.open_themes(),
             Action::ShowClients => self.open_clients(),
             Action::ShowLog => self.overlay = Some(Box::new(LogView::new(self.log.clone()))),
-            Action::Suspend => self.wants.push(AppCommand::Suspend),
-            Action::PlayDemo => self.wants.push(AppCommand::Demo),
-            Action::Redraw => self.wants.push(AppCommand::Redraw),
+            Action::Suspend => self.commands.push(AppCommand::Suspend),
+            Action::PlayDemo => self.commands.push(AppCommand::Demo),
+            Action::Redraw => self.commands.push(AppCommand::Redraw),
             Action::Rescan => {
                 self.notices.note("rescanning all roots", now);
-                self.wants.push(AppCommand::Rescan);
+                self.commands.push(AppCommand::Rescan);
             }
             Action::FullScreen => self.full_screen = !self.full_screen,
             Action::SplitNarrower => self.move_split(-SPLIT_STEP),
@@ -133,7 +133,7 @@ impl App {
         }
         match self.unsaved_state() {
             Some(lost) => self.overlay = Some(Box::new(Question::new(lost))),
-            None => self.wants.push(AppCommand::Quit),
+            None => self.commands.push(AppCommand::Quit),
         }
     }
 
@@ -152,7 +152,7 @@ impl App {
     pub(super) fn finish(&mut self, outcome: Outcome, now: Instant) {
         match outcome {
             Outcome::Close => self.close(now),
-            Outcome::Quit => self.wants.push(AppCommand::Quit),
+            Outcome::Quit => self.commands.push(AppCommand::Quit),
             Outcome::Do(action) => {
                 self.overlay = None;
                 self.recent.retain(|done| *done != action);
@@ -165,9 +165,9 @@ impl App {
                 let shown = self.panes.get(self.active).map(|pane| pane.id());
                 let pane = if shown == Some(PaneId::Discover) { PaneId::Discover } else { PaneId::Browse };
                 self.show(pane);
-                self.tell(pane, &Message::Picked(PickerKind::SkillToOpen, id.to_string()), now);
+                self.deliver(pane, &Message::Picked(PickerKind::SkillToOpen, id.to_string()), now);
             }
-            Outcome::Ask(pane, effects) | Outcome::HandledAsk(pane, effects) => {
+            Outcome::Request(pane, effects) | Outcome::HandledWith(pane, effects) => {
                 self.effects_of(pane, effects, now);
             }
             Outcome::Done(pane, effects) => {
@@ -183,7 +183,7 @@ impl App {
             }
             Outcome::Chosen(Purpose::Pane(pane, kind), value) => {
                 self.overlay = None;
-                self.tell(pane, &Message::Picked(kind, value), now);
+                self.deliver(pane, &Message::Picked(kind, value), now);
             }
         }
     }
@@ -210,13 +210,13 @@ impl App {
         for effect in effects {
             match effect {
                 Effect::Toast(text) => self.notices.note(text, now),
-                Effect::Copy(text, what) => self.wants.push(AppCommand::Copy(text, what)),
+                Effect::Copy(text, what) => self.commands.push(AppCommand::Copy(text, what)),
                 Effect::CopyCommand(line, _) if self.is_beyond(&line) => self.notices.note(BEYOND, now),
                 Effect::CopyCommand(line, what) => {
-                    self.wants.push(AppCommand::Copy(self.invocation.completed(&line), what));
+                    self.commands.push(AppCommand::Copy(self.invocation.completed(&line), what));
                 }
                 Effect::Edit(path, line) => match self.elsewhere() {
-                    None => self.wants.push(AppCommand::Edit(path, line)),
+                    None => self.commands.push(AppCommand::Edit(path, line)),
                     Some(address) => {
                         let what = format!("this file is on {address} and cannot be edited from here");
                         self.notices.error(what, "edit it there; changes appear here automatically");
@@ -225,7 +225,7 @@ impl App {
                 Effect::Go(id, target) => {
                     self.show(id);
                     if let Some(target) = target {
-                        self.tell(id, &Message::Visit(target), now);
+                        self.deliver(id, &Message::Visit(target), now);
                     }
                 }
                 Effect::Pick(mut picker) => {
@@ -267,16 +267,16 @@ impl App {
                     }
                     let (editor, measure) = DraftEditor::open(pane, skill);
                     self.overlay = Some(Box::new(editor));
-                    self.wants.push(AppCommand::Call(pane, measure));
+                    self.commands.push(AppCommand::Call(pane, measure));
                 }
                 Effect::Why(mut request) => {
                     if request.intent.is_none() {
                         request.intent = self.panes.iter().find_map(|pane| pane.request());
                     }
                     self.notices.note("checking", now);
-                    self.wants.push(AppCommand::Call(pane, Effect::Why(request)));
+                    self.commands.push(AppCommand::Call(pane, Effect::Why(request)));
                 }
-                Effect::Keep(sheet, typed) => self.tell(pane, &Message::SavedDraft(sheet, typed), now),
+                Effect::Keep(sheet, typed) => self.deliver(pane, &Message::SavedDraft(sheet, typed), now),
                 Effect::ErrorNotice(what, place) => self.notices.error(what, place),
                 Effect::Awaited(text) => {
                     let shown = self.panes.get(self.active).is_some_and(|active| active.id() == pane);
@@ -286,12 +286,12 @@ impl App {
                 }
                 Effect::Discover { generation, .. } => {
                     self.newest.insert(pane, generation);
-                    self.wants.push(AppCommand::Call(pane, effect));
+                    self.commands.push(AppCommand::Call(pane, effect));
                 }
                 effect => {
-                    let is_order = matches!(effect, Effect::Run(RunAsk::Order { .. }));
+                    let is_order = matches!(effect, Effect::Run(RunRequest::Order { .. }));
                     self.unacknowledged += usize::from(is_order && self.elsewhere().is_some());
-                    self.wants.push(AppCommand::Call(pane, effect));
+                    self.commands.push(AppCommand::Call(pane, effect));
                 }
             }
         }
@@ -372,9 +372,9 @@ impl App {
 
     fn open_clients(&mut self) {
         let Some(pane) = self.panes.get(self.active).map(|pane| pane.id()) else { return };
-        let (view, ask) = ClientsView::open(pane);
+        let (view, request) = ClientsView::open(pane);
         self.overlay = Some(Box::new(view));
-        self.wants.push(AppCommand::Call(pane, ask));
+        self.commands.push(AppCommand::Call(pane, request));
     }
 
     /// Sets the theme.

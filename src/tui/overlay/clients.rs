@@ -167,7 +167,7 @@ impl ClientsView {
         let skill = self.row().map(|row| row.skill_id.clone()).filter(|_| self.explained);
         let is_known = |skill: &SkillId| self.single.as_ref().is_some_and(|(known, _)| known == skill);
         match skill.filter(|skill| !is_known(skill)) {
-            Some(skill) => Outcome::Ask(self.pane, vec![Effect::Visibility(Some(skill))]),
+            Some(skill) => Outcome::Request(self.pane, vec![Effect::Visibility(Some(skill))]),
             None => Outcome::Stay,
         }
     }
@@ -178,7 +178,7 @@ impl ClientsView {
             return Outcome::Stay;
         }
         self.is_pending = true;
-        Outcome::Ask(self.pane, vec![Effect::Visibility(None)])
+        Outcome::Request(self.pane, vec![Effect::Visibility(None)])
     }
 
     /// Returns the columns of clients that fit, from the first visible one.
@@ -477,7 +477,7 @@ impl Overlay for ClientsView {
                 self.is_pending = false;
                 if std::mem::take(&mut self.is_stale) {
                     self.is_pending = true;
-                    return Outcome::HandledAsk(self.pane, vec![Effect::Visibility(None)]);
+                    return Outcome::HandledWith(self.pane, vec![Effect::Visibility(None)]);
                 }
                 Outcome::Handled
             }
@@ -704,7 +704,7 @@ mod tests {
         assert!(screen.contains("122 entries share 4,000 tokens"), "{screen}");
         let effects = act(&mut view, Action::Open);
         let skill = SkillId::new("billing");
-        assert_eq!(effects, Outcome::Ask(PaneId::Browse, vec![Effect::Visibility(Some(skill.clone()))]));
+        assert_eq!(effects, Outcome::Request(PaneId::Browse, vec![Effect::Visibility(Some(skill.clone()))]));
         view.on_message(&Message::Visibility(Some(skill), Ok(report())));
         let screen = drawn(&mut view, 120, 39);
         assert!(screen.contains("What Codex shows"), "{screen}");
@@ -730,6 +730,6 @@ mod tests {
         let (mut view, _) = ClientsView::open(PaneId::Browse);
         assert_eq!(view.skills_changed(), Outcome::Stay);
         let again = view.on_message(&Message::Visibility(None, Ok(report())));
-        assert_eq!(again, Outcome::HandledAsk(PaneId::Browse, vec![Effect::Visibility(None)]));
+        assert_eq!(again, Outcome::HandledWith(PaneId::Browse, vec![Effect::Visibility(None)]));
     }
 }

@@ -180,7 +180,7 @@ impl DraftEditor {
             self.error = Some("a description needs text".to_owned());
             return Outcome::Stay;
         }
-        Outcome::Ask(self.pane, vec![self.measure()])
+        Outcome::Request(self.pane, vec![self.measure()])
     }
 
     /// Returns the description that the file has now.
@@ -224,7 +224,7 @@ impl DraftEditor {
     fn save(&mut self) -> Outcome {
         if !self.is_changed() && self.has_other_changes() {
             let note = "only the description is written; change name and tags in the file";
-            return Outcome::Ask(self.pane, vec![Effect::Toast(note.to_owned())]);
+            return Outcome::Request(self.pane, vec![Effect::Toast(note.to_owned())]);
         }
         if !self.is_changed() || self.description().trim().is_empty() {
             return Outcome::Stay;
@@ -242,7 +242,7 @@ impl DraftEditor {
             present: self.skill.description.clone(),
             description: self.description().to_owned(),
         };
-        Outcome::Ask(self.pane, vec![write])
+        Outcome::Request(self.pane, vec![write])
     }
 
     fn copy_prompt(&self) -> Outcome {
@@ -256,7 +256,7 @@ impl DraftEditor {
             }
             _ => Effect::Toast("a rewrite prompt needs golden queries; m adds one".to_owned()),
         };
-        Outcome::Ask(self.pane, vec![effect])
+        Outcome::Request(self.pane, vec![effect])
     }
 
     /// Handles a measurement of the current text; returns the request for the next one.
@@ -284,7 +284,7 @@ impl DraftEditor {
                 (self.report, self.error) = (Some(Arc::new(merged)), None);
                 self.stages += 1;
                 if self.stages < STAGES.len() {
-                    Outcome::HandledAsk(self.pane, vec![self.measure()])
+                    Outcome::HandledWith(self.pane, vec![self.measure()])
                 } else {
                     Outcome::Handled
                 }
@@ -626,7 +626,7 @@ mod tests {
 
     fn stage(outcome: &Outcome) -> Option<DraftMeasure> {
         match outcome {
-            Outcome::Ask(_, effects) | Outcome::HandledAsk(_, effects) => match &effects[..] {
+            Outcome::Request(_, effects) | Outcome::HandledWith(_, effects) => match &effects[..] {
                 [Effect::Draft { request, .. }] => Some(request.measure),
                 _ => None,
             },
@@ -637,7 +637,7 @@ mod tests {
     #[test]
     fn the_newest_text_wins() {
         let mut editor = editor();
-        let Outcome::Ask(_, effects) = editor.key(key(KeyCode::Char('x')), None) else { panic!() };
+        let Outcome::Request(_, effects) = editor.key(key(KeyCode::Char('x')), None) else { panic!() };
         let [Effect::Draft { request, generation: 2 }] = &effects[..] else { panic!("{effects:?}") };
         assert_eq!(request.description.as_deref(), Some("Reads statements.x"));
         assert_eq!(editor.on_message(&Message::Draft(1, Ok(report("old")))), Outcome::Handled);
@@ -661,14 +661,16 @@ mod tests {
         assert_eq!(editor.on_message(&Message::Draft(2, Ok(Arc::new(complete)))), Outcome::Handled);
         let copied = editor.key(key(KeyCode::Null), Some(Action::RewritePrompt));
         assert!(
-            matches!(&copied, Outcome::Ask(_, effects) if matches!(&effects[..], [Effect::Copy(text, _)] if text == "Rewrite"))
+            matches!(&copied, Outcome::Request(_, effects) if matches!(&effects[..], [Effect::Copy(text, _)] if text == "Rewrite"))
         );
         // The next key starts over; the golden metrics stay until the new ones arrive.
         editor.key(key(KeyCode::Char('y')), None);
         editor.on_message(&Message::Draft(3, Ok(report("xy"))));
         assert!(editor.report.as_ref().unwrap().golden.is_some());
         let too_early = editor.key(key(KeyCode::Null), Some(Action::RewritePrompt));
-        assert!(matches!(&too_early, Outcome::Ask(_, effects) if matches!(&effects[..], [Effect::Toast(_)])));
+        assert!(
+            matches!(&too_early, Outcome::Request(_, effects) if matches!(&effects[..], [Effect::Toast(_)]))
+        );
     }
 
     #[test]
@@ -676,7 +678,7 @@ mod tests {
         let mut editor = editor();
         editor.key(key(KeyCode::Null), Some(Action::NextPart));
         let typed = editor.key(key(KeyCode::Char('s')), None);
-        let Outcome::Ask(_, effects) = typed else { panic!() };
+        let Outcome::Request(_, effects) = typed else { panic!() };
         let [Effect::Draft { request, .. }] = &effects[..] else { panic!("{effects:?}") };
         assert_eq!(request.name.as_deref(), Some("statementss"));
         assert_eq!(request.description.as_deref(), Some("Reads statements."));
@@ -690,7 +692,7 @@ mod tests {
         editor.key(key(KeyCode::Char('!')), None);
         assert_eq!(editor.key(key(KeyCode::Null), Some(Action::CarryOut)), Outcome::Stay);
         assert!(text(&editor).contains("- Reads statements.\n+ Reads statements.!"), "{}", text(&editor));
-        let Outcome::Ask(_, effects) = editor.key(key(KeyCode::Null), Some(Action::CarryOut)) else {
+        let Outcome::Request(_, effects) = editor.key(key(KeyCode::Null), Some(Action::CarryOut)) else {
             panic!()
         };
         let [Effect::WriteDescription { present, description, .. }] = &effects[..] else {
@@ -730,7 +732,7 @@ mod tests {
             "{}",
             text(&editor)
         );
-        let Outcome::Ask(_, effects) = editor.key(key(KeyCode::Null), Some(Action::CarryOut)) else {
+        let Outcome::Request(_, effects) = editor.key(key(KeyCode::Null), Some(Action::CarryOut)) else {
             panic!()
         };
         let [Effect::WriteDescription { present, description, .. }] = &effects[..] else {

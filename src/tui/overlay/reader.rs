@@ -182,7 +182,7 @@ impl Overlay for Reader {
             Some(Action::Bottom) => all,
             Some(Action::Copy) => {
                 let copy = Effect::Copy(unformatted(&self.reading), self.reading.what.clone());
-                return Outcome::Ask(self.pane, vec![copy]);
+                return Outcome::Request(self.pane, vec![copy]);
             }
             Some(Action::Draft) => {
                 return match self.reading.draft.clone() {

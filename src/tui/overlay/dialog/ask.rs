@@ -14,7 +14,7 @@ use crate::form::{Acted, Form, FormState};
 use crate::overlay::{Hint, Outcome, Overlay, centred, frame};
 use crate::pane::{Draw, Effect, Message, PaneId};
 use crate::session_export::{Exported, Format};
-use crate::session_requests::{SessionAsk, SessionTold};
+use crate::session_requests::{SessionRequest, SessionResponse};
 use crate::terminal::MAX_COPY_BYTES;
 use crate::theme::Role;
 use crate::widgets::format::bytes;
@@ -86,10 +86,10 @@ impl AskSheet {
         }
         let Ok(values) = self.form.values() else { return Outcome::Stay };
         match self.asking.ask(&values) {
-            Ok(write @ Effect::Session(SessionAsk::Write { .. })) => {
+            Ok(write @ Effect::Session(SessionRequest::Write { .. })) => {
                 // The dialog stays until the file is written: a rejected file name can be corrected here.
                 self.sent = true;
-                Outcome::Ask(self.pane, vec![write])
+                Outcome::Request(self.pane, vec![write])
             }
             Ok(effect) => {
                 // The review may reveal an error: keep the input until the script runs.
@@ -230,7 +230,7 @@ impl Overlay for AskSheet {
 
     fn on_message(&mut self, message: &Message) -> Outcome {
         match message {
-            Message::Session(SessionTold::Written(answer)) if self.sent => match answer {
+            Message::Session(SessionResponse::Written(answer)) if self.sent => match answer {
                 Ok(_) => {
                     self.done = true;
                     Outcome::Close

@@ -13,7 +13,7 @@ use super::parts::{Button, buttons};
 use crate::action::{Action, Context};
 use crate::overlay::{Hint, Outcome, Overlay, centred, frame, row_at};
 use crate::pane::{Effect, Message, PaneId};
-use crate::run_requests::{RunAsk, RunTold};
+use crate::run_requests::{RunRequest, RunResponse};
 use crate::theme::Role;
 use crate::widgets::format::count;
 use crate::widgets::painter::Painter;
@@ -150,7 +150,7 @@ impl BulkSheet {
         self.phase = Phase::Sending(at);
         (self.scroll.cursor, self.ticket) = (at, self.ticket + 1);
         let run = self.rows[at].run.id.clone();
-        Some(Effect::Run(RunAsk::Order { run, order: Box::new(order), ticket: self.ticket }))
+        Some(Effect::Run(RunRequest::Order { run, order: Box::new(order), ticket: self.ticket }))
     }
 
     /// Handles Esc: withdraws, stops or closes.
@@ -353,7 +353,7 @@ impl Overlay for BulkSheet {
         match self.phase {
             Phase::Counting(until) if now >= until => {
                 let effect = self.send(0);
-                effect.map_or(Outcome::Stay, |effect| Outcome::Ask(self.pane, vec![effect]))
+                effect.map_or(Outcome::Stay, |effect| Outcome::Request(self.pane, vec![effect]))
             }
             _ => Outcome::Stay,
         }
@@ -386,7 +386,7 @@ impl Overlay for BulkSheet {
     }
 
     fn on_message(&mut self, message: &Message) -> Outcome {
-        let Message::Run(RunTold::Ordered(ticket, run, answer)) = message else { return Outcome::Stay };
+        let Message::Run(RunResponse::Ordered(ticket, run, answer)) = message else { return Outcome::Stay };
         if *ticket > self.ticket || !self.rows.iter().any(|row| row.run.id == *run) {
             return Outcome::Stay;
         }
@@ -407,7 +407,7 @@ impl Overlay for BulkSheet {
             return Outcome::Handled;
         }
         let effect = self.send(at + 1);
-        effect.map_or(Outcome::Handled, |effect| Outcome::HandledAsk(self.pane, vec![effect]))
+        effect.map_or(Outcome::Handled, |effect| Outcome::HandledWith(self.pane, vec![effect]))
     }
 
     fn mouse(&mut self, event: MouseEvent) -> Outcome {

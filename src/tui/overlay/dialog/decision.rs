@@ -14,7 +14,7 @@ use crate::field::Field;
 use crate::form::Text;
 use crate::overlay::Outcome;
 use crate::pane::{Effect, PaneId, Target};
-use crate::run_requests::RunAsk;
+use crate::run_requests::RunRequest;
 use crate::widgets::scroll::Scroll;
 use crate::widgets::text_width::shown;
 use skills_api::{Code, DecisionSheet, Error, Ordered, RunDetail, RunOrder};
@@ -256,7 +256,7 @@ impl Decision {
                 result: None,
             };
             let (run, order) = (one.sheet.run.clone(), Box::new(order));
-            effects.push(Effect::Run(RunAsk::Order { run, order, ticket }));
+            effects.push(Effect::Run(RunRequest::Order { run, order, ticket }));
         }
         if effects.is_empty() {
             if self.takes_text() {
@@ -271,7 +271,7 @@ impl Decision {
         }
         self.said = None;
         self.focus = Focus::Button(0);
-        Outcome::Ask(self.pane, effects)
+        Outcome::Request(self.pane, effects)
     }
 
     /// Continues in the dialog for the result of the step under the cursor, with the fields entered here.
@@ -351,7 +351,7 @@ impl Decision {
         match (failed, through) {
             // The obstacle may have appeared while the dialog was open: reload the run.
             (true, _) if again => {
-                Outcome::HandledAsk(self.pane, vec![Effect::Run(RunAsk::Detail(run.clone()))])
+                Outcome::HandledWith(self.pane, vec![Effect::Run(RunRequest::Detail(run.clone()))])
             }
             (true, _) => Outcome::Handled,
             (false, true) => Outcome::Close,

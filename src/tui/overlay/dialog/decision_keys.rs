@@ -9,7 +9,7 @@ use super::decision::{Decision, Focus};
 use crate::action::{Action, Context};
 use crate::overlay::{Hint, Outcome, Overlay};
 use crate::pane::{Effect, Message, PaneId};
-use crate::run_requests::RunTold;
+use crate::run_requests::RunResponse;
 use crate::widgets::painter::Painter;
 use skills_api::Event;
 
@@ -91,7 +91,7 @@ impl Overlay for Decision {
             Some(Action::Mark) if self.waiting.len() > 1 && !self.in_text() => self.mark(self.at),
             Some(Action::Copy) => {
                 let text = serde_json::to_string_pretty(&self.shown_one().inputs).unwrap_or_default();
-                return Outcome::Ask(self.pane, vec![Effect::Copy(text, "the inputs".to_owned())]);
+                return Outcome::Request(self.pane, vec![Effect::Copy(text, "the inputs".to_owned())]);
             }
             Some(action @ (Action::Up | Action::Down | Action::PageUp | Action::PageDown)) => {
                 self.moved(action);
@@ -120,10 +120,10 @@ impl Overlay for Decision {
 
     fn on_message(&mut self, message: &Message) -> Outcome {
         match message {
-            Message::Run(RunTold::Ordered(ticket, run, answer)) if *ticket == self.ticket => {
+            Message::Run(RunResponse::Ordered(ticket, run, answer)) if *ticket == self.ticket => {
                 self.answered(run, answer.as_deref())
             }
-            Message::Run(RunTold::Detail(_, Ok(detail))) => {
+            Message::Run(RunResponse::Detail(_, Ok(detail))) => {
                 self.news_of(detail);
                 Outcome::Stay
             }

@@ -123,7 +123,7 @@ mod tests {
     use crate::action::Action;
     use crate::overlay::{Outcome, Overlay as _};
     use crate::pane::{Effect, PaneId};
-    use crate::run_requests::RunAsk;
+    use crate::run_requests::RunRequest;
     use skills_api::operations::Scope;
     use skills_api::{Code, Error, RunOrder};
     use skills_store::RunId;
@@ -155,7 +155,9 @@ mod tests {
     fn while_an_answer_is_under_way_the_footer_offers_no_other_one() {
         let mut decision = open(json!({}));
         assert!(labels(&decision).contains(&"approve") && labels(&decision).contains(&"cancel"));
-        let Outcome::Ask(_, sent) = decision.press(Action::ApproveNow) else { panic!("nothing was sent") };
+        let Outcome::Request(_, sent) = decision.press(Action::ApproveNow) else {
+            panic!("nothing was sent")
+        };
         assert_eq!(sent.len(), 1);
         assert_eq!(labels(&decision), ["close", "scroll"]);
         assert_eq!(decision.press(Action::DenyNow), Outcome::Stay, "one answer is sent");
@@ -176,8 +178,8 @@ mod tests {
         let mut decision = open(json!({"outcome_unknown": true, "blocked": "no binding executes it"}));
         assert_eq!(decision.press(Action::RunAgain), Outcome::Stay);
         assert!(!labels(&decision).contains(&"run again") && labels(&decision).contains(&"skip"));
-        let Outcome::Ask(_, sent) = decision.press(Action::SkipStep) else { panic!("nothing was sent") };
-        let [Effect::Run(RunAsk::Order { order, .. })] = &sent[..] else { panic!("{sent:?}") };
+        let Outcome::Request(_, sent) = decision.press(Action::SkipStep) else { panic!("nothing was sent") };
+        let [Effect::Run(RunRequest::Order { order, .. })] = &sent[..] else { panic!("{sent:?}") };
         assert!(matches!(**order, RunOrder::Decide { verdict: Verdict::Approve, .. }));
     }
 

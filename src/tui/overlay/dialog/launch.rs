@@ -12,7 +12,7 @@ use crate::action::{Action, Context};
 use crate::form::{Acted, Form, FormState};
 use crate::overlay::{Hint, Outcome, Overlay, centred, frame};
 use crate::pane::{Draw, Effect, Message, PaneId};
-use crate::run_requests::{RunAsk, RunTold};
+use crate::run_requests::{RunRequest, RunResponse};
 use crate::theme::Role;
 use crate::widgets::format::counted;
 use crate::widgets::painter::Painter;
@@ -104,7 +104,7 @@ impl LaunchSheet {
         (self.sent, self.said, self.button) = (true, None, Some(0));
         let skill = self.view.skill_id.to_string();
         let request = Box::new(LaunchRequest { skill, inputs, ..LaunchRequest::default() });
-        Outcome::Ask(self.pane, vec![Effect::Run(RunAsk::Launch { request, ticket: self.ticket })])
+        Outcome::Request(self.pane, vec![Effect::Run(RunRequest::Launch { request, ticket: self.ticket })])
     }
 
     /// Updates the contract; entered values are kept for fields that remain.
@@ -255,7 +255,7 @@ impl Overlay for LaunchSheet {
 
     fn on_message(&mut self, message: &Message) -> Outcome {
         match message {
-            Message::Run(RunTold::Launched(ticket, answer)) if *ticket == self.ticket => match answer {
+            Message::Run(RunResponse::Launched(ticket, answer)) if *ticket == self.ticket => match answer {
                 Ok(_) => {
                     self.done = true;
                     Outcome::Close
@@ -268,10 +268,12 @@ impl Overlay for LaunchSheet {
             },
             // Reload the contract: what may run, and its inputs, may have changed.
             Message::Event(Event::Catalogue(_)) | Message::Catalogue(_) if !self.sent => {
-                let ask = RunAsk::Contract(self.view.skill_id.to_string());
-                Outcome::HandledAsk(self.pane, vec![Effect::Run(ask)])
+                let request = RunRequest::Contract(self.view.skill_id.to_string());
+                Outcome::HandledWith(self.pane, vec![Effect::Run(request)])
             }
-            Message::Run(RunTold::Contract(skill, Ok(view))) if *skill == *self.view.skill_id.as_str() => {
+            Message::Run(RunResponse::Contract(skill, Ok(view)))
+                if *skill == *self.view.skill_id.as_str() =>
+            {
                 self.stands_now(view);
                 Outcome::Handled
             }

@@ -14,7 +14,7 @@ use crate::action::Action;
 use crate::form::Form;
 use crate::overlay::Outcome;
 use crate::pane::{Effect, PaneId};
-use crate::run_requests::RunAsk;
+use crate::run_requests::RunRequest;
 use crate::widgets::text_width::shown;
 use skills_api::{Code, Error, InputFields, RunOrder};
 use skills_model::{Choice as Ending, CommandName, Gate, RunState, Verdict};
@@ -365,7 +365,7 @@ impl OrderSheet {
         };
         (self.sent, self.said, self.focus) = (true, None, Focus::Button(0));
         let (run, order, ticket) = (self.run.id.clone(), Box::new(order), self.ticket);
-        Outcome::Ask(self.pane, vec![Effect::Run(RunAsk::Order { run, order, ticket })])
+        Outcome::Request(self.pane, vec![Effect::Run(RunRequest::Order { run, order, ticket })])
     }
 
     /// Handles the success of the command.

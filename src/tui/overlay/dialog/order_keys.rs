@@ -10,7 +10,7 @@ use crate::action::{Action, Context};
 use crate::form::Acted;
 use crate::overlay::{Hint, Outcome, Overlay};
 use crate::pane::{Effect, Message, PaneId};
-use crate::run_requests::RunTold;
+use crate::run_requests::RunResponse;
 use crate::widgets::painter::Painter;
 
 impl OrderSheet {
@@ -125,11 +125,11 @@ impl Overlay for OrderSheet {
 
     fn on_message(&mut self, message: &Message) -> Outcome {
         match message {
-            Message::Run(RunTold::Ordered(ticket, _, Ok(_))) if *ticket == self.ticket => self.through(),
-            Message::Run(RunTold::Ordered(ticket, _, Err(error))) if *ticket == self.ticket => {
+            Message::Run(RunResponse::Ordered(ticket, _, Ok(_))) if *ticket == self.ticket => self.through(),
+            Message::Run(RunResponse::Ordered(ticket, _, Err(error))) if *ticket == self.ticket => {
                 self.failed(error)
             }
-            Message::Run(RunTold::Detail(run, Ok(detail))) if *run == self.run.id => {
+            Message::Run(RunResponse::Detail(run, Ok(detail))) if *run == self.run.id => {
                 self.news_of(&detail.run);
                 Outcome::Stay
             }

@@ -7,10 +7,10 @@ use std::sync::Arc;
 use serde_json::{Map, Value, json};
 
 use crate::form::Form;
-use crate::golden_requests::{GoldenAsk, GoldenForm, parse_expectation};
+use crate::golden_requests::{GoldenForm, GoldenPaneRequest, parse_expectation};
 use crate::pane::Effect;
 use crate::session_export::{Exported, Format};
-use crate::session_requests::{ScriptCall, SessionAsk};
+use crate::session_requests::{ScriptCall, SessionRequest};
 use crate::terminal::MAX_COPY_BYTES;
 use crate::widgets::format::bytes;
 use skills_authoring::golden_file::GoldenEdit;
@@ -152,8 +152,8 @@ impl Asking {
                 let query = text("query").split_whitespace().collect::<Vec<_>>().join(" ");
                 let case = Case { query, expect };
                 Ok(Effect::Golden(match &form.replaces {
-                    None => GoldenAsk::Add(case),
-                    Some((file, place, expected)) => GoldenAsk::Edit {
+                    None => GoldenPaneRequest::Add(case),
+                    Some((file, place, expected)) => GoldenPaneRequest::Edit {
                         file: file.clone(),
                         edit: GoldenEdit::Replace(*place, case),
                         expected: expected.clone(),
@@ -162,11 +162,11 @@ impl Asking {
             }
             Self::Import => {
                 let skill = Some(text("skill").trim()).filter(|skill| !skill.is_empty()).map(SkillId::new);
-                Ok(Effect::Golden(GoldenAsk::Import { path: text("file").to_owned(), skill }))
+                Ok(Effect::Golden(GoldenPaneRequest::Import { path: text("file").to_owned(), skill }))
             }
             Self::Message { session } => {
                 let speaker = if text("as") == "assistant" { Speaker::Assistant } else { Speaker::User };
-                Ok(Effect::Session(SessionAsk::Say(session.clone(), speaker, text("text").to_owned())))
+                Ok(Effect::Session(SessionRequest::Say(session.clone(), speaker, text("text").to_owned())))
             }
             Self::Script { session, skill, path, .. } => {
                 let args = words(text("args"))?;
@@ -183,7 +183,7 @@ impl Asking {
                     arguments: json!({"path": path, "skill": skill, "args": args, "env": env}),
                     files,
                 };
-                Ok(Effect::Session(SessionAsk::Script { call, confirmed: None }))
+                Ok(Effect::Session(SessionRequest::Script { call, confirmed: None }))
             }
             Self::Export { session, exports, first, desktop } => {
                 let format = text("format").parse().unwrap_or(*first);
@@ -197,7 +197,7 @@ impl Asking {
                     let path = Some(text("path").trim()).filter(|path| !path.is_empty());
                     let path = path.map_or_else(|| format.file_name(session), str::to_owned);
                     let (text, replace) = (Arc::clone(&made.text), text("replace") == "yes");
-                    return Ok(Effect::Session(SessionAsk::Write { path, text, replace }));
+                    return Ok(Effect::Session(SessionRequest::Write { path, text, replace }));
                 }
                 if size > MAX_COPY_BYTES && !desktop {
                     let most = bytes(MAX_COPY_BYTES as u64);
@@ -289,7 +289,7 @@ mod tests {
             isolation: "sandboxed".into(),
         };
         let values = json!({"args": "--top 3", "files": "in.csv=./orders.csv notes.txt", "env": "A=b=c"});
-        let Effect::Session(SessionAsk::Script {
+        let Effect::Session(SessionRequest::Script {
             call: ScriptCall { arguments, files, .. },
             confirmed: None,
         }) = asking.ask(values.as_object().unwrap()).unwrap()
@@ -325,7 +325,7 @@ mod tests {
         let copied = export(10, false, &json!({}));
         assert!(matches!(copied, Ok(Effect::Copy(text, _)) if text.len() == 10));
         let file = |effect| match effect {
-            Ok(Effect::Session(SessionAsk::Write { path, replace, .. })) => (path, replace),
+            Ok(Effect::Session(SessionRequest::Write { path, replace, .. })) => (path, replace),
             other => unreachable!("{other:?}"),
         };
         let written = file(export(60_000, false, &json!({})));

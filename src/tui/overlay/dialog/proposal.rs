@@ -13,7 +13,7 @@ use crate::form::Text;
 use crate::overlay::{Hint, Outcome, Overlay, centred, frame};
 use crate::pane::{Effect, PaneId};
 use crate::panes::proposals::changed_lines;
-use crate::proposal_requests::ProposalAsk;
+use crate::proposal_requests::ProposalPaneRequest;
 use crate::theme::Role;
 use crate::widgets::painter::Painter;
 use crate::widgets::rich::{RichLine, Seg};
@@ -110,8 +110,8 @@ impl ProposalDialog {
         };
         let notes = Some(self.notes.text().trim().to_owned()).filter(|notes| !notes.is_empty());
         let proposal_id = self.view.summary.proposal_id.clone();
-        let ask = ProposalAsk::Order { proposal_id, order, notes };
-        Outcome::Done(self.pane, vec![Effect::Proposals(ask)])
+        let request = ProposalPaneRequest::Order { proposal_id, order, notes };
+        Outcome::Done(self.pane, vec![Effect::Proposals(request)])
     }
 
     fn turn(&mut self, forward: bool) {

@@ -12,7 +12,7 @@ use super::prompt::name_of_script;
 use crate::action::{Action, Context};
 use crate::overlay::{Hint, Outcome, Overlay, centred, frame};
 use crate::pane::{Effect, PaneId};
-use crate::session_requests::{ScriptCall, SessionAsk};
+use crate::session_requests::{ScriptCall, SessionRequest};
 use crate::theme::Role;
 use crate::widgets::painter::Painter;
 use crate::widgets::rich::{RichLine, Seg};
@@ -53,7 +53,7 @@ impl ScriptDialog {
         match action {
             Action::Back => Outcome::Close,
             Action::CarryOut => {
-                let run = SessionAsk::Script {
+                let run = SessionRequest::Script {
                     call: self.call.clone(),
                     confirmed: Some(self.sheet.inputs_digest.clone()),
                 };
@@ -217,7 +217,7 @@ mod tests {
         let Outcome::Done(_, effects) = dialog.key(none, Some(Action::Open)) else {
             unreachable!("the other button runs it")
         };
-        let run = SessionAsk::Script { call: dialog.call.clone(), confirmed: Some("9f".repeat(32)) };
+        let run = SessionRequest::Script { call: dialog.call.clone(), confirmed: Some("9f".repeat(32)) };
         assert_eq!(effects.last(), Some(&Effect::Session(run)));
     }
 

@@ -1,8 +1,8 @@
 //! Composing an attachment: the current request, whether it can be sent, and sending it once.
 
-use super::{Attach, Part};
+use super::{Attach, Focus};
 use crate::pane::Effect;
-use crate::run_requests::RunAsk;
+use crate::run_requests::RunRequest;
 use crate::widgets::text_width::shown;
 use skills_api::{AttachRequest, ExecutionOptions};
 use skills_skill::AttachTarget;
@@ -23,10 +23,10 @@ impl Attach {
     }
 
     /// Requests a preview of the attachment; responses to earlier requests are dropped.
-    pub(super) fn ask_preview(&mut self) -> Vec<Effect> {
+    pub(super) fn request_preview(&mut self) -> Vec<Effect> {
         let Some(request) = self.request() else { return Vec::new() };
         let generation = self.preview.ask();
-        vec![Effect::Run(RunAsk::AttachPreview { request: Box::new(request), generation })]
+        vec![Effect::Run(RunRequest::AttachPreview { request: Box::new(request), generation })]
     }
 
     /// Returns why it cannot be attached now, if so.
@@ -66,14 +66,14 @@ impl Attach {
         }
         if let Some(why) = self.blocked() {
             if self.form_mut().is_some_and(|form| !form.check()) && self.preview.failed().is_none() {
-                self.focus = Part::Inputs;
+                self.focus = Focus::Inputs;
             }
             return vec![Effect::Toast(why)];
         }
         let Some(request) = self.request() else { return Vec::new() };
         self.ticket += 1;
         self.sending = Some(self.ticket);
-        vec![Effect::Run(RunAsk::Attach { request: Box::new(request), ticket: self.ticket })]
+        vec![Effect::Run(RunRequest::Attach { request: Box::new(request), ticket: self.ticket })]
     }
 
     /// Returns why a type of target cannot be chosen, if so.

@@ -5,7 +5,7 @@ use ratatui::layout::Rect;
 use ratatui::style::Modifier;
 use strum::IntoEnumIterator as _;
 
-use super::{Attach, Part};
+use super::{Attach, Focus};
 use crate::form::{Form, FormState};
 use crate::pane::Draw;
 use crate::theme::Role;
@@ -38,7 +38,7 @@ impl Attach {
     /// Draws the left part; returns the row of the last result's rule, if there is one.
     pub(super) fn draw_compose(&mut self, area: Rect, buf: &mut Buffer, cx: &mut Draw<'_>) -> Option<u16> {
         self.drawn.compose = area;
-        let focused = cx.focused && self.focus != Part::Preview;
+        let focused = cx.focused && self.focus != Focus::Preview;
         Title::of("Attach", focused).draw(&mut Painter::new(buf, cx), area.x, area.y, area.width);
         let roomy = area.height >= ROOMY;
         let label = if area.width < 50 { 10 } else { 14 };
@@ -64,12 +64,12 @@ impl Attach {
         Some(rule)
     }
 
-    fn focused(&self, part: Part, cx: &Draw<'_>) -> bool {
+    fn focused(&self, part: Focus, cx: &Draw<'_>) -> bool {
         cx.focused && self.focus == part
     }
 
     fn draw_skill(&mut self, y: u16, plan: Plan, buf: &mut Buffer, cx: &Draw<'_>) -> u16 {
-        let focused = self.focused(Part::Skill, cx);
+        let focused = self.focused(Focus::Skill, cx);
         let band = Rect { x: plan.field, y, width: plan.width, height: 1 };
         self.drawn.skill = band;
         let mut painter = Painter::new(buf, cx);
@@ -107,7 +107,7 @@ impl Attach {
     }
 
     fn draw_targets(&mut self, y: u16, plan: Plan, buf: &mut Buffer, cx: &Draw<'_>) -> u16 {
-        let focused = self.focused(Part::Target, cx);
+        let focused = self.focused(Focus::Target, cx);
         let mut painter = Painter::new(buf, cx);
         part_label("Target", y, plan, focused, &mut painter);
         let kinds: Vec<(AttachTarget, Option<&str>)> =
@@ -168,7 +168,7 @@ impl Attach {
 
     /// Draws the reference and its completions, down to `end`.
     fn draw_reference(&mut self, y: u16, end: u16, plan: Plan, buf: &mut Buffer, cx: &mut Draw<'_>) -> u16 {
-        let focused = self.focused(Part::Reference, cx);
+        let focused = self.focused(Focus::Reference, cx);
         let band = Rect { x: plan.field, y, width: plan.width, height: 1 };
         self.drawn.reference = band;
         let mut painter = Painter::new(buf, cx);
@@ -262,7 +262,7 @@ impl Attach {
     /// Returns the minimum number of rows of the inputs.
     fn inputs_least(&self) -> u16 {
         match self.form() {
-            Some(form) if !form.is_empty() => 2 + u16::from(self.focus == Part::Inputs),
+            Some(form) if !form.is_empty() => 2 + u16::from(self.focus == Focus::Inputs),
             _ => 1,
         }
     }
@@ -271,7 +271,7 @@ impl Attach {
         if area.height == 0 {
             return area.y;
         }
-        let focused = self.focused(Part::Inputs, cx);
+        let focused = self.focused(Focus::Inputs, cx);
         let mut painter = Painter::new(buf, cx);
         let said = self.about_inputs();
         let has_fields = self.form().is_some_and(|form| !form.is_empty());
@@ -312,7 +312,7 @@ impl Attach {
 
     fn draw_button(&mut self, y: u16, plan: Plan, buf: &mut Buffer, cx: &Draw<'_>) {
         let blocked = self.blocked();
-        let focused = self.focused(Part::Button, cx);
+        let focused = self.focused(Focus::Button, cx);
         let mut painter = Painter::new(buf, cx);
         let key = " ^S";
         let text = match (painter.glyphs.ascii, blocked.is_none()) {

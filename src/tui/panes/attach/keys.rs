@@ -5,7 +5,7 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use strum::IntoEnumIterator as _;
 
-use super::{Attach, CommandForm, Part};
+use super::{Attach, CommandForm, Focus};
 use crate::action::{Action, Command, Context};
 use crate::form::{Acted, Form};
 use crate::pane::{Draw, Effect, Message, Pane, PaneId, Picker, PickerKind, Target};
@@ -20,15 +20,15 @@ impl Pane for Attach {
 
     fn contexts(&self) -> Vec<Context> {
         match self.focus {
-            Part::Skill | Part::Target | Part::Button => vec![Context::Attach, Context::List],
-            Part::Reference => vec![Context::Attach, Context::Field],
-            Part::Inputs => vec![Context::Attach, Context::Form, Context::Field],
-            Part::Preview => vec![Context::Attach, Context::Text],
+            Focus::Skill | Focus::Target | Focus::Button => vec![Context::Attach, Context::List],
+            Focus::Reference => vec![Context::Attach, Context::Field],
+            Focus::Inputs => vec![Context::Attach, Context::Form, Context::Field],
+            Focus::Preview => vec![Context::Attach, Context::Text],
         }
     }
 
     fn in_text(&self) -> bool {
-        matches!(self.focus, Part::Reference | Part::Inputs)
+        matches!(self.focus, Focus::Reference | Focus::Inputs)
     }
 
     fn commands(&self) -> Vec<Command> {
@@ -39,16 +39,16 @@ impl Pane for Attach {
         let blocked = self.blocked();
         let attach = Command { blocked, ..shown_key(Action::CarryOut, "attach") };
         let mut out = match self.focus {
-            Part::Skill => vec![
+            Focus::Skill => vec![
                 shown_key(Action::NextPart, "next field"),
                 shown_key(Action::Down, "choose"),
                 shown_key(Action::Open, "list"),
                 attach,
             ],
-            Part::Target => {
+            Focus::Target => {
                 vec![shown_key(Action::NextPart, "next field"), shown_key(Action::Down, "choose"), attach]
             }
-            Part::Reference => vec![
+            Focus::Reference => vec![
                 shown_key(Action::NextPart, "next field"),
                 shown_key(Action::Down, "choose"),
                 shown_key(Action::Submit, "take"),
@@ -56,7 +56,7 @@ impl Pane for Attach {
                 shown_key(Action::Leave, "leave field"),
                 hidden(Action::Clear, "clear"),
             ],
-            Part::Inputs => vec![
+            Focus::Inputs => vec![
                 shown_key(Action::NextPart, "next field"),
                 attach,
                 shown_key(Action::NewLine, "new line"),
@@ -64,10 +64,10 @@ impl Pane for Attach {
                 hidden(Action::Submit, "next field"),
                 hidden(Action::Clear, "clear"),
             ],
-            Part::Button => {
+            Focus::Button => {
                 vec![shown_key(Action::NextPart, "next field"), attach, hidden(Action::Open, "attach")]
             }
-            Part::Preview => {
+            Focus::Preview => {
                 let label = if self.preview.expanded { "shorten" } else { "complete" };
                 let nothing = !self.preview.expanded && !self.preview.shortened;
                 let why = nothing.then(|| "content is complete".to_owned());
@@ -95,7 +95,7 @@ impl Pane for Attach {
     fn act(&mut self, action: Action) -> Option<Vec<Effect>> {
         match action {
             Action::CarryOut => return Some(self.submit()),
-            Action::FocusIntent => return Some(self.focus_on(Part::Reference)),
+            Action::FocusIntent => return Some(self.focus_on(Focus::Reference)),
             Action::ShowRun => return Some(self.show_run()),
             Action::Copy => {
                 return Some(self.copy_as(match self.same {
@@ -110,28 +110,28 @@ impl Pane for Attach {
             }
             _ => {}
         }
-        if self.focus == Part::Inputs {
+        if self.focus == Focus::Inputs {
             return self.act_in_inputs(action);
         }
         match action {
             Action::NextPart => Some(self.turn(true)),
             Action::PreviousPart => Some(self.turn(false)),
             other => match self.focus {
-                Part::Skill => self.act_on_skill(other),
-                Part::Target => self.act_on_target(other),
-                Part::Reference => self.act_on_reference(other),
-                Part::Button if other == Action::Open => Some(self.submit()),
-                Part::Preview => self.act_on_preview(other),
-                Part::Button | Part::Inputs => None,
+                Focus::Skill => self.act_on_skill(other),
+                Focus::Target => self.act_on_target(other),
+                Focus::Reference => self.act_on_reference(other),
+                Focus::Button if other == Action::Open => Some(self.submit()),
+                Focus::Preview => self.act_on_preview(other),
+                Focus::Button | Focus::Inputs => None,
             },
         }
     }
 
     fn text_key(&mut self, key: KeyEvent) -> Vec<Effect> {
         let changed = match self.focus {
-            Part::Inputs => {
+            Focus::Inputs => {
                 return if self.form_mut().is_some_and(|form| form.key(key)) {
-                    self.ask_preview()
+                    self.request_preview()
                 } else {
                     Vec::new()
                 };
@@ -143,9 +143,9 @@ impl Pane for Attach {
     }
 
     fn paste(&mut self, text: &str) -> Vec<Effect> {
-        if self.focus == Part::Inputs {
+        if self.focus == Focus::Inputs {
             let changed = self.form_mut().is_some_and(|form| form.paste(text));
-            return if changed { self.ask_preview() } else { Vec::new() };
+            return if changed { self.request_preview() } else { Vec::new() };
         }
         if self.reference.paste(text.trim()) { self.referred() } else { Vec::new() }
     }
@@ -160,7 +160,7 @@ impl Pane for Attach {
 
     fn draw(&mut self, area: Rect, buf: &mut Buffer, cx: &mut Draw<'_>) {
         if self.preview.is_old() {
-            let effects = self.ask_preview();
+            let effects = self.request_preview();
             self.wanted.extend(effects);
         }
         self.view(area, buf, cx);
@@ -175,7 +175,7 @@ impl Pane for Attach {
     }
 
     fn changes_at(&self, clock_ms: i64) -> Option<i64> {
-        if self.focus != Part::Reference {
+        if self.focus != Focus::Reference {
             return None;
         }
         let ages = (0..self.choices.len()).filter_map(|at| self.choices.get(at)?.at_ms);
@@ -193,17 +193,18 @@ impl Pane for Attach {
 impl Attach {
     /// Moves the focus to the next part that is not empty.
     fn turn(&mut self, forward: bool) -> Vec<Effect> {
-        let parts = [Part::Skill, Part::Target, Part::Reference, Part::Inputs, Part::Button, Part::Preview];
+        let parts =
+            [Focus::Skill, Focus::Target, Focus::Reference, Focus::Inputs, Focus::Button, Focus::Preview];
         let at = parts.iter().position(|part| *part == self.focus).unwrap_or(0);
         let mut next = at;
         loop {
             next = (next + if forward { 1 } else { parts.len() - 1 }) % parts.len();
-            let empty = parts[next] == Part::Inputs && self.form().is_none_or(Form::is_empty);
+            let empty = parts[next] == Focus::Inputs && self.form().is_none_or(Form::is_empty);
             if !empty {
                 break;
             }
         }
-        if parts[next] == Part::Inputs
+        if parts[next] == Focus::Inputs
             && let Some(form) = self.form_mut()
         {
             if forward { form.first() } else { form.last() }
@@ -211,18 +212,18 @@ impl Attach {
         self.focus_on(parts[next])
     }
 
-    pub(super) fn focus_on(&mut self, part: Part) -> Vec<Effect> {
-        if self.focus == Part::Inputs
-            && part != Part::Inputs
+    pub(super) fn focus_on(&mut self, part: Focus) -> Vec<Effect> {
+        if self.focus == Focus::Inputs
+            && part != Focus::Inputs
             && let Some(form) = self.form_mut()
         {
             form.leave();
         }
         let came = self.focus != part;
         self.focus = part;
-        if came && part == Part::Reference {
+        if came && part == Focus::Reference {
             self.choices.filter(self.reference.text());
-            return self.ask_choices();
+            return self.request_choices();
         }
         Vec::new()
     }
@@ -299,7 +300,7 @@ impl Attach {
                 return Some(effects);
             }
             Action::Leave | Action::Back => {
-                self.focus = Part::Button;
+                self.focus = Focus::Button;
                 return Some(Vec::new());
             }
             _ => return None,
@@ -340,19 +341,19 @@ impl Attach {
     /// Handles a change of the reference.
     pub(super) fn referred(&mut self) -> Vec<Effect> {
         self.choices.filter(self.reference.text());
-        self.ask_preview()
+        self.request_preview()
     }
 
     fn act_in_inputs(&mut self, action: Action) -> Option<Vec<Effect>> {
         if matches!(action, Action::Leave | Action::Back) {
-            return Some(self.focus_on(Part::Button));
+            return Some(self.focus_on(Focus::Button));
         }
         match self.form_mut()?.act(action) {
             Acted::Unknown => None,
             Acted::Stayed => Some(Vec::new()),
-            Acted::Changed => Some(self.ask_preview()),
-            Acted::Before => Some(self.focus_on(Part::Reference)),
-            Acted::After => Some(self.focus_on(Part::Button)),
+            Acted::Changed => Some(self.request_preview()),
+            Acted::Before => Some(self.focus_on(Focus::Reference)),
+            Acted::After => Some(self.focus_on(Focus::Button)),
         }
     }
 
@@ -371,7 +372,7 @@ impl Attach {
                 return Some(Vec::new());
             }
             Action::Back => {
-                self.focus = Part::Button;
+                self.focus = Focus::Button;
                 return Some(Vec::new());
             }
             _ => return None,

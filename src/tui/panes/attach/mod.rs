@@ -23,7 +23,7 @@ use self::preview::PreviewState;
 use crate::field::Field;
 use crate::form::Form;
 use crate::pane::{Effect, Message, PickerKind, Target};
-use crate::run_requests::{RunAsk, RunTold};
+use crate::run_requests::{RunRequest, RunResponse};
 use skills_api::{ContractView, Error, Event};
 use skills_registry::Catalogue;
 use skills_skill::{AttachTarget, Invocation, Skill, SkillId};
@@ -34,7 +34,7 @@ const CHOICES: usize = 200;
 
 /// The parts that can have the focus, in the order of Tab.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-enum Part {
+enum Focus {
     #[default]
     Skill,
     Target,
@@ -83,7 +83,7 @@ pub struct Attach {
     /// Input forms by skill: returning to a skill restores what was entered.
     forms: HashMap<SkillId, Form>,
     contracts: HashMap<SkillId, Result<Arc<ContractView>, Error>>,
-    focus: Part,
+    focus: Focus,
     preview: PreviewState,
     same: CommandForm,
     /// Counter of attachments; `sending` is the last one that was sent and has no response yet.
@@ -128,7 +128,7 @@ impl Attach {
             Message::Event(Event::Replaced) => {
                 // The last attachment and its target belong to the previous store.
                 (self.last, self.sending, self.following) = (None, None, (false, false));
-                self.ask_again()
+                self.request_again()
             }
             Message::Picked(PickerKind::Attachable, id) => {
                 self.meant = true;
@@ -141,9 +141,9 @@ impl Attach {
         }
     }
 
-    fn on_response(&mut self, response: &RunTold) -> Vec<Effect> {
+    fn on_response(&mut self, response: &RunResponse) -> Vec<Effect> {
         match response {
-            RunTold::AttachPreview(generation, preview) => {
+            RunResponse::AttachPreview(generation, preview) => {
                 if self.preview.take(*generation, preview)
                     && let Ok(preview) = preview
                     && let Some(form) = self.form_mut()
@@ -152,12 +152,12 @@ impl Attach {
                 }
                 Vec::new()
             }
-            RunTold::Targets(generation, found) => {
+            RunResponse::Targets(generation, found) => {
                 self.choices.take(*generation, found, self.reference.text());
                 Vec::new()
             }
-            RunTold::Contract(skill, view) => self.take_contract(skill, view),
-            RunTold::Launchable(Ok(ready)) => {
+            RunResponse::Contract(skill, view) => self.take_contract(skill, view),
+            RunResponse::Launchable(Ok(ready)) => {
                 self.runnable = ready.iter().map(|(id, _)| id.clone()).collect();
                 self.sort();
                 match self.offered.first().map(|skill| skill.id.clone()) {
@@ -167,32 +167,32 @@ impl Attach {
                     _ => Vec::new(),
                 }
             }
-            RunTold::Attached(ticket, attached) if self.sending == Some(*ticket) => {
+            RunResponse::Attached(ticket, attached) if self.sending == Some(*ticket) => {
                 self.sending = None;
                 self.last = Some(LastAttachment::of(attached));
                 self.following = (false, false);
                 // The next key is likely for the run and must not be typed into a field.
-                self.focus = Part::Button;
-                let mut effects = self.ask_preview();
+                self.focus = Focus::Button;
+                let mut effects = self.request_preview();
                 // The run may have continued before this response arrived.
-                effects.extend(self.ask_last());
+                effects.extend(self.request_last());
                 effects
             }
-            RunTold::Following => {
-                let mut effects = self.ask_again();
-                effects.extend(self.ask_last());
+            RunResponse::Following => {
+                let mut effects = self.request_again();
+                effects.extend(self.request_last());
                 effects
             }
-            RunTold::Detail(run, answer) => {
+            RunResponse::Detail(run, answer) => {
                 let again = std::mem::take(&mut self.following).1;
                 if let (Some(last), Ok(detail)) = (&mut self.last, answer)
                     && last.run() == Some(run)
                 {
                     last.goes_on(detail);
                 }
-                if again { self.ask_last() } else { Vec::new() }
+                if again { self.request_last() } else { Vec::new() }
             }
-            RunTold::Events(events) => {
+            RunResponse::Events(events) => {
                 let text = self.reference.text();
                 let of_target = |id: &str| !text.is_empty() && text.starts_with(id);
                 if events.iter().any(|event| of_target(&event.run.0)) {
@@ -203,7 +203,7 @@ impl Attach {
                 let telling = |event: &skills_store::RunEvent| {
                     Some(&event.run) == last && event.event.kind != EventKind::StepLog
                 };
-                if events.iter().any(telling) { self.ask_last() } else { Vec::new() }
+                if events.iter().any(telling) { self.request_last() } else { Vec::new() }
             }
             _ => Vec::new(),
         }
@@ -217,9 +217,9 @@ impl Attach {
         self.sort();
         let mut effects = match (&self.skill, self.offered.first().map(|skill| skill.id.clone())) {
             (None, Some(first)) if !self.meant => self.choose_skill(&first),
-            _ => self.ask_again(),
+            _ => self.request_again(),
         };
-        effects.push(Effect::Run(RunAsk::Launchable));
+        effects.push(Effect::Run(RunRequest::Launchable));
         effects
     }
 
@@ -246,10 +246,10 @@ impl Attach {
         }
         self.contracts.insert(id.clone(), view.clone());
         if self.skill.as_ref() == Some(&id) {
-            if self.focus == Part::Inputs && self.form().is_none_or(Form::is_empty) {
-                self.focus = Part::Button;
+            if self.focus == Focus::Inputs && self.form().is_none_or(Form::is_empty) {
+                self.focus = Focus::Button;
             }
-            return self.ask_preview();
+            return self.request_preview();
         }
         Vec::new()
     }
@@ -264,13 +264,13 @@ impl Attach {
         let mut effects = Vec::new();
         if !self.target.is_some_and(|target| targets.contains(&target)) {
             self.target = targets.first().copied().or(self.target);
-            effects.extend(self.ask_choices());
+            effects.extend(self.request_choices());
         }
         if self.contracts.contains_key(&skill.id) {
-            effects.extend(self.ask_preview());
+            effects.extend(self.request_preview());
         } else {
-            effects.push(Effect::Run(RunAsk::Contract(skill.id.to_string())));
-            effects.extend(self.ask_preview());
+            effects.push(Effect::Run(RunRequest::Contract(skill.id.to_string())));
+            effects.extend(self.request_preview());
         }
         effects
     }
@@ -281,8 +281,8 @@ impl Attach {
             return Vec::new();
         }
         self.target = Some(target);
-        let mut effects = self.ask_choices();
-        effects.extend(self.ask_preview());
+        let mut effects = self.request_choices();
+        effects.extend(self.request_preview());
         effects
     }
 
@@ -307,46 +307,46 @@ impl Attach {
                     self.preview.clear();
                 }
             }
-            effects.extend(self.ask_choices());
+            effects.extend(self.request_choices());
         }
         self.meant = true;
         if let Some(id) = skill {
             effects.extend(self.choose_skill(id));
         }
         self.focus = match (skill, target) {
-            (Some(_), Some(_)) => Part::Button,
-            (None, Some(_)) => Part::Skill,
-            _ => Part::Reference,
+            (Some(_), Some(_)) => Focus::Button,
+            (None, Some(_)) => Focus::Skill,
+            _ => Focus::Reference,
         };
-        effects.extend(self.ask_preview());
+        effects.extend(self.request_preview());
         effects
     }
 
     /// Requests the state of the last attachment's run; while a request is in progress, the next one waits for its
     /// response.
-    fn ask_last(&mut self) -> Vec<Effect> {
+    fn request_last(&mut self) -> Vec<Effect> {
         let Some(run) = self.last.as_ref().and_then(LastAttachment::run).cloned() else { return Vec::new() };
         if self.following.0 {
             self.following.1 = true;
             return Vec::new();
         }
         self.following.0 = true;
-        vec![Effect::Run(RunAsk::Detail(run))]
+        vec![Effect::Run(RunRequest::Detail(run))]
     }
 
     /// Requests everything again after events may have been missed.
-    fn ask_again(&mut self) -> Vec<Effect> {
+    fn request_again(&mut self) -> Vec<Effect> {
         let Some(id) = self.skill.clone() else { return Vec::new() };
-        let mut effects = vec![Effect::Run(RunAsk::Contract(id.to_string()))];
-        effects.extend(self.ask_choices());
-        effects.extend(self.ask_preview());
+        let mut effects = vec![Effect::Run(RunRequest::Contract(id.to_string()))];
+        effects.extend(self.request_choices());
+        effects.extend(self.request_preview());
         effects
     }
 
-    fn ask_choices(&mut self) -> Vec<Effect> {
+    fn request_choices(&mut self) -> Vec<Effect> {
         let Some(target_type) = self.target else { return Vec::new() };
         let generation = self.choices.ask(target_type);
-        let ask = RunAsk::Targets { target_type, text: String::new(), limit: CHOICES, generation };
+        let ask = RunRequest::Targets { target_type, text: String::new(), limit: CHOICES, generation };
         vec![Effect::Run(ask)]
     }
 }

@@ -3,7 +3,7 @@
 use crossterm::event::{MouseButton, MouseEvent, MouseEventKind};
 use ratatui::layout::Position;
 
-use super::{Attach, Part};
+use super::{Attach, Focus};
 use crate::action::Action;
 use crate::pane::{Effect, Pane as _};
 
@@ -20,13 +20,13 @@ impl Attach {
 
     fn clicked(&mut self, at: Position) -> Vec<Effect> {
         if self.drawn.skill.contains(at) {
-            let mut effects = self.focus_on(Part::Skill);
+            let mut effects = self.focus_on(Focus::Skill);
             effects.extend(self.skill_list());
             return effects;
         }
         if let Some((_, target)) = self.drawn.targets.iter().find(|(area, _)| area.contains(at)) {
             let target = *target;
-            let mut effects = self.focus_on(Part::Target);
+            let mut effects = self.focus_on(Focus::Target);
             match self.refuses(target) {
                 Some(why) => effects.push(Effect::Toast(format!("{target}: {why}"))),
                 None => effects.extend(self.choose_target(target)),
@@ -38,12 +38,12 @@ impl Attach {
             return if self.complete() { self.referred() } else { Vec::new() };
         }
         if self.drawn.reference.contains(at) {
-            let effects = self.focus_on(Part::Reference);
+            let effects = self.focus_on(Focus::Reference);
             self.reference.click(at);
             return effects;
         }
         if self.drawn.button.contains(at) {
-            let mut effects = self.focus_on(Part::Button);
+            let mut effects = self.focus_on(Focus::Button);
             effects.extend(self.submit());
             return effects;
         }
@@ -52,14 +52,14 @@ impl Attach {
         }
         if let Some((_, same)) = self.drawn.same.iter().find(|(area, _)| area.contains(at)) {
             self.same = *same;
-            return self.focus_on(Part::Preview);
+            return self.focus_on(Focus::Preview);
         }
         if self.drawn.preview.contains(at) {
-            return self.focus_on(Part::Preview);
+            return self.focus_on(Focus::Preview);
         }
         if let Some(changed) = self.form_mut().and_then(|form| form.click(at)) {
-            self.focus = Part::Inputs;
-            return if changed { self.ask_preview() } else { Vec::new() };
+            self.focus = Focus::Inputs;
+            return if changed { self.request_preview() } else { Vec::new() };
         }
         Vec::new()
     }
@@ -73,7 +73,7 @@ impl Attach {
             let len = self.choices.len();
             self.choices.scroll.by(rows, len);
         } else if self.drawn.compose.contains(at)
-            && self.focus == Part::Inputs
+            && self.focus == Focus::Inputs
             && let Some(form) = self.form_mut()
         {
             form.wheel(down);

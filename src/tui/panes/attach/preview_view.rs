@@ -6,7 +6,7 @@ use ratatui::style::Modifier;
 use serde_json::Value;
 
 use super::result_view::check_name;
-use super::{Attach, CommandForm, Part};
+use super::{Attach, CommandForm, Focus};
 use crate::pane::Draw;
 use crate::theme::Role;
 use crate::widgets::format::{bytes, counted};
@@ -40,7 +40,7 @@ impl Attach {
     /// Draws the right part; returns the rows of its rules.
     pub(super) fn draw_preview(&mut self, area: Rect, buf: &mut Buffer, cx: &Draw<'_>) -> Vec<u16> {
         self.drawn.preview = area;
-        let focused = cx.focused && self.focus == Part::Preview;
+        let focused = cx.focused && self.focus == Focus::Preview;
         let rows = self.rows(area, cx);
         let roomy = area.height >= ROOMY;
         let body =

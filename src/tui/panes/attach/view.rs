@@ -3,7 +3,7 @@
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
-use super::{Attach, Drawn, Part};
+use super::{Attach, Drawn, Focus};
 use crate::pane::Draw;
 use crate::theme::Role;
 use crate::widgets::painter::Painter;
@@ -22,7 +22,7 @@ impl Attach {
             self.draw_empty(area, buf, cx);
             return;
         }
-        let on_preview = self.focus == Part::Preview;
+        let on_preview = self.focus == Focus::Preview;
         if area.width < FOLD || cx.full_screen {
             if on_preview {
                 self.draw_preview(area, buf, cx);

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::{Browse, items};
 use crate::pane::Effect;
-use crate::session_requests::SessionAsk;
+use crate::session_requests::SessionRequest;
 use crate::theme::Role;
 use crate::widgets::format::{count, token_count};
 use crate::widgets::painter::Painter;
@@ -135,7 +135,7 @@ impl Browse {
         if id.is_empty() {
             return vec![Effect::ClientView(None)];
         }
-        vec![Effect::ClientView(Some(id.to_owned())), Effect::Session(SessionAsk::Budget(id.to_owned()))]
+        vec![Effect::ClientView(Some(id.to_owned())), Effect::Session(SessionRequest::Budget(id.to_owned()))]
     }
 
     /// Applies a budget; it takes effect if its client is still the selected one.

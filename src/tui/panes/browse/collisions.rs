@@ -80,13 +80,13 @@ impl Map {
     }
 
     /// Requests another pair, shown from its top.
-    fn ask_pair(&mut self) -> Option<Effect> {
+    fn request_pair(&mut self) -> Option<Effect> {
         self.text = Scroll::default();
-        self.ask_missing()
+        self.request_missing()
     }
 
     /// Requests the pair to show, if one of the two wins a request of the other and it is not loaded.
-    pub fn ask_missing(&mut self) -> Option<Effect> {
+    pub fn request_missing(&mut self) -> Option<Effect> {
         let (row, column) = self.pair()?;
         let meets = self.chosen.is_some()
             || self.collision(&row, &column).is_some()
@@ -145,7 +145,7 @@ impl Map {
     pub fn go_to(&mut self, row: &SkillId, column: &SkillId) -> Option<Effect> {
         self.chosen = Some((row.clone(), column.clone()));
         self.find_chosen();
-        self.ask_pair()
+        self.request_pair()
     }
 
     /// Puts the cursor on the cell of the requested pair, if a cluster contains both.
@@ -182,7 +182,7 @@ impl Map {
             return vec![Effect::Toast("no collision of 20 % or more here".to_owned())];
         };
         (self.row, self.column, self.chosen) = (row, column, None);
-        self.ask_pair().into_iter().collect()
+        self.request_pair().into_iter().collect()
     }
 
     fn move_by(&mut self, rows: isize, columns: isize) -> Vec<Effect> {
@@ -195,7 +195,7 @@ impl Map {
         }
         self.row = self.row.saturating_add_signed(rows).min(count - 1);
         self.column = self.column.saturating_add_signed(columns).min(count - 1);
-        self.ask_pair().into_iter().collect()
+        self.request_pair().into_iter().collect()
     }
 
     fn zoom(&mut self) -> Vec<Effect> {
@@ -210,7 +210,7 @@ impl Map {
             (self.zoomed, self.in_sight) = (Some(cluster), vec![cluster]);
             (self.row, self.column) = (0, 1);
         }
-        self.ask_pair().into_iter().collect()
+        self.request_pair().into_iter().collect()
     }
 
     /// Returns the cluster that contains the row.
@@ -240,7 +240,7 @@ impl Map {
             self.cells.iter().find(|(area, ..)| area.contains(at)).map(|(_, row, column)| (*row, *column));
         let Some((row, column)) = cell else { return Vec::new() };
         (self.row, self.column, self.chosen) = (row, column, None);
-        if self.in_sight.is_empty() { self.zoom() } else { self.ask_pair().into_iter().collect() }
+        if self.in_sight.is_empty() { self.zoom() } else { self.request_pair().into_iter().collect() }
     }
 }
 

@@ -36,7 +36,7 @@ impl Browse {
     pub(super) fn draw_map(&mut self, area: Rect, buf: &mut Buffer, cx: &mut Draw<'_>) {
         self.map.cells.clear();
         self.map.pair_area = Rect::ZERO;
-        let ask = self.map.ask_missing();
+        let ask = self.map.request_missing();
         self.wanted.extend(ask);
         let is_folded = area.width < FOLD;
         let left_width = if is_folded {

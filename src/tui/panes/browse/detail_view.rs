@@ -7,7 +7,7 @@ use ratatui::layout::Rect;
 use ratatui::style::Modifier;
 
 use super::detail::{TABS, Tab, raw};
-use super::{Browse, Part};
+use super::{Browse, Focus};
 use crate::pane::Draw;
 use crate::theme::Role;
 use crate::widgets::painter::Painter;
@@ -32,7 +32,7 @@ impl Browse {
 
     /// Draws the right part; returns the row of the disclosure's rule, if there is one.
     pub(super) fn draw_detail(&mut self, area: Rect, buf: &mut Buffer, cx: &mut Draw<'_>) -> Option<u16> {
-        let focused = cx.focused && self.focus == Part::Detail;
+        let focused = cx.focused && self.focus == Focus::Detail;
         self.drawn.detail = area;
         let Some(entry) = self.shown_entry() else {
             Title::of("", focused).draw(&mut Painter::new(buf, cx), area.x, area.y, area.width);
@@ -234,7 +234,7 @@ impl Browse {
         offset = offset.min(first).min(lines.len().saturating_sub(height).max(first));
         self.detail.text.offset = offset;
         self.detail.text.height = height;
-        let focused = cx.focused && self.focus == Part::Detail;
+        let focused = cx.focused && self.focus == Focus::Detail;
         for (place, (index, line)) in lines.iter().skip(offset).take(height).enumerate() {
             let row = Rect { y: area.y + place as u16, height: 1, ..area };
             if *index == self.detail.finding && focused {

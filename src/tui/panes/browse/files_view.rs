@@ -5,7 +5,7 @@ use ratatui::layout::Rect;
 
 use super::detail::syntax_of;
 use super::detail_view::scrolled;
-use super::{Browse, Part};
+use super::{Browse, Focus};
 use crate::pane::Draw;
 use crate::theme::Role;
 use crate::widgets::format::{bytes, counted};
@@ -29,7 +29,7 @@ impl Browse {
         let tree = Rect { height, ..area };
         self.drawn.tree = tree;
         self.detail.tree.follow(rows.len(), usize::from(height));
-        let focused = cx.focused && self.focus == Part::Detail;
+        let focused = cx.focused && self.focus == Focus::Detail;
         let offset = self.detail.tree.offset;
         for (place, row) in rows.iter().skip(offset).take(usize::from(height)).enumerate() {
             let line = Rect { y: tree.y + place as u16, height: 1, ..tree };

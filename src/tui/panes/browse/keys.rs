@@ -6,7 +6,7 @@ use ratatui::layout::Rect;
 
 use super::detail::{TABS, Tab};
 use super::list::Row;
-use super::{Browse, Part};
+use super::{Browse, Focus};
 use crate::action::{Action, Command, Context};
 use crate::golden_requests::GoldenForm;
 use crate::overlay::Drafting;
@@ -23,23 +23,23 @@ impl Pane for Browse {
     fn contexts(&self) -> Vec<Context> {
         match (self.focus, self.detail.tab) {
             _ if self.map.is_open => vec![Context::BrowseMap, Context::List],
-            (Part::List, _) => vec![Context::Browse, Context::List],
-            (Part::Filter, _) => vec![Context::Field],
-            (Part::Detail, Tab::Files | Tab::Findings | Tab::Rivals) => {
+            (Focus::List, _) => vec![Context::Browse, Context::List],
+            (Focus::Filter, _) => vec![Context::Field],
+            (Focus::Detail, Tab::Files | Tab::Findings | Tab::Rivals) => {
                 vec![Context::BrowseDetail, Context::List]
             }
-            (Part::Detail, _) => vec![Context::BrowseDetail, Context::Text],
+            (Focus::Detail, _) => vec![Context::BrowseDetail, Context::Text],
         }
     }
 
     fn in_text(&self) -> bool {
-        self.focus == Part::Filter && !self.map.is_open
+        self.focus == Focus::Filter && !self.map.is_open
     }
 
     fn commands(&self) -> Vec<Command> {
         match self.focus {
             _ if self.map.is_open => self.map_commands(),
-            Part::Filter => vec![
+            Focus::Filter => vec![
                 shown(Action::Submit, "take"),
                 shown(Action::Down, "move"),
                 shown(Action::Clear, "clear"),
@@ -50,8 +50,8 @@ impl Pane for Browse {
                 hidden(Action::NextPart, "next panel"),
                 hidden(Action::PreviousPart, "previous panel"),
             ],
-            Part::List => self.list_commands(),
-            Part::Detail => self.detail_commands(),
+            Focus::List => self.list_commands(),
+            Focus::Detail => self.detail_commands(),
         }
     }
 
@@ -65,11 +65,11 @@ impl Pane for Browse {
             Action::PreviousTab => self.turn_tab(TABS.len() - 1),
             Action::PickClient => vec![Effect::PickClient(self.client.as_ref().map(|c| c.client.clone()))],
             Action::NextPart | Action::PreviousPart => {
-                self.focus = if self.focus == Part::Detail { Part::List } else { Part::Detail };
+                self.focus = if self.focus == Focus::Detail { Focus::List } else { Focus::Detail };
                 Vec::new()
             }
             Action::Filter => {
-                self.focus = Part::Filter;
+                self.focus = Focus::Filter;
                 Vec::new()
             }
             Action::OpenByName => {
@@ -146,9 +146,9 @@ impl Pane for Browse {
 impl Browse {
     fn act_in_part(&mut self, action: Action) -> Option<Vec<Effect>> {
         match self.focus {
-            Part::List => self.act_in_list(action),
-            Part::Filter => self.act_in_filter(action),
-            Part::Detail => self.act_in_detail(action),
+            Focus::List => self.act_in_list(action),
+            Focus::Filter => self.act_in_filter(action),
+            Focus::Detail => self.act_in_detail(action),
         }
     }
 
@@ -168,7 +168,7 @@ impl Browse {
             Action::Open => Some(match self.rows.get(self.scroll.cursor) {
                 Some(Row::Group { .. }) => self.fold(),
                 Some(Row::Entry(_)) => {
-                    self.focus = Part::Detail;
+                    self.focus = Focus::Detail;
                     self.moved = true;
                     Vec::new()
                 }
@@ -186,7 +186,7 @@ impl Browse {
     fn act_in_filter(&mut self, action: Action) -> Option<Vec<Effect>> {
         match action {
             Action::Submit | Action::Leave | Action::Back => {
-                self.focus = Part::List;
+                self.focus = Focus::List;
                 Some(Vec::new())
             }
             Action::Clear => Some(if self.filter.kill_to_start() { self.filtered() } else { Vec::new() }),
@@ -203,7 +203,7 @@ impl Browse {
 
     fn act_in_detail(&mut self, action: Action) -> Option<Vec<Effect>> {
         if action == Action::Back {
-            self.focus = Part::List;
+            self.focus = Focus::List;
             return Some(Vec::new());
         }
         if action == Action::Open && self.detail.tab == Tab::Findings {
@@ -310,7 +310,7 @@ impl Browse {
         }
         let entry = self.shown_entry()?;
         let skill = self.catalogue.by_id(entry.id.as_str())?;
-        if self.focus != Part::Detail {
+        if self.focus != Focus::Detail {
             return Some(Effect::Edit(skill.location.clone(), 1));
         }
         let (path, line) = match self.detail.tab {

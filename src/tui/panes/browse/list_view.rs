@@ -6,7 +6,7 @@ use ratatui::style::Modifier;
 
 use super::items::{Entry, ExclusionReason};
 use super::list::{Row, SortBy};
-use super::{Browse, LEVELS_AT_ONCE, Part};
+use super::{Browse, Focus, LEVELS_AT_ONCE};
 use crate::pane::{Draw, Effect};
 use crate::theme::Role;
 use crate::widgets::bars::share;
@@ -42,10 +42,10 @@ impl Columns {
 impl Browse {
     /// Draws the list; returns the row of the summary's rule, if there is one.
     pub(super) fn draw_list(&mut self, area: Rect, buf: &mut Buffer, cx: &mut Draw<'_>) -> Option<u16> {
-        let focused = cx.focused && self.focus != Part::Detail;
+        let focused = cx.focused && self.focus != Focus::Detail;
         self.list_title(focused, cx).draw(&mut Painter::new(buf, cx), area.x, area.y, area.width);
         let mut y = area.y + 1;
-        if self.focus == Part::Filter || !self.filter.is_empty() {
+        if self.focus == Focus::Filter || !self.filter.is_empty() {
             self.draw_filter(Rect { y, height: 1, ..area }, buf, cx);
             y += 1;
         }
@@ -114,7 +114,7 @@ impl Browse {
         self.drawn.filter = row;
         let style = cx.theme.style(Role::Field).patch(cx.theme.style(Role::Strong));
         let cursor = self.filter.draw(line, buf, style, &[]);
-        if cx.focused && self.focus == Part::Filter {
+        if cx.focused && self.focus == Focus::Filter {
             cx.cursor = cursor;
         }
     }

@@ -27,8 +27,8 @@ use self::items::{Entry, ExclusionReason};
 use self::list::{GroupBy, Row, RowOptions, SortBy};
 use crate::field::Field;
 use crate::pane::{Effect, Message, PickerKind, Target};
-use crate::run_requests::{RunAsk, RunTold};
-use crate::session_requests::SessionTold;
+use crate::run_requests::{RunRequest, RunResponse};
+use crate::session_requests::SessionResponse;
 use crate::widgets::fuzzy::Fuzzy;
 use crate::widgets::scroll::Scroll;
 use skills_api::{ClientView, ContractView, Error, Event, LevelTokens};
@@ -42,7 +42,7 @@ const CONTRACTS_KEPT: usize = 64;
 
 /// The parts that can have the focus.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-enum Part {
+enum Focus {
     #[default]
     List,
     Filter,
@@ -79,7 +79,7 @@ pub struct Browse {
     /// Whether the user moved the cursor; until then it stays on the first skill.
     moved: bool,
     selected: Option<SkillId>,
-    focus: Part,
+    focus: Focus,
     client: Option<Arc<ClientView>>,
     unseen: HashMap<SkillId, String>,
     budget: budget::Budget,
@@ -224,7 +224,7 @@ impl Browse {
             self.turned.insert("shadowed".to_owned());
             self.build();
         }
-        self.focus = Part::List;
+        self.focus = Focus::List;
         self.map.is_open = false;
         self.follow = true;
         if let Some(row) = self.row_of(id) {
@@ -298,7 +298,7 @@ impl Browse {
                 self.build();
                 self.selection_changed()
             }
-            Message::Run(RunTold::Contract(skill, contract)) => {
+            Message::Run(RunResponse::Contract(skill, contract)) => {
                 if self.detail.contracts.len() > CONTRACTS_KEPT {
                     self.detail.contracts.clear();
                     self.detail.asked_contracts.clear();
@@ -306,13 +306,13 @@ impl Browse {
                 self.detail.contracts.insert(SkillId::new(skill), contract.clone());
                 Vec::new()
             }
-            Message::Run(RunTold::Following) => {
+            Message::Run(RunResponse::Following) => {
                 self.detail.asked_contracts.clear();
                 Vec::new()
             }
             Message::Visit(Target::Skill(id)) => self.go_to(id),
             Message::Picked(PickerKind::Client, id) => Self::as_client(id),
-            Message::Session(SessionTold::Budget(client, result)) => {
+            Message::Session(SessionResponse::Budget(client, result)) => {
                 match result {
                     Ok(view) => self.take_budget(client, view),
                     Err(error) => {
@@ -365,7 +365,7 @@ impl Browse {
     fn contract_of_shown(&mut self) -> Option<Result<Arc<ContractView>, Error>> {
         let id = self.shown_entry()?.id.clone();
         if self.detail.asked_contracts.insert(id.clone()) {
-            self.wanted.push(Effect::Run(RunAsk::Contract(id.to_string())));
+            self.wanted.push(Effect::Run(RunRequest::Contract(id.to_string())));
         }
         self.detail.contracts.get(&id).cloned()
     }

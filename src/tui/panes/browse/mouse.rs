@@ -5,7 +5,7 @@ use ratatui::layout::Position;
 
 use super::detail::Tab;
 use super::list::Row;
-use super::{Browse, Part};
+use super::{Browse, Focus};
 use crate::pane::Effect;
 
 impl Browse {
@@ -30,12 +30,12 @@ impl Browse {
             return self.map.click(at);
         }
         if self.drawn.filter.contains(at) {
-            self.focus = Part::Filter;
+            self.focus = Focus::Filter;
             self.filter.click(at);
             return Vec::new();
         }
         if self.drawn.list.contains(at) {
-            self.focus = Part::List;
+            self.focus = Focus::List;
             let row = self.scroll.offset + usize::from(at.y - self.drawn.list.y);
             if row >= self.rows.len() {
                 return Vec::new();
@@ -49,7 +49,7 @@ impl Browse {
         if !self.drawn.detail.contains(at) {
             return Vec::new();
         }
-        (self.focus, self.moved) = (Part::Detail, true);
+        (self.focus, self.moved) = (Focus::Detail, true);
         if let Some((_, tab)) = self.drawn.tabs.iter().find(|(rect, _)| rect.contains(at)) {
             self.detail.show(*tab);
             return self.preview();

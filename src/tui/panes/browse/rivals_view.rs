@@ -5,7 +5,7 @@ use ratatui::layout::Rect;
 use ratatui::style::Modifier;
 
 use super::collisions_view::clause_line;
-use super::{Browse, Part};
+use super::{Browse, Focus};
 use crate::pane::{Draw, Effect};
 use crate::theme::Role;
 use crate::widgets::painter::Painter;
@@ -58,7 +58,7 @@ impl Browse {
             scroll.offset = scroll.offset.min(if self.detail.rival == 0 { 0 } else { chosen });
         }
         scroll.offset = scroll.offset.min(lines.len().saturating_sub(height));
-        let focused = cx.focused && self.focus == Part::Detail;
+        let focused = cx.focused && self.focus == Focus::Detail;
         for (at, line) in lines.iter().enumerate().skip(scroll.offset).take(height) {
             let row = Rect { y: area.y + (at - scroll.offset) as u16, height: 1, ..area };
             if at == chosen && focused && !report.rivals.is_empty() {

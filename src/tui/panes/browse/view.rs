@@ -3,7 +3,7 @@
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
-use super::{Browse, Drawn, Part};
+use super::{Browse, Drawn, Focus};
 use crate::pane::Draw;
 use crate::widgets::painter::Painter;
 use crate::widgets::rule::{Joint, divider};
@@ -22,7 +22,7 @@ impl Browse {
             self.draw_map(area, buf, cx);
             return;
         }
-        let detail = self.focus == Part::Detail;
+        let detail = self.focus == Focus::Detail;
         if area.width < FOLD || cx.full_screen {
             if detail {
                 self.draw_detail(area, buf, cx);

@@ -9,7 +9,7 @@ use ratatui::style::Style;
 use unicode_width::UnicodeWidthStr as _;
 
 use super::view::fit_sign;
-use super::{Discover, Part};
+use super::{Discover, Focus};
 use crate::glyphs::Glyphs;
 use crate::pane::Draw;
 use crate::theme::Role;
@@ -26,7 +26,7 @@ const TALL: u16 = 16;
 impl Discover {
     /// Draws the field's band with the text in row `row`, and the contribution of each word below it.
     pub(super) fn draw_intent(&mut self, area: Rect, row: u16, buf: &mut Buffer, cx: &mut Draw<'_>) {
-        let focused = cx.focused && self.focus == Part::Intent;
+        let focused = cx.focused && self.focus == Focus::Intent;
         let y = area.y + row;
         let line = Rect { x: area.x + 4, y, width: area.width.saturating_sub(5), height: 1 };
         let spans = self.word_styles(cx);

@@ -5,7 +5,7 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
 use super::rows::Item;
-use super::{Discover, Part};
+use super::{Discover, Focus};
 use crate::action::{Action, Command, Context};
 use crate::golden_requests::GoldenForm;
 use crate::overlay::Drafting;
@@ -22,29 +22,29 @@ impl Pane for Discover {
 
     fn contexts(&self) -> Vec<Context> {
         match self.focus {
-            Part::Intent => vec![Context::DiscoverIntent, Context::Field],
-            Part::Results => vec![Context::Discover, Context::List],
-            Part::Filter => vec![Context::Field],
-            Part::Why => vec![Context::Discover, Context::Text],
+            Focus::Intent => vec![Context::DiscoverIntent, Context::Field],
+            Focus::Results => vec![Context::Discover, Context::List],
+            Focus::Filter => vec![Context::Field],
+            Focus::Why => vec![Context::Discover, Context::Text],
         }
     }
 
     fn in_text(&self) -> bool {
-        matches!(self.focus, Part::Intent | Part::Filter)
+        matches!(self.focus, Focus::Intent | Focus::Filter)
     }
 
     fn commands(&self) -> Vec<Command> {
         match self.focus {
-            Part::Intent => self.intent_commands(),
-            Part::Filter => filter_commands(),
-            Part::Results | Part::Why => self.result_commands(),
+            Focus::Intent => self.intent_commands(),
+            Focus::Filter => filter_commands(),
+            Focus::Results | Focus::Why => self.result_commands(),
         }
     }
 
     fn act(&mut self, action: Action) -> Option<Vec<Effect>> {
         let asks = match action {
             Action::FocusIntent => {
-                self.focus = Part::Intent;
+                self.focus = Focus::Intent;
                 Vec::new()
             }
             Action::TogglePolicy => {
@@ -64,7 +64,7 @@ impl Pane for Discover {
             Action::OpenByName => vec![Effect::Pick(skills_to_open(&self.catalogue, self.selected())?)],
             Action::Filter => {
                 self.asking.shown()?;
-                self.focus = Part::Filter;
+                self.focus = Focus::Filter;
                 Vec::new()
             }
             Action::NextPart => self.turn(1),
@@ -75,7 +75,7 @@ impl Pane for Discover {
     }
 
     fn text_key(&mut self, key: KeyEvent) -> Vec<Effect> {
-        if self.focus == Part::Filter {
+        if self.focus == Focus::Filter {
             return if self.filter.key(key) { self.filter_typed() } else { Vec::new() };
         }
         let changed = self.field.key(key);
@@ -86,7 +86,7 @@ impl Pane for Discover {
     }
 
     fn paste(&mut self, text: &str) -> Vec<Effect> {
-        if self.focus == Part::Filter {
+        if self.focus == Focus::Filter {
             return if self.filter.paste(text) { self.filter_typed() } else { Vec::new() };
         }
         if self.field.paste(text) {
@@ -129,10 +129,10 @@ impl Pane for Discover {
 impl Discover {
     fn act_in_part(&mut self, action: Action) -> Option<Vec<Effect>> {
         match self.focus {
-            Part::Intent => self.act_in_intent(action),
-            Part::Results => self.act_in_results(action),
-            Part::Filter => self.act_in_filter(action),
-            Part::Why => self.act_in_why(action),
+            Focus::Intent => self.act_in_intent(action),
+            Focus::Results => self.act_in_results(action),
+            Focus::Filter => self.act_in_filter(action),
+            Focus::Why => self.act_in_why(action),
         }
     }
 
@@ -160,7 +160,7 @@ impl Discover {
     }
 
     fn leave_intent(&mut self) -> Vec<Effect> {
-        self.focus = Part::Results;
+        self.focus = Focus::Results;
         self.finish()
     }
 
@@ -192,7 +192,7 @@ impl Discover {
     fn act_in_filter(&mut self, action: Action) -> Option<Vec<Effect>> {
         match action {
             Action::Submit | Action::Leave | Action::Back => {
-                self.focus = Part::Results;
+                self.focus = Focus::Results;
                 Some(Vec::new())
             }
             Action::Clear => Some(if self.filter.kill_to_start() { self.filter_typed() } else { Vec::new() }),
@@ -233,7 +233,7 @@ impl Discover {
             Action::Top => isize::MIN,
             Action::Bottom => isize::MAX,
             Action::Back => {
-                self.focus = Part::Results;
+                self.focus = Focus::Results;
                 return Some(Vec::new());
             }
             Action::Open => return Some(self.visit()),
@@ -295,7 +295,7 @@ impl Discover {
     /// Opens the selected skill: with one column first the explanation, otherwise the skill in Browse.
     fn open(&mut self) -> Vec<Effect> {
         if self.drawn.folded && self.selected().is_some() {
-            self.focus = Part::Why;
+            self.focus = Focus::Why;
             return Vec::new();
         }
         self.visit()
@@ -307,8 +307,8 @@ impl Discover {
     }
 
     fn turn(&mut self, steps: usize) -> Vec<Effect> {
-        let parts = [Part::Intent, Part::Results, Part::Why];
-        let focus = if self.focus == Part::Filter { Part::Results } else { self.focus };
+        let parts = [Focus::Intent, Focus::Results, Focus::Why];
+        let focus = if self.focus == Focus::Filter { Focus::Results } else { self.focus };
         let at = parts.iter().position(|p| *p == focus).unwrap_or(0);
         self.focus = parts[(at + steps) % parts.len()];
         if at == 0 { self.finish() } else { Vec::new() }
@@ -391,18 +391,18 @@ impl Discover {
         let on_skill = |command: Command| Command { blocked: none(), ..command };
         let opens = if self.on_copies() {
             if self.unfolded { "fold" } else { "unfold" }
-        } else if self.drawn.folded && self.focus == Part::Results {
+        } else if self.drawn.folded && self.focus == Focus::Results {
             "why"
         } else {
             "open"
         };
-        let mut out = vec![shown(Action::Down, if self.focus == Part::Why { "scroll" } else { "move" })];
-        if self.on_copies() && self.focus == Part::Results {
+        let mut out = vec![shown(Action::Down, if self.focus == Focus::Why { "scroll" } else { "move" })];
+        if self.on_copies() && self.focus == Focus::Results {
             out.extend([shown(Action::Open, opens), hidden(Action::Fold, opens)]);
         } else {
             out.push(on_skill(shown(Action::Open, opens)));
         }
-        if self.focus == Part::Why {
+        if self.focus == Focus::Why {
             out.push(shown(Action::Back, "results"));
         }
         let ranked = self.asking.shown().is_none().then(|| "no results yet".to_owned());

@@ -39,7 +39,7 @@ use skills_skill::SkillId;
 
 /// The parts that can have the focus.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-enum Part {
+enum Focus {
     #[default]
     Intent,
     Results,
@@ -79,7 +79,7 @@ pub struct Discover {
     options: Options,
     asking: Asking,
     history: History,
-    focus: Part,
+    focus: Focus,
     listing: Listing,
     filter: Field,
     rows: Vec<Row>,
@@ -133,7 +133,7 @@ impl Discover {
             (self.chosen, self.opening) = (None, None);
             return self.take_answer();
         }
-        let typing = self.focus == Part::Intent && self.field.cursor() == self.field.text().len();
+        let typing = self.focus == Focus::Intent && self.field.cursor() == self.field.text().len();
         let intent = self.field.text().to_owned();
         let (request, generation) = self.asking.ask(&intent, typing, &self.options);
         vec![Effect::Discover { request, generation }]
@@ -188,7 +188,7 @@ impl Discover {
                 self.field.set(intent);
                 self.history.keep(intent);
                 self.filter.clear();
-                self.focus = Part::Results;
+                self.focus = Focus::Results;
                 self.ask()
             }
             Message::Picked(PickerKind::Domain, domain) => {

@@ -3,7 +3,7 @@
 use crossterm::event::{MouseButton, MouseEvent, MouseEventKind};
 use ratatui::layout::Position;
 
-use super::{Discover, Part};
+use super::{Discover, Focus};
 use crate::pane::Effect;
 
 impl Discover {
@@ -20,23 +20,23 @@ impl Discover {
 
     fn clicked(&mut self, at: Position) -> Vec<Effect> {
         if self.drawn.intent.contains(at) {
-            self.focus = Part::Intent;
+            self.focus = Focus::Intent;
             self.field.click(at);
         } else if self.drawn.filter.contains(at) {
-            let writing = self.focus == Part::Intent;
-            self.focus = Part::Filter;
+            let writing = self.focus == Focus::Intent;
+            self.focus = Focus::Filter;
             self.filter.click(at);
             return if writing { self.finish() } else { Vec::new() };
         } else if self.drawn.results.contains(at) {
-            let writing = self.focus == Part::Intent;
-            self.focus = Part::Results;
+            let writing = self.focus == Focus::Intent;
+            self.focus = Focus::Results;
             if let Some((_, item)) = self.drawn.items.iter().find(|(rect, _)| rect.contains(at)) {
                 self.choose(*item);
             }
             return if writing { self.finish() } else { Vec::new() };
         } else if self.drawn.why.contains(at) {
-            let writing = self.focus == Part::Intent;
-            self.focus = Part::Why;
+            let writing = self.focus == Focus::Intent;
+            self.focus = Focus::Why;
             return if writing { self.finish() } else { Vec::new() };
         }
         Vec::new()

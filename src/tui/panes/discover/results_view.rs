@@ -7,7 +7,7 @@ use ratatui::style::Modifier;
 
 use super::rows::{Density, Item, Outcome, Row};
 use super::view::{DISCLAIMER, disclaimer};
-use super::{Discover, Part};
+use super::{Discover, Focus};
 use crate::pane::Draw;
 use crate::theme::Role;
 use crate::widgets::bars::{CellRange, stacked};
@@ -53,10 +53,10 @@ struct Layout {
 
 impl Discover {
     pub(super) fn draw_results(&mut self, area: Rect, buf: &mut Buffer, cx: &mut Draw<'_>) {
-        let focused = cx.focused && matches!(self.focus, Part::Results | Part::Filter);
+        let focused = cx.focused && matches!(self.focus, Focus::Results | Focus::Filter);
         self.drawn.results = area;
         let mut list = Rect { y: area.y + 1, height: area.height.saturating_sub(1), ..area };
-        if self.listing.first().is_some() && (self.focus == Part::Filter || !self.filter.is_empty()) {
+        if self.listing.first().is_some() && (self.focus == Focus::Filter || !self.filter.is_empty()) {
             self.draw_filter(Rect { height: 1, ..list }, buf, cx);
             list = Rect { y: list.y + 1, height: list.height.saturating_sub(1), ..list };
         }
@@ -138,7 +138,7 @@ impl Discover {
         self.drawn.filter = row;
         let style = cx.theme.style(Role::Field).patch(cx.theme.style(Role::Strong));
         let cursor = self.filter.draw(line, buf, style, &[]);
-        if cx.focused && self.focus == Part::Filter {
+        if cx.focused && self.focus == Focus::Filter {
             cx.cursor = cursor;
         }
     }

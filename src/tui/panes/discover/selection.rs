@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use super::listing::Lookup;
 use super::rows::{self, Item, Opened, Outcome};
-use super::{Discover, Part};
+use super::{Discover, Focus};
 use crate::pane::{Effect, PaneId, Target};
 use skills_api::Error;
 use skills_discovery::{Answer, Hit};
@@ -147,8 +147,8 @@ impl Discover {
         if self.asking.shown().is_none() {
             return vec![Effect::Go(PaneId::Browse, Some(Target::Skill(id.clone())))];
         }
-        let writing = self.focus == Part::Intent;
-        self.focus = if self.drawn.folded { Part::Why } else { Part::Results };
+        let writing = self.focus == Focus::Intent;
+        self.focus = if self.drawn.folded { Focus::Why } else { Focus::Results };
         self.opening = Some(id.clone());
         let finished = if writing { self.finish() } else { Vec::new() };
         if finished.is_empty() { self.look_up(id.clone()) } else { finished }

@@ -4,7 +4,7 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
 use super::rows::Item;
-use super::{Discover, Drawn, Part};
+use super::{Discover, Drawn, Focus};
 use crate::pane::Draw;
 use crate::theme::Role;
 use crate::widgets::painter::Painter;
@@ -44,7 +44,7 @@ impl Discover {
         }
     }
 
-    fn focused(&self, part: Part, cx: &Draw<'_>) -> bool {
+    fn focused(&self, part: Focus, cx: &Draw<'_>) -> bool {
         cx.focused && self.focus == part
     }
 
@@ -63,7 +63,7 @@ impl Discover {
         let top = if wide { 4 } else { 2 + verdict.len() as u16 };
         let body = Rect { y: area.y + top, height: area.height.saturating_sub(top), ..area };
 
-        let title = self.options_title(area.width >= WIDE, self.focused(Part::Intent, cx));
+        let title = self.options_title(area.width >= WIDE, self.focused(Focus::Intent, cx));
         title.draw(&mut Painter::new(buf, cx), area.x, area.y, area.width);
         if wide {
             let band = Rect { y: area.y + 1, width: left, height: 3, ..area };
@@ -82,20 +82,20 @@ impl Discover {
         self.draw_why(middle, wide, buf, cx);
         let mut joints = vec![(
             body.y,
-            Joint::Cross { left: self.focused(Part::Results, cx), right: self.focused(Part::Why, cx) },
+            Joint::Cross { left: self.focused(Focus::Results, cx), right: self.focused(Focus::Why, cx) },
         )];
         let mut line = Rect { x: area.x + left, width: 1, ..body };
         if wide {
-            joints.push((area.y, Joint::Top { heavy: self.focused(Part::Intent, cx) }));
+            joints.push((area.y, Joint::Top { heavy: self.focused(Focus::Intent, cx) }));
             line = Rect { y: area.y, height: area.height, ..line };
         } else {
-            let heavy = self.focused(Part::Results, cx) || self.focused(Part::Why, cx);
+            let heavy = self.focused(Focus::Results, cx) || self.focused(Focus::Why, cx);
             joints = vec![(body.y, Joint::Top { heavy })];
         }
         divider(&mut Painter::new(buf, cx), line, &joints);
         if let Some(third) = third {
             self.draw_against(third, buf, cx);
-            let heavy = self.focused(Part::Why, cx);
+            let heavy = self.focused(Focus::Why, cx);
             let joint = if heavy { Joint::Cross { left: true, right: false } } else { Joint::Top { heavy } };
             let line = Rect { x: third.x - 1, width: 1, ..body };
             divider(&mut Painter::new(buf, cx), line, &[(body.y, joint)]);
@@ -121,7 +121,7 @@ impl Discover {
         let top = 1 + verdict.len() as u16;
         self.draw_verdict(&verdict, Rect { y: area.y + 1, height: top - 1, ..area }, buf, cx);
         let body = Rect { y: area.y + top, height: area.height.saturating_sub(top), ..area };
-        if self.focus == Part::Why {
+        if self.focus == Focus::Why {
             self.draw_why(body, false, buf, cx);
         } else {
             self.draw_results(body, buf, cx);
@@ -130,14 +130,14 @@ impl Discover {
 
     /// Draws one part over the entire pane.
     fn one_part(&mut self, area: Rect, buf: &mut Buffer, cx: &mut Draw<'_>) {
-        let title = self.options_title(area.width >= WIDE, self.focused(Part::Intent, cx));
+        let title = self.options_title(area.width >= WIDE, self.focused(Focus::Intent, cx));
         title.draw(&mut Painter::new(buf, cx), area.x, area.y, area.width);
         self.draw_intent(Rect { y: area.y + 1, height: 1, ..area }, 0, buf, cx);
         let verdict = self.verdict_lines(area.width, area.height, cx);
         let top = 2 + verdict.len() as u16;
         self.draw_verdict(&verdict, Rect { y: area.y + 2, height: top - 2, ..area }, buf, cx);
         let body = Rect { y: area.y + top, height: area.height.saturating_sub(top), ..area };
-        if self.focus == Part::Why {
+        if self.focus == Focus::Why {
             self.draw_why(body, true, buf, cx);
         } else {
             self.draw_results(body, buf, cx);

@@ -7,7 +7,7 @@ use ratatui::layout::Rect;
 use super::rival::{Comparison, LEVEL, compare, nearest};
 use super::rows::{Item, Outcome};
 use super::view::disclaimer;
-use super::{Discover, Part, ResultRequest};
+use super::{Discover, Focus, ResultRequest};
 use crate::pane::Draw;
 use crate::theme::Role;
 use crate::widgets::bars;
@@ -27,7 +27,7 @@ const TALLEST: u16 = 90;
 impl Discover {
     pub(super) fn draw_why(&mut self, area: Rect, airy: bool, buf: &mut Buffer, cx: &mut Draw<'_>) {
         self.drawn.why = area;
-        let focused = cx.focused && self.focus == Part::Why;
+        let focused = cx.focused && self.focus == Focus::Why;
         let title = self.why_title(focused, airy, area.width, cx);
         title.draw(&mut Painter::new(buf, cx), area.x, area.y, area.width);
         let Some(answer) = self.asking.shown().map(|s| std::sync::Arc::clone(&s.answer)) else { return };

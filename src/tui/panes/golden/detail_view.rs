@@ -7,7 +7,7 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::Modifier;
 
-use super::{Golden, Part, TABS, Tab};
+use super::{Focus, Golden, TABS, Tab};
 use crate::golden_requests::GoldenMeasurement;
 use crate::pane::Draw;
 use crate::panes::discover::{compare_hits, draw_differences, draw_scored};
@@ -26,7 +26,7 @@ const PAIR_HEIGHT: usize = 3;
 
 impl Golden {
     pub(super) fn draw_detail(&mut self, area: Rect, buf: &mut Buffer, cx: &mut Draw<'_>) {
-        let is_focused = self.is_focused(Part::Detail, cx);
+        let is_focused = self.is_focused(Focus::Detail, cx);
         let Some(measured) = self.measured.clone() else { return };
         self.drawn.detail = area;
         self.draw_tabs(&measured, is_focused, area, buf, cx);

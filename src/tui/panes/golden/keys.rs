@@ -4,9 +4,9 @@ use crossterm::event::{KeyEvent, MouseButton, MouseEvent, MouseEventKind};
 use ratatui::buffer::Buffer;
 use ratatui::layout::{Position, Rect};
 
-use super::{Golden, Part, TABS, Tab, rows};
+use super::{Focus, Golden, TABS, Tab, rows};
 use crate::action::{Action, Command, Context};
-use crate::golden_requests::{GoldenAsk, GoldenForm};
+use crate::golden_requests::{GoldenForm, GoldenPaneRequest};
 use crate::overlay::{Asking, Drafting, Sheet};
 use crate::pane::{Draw, Effect, Message, Pane, PaneId, Target};
 use skills_api::{GoldenSource, WhyRequest};
@@ -20,17 +20,17 @@ impl Pane for Golden {
 
     fn contexts(&self) -> Vec<Context> {
         match self.focus {
-            Part::Filter => vec![Context::Field],
-            Part::List | Part::Detail => vec![Context::Golden, Context::List],
+            Focus::Filter => vec![Context::Field],
+            Focus::List | Focus::Detail => vec![Context::Golden, Context::List],
         }
     }
 
     fn in_text(&self) -> bool {
-        self.focus == Part::Filter
+        self.focus == Focus::Filter
     }
 
     fn commands(&self) -> Vec<Command> {
-        if self.focus == Part::Filter {
+        if self.focus == Focus::Filter {
             return vec![
                 shown(Action::Submit, "queries"),
                 shown(Action::Clear, "clear"),
@@ -56,11 +56,11 @@ impl Pane for Golden {
             let file = self.measured.as_ref().and_then(|measured| measured.file.as_ref());
             file.is_none().then(|| "the demonstration has no golden set of its own".to_owned())
         };
-        let moves = if self.focus == Part::Detail { "scroll" } else { "move" };
+        let moves = if self.focus == Focus::Detail { "scroll" } else { "move" };
         let mut all = vec![shown(Action::Down, moves)];
         if self.drawn.is_folded {
             let (action, label) = match self.focus {
-                Part::Detail => (Action::Back, "queries"),
+                Focus::Detail => (Action::Back, "queries"),
                 _ => (Action::NextPart, "details"),
             };
             all.push(shown(action, label));
@@ -91,16 +91,16 @@ impl Pane for Golden {
 
     fn act(&mut self, action: Action) -> Option<Vec<Effect>> {
         let was_removing = std::mem::take(&mut self.is_removing);
-        if self.focus == Part::Filter {
+        if self.focus == Focus::Filter {
             return self.act_in_filter(action);
         }
         let effects = match action {
             Action::NextPart | Action::PreviousPart => {
-                self.focus = if self.focus == Part::Detail { Part::List } else { Part::Detail };
+                self.focus = if self.focus == Focus::Detail { Focus::List } else { Focus::Detail };
                 Vec::new()
             }
-            Action::Back if self.focus == Part::Detail => {
-                self.focus = Part::List;
+            Action::Back if self.focus == Focus::Detail => {
+                self.focus = Focus::List;
                 Vec::new()
             }
             Action::Back if !self.filter.is_empty() => {
@@ -112,7 +112,7 @@ impl Pane for Golden {
             Action::PreviousTab => self.turn(TABS.len() - 1),
             Action::Filter => {
                 self.result()?;
-                self.focus = Part::Filter;
+                self.focus = Focus::Filter;
                 Vec::new()
             }
             Action::Open => {
@@ -126,7 +126,7 @@ impl Pane for Golden {
                 Vec::new()
             }
             Action::SetBaseline => {
-                vec![Effect::Golden(GoldenAsk::SetBaseline(self.measured.clone()?))]
+                vec![Effect::Golden(GoldenPaneRequest::SetBaseline(self.measured.clone()?))]
             }
             Action::AddQuery => {
                 vec![ask(Asking::Golden(GoldenForm { query: Some(String::new()), ..GoldenForm::default() }))]
@@ -242,7 +242,7 @@ impl Golden {
         }
         let edit = GoldenEdit::Remove(result.place);
         let expected = result.query.clone().into();
-        Some(vec![Effect::Golden(GoldenAsk::Edit { file, edit, expected })])
+        Some(vec![Effect::Golden(GoldenPaneRequest::Edit { file, edit, expected })])
     }
 
     fn turn(&mut self, by: usize) -> Vec<Effect> {
@@ -255,14 +255,14 @@ impl Golden {
         (self.tab, self.detail.offset) = (tab, 0);
         // With one column the tabs are in the other part.
         if self.drawn.is_folded {
-            self.focus = Part::Detail;
+            self.focus = Focus::Detail;
         }
     }
 
     fn act_in_filter(&mut self, action: Action) -> Option<Vec<Effect>> {
         match action {
             Action::Submit | Action::Leave | Action::Back | Action::NextPart | Action::PreviousPart => {
-                self.focus = Part::List;
+                self.focus = Focus::List;
             }
             Action::Clear => {
                 if self.filter.kill_to_start() {
@@ -276,7 +276,7 @@ impl Golden {
 
     /// Moves the cursor, or scrolls the details; returns `false` for every other action.
     fn move_cursor(&mut self, action: Action) -> bool {
-        let scroll = if self.focus == Part::Detail { self.detail } else { self.scroll };
+        let scroll = if self.focus == Focus::Detail { self.detail } else { self.scroll };
         let by = match action {
             Action::Up => -1,
             Action::Down => 1,
@@ -286,7 +286,7 @@ impl Golden {
             Action::Bottom => isize::MAX / 2,
             _ => return false,
         };
-        if self.focus == Part::Detail {
+        if self.focus == Focus::Detail {
             // Drawing clamps the offset.
             self.detail.offset = self.detail.offset.saturating_add_signed(by).min(100_000);
         } else {
@@ -305,20 +305,20 @@ impl Golden {
     fn click(&mut self, at: Position) {
         self.is_removing = false;
         if self.drawn.filter.contains(at) {
-            self.focus = Part::Filter;
+            self.focus = Focus::Filter;
             self.filter.click(at);
         } else if let Some(tab) =
             self.drawn.tabs.iter().find(|(area, _)| area.contains(at)).map(|(_, tab)| *tab)
         {
             self.set_tab(tab);
         } else if self.drawn.list.contains(at) {
-            self.focus = Part::List;
+            self.focus = Focus::List;
             let row = self.drawn.rows.iter().find(|(area, _)| area.contains(at)).map(|(_, row)| *row);
             if let Some(row) = row {
                 self.select(row);
             }
         } else if self.drawn.detail.contains(at) {
-            self.focus = Part::Detail;
+            self.focus = Focus::Detail;
         }
     }
 

@@ -4,7 +4,7 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
 use super::rows::Row;
-use super::{Golden, Part};
+use super::{Focus, Golden};
 use crate::pane::Draw;
 use crate::theme::Role;
 use crate::widgets::format::{count, plain_score, signed};
@@ -49,7 +49,7 @@ impl Columns {
 
 impl Golden {
     pub(super) fn draw_list(&mut self, area: Rect, buf: &mut Buffer, cx: &mut Draw<'_>) {
-        let is_focused = self.is_focused(Part::List, cx);
+        let is_focused = self.is_focused(Focus::List, cx);
         let Some(measured) = self.measured.clone() else { return };
         let results = &measured.report.results;
         let lost = results.iter().filter(|result| result.state.is_failing()).count();
@@ -61,7 +61,7 @@ impl Golden {
             area.width,
         );
         let mut y = area.y + 1;
-        if self.focus == Part::Filter || !self.filter.is_empty() {
+        if self.focus == Focus::Filter || !self.filter.is_empty() {
             self.draw_filter(Rect { y, height: 1, ..area }, buf, cx);
             y += 1;
         }
@@ -137,7 +137,7 @@ impl Golden {
         self.drawn.filter = row;
         let style = cx.theme.style(Role::Field).patch(cx.theme.style(Role::Strong));
         let cursor = self.filter.draw(line, buf, style, &[]);
-        if cx.focused && self.focus == Part::Filter {
+        if cx.focused && self.focus == Focus::Filter {
             cx.cursor = cursor;
         }
     }

@@ -14,7 +14,7 @@ use ratatui::layout::Rect;
 
 use self::rows::{Row, rows};
 use crate::field::Field;
-use crate::golden_requests::{GoldenAnswer, GoldenAsk, GoldenMeasurement};
+use crate::golden_requests::{GoldenMeasurement, GoldenPaneRequest, GoldenPaneResponse};
 use crate::pane::{Effect, Message};
 use crate::widgets::scroll::Scroll;
 use skills_api::{Error, Event, GoldenExplanation, GoldenResult};
@@ -22,7 +22,7 @@ use skills_registry::Catalogue;
 
 /// The parts that can have the focus.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-enum Part {
+enum Focus {
     #[default]
     List,
     /// The filter of the queries.
@@ -57,7 +57,7 @@ struct Drawn {
 /// The state of pane 6.
 #[derive(Default)]
 pub struct Golden {
-    focus: Part,
+    focus: Focus,
     tab: Tab,
     measured: Option<Arc<GoldenMeasurement>>,
     error: Option<Error>,
@@ -90,7 +90,7 @@ impl Golden {
 
     fn on_message(&mut self, message: &Message) -> Vec<Effect> {
         match message {
-            Message::Golden(GoldenAnswer::Measured(answer)) => {
+            Message::Golden(GoldenPaneResponse::Measured(answer)) => {
                 self.is_measuring = false;
                 match answer {
                     Ok(measured) => {
@@ -102,12 +102,12 @@ impl Golden {
                     Err(error) => self.error = Some(error.clone()),
                 }
             }
-            Message::Golden(GoldenAnswer::Explained(query, answer)) => {
+            Message::Golden(GoldenPaneResponse::Explained(query, answer)) => {
                 let answer = answer.clone().map_err(|error| error.message);
                 self.explanations.insert(query.query.clone(), answer);
             }
-            Message::Golden(GoldenAnswer::Edited(Ok(_))) => self.is_stale = true,
-            Message::Golden(GoldenAnswer::Baselines(Ok(baselines))) => {
+            Message::Golden(GoldenPaneResponse::Edited(Ok(_))) => self.is_stale = true,
+            Message::Golden(GoldenPaneResponse::Baselines(Ok(baselines))) => {
                 if let Some(measured) = &mut self.measured {
                     Arc::make_mut(measured).baselines.clone_from(baselines);
                     self.set_rows();
@@ -130,7 +130,7 @@ impl Golden {
     fn refresh(&mut self) {
         if self.is_stale && !self.is_measuring {
             (self.is_stale, self.is_measuring) = (false, true);
-            self.wanted.push(Effect::Golden(GoldenAsk::Measure));
+            self.wanted.push(Effect::Golden(GoldenPaneRequest::Measure));
         }
     }
 
@@ -163,7 +163,7 @@ impl Golden {
         }
         if self.explaining.as_ref() != Some(&query.query) {
             self.explaining = Some(query.query.clone());
-            self.wanted.push(Effect::Golden(GoldenAsk::Explain(query)));
+            self.wanted.push(Effect::Golden(GoldenPaneRequest::Explain(query)));
         }
         None
     }

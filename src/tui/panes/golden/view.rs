@@ -3,7 +3,7 @@
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
-use super::{Drawn, Golden, Part};
+use super::{Drawn, Focus, Golden};
 use crate::pane::Draw;
 use crate::theme::Role;
 use crate::widgets::painter::Painter;
@@ -28,7 +28,7 @@ impl Golden {
         let top = self.draw_head(area, buf, cx);
         let body = Rect { y: area.y + top, height: area.height.saturating_sub(top), ..area };
         if self.drawn.is_folded {
-            if self.focus == Part::Detail {
+            if self.focus == Focus::Detail {
                 self.draw_detail(body, buf, cx);
             } else {
                 self.draw_list(body, buf, cx);
@@ -42,15 +42,16 @@ impl Golden {
         let right = Rect { x: body.x + left + 1, width: body.width - left - 1, ..body };
         self.draw_list(list, buf, cx);
         self.draw_detail(right, buf, cx);
-        let (heavy_left, heavy_right) = (self.is_focused(Part::List, cx), self.is_focused(Part::Detail, cx));
+        let (heavy_left, heavy_right) =
+            (self.is_focused(Focus::List, cx), self.is_focused(Focus::Detail, cx));
         let joint = Joint::Cross { left: heavy_left, right: heavy_right };
         let joint = if heavy_left == heavy_right { Joint::Top { heavy: heavy_left } } else { joint };
         divider(&mut Painter::new(buf, cx), Rect { x: body.x + left, width: 1, ..body }, &[(body.y, joint)]);
     }
 
     /// Returns whether a part has the focus; the filter belongs to the list.
-    pub(super) fn is_focused(&self, part: Part, cx: &Draw<'_>) -> bool {
-        cx.focused && (self.focus == part || (part == Part::List && self.focus == Part::Filter))
+    pub(super) fn is_focused(&self, part: Focus, cx: &Draw<'_>) -> bool {
+        cx.focused && (self.focus == part || (part == Focus::List && self.focus == Focus::Filter))
     }
 
     /// Draws the pane without queries: its purpose, and how to begin.

@@ -7,7 +7,7 @@ use ratatui::layout::Rect;
 
 use super::diff_view::{self, DiffRow};
 use super::list_view::{gain, sign, word};
-use super::{Part, Proposals};
+use super::{Focus, Proposals};
 use crate::glyphs::Glyphs;
 use crate::pane::Draw;
 use crate::theme::Role;
@@ -40,7 +40,7 @@ enum Line {
 impl Proposals {
     /// Draws the proposal; returns the rows that have a rule.
     pub(super) fn draw_detail(&mut self, area: Rect, buf: &mut Buffer, cx: &mut Draw<'_>) -> Vec<u16> {
-        let focused = cx.focused && self.focus == Part::Detail;
+        let focused = cx.focused && self.focus == Focus::Detail;
         self.drawn.detail = area;
         let mut painter = Painter::new(buf, cx);
         let Some(summary) = self.summary().cloned() else {

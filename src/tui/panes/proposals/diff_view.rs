@@ -31,23 +31,23 @@ pub fn column_width(width: u16) -> u16 {
 }
 
 /// A part of a hunk: a common line, or lines that differ.
-enum Part<'h> {
+enum HunkPart<'h> {
     Same(&'h str),
     Changed(Vec<&'h str>, Vec<&'h str>),
 }
 
-fn parts(hunk: &Hunk) -> Vec<Part<'_>> {
+fn parts(hunk: &Hunk) -> Vec<HunkPart<'_>> {
     let mut parts = Vec::new();
     for line in &hunk.lines {
         match line {
-            HunkLine::Context(text) => parts.push(Part::Same(text)),
+            HunkLine::Context(text) => parts.push(HunkPart::Same(text)),
             HunkLine::Removed(text) => match parts.last_mut() {
-                Some(Part::Changed(old, new)) if new.is_empty() => old.push(text),
-                _ => parts.push(Part::Changed(vec![text], Vec::new())),
+                Some(HunkPart::Changed(old, new)) if new.is_empty() => old.push(text),
+                _ => parts.push(HunkPart::Changed(vec![text], Vec::new())),
             },
             HunkLine::Added(text) => match parts.last_mut() {
-                Some(Part::Changed(_, new)) => new.push(text),
-                _ => parts.push(Part::Changed(Vec::new(), vec![text])),
+                Some(HunkPart::Changed(_, new)) => new.push(text),
+                _ => parts.push(HunkPart::Changed(Vec::new(), vec![text])),
             },
         }
     }
@@ -65,7 +65,7 @@ pub fn rows(hunks: &[Hunk], width: u16, two_columns: bool) -> Vec<DiffRow> {
         let (mut old_at, mut new_at) = (hunk.old_start.max(1), hunk.new_start.max(1));
         for part in parts(hunk) {
             match part {
-                Part::Same(text) => {
+                HunkPart::Same(text) => {
                     let safe = shown(text);
                     let segs = || vec![Seg::new(safe.clone(), Role::Muted)];
                     if two_columns {
@@ -78,7 +78,7 @@ pub fn rows(hunks: &[Hunk], width: u16, two_columns: bool) -> Vec<DiffRow> {
                     }
                     (old_at, new_at) = (old_at + 1, new_at + 1);
                 }
-                Part::Changed(old, new) => {
+                HunkPart::Changed(old, new) => {
                     let (left, right) = compared(&old, &new);
                     let column = if two_columns { column_width(width) } else { width };
                     let side = |texts: Vec<Vec<Seg>>, from: usize, sign: char, band: Role| -> Vec<RichLine> {
@@ -167,11 +167,11 @@ pub fn changed_lines(hunks: &[Hunk], width: u16, reversed: bool) -> Vec<RichLine
         let (mut old_start, mut new_start) = (hunk.old_start, hunk.new_start);
         for part in parts(hunk) {
             let (old, new) = match part {
-                Part::Same(_) => {
+                HunkPart::Same(_) => {
                     (old_start, new_start) = (old_start + 1, new_start + 1);
                     continue;
                 }
-                Part::Changed(old, new) => (old, new),
+                HunkPart::Changed(old, new) => (old, new),
             };
             let (removed, added) = if reversed { (&new, &old) } else { (&old, &new) };
             let removed = removed.iter().map(|text| HunkLine::Removed((*text).to_owned()));
@@ -193,7 +193,7 @@ pub fn changed_lines(hunks: &[Hunk], width: u16, reversed: bool) -> Vec<RichLine
 pub fn changed_words(hunks: &[Hunk]) -> (usize, usize) {
     let (mut added, mut removed) = (0, 0);
     for part in hunks.iter().flat_map(parts) {
-        if let Part::Changed(old, new) = part {
+        if let HunkPart::Changed(old, new) = part {
             let (old, new) = (old.join("\n"), new.join("\n"));
             let words = |text: &str| usize::from(text.chars().any(char::is_alphanumeric));
             for change in TextDiff::from_words(&old, &new).iter_all_changes() {

@@ -6,7 +6,7 @@ use crossterm::event::{KeyEvent, MouseEvent};
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
-use super::{LOOK_INTERVAL, Part, Proposals};
+use super::{Focus, LOOK_INTERVAL, Proposals};
 use crate::action::{Action, Command, Context};
 use crate::overlay::{Drafting, Passage, ProposalCommand, Reading};
 use crate::pane::{Draw, Effect, Message, Pane, PaneId};
@@ -21,14 +21,14 @@ impl Pane for Proposals {
 
     fn contexts(&self) -> Vec<Context> {
         match self.focus {
-            Part::List => vec![Context::Proposals, Context::List],
-            Part::Filter => vec![Context::Field],
-            Part::Detail => vec![Context::Proposals, Context::Text, Context::List],
+            Focus::List => vec![Context::Proposals, Context::List],
+            Focus::Filter => vec![Context::Field],
+            Focus::Detail => vec![Context::Proposals, Context::Text, Context::List],
         }
     }
 
     fn in_text(&self) -> bool {
-        self.focus == Part::Filter
+        self.focus == Focus::Filter
     }
 
     fn commands(&self) -> Vec<Command> {
@@ -46,7 +46,7 @@ impl Pane for Proposals {
             blocked,
             footer,
         };
-        if self.focus == Part::Filter {
+        if self.focus == Focus::Filter {
             return vec![
                 command(Action::Submit, "to the list", None, true),
                 command(Action::Leave, "leave", None, true),
@@ -65,7 +65,7 @@ impl Pane for Proposals {
             });
             same.then(|| "this proposal does not change the description".to_owned())
         });
-        let open = if self.focus == Part::Detail { "complete diff" } else { "open" };
+        let open = if self.focus == Focus::Detail { "complete diff" } else { "open" };
         let columns = if self.unified { "two columns" } else { "one column" };
         let nothing = state.is_none().then(|| "no proposal is selected".to_owned());
         vec![
@@ -87,10 +87,10 @@ impl Pane for Proposals {
     }
 
     fn act(&mut self, action: Action) -> Option<Vec<Effect>> {
-        if self.focus == Part::Filter {
+        if self.focus == Focus::Filter {
             return match action {
                 Action::Submit | Action::Leave | Action::Back | Action::NextPart | Action::PreviousPart => {
-                    self.focus = Part::List;
+                    self.focus = Focus::List;
                     Some(Vec::new())
                 }
                 Action::Clear => {
@@ -100,7 +100,7 @@ impl Pane for Proposals {
                 _ => None,
             };
         }
-        let in_detail = self.focus == Part::Detail;
+        let in_detail = self.focus == Focus::Detail;
         let page = if in_detail { self.detail.page() } else { self.scroll.page() };
         let rows = isize::try_from(self.detail_rows.max(self.rows.len())).unwrap_or(isize::MAX);
         let scrolled = match action {
@@ -121,22 +121,22 @@ impl Pane for Proposals {
         }
         Some(match action {
             Action::NextPart | Action::PreviousPart => {
-                self.focus = if in_detail { Part::List } else { Part::Detail };
+                self.focus = if in_detail { Focus::List } else { Focus::Detail };
                 Vec::new()
             }
             Action::Filter => {
-                self.focus = Part::Filter;
+                self.focus = Focus::Filter;
                 Vec::new()
             }
             Action::Open if in_detail => {
                 self.view_of_selected().map(|view| reading(view)).into_iter().collect()
             }
             Action::Open => {
-                self.focus = Part::Detail;
+                self.focus = Focus::Detail;
                 Vec::new()
             }
             Action::Back if in_detail => {
-                self.focus = Part::List;
+                self.focus = Focus::List;
                 Vec::new()
             }
             Action::Back if !self.filter.is_empty() => {
@@ -197,7 +197,7 @@ impl Pane for Proposals {
 
     fn look(&mut self, now: Instant) -> Vec<Effect> {
         self.looked = Some(now);
-        self.ask_list()
+        self.request_list()
     }
 
     fn awaited(&self) -> usize {
@@ -208,7 +208,7 @@ impl Pane for Proposals {
 impl Proposals {
     fn filtered(&mut self) -> Vec<Effect> {
         self.rebuild();
-        self.ask_selected()
+        self.request_selected()
     }
 
     /// Returns the effect that opens the draft editor with the proposed description.

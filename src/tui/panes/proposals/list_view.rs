@@ -3,7 +3,7 @@
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
-use super::{Part, Proposals, Row};
+use super::{Focus, Proposals, Row};
 use crate::glyphs::Glyphs;
 use crate::pane::Draw;
 use crate::theme::Role;
@@ -50,7 +50,7 @@ pub(super) fn gain(value: f64, glyphs: &Glyphs) -> String {
 
 impl Proposals {
     pub(super) fn draw_list(&mut self, area: Rect, buf: &mut Buffer, cx: &mut Draw<'_>) {
-        let focused = cx.focused && self.focus != Part::Detail;
+        let focused = cx.focused && self.focus != Focus::Detail;
         let mut painter = Painter::new(buf, cx);
         let list = self.list.clone().unwrap_or_default();
         let mut note = Vec::new();
@@ -62,13 +62,13 @@ impl Proposals {
         let title = Title { note: RichLine::from_segs(note), ..Title::of("Proposals", focused) };
         title.draw(&mut painter, area.x, area.y, area.width);
         let mut top = area.y + 1;
-        if self.focus == Part::Filter || !self.filter.is_empty() {
+        if self.focus == Focus::Filter || !self.filter.is_empty() {
             self.drawn.filter =
                 Rect { x: area.x + 3, y: top, width: area.width.saturating_sub(4), height: 1 };
             painter.put(area.x + 1, top, "/", Role::Key, 1);
             let style = painter.theme.style(Role::Text);
             let cursor = self.filter.draw(self.drawn.filter, painter.buf, style, &[]);
-            if self.focus == Part::Filter && cx.focused {
+            if self.focus == Focus::Filter && cx.focused {
                 cx.cursor = cursor;
             }
             top += 1;

@@ -18,7 +18,7 @@ use ratatui::layout::Rect;
 use crate::field::Field;
 use crate::overlay::{ProposalCommand, Sheet};
 use crate::pane::{Effect, Message, PaneId, Target};
-use crate::proposal_requests::{ProposalAnswer, ProposalAsk};
+use crate::proposal_requests::{ProposalPaneRequest, ProposalPaneResponse};
 use crate::widgets::scroll::Scroll;
 use skills_api::{Error, Event, ProposalList, ProposalState, ProposalSummary, ProposalView};
 use skills_registry::Catalogue;
@@ -34,7 +34,7 @@ const GROUPS: [ProposalState; 4] =
 
 /// The parts that can have the focus.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-enum Part {
+enum Focus {
     #[default]
     List,
     Filter,
@@ -72,7 +72,7 @@ pub struct Proposals {
     selected: Option<String>,
     scroll: Scroll,
     filter: Field,
-    focus: Part,
+    focus: Focus,
     views: HashMap<String, Arc<ProposalView>>,
     /// Requested proposals whose response is pending.
     pending: Vec<String>,
@@ -109,19 +109,19 @@ impl Proposals {
         self.views.get(self.selected.as_ref()?)
     }
 
-    fn ask_list(&mut self) -> Vec<Effect> {
+    fn request_list(&mut self) -> Vec<Effect> {
         self.looking = true;
-        vec![Effect::Proposals(ProposalAsk::List(self.list.clone()))]
+        vec![Effect::Proposals(ProposalPaneRequest::List(self.list.clone()))]
     }
 
     /// Requests the selected proposal, unless it is loaded or already requested.
-    fn ask_selected(&mut self) -> Vec<Effect> {
+    fn request_selected(&mut self) -> Vec<Effect> {
         let Some(id) = self.selected.clone() else { return Vec::new() };
         if self.views.contains_key(&id) || self.pending.contains(&id) {
             return Vec::new();
         }
         self.pending.push(id.clone());
-        vec![Effect::Proposals(ProposalAsk::Show(id))]
+        vec![Effect::Proposals(ProposalPaneRequest::Show(id))]
     }
 
     /// Rebuilds the rows; the cursor stays on its proposal.
@@ -179,13 +179,13 @@ impl Proposals {
         let Some(here) = items.iter().position(|at| *at == self.scroll.cursor) else { return Vec::new() };
         let next = here.saturating_add_signed(by).min(items.len() - 1);
         self.select(items[next]);
-        self.ask_selected()
+        self.request_selected()
     }
 
     fn news(&mut self, message: &Message) -> Vec<Effect> {
         match message {
-            Message::Proposals(ProposalAnswer::Listed(listed)) => self.take_list(listed),
-            Message::Proposals(ProposalAnswer::Shown(id, shown)) => {
+            Message::Proposals(ProposalPaneResponse::Listed(listed)) => self.take_list(listed),
+            Message::Proposals(ProposalPaneResponse::Shown(id, shown)) => {
                 self.pending.retain(|pending| pending != id);
                 match shown {
                     Ok(view) => {
@@ -203,7 +203,7 @@ impl Proposals {
                     }
                 }
             }
-            Message::Proposals(ProposalAnswer::Ordered(id, ordered)) => {
+            Message::Proposals(ProposalPaneResponse::Ordered(id, ordered)) => {
                 self.views.remove(id);
                 let mut effects = match ordered {
                     Ok(ordered) => {
@@ -213,8 +213,8 @@ impl Proposals {
                         vec![Effect::ErrorNotice("nothing was decided".to_owned(), error.message.clone())]
                     }
                 };
-                effects.extend(self.ask_list());
-                effects.extend(self.ask_selected());
+                effects.extend(self.request_list());
+                effects.extend(self.request_selected());
                 effects
             }
             // Checks and effects of waiting proposals depend on the skills.
@@ -224,8 +224,8 @@ impl Proposals {
                 self.filter.clear();
                 self.selected = Some(id.clone());
                 self.rebuild();
-                let mut effects = self.ask_list();
-                effects.extend(self.ask_selected());
+                let mut effects = self.request_list();
+                effects.extend(self.request_selected());
                 effects
             }
             _ => Vec::new(),
@@ -236,8 +236,8 @@ impl Proposals {
     fn skills_changed(&mut self, catalogue: &Arc<Catalogue>) -> Vec<Effect> {
         self.catalogue = Some(Arc::clone(catalogue));
         self.views.clear();
-        let mut effects = self.ask_list();
-        effects.extend(self.ask_selected());
+        let mut effects = self.request_list();
+        effects.extend(self.request_selected());
         effects
     }
 
@@ -259,7 +259,7 @@ impl Proposals {
                     }
                 }
                 self.rebuild();
-                let mut effects = self.ask_selected();
+                let mut effects = self.request_selected();
                 let more = before.filter(|before| before.waiting < list.waiting);
                 effects.extend(more.map(|_| Effect::Awaited("a proposal waits for approval (7)".to_owned())));
                 effects

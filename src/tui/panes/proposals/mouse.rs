@@ -3,7 +3,7 @@
 use crossterm::event::{MouseButton, MouseEvent, MouseEventKind};
 use ratatui::layout::Position;
 
-use super::{Part, Proposals};
+use super::{Focus, Proposals};
 use crate::pane::Effect;
 
 /// Rows per step of the wheel.
@@ -24,18 +24,18 @@ impl Proposals {
             }
             MouseEventKind::Down(MouseButton::Left) => {
                 if self.drawn.filter.contains(at) {
-                    self.focus = Part::Filter;
+                    self.focus = Focus::Filter;
                     self.filter.click(at);
                     return Vec::new();
                 }
                 let row = self.drawn.rows.iter().find(|(row, _)| row.contains(at)).map(|(_, row)| *row);
                 if let Some(row) = row {
-                    self.focus = Part::List;
+                    self.focus = Focus::List;
                     self.select(row);
-                    return self.ask_selected();
+                    return self.request_selected();
                 }
                 if in_detail {
-                    self.focus = Part::Detail;
+                    self.focus = Focus::Detail;
                 }
                 Vec::new()
             }

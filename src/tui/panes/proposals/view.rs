@@ -3,7 +3,7 @@
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
-use super::{Drawn, Part, Proposals};
+use super::{Drawn, Focus, Proposals};
 use crate::pane::Draw;
 use crate::theme::Role;
 use crate::widgets::painter::Painter;
@@ -25,7 +25,7 @@ impl Proposals {
             return;
         }
         if area.width < FOLD_WIDTH || cx.full_screen {
-            if self.focus == Part::Detail {
+            if self.focus == Focus::Detail {
                 self.draw_detail(area, buf, cx);
             } else {
                 self.draw_list(area, buf, cx);

@@ -6,10 +6,10 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
 use super::view::spinner;
-use super::{Part, Runs};
+use super::{Focus, Runs};
 use crate::action::Action;
 use crate::pane::{Draw, Effect};
-use crate::run_requests::RunAsk;
+use crate::run_requests::RunRequest;
 use crate::theme::Role;
 use crate::widgets::format::count;
 use crate::widgets::painter::Painter;
@@ -101,17 +101,17 @@ impl Runs {
             self.board =
                 Some(BoardState { hours, board, error, spots, cursor: 0, requested_at: None, waits: false });
         }
-        self.focus = Part::List;
-        self.ask_board()
+        self.focus = Focus::List;
+        self.request_board()
     }
 
-    pub(super) fn ask_board(&mut self) -> Vec<Effect> {
+    pub(super) fn request_board(&mut self) -> Vec<Effect> {
         let Some(state) = &mut self.board else { return Vec::new() };
         if state.waits {
             return Vec::new();
         }
         state.waits = true;
-        vec![Effect::Run(RunAsk::Board { hours: state.hours })]
+        vec![Effect::Run(RunRequest::Board { hours: state.hours })]
     }
 
     pub(super) fn take_board(
@@ -122,7 +122,7 @@ impl Runs {
         let Some(state) = &mut self.board else { return Vec::new() };
         state.waits = false;
         if state.hours != hours {
-            return self.ask_board();
+            return self.request_board();
         }
         match answer {
             Ok(board) => {
@@ -151,7 +151,7 @@ impl Runs {
         if let Some(state) = &mut self.board {
             state.requested_at = Some(now);
         }
-        self.ask_board()
+        self.request_board()
     }
 
     /// Selects the run under the board's cursor for commands.
@@ -162,7 +162,7 @@ impl Runs {
         }
         (self.selected, self.moved) = (Some(id.clone()), true);
         self.detail.show(&id);
-        self.ask_detail()
+        self.request_detail()
     }
 
     /// Moves the cursor to a row; a second click opens it.
@@ -193,20 +193,20 @@ impl Runs {
                     (at + 1).min(ZOOMS.len() - 1)
                 };
                 state.hours = ZOOMS[at];
-                return Some(self.ask_board());
+                return Some(self.request_board());
             }
             Action::Drain => {
                 let Some(worker) = state.worker() else {
                     return Some(vec![Effect::Toast("move the cursor to a worker first".to_owned())]);
                 };
                 let drain = worker.state != WorkerState::Draining;
-                return Some(vec![Effect::Run(RunAsk::Drain { worker: worker.worker.clone(), drain })]);
+                return Some(vec![Effect::Run(RunRequest::Drain { worker: worker.worker.clone(), drain })]);
             }
             Action::Open => {
                 let run = state.run().cloned()?;
                 self.board = None;
                 let effects = self.go_to(&run);
-                self.focus = Part::Detail;
+                self.focus = Focus::Detail;
                 return Some(effects);
             }
             Action::Back => {

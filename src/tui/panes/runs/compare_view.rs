@@ -8,10 +8,10 @@ use super::detail_view::short_id;
 use super::state_view::scrolled;
 use super::steps_view::sign;
 use super::view::spinner;
-use super::{Part, Runs};
+use super::{Focus, Runs};
 use crate::overlay::state_word;
 use crate::pane::{Draw, Effect, Picker, PickerKind};
-use crate::run_requests::RunAsk;
+use crate::run_requests::RunRequest;
 use crate::theme::Role;
 use crate::widgets::format::counted;
 use crate::widgets::json_lines::on_one_line;
@@ -50,7 +50,7 @@ impl Runs {
     /// Returns why `=` has nothing to compare, if so.
     pub(super) fn comparable(&self) -> Result<(), String> {
         let points = self.detail.get().map_or(0, |detail| detail.checkpoints.len());
-        let on_point = self.focus == Part::Detail && self.detail.checkpoint().is_some();
+        let on_point = self.focus == Focus::Detail && self.detail.checkpoint().is_some();
         if (on_point && points > 1) || !self.relatives().is_empty() {
             Ok(())
         } else if on_point {
@@ -63,7 +63,7 @@ impl Runs {
     /// Compares: on a checkpoint, the changes up to it; otherwise this run with a related one. With several, the user
     /// chooses one.
     pub(super) fn compare(&mut self) -> Vec<Effect> {
-        let on_point = (self.focus == Part::Detail).then(|| self.detail.checkpoint()).flatten();
+        let on_point = (self.focus == Focus::Detail).then(|| self.detail.checkpoint()).flatten();
         if let (Some(number), Some(detail)) = (on_point, self.detail.get().cloned()) {
             if let Showing::Changes(..) = self.detail.showing {
                 self.show_state(number);
@@ -142,9 +142,9 @@ impl Runs {
     fn show_pair(&mut self, other: RunId) -> Vec<Effect> {
         self.detail.showing = Showing::Pair(other.clone());
         self.detail.tree = Scroll::default();
-        self.focus = Part::Detail;
+        self.focus = Focus::Detail;
         let is_new = self.detail.ask(&other);
-        is_new.then(|| Effect::Run(RunAsk::Detail(other))).into_iter().collect()
+        is_new.then(|| Effect::Run(RunRequest::Detail(other))).into_iter().collect()
     }
 
     pub(super) fn draw_pair(
@@ -155,7 +155,7 @@ impl Runs {
         buf: &mut Buffer,
         cx: &mut Draw<'_>,
     ) {
-        let focused = cx.focused && self.focus == Part::Detail;
+        let focused = cx.focused && self.focus == Focus::Detail;
         let ids = [&detail.run.id, other].map(|id| short_id(&shown(&id.0), cx.glyphs.ellipsis));
         let title = Title::of(format!("{} {} compared", shown(&detail.run.skill_id), cx.glyphs.dot), focused);
         let mut painter = Painter::new(buf, cx);

@@ -10,7 +10,7 @@ use super::detail::{Showing, Stop};
 use super::list::{Group, has_expired, tail};
 use super::steps_view::{Axis, head, inside};
 use super::view::spinner;
-use super::{Part, Runs, live};
+use super::{Focus, Runs, live};
 use crate::action::Action;
 use crate::overlay::state_word;
 use crate::pane::Draw;
@@ -35,7 +35,7 @@ impl Runs {
     /// Draws the right part; returns the rows of the rules that meet the divider.
     pub(super) fn draw_detail(&mut self, area: Rect, buf: &mut Buffer, cx: &mut Draw<'_>) -> Vec<u16> {
         self.drawn.detail = area;
-        let focused = cx.focused && self.focus == Part::Detail;
+        let focused = cx.focused && self.focus == Focus::Detail;
         let Some(record) = self.record().cloned() else {
             Title::of("", focused).draw(&mut Painter::new(buf, cx), area.x, area.y, area.width);
             return Vec::new();

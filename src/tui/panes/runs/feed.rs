@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 
 use crate::pane::Effect;
-use crate::run_requests::RunAsk;
+use crate::run_requests::RunRequest;
 use skills_model::RunState;
 use skills_store::{RunFilter, RunId, RunPage, RunRecord};
 
@@ -122,7 +122,7 @@ impl Feeds {
     fn ask(&mut self, why: Why, filter: RunFilter) -> Effect {
         self.generation += 1;
         self.requests.insert(self.generation, why);
-        Effect::Run(RunAsk::Page { filter: Box::new(filter), generation: self.generation })
+        Effect::Run(RunRequest::Page { filter: Box::new(filter), generation: self.generation })
     }
 
     fn under_way(&self, why: &Why) -> bool {
@@ -263,7 +263,7 @@ mod tests {
 
     fn generation(effect: &Effect) -> u64 {
         match effect {
-            Effect::Run(RunAsk::Page { generation, .. }) => *generation,
+            Effect::Run(RunRequest::Page { generation, .. }) => *generation,
             other => panic!("{other:?} asks for no page"),
         }
     }

@@ -7,7 +7,7 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
 use super::detail::{Showing, Stop};
-use super::{Part, Row, Runs, list};
+use super::{Focus, Row, Runs, list};
 use crate::action::{Action, Command, Context};
 use crate::pane::{Draw, Effect, Message, Pane, PaneId};
 use crate::widgets::relative_time::{until_older, until_younger};
@@ -20,18 +20,18 @@ impl Pane for Runs {
     }
 
     fn contexts(&self) -> Vec<Context> {
-        if self.board.is_some() && self.focus == Part::List {
+        if self.board.is_some() && self.focus == Focus::List {
             return vec![Context::RunsBoard, Context::Runs, Context::List];
         }
         match self.focus {
-            Part::List => vec![Context::Runs, Context::List],
-            Part::Filter | Part::Name => vec![Context::Field],
-            Part::Detail => vec![Context::RunsDetail, Context::List],
+            Focus::List => vec![Context::Runs, Context::List],
+            Focus::Filter | Focus::Name => vec![Context::Field],
+            Focus::Detail => vec![Context::RunsDetail, Context::List],
         }
     }
 
     fn in_text(&self) -> bool {
-        matches!(self.focus, Part::Filter | Part::Name)
+        matches!(self.focus, Focus::Filter | Focus::Name)
     }
 
     fn commands(&self) -> Vec<Command> {
@@ -47,7 +47,7 @@ impl Pane for Runs {
             return Some(effects);
         }
         match action {
-            Action::NextTab | Action::PreviousTab if !self.elsewhere() && self.focus != Part::Name => {
+            Action::NextTab | Action::PreviousTab if !self.elsewhere() && self.focus != Focus::Name => {
                 return Some(self.turn_tab(if action == Action::NextTab { 1 } else { -1 }));
             }
             Action::ShowBoard => return Some(self.open_board()),
@@ -61,37 +61,37 @@ impl Pane for Runs {
             return Some(effects);
         }
         match action {
-            Action::NextPart if self.focus == Part::Filter => {
+            Action::NextPart if self.focus == Focus::Filter => {
                 let completed = self.filter.complete(&self.known);
                 Some(if completed { self.filtered() } else { Vec::new() })
             }
             Action::NextPart | Action::PreviousPart => {
-                self.focus = if self.focus == Part::Detail { Part::List } else { Part::Detail };
+                self.focus = if self.focus == Focus::Detail { Focus::List } else { Focus::Detail };
                 Some(Vec::new())
             }
             Action::Filter => {
                 self.board = None;
-                self.focus = Part::Filter;
+                self.focus = Focus::Filter;
                 Some(Vec::new())
             }
             _ => match self.focus {
-                Part::List => self.act_in_list(action),
-                Part::Filter => self.act_in_filter(action),
-                Part::Name => match action {
+                Focus::List => self.act_in_list(action),
+                Focus::Filter => self.act_in_filter(action),
+                Focus::Name => match action {
                     Action::Submit => Some(self.finish_saving()),
                     Action::Leave | Action::Back => {
-                        self.focus = Part::List;
+                        self.focus = Focus::List;
                         Some(Vec::new())
                     }
                     _ => Some(Vec::new()),
                 },
-                Part::Detail => self.act_in_detail(action),
+                Focus::Detail => self.act_in_detail(action),
             },
         }
     }
 
     fn text_key(&mut self, key: KeyEvent) -> Vec<Effect> {
-        if self.focus == Part::Name {
+        if self.focus == Focus::Name {
             self.name.key(key);
             return Vec::new();
         }
@@ -99,7 +99,7 @@ impl Pane for Runs {
     }
 
     fn paste(&mut self, text: &str) -> Vec<Effect> {
-        if self.focus == Part::Name {
+        if self.focus == Focus::Name {
             self.name.paste(text);
             return Vec::new();
         }
@@ -184,7 +184,7 @@ impl Runs {
         match action {
             Action::Open => {
                 if self.selected.is_some() {
-                    (self.focus, self.moved) = (Part::Detail, true);
+                    (self.focus, self.moved) = (Focus::Detail, true);
                     if self.detail.stop.is_none() {
                         self.detail.step(0);
                     }
@@ -247,7 +247,7 @@ impl Runs {
     fn act_in_filter(&mut self, action: Action) -> Option<Vec<Effect>> {
         match action {
             Action::Submit | Action::Leave | Action::Back => {
-                self.focus = Part::List;
+                self.focus = Focus::List;
                 Some(Vec::new())
             }
             Action::Clear => {
@@ -288,7 +288,7 @@ impl Runs {
     fn act_in_detail(&mut self, action: Action) -> Option<Vec<Effect>> {
         match (&self.detail.showing, action) {
             (Showing::Run, Action::Back) => {
-                self.focus = Part::List;
+                self.focus = Focus::List;
                 Some(Vec::new())
             }
             (_, Action::Back) => {

@@ -5,7 +5,7 @@ use ratatui::layout::Rect;
 
 use super::list::{Group, Row, tail, word};
 use super::view::spinner;
-use super::{Part, Runs};
+use super::{Focus, Runs};
 use crate::pane::Draw;
 use crate::theme::Role;
 use crate::widgets::format::count;
@@ -71,18 +71,18 @@ impl Columns {
 
 impl Runs {
     pub(super) fn draw_list(&mut self, area: Rect, buf: &mut Buffer, cx: &mut Draw<'_>) {
-        let focused = cx.focused && self.focus != Part::Detail;
+        let focused = cx.focused && self.focus != Focus::Detail;
         self.list_title(focused, area.width, cx).draw(&mut Painter::new(buf, cx), area.x, area.y, area.width);
         let mut y = area.y + 1;
         if area.height >= 12 {
             self.draw_tabs(Rect { y, height: 1, ..area }, buf, cx);
             y += 1;
         }
-        if self.focus == Part::Filter || !self.filter.field.is_empty() {
+        if self.focus == Focus::Filter || !self.filter.field.is_empty() {
             self.draw_filter(Rect { y, height: 1, ..area }, buf, cx);
             y += 1;
             let (hint, wrong) = self.filter.hint(&self.known);
-            if self.focus == Part::Filter || wrong {
+            if self.focus == Focus::Filter || wrong {
                 let mut painter = Painter::new(buf, cx);
                 let role = if wrong { Role::Danger } else { Role::Muted };
                 let available = area.width.saturating_sub(4);
@@ -205,7 +205,7 @@ impl Runs {
         self.drawn.filter = row;
         let style = cx.theme.style(Role::Field).patch(cx.theme.style(Role::Strong));
         let cursor = self.filter.field.draw(line, buf, style, &[]);
-        if cx.focused && self.focus == Part::Filter {
+        if cx.focused && self.focus == Focus::Filter {
             cx.cursor = cursor;
         }
     }

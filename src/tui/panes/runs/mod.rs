@@ -35,7 +35,7 @@ use self::list::{Row, rows};
 use crate::field::Field;
 use crate::form_drafts::FormDrafts;
 use crate::pane::{Effect, Message, PaneId, PickerKind, Target};
-use crate::run_requests::{RunAsk, RunTold};
+use crate::run_requests::{RunRequest, RunResponse};
 use crate::widgets::scroll::Scroll;
 use crate::widgets::text_width::shown;
 use skills_api::{ConnectionState, Error, RunDetail, SavedView};
@@ -47,7 +47,7 @@ use skills_store::{EventKind, RunEvent, RunId, RunRecord};
 
 /// The parts that can have the focus.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-enum Part {
+enum Focus {
     #[default]
     List,
     Filter,
@@ -99,7 +99,7 @@ pub struct Runs {
     selected: Option<RunId>,
     /// Whether the user moved the cursor; until then it stays on the first run.
     moved: bool,
-    focus: Part,
+    focus: Focus,
     filter: Filter,
     /// The name being entered for a view.
     name: Field,
@@ -186,12 +186,12 @@ impl Runs {
             }
             Message::Visit(Target::Launch(skill)) => {
                 self.launching = Some(skill.to_string());
-                vec![Effect::Run(RunAsk::Contract(skill.to_string()))]
+                vec![Effect::Run(RunRequest::Contract(skill.to_string()))]
             }
             Message::Picked(PickerKind::CopyAs, what) => self.copy_as(what),
             Message::Picked(PickerKind::Launchable, skill) => {
                 self.launching = Some(skill.clone());
-                vec![Effect::Run(RunAsk::Contract(skill.clone()))]
+                vec![Effect::Run(RunRequest::Contract(skill.clone()))]
             }
             Message::Picked(PickerKind::Checkpoint, choice) => self.picked(choice),
             Message::Picked(PickerKind::FilterTerm, text) => self.add_term(text),
@@ -208,24 +208,24 @@ impl Runs {
         }
     }
 
-    fn on_response(&mut self, response: &RunTold) -> Vec<Effect> {
+    fn on_response(&mut self, response: &RunResponse) -> Vec<Effect> {
         match response {
-            RunTold::Following => {
+            RunResponse::Following => {
                 let mut effects = self.feeds.refresh_all(&self.known);
-                effects.extend(self.ask_detail());
-                effects.push(Effect::Run(RunAsk::Views));
+                effects.extend(self.request_detail());
+                effects.push(Effect::Run(RunRequest::Views));
                 effects
             }
-            RunTold::NotFollowing(error) => {
+            RunResponse::NotFollowing(error) => {
                 if !self.loaded {
                     self.error = Some(error.clone());
                 }
                 self.feeds.refresh_all(&self.known)
             }
-            RunTold::Events(events) => self.happened(events),
-            RunTold::Page(generation, answer) => self.page(*generation, answer),
-            RunTold::Detail(run, answer) => self.take_detail(run, answer),
-            RunTold::Ordered(_, run, answer) => match answer {
+            RunResponse::Events(events) => self.happened(events),
+            RunResponse::Page(generation, answer) => self.page(*generation, answer),
+            RunResponse::Detail(run, answer) => self.take_detail(run, answer),
+            RunResponse::Ordered(_, run, answer) => match answer {
                 Ok(ordered) => {
                     let mut effects = vec![Effect::Toast(shown(&ordered.note))];
                     let made = ordered.run.id != *run;
@@ -243,23 +243,23 @@ impl Runs {
                     vec![Effect::ErrorNotice(format!("{}: failed", shown(&run.0)), shown(&error.message))]
                 }
             },
-            RunTold::Board(hours, answer) => self.take_board(*hours, answer),
-            RunTold::Views(Ok(list)) => {
+            RunResponse::Board(hours, answer) => self.take_board(*hours, answer),
+            RunResponse::Views(Ok(list)) => {
                 self.take_views(&list.views);
                 Vec::new()
             }
-            RunTold::ViewSaved(name, Ok(list)) => {
+            RunResponse::ViewSaved(name, Ok(list)) => {
                 self.take_views(&list.views);
                 vec![Effect::Toast(format!("saved as {}", shown(name)))]
             }
-            RunTold::ViewSaved(_, Err(error)) => {
+            RunResponse::ViewSaved(_, Err(error)) => {
                 vec![Effect::ErrorNotice("the view was not saved".to_owned(), shown(&error.message))]
             }
-            RunTold::Drained(Ok(_)) => self.ask_board(),
-            RunTold::Drained(Err(error)) => {
+            RunResponse::Drained(Ok(_)) => self.request_board(),
+            RunResponse::Drained(Err(error)) => {
                 vec![Effect::ErrorNotice("the worker was not changed".to_owned(), shown(&error.message))]
             }
-            RunTold::Launched(_, Ok(launched)) => {
+            RunResponse::Launched(_, Ok(launched)) => {
                 let name = shown(&launched.run.skill_id);
                 let note = if launched.worker_alive {
                     format!("{name} launched")
@@ -272,14 +272,14 @@ impl Runs {
                 effects.extend(self.go_to(&launched.run.id));
                 effects
             }
-            RunTold::Launched(_, Err(error)) => {
+            RunResponse::Launched(_, Err(error)) => {
                 vec![Effect::ErrorNotice("nothing was launched".to_owned(), shown(&error.message))]
             }
-            RunTold::Launchable(Ok(ready)) => self.choose_skill(ready),
-            RunTold::Launchable(Err(error)) => {
+            RunResponse::Launchable(Ok(ready)) => self.choose_skill(ready),
+            RunResponse::Launchable(Err(error)) => {
                 vec![Effect::ErrorNotice("no list of skills".to_owned(), shown(&error.message))]
             }
-            RunTold::Contract(skill, answer) if self.launching.as_ref() == Some(skill) => {
+            RunResponse::Contract(skill, answer) if self.launching.as_ref() == Some(skill) => {
                 self.launching = None;
                 match answer {
                     Ok(view) => self.open_launch(view),
@@ -291,7 +291,7 @@ impl Runs {
                     }
                 }
             }
-            RunTold::Contract(_, Ok(view)) => {
+            RunResponse::Contract(_, Ok(view)) => {
                 self.machine = Some(view.isolation.clone());
                 Vec::new()
             }
@@ -329,7 +329,7 @@ impl Runs {
             self.error = None;
         }
         self.loaded |= self.feeds.has_read_all();
-        effects.extend(self.tell_awaited());
+        effects.extend(self.announce_waiting());
         self.build();
         effects.extend(self.selection_changed());
         effects.extend(self.probe());
@@ -340,7 +340,7 @@ impl Runs {
     fn check_again(&mut self) -> Vec<Effect> {
         let mut effects = self.probe();
         if self.loaded {
-            effects.extend(self.ask_detail());
+            effects.extend(self.request_detail());
         }
         effects
     }
@@ -352,7 +352,7 @@ impl Runs {
         }
         let skills: Vec<String> = self.launchable().take(3).map(|skill| skill.id.to_string()).collect();
         self.probed = !skills.is_empty();
-        skills.into_iter().map(|skill| Effect::Run(RunAsk::Contract(skill))).collect()
+        skills.into_iter().map(|skill| Effect::Run(RunRequest::Contract(skill))).collect()
     }
 
     /// Returns skills that may have a contract, by their kind alone: sufficient to determine the sandbox.
@@ -379,13 +379,13 @@ impl Runs {
         let of_it: Vec<&RunEvent> = events.iter().filter(|event| event.run == selected).collect();
         self.detail.add_events(&selected, &of_it);
         if of_it.iter().any(telling) {
-            effects.extend(self.ask_detail());
+            effects.extend(self.request_detail());
         }
         effects
     }
 
     /// Announces runs that began to wait since the last announcement, whichever response reported them.
-    fn tell_awaited(&mut self) -> Vec<Effect> {
+    fn announce_waiting(&mut self) -> Vec<Effect> {
         // Runs that already wait when the workbench opens are not announced, whichever part of the list is loaded
         // first.
         if !self.feeds.has_read_open() {
@@ -393,7 +393,7 @@ impl Runs {
         }
         let Some(before) = self.told_waiting.replace(self.known.waiting()) else { return Vec::new() };
         let began = self.known.began_to_wait(&before);
-        let tell = |run: RunRecord| {
+        let deliver = |run: RunRecord| {
             let step = run.step.as_deref().map(|step| format!(" at {}", shown(step))).unwrap_or_default();
             Effect::Awaited(format!(
                 "{} {} waits for you{step}",
@@ -401,7 +401,7 @@ impl Runs {
                 list::tail(&run.id)
             ))
         };
-        began.into_iter().map(tell).collect()
+        began.into_iter().map(deliver).collect()
     }
 
     fn take_detail(&mut self, run: &RunId, answer: &Result<Arc<RunDetail>, Error>) -> Vec<Effect> {
@@ -415,16 +415,16 @@ impl Runs {
             }
         }
         let again = self.detail.take(run, answer, self.selected.as_ref());
-        let mut effects = if again { self.ask_detail() } else { Vec::new() };
-        effects.extend(self.tell_awaited());
+        let mut effects = if again { self.request_detail() } else { Vec::new() };
+        effects.extend(self.announce_waiting());
         effects.extend(self.open_awaited_sheet(run));
         effects
     }
 
-    fn ask_detail(&mut self) -> Vec<Effect> {
+    fn request_detail(&mut self) -> Vec<Effect> {
         let Some(run) = self.selected.clone() else { return Vec::new() };
         let is_new = self.detail.ask(&run);
-        is_new.then(|| Effect::Run(RunAsk::Detail(run))).into_iter().collect()
+        is_new.then(|| Effect::Run(RunRequest::Detail(run))).into_iter().collect()
     }
 
     /// Rebuilds the rows; the cursor stays on its run.
@@ -458,7 +458,7 @@ impl Runs {
         let id = id.clone();
         self.selected = Some(id.clone());
         self.detail.show(&id);
-        self.ask_detail()
+        self.request_detail()
     }
 
     /// Moves the cursor to a run, resetting a filter that hides it.
@@ -467,13 +467,13 @@ impl Runs {
             self.filter.clear();
         }
         (self.moved, self.selected) = (true, Some(run.clone()));
-        if matches!(self.focus, Part::Filter | Part::Name) {
-            self.focus = Part::List;
+        if matches!(self.focus, Focus::Filter | Focus::Name) {
+            self.focus = Focus::List;
         }
         self.board = None;
         self.detail.show(run);
         self.build();
-        self.ask_detail()
+        self.request_detail()
     }
 
     fn next_ticket(&mut self) -> u64 {

@@ -4,7 +4,7 @@ use crossterm::event::{MouseButton, MouseEvent, MouseEventKind};
 use ratatui::layout::Position;
 
 use super::detail::Showing;
-use super::{Part, Runs};
+use super::{Focus, Runs};
 use crate::action::Action;
 use crate::pane::{Effect, Pane as _};
 
@@ -54,12 +54,12 @@ impl Runs {
             };
         }
         if self.drawn.filter.contains(at) {
-            self.focus = Part::Filter;
+            self.focus = Focus::Filter;
             self.filter.field.click(at);
             return Vec::new();
         }
         if self.drawn.list.contains(at) {
-            self.focus = Part::List;
+            self.focus = Focus::List;
             let row = self.drawn.rows.iter().find(|(rect, _)| rect.contains(at)).map(|(_, row)| *row);
             let Some(row) = row else { return Vec::new() };
             (self.scroll.cursor, self.moved) = (row, true);
@@ -68,7 +68,7 @@ impl Runs {
         if !self.drawn.detail.contains(at) {
             return Vec::new();
         }
-        self.focus = Part::Detail;
+        self.focus = Focus::Detail;
         if let Some(action) =
             self.drawn.buttons.iter().find(|(rect, _)| rect.contains(at)).map(|(_, act)| *act)
         {

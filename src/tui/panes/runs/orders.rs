@@ -8,11 +8,11 @@ use serde_json::Value;
 use super::detail::{Showing, Stop};
 use super::detail_view::label_of;
 use super::list::Row;
-use super::{Part, Runs};
+use super::{Focus, Runs};
 use crate::action::{Action, Command};
 use crate::overlay::{OrderKind, Sheet, name_of_decision, name_of_launch, name_of_order, state_word};
 use crate::pane::{Effect, PaneId, Picker, PickerKind, Target};
-use crate::run_requests::RunAsk;
+use crate::run_requests::RunRequest;
 use crate::widgets::text_width::shown;
 use skills_api::{ContractView, pause_wanted};
 use skills_model::{CommandName, Gate, RunState};
@@ -36,13 +36,13 @@ impl Runs {
     }
 
     fn offered_when_connected(&self) -> Vec<Command> {
-        if self.focus == Part::Name {
+        if self.focus == Focus::Name {
             return vec![offer(Action::Submit, "save"), offer(Action::Leave, "cancel")];
         }
         if let Some(board) = &self.board {
             return self.offered_on_board(board.run().is_some(), board.worker().is_some());
         }
-        if self.focus == Part::Filter {
+        if self.focus == Focus::Filter {
             let shown_ones = [
                 (Action::Submit, "take"),
                 (Action::Down, "move"),
@@ -57,7 +57,7 @@ impl Runs {
             return out;
         }
         let run = self.record();
-        let in_list = self.focus == Part::List;
+        let in_list = self.focus == Focus::List;
         let none = run.is_none().then(|| "no run selected".to_owned());
         let with_run = |command: Command| Command { blocked: none.clone(), ..command };
         let mut out = Vec::new();
@@ -202,7 +202,7 @@ impl Runs {
                 let run = known(self)?;
                 self.open_order(run, OrderKind::Assign)
             }
-            Action::Launch => vec![Effect::Run(RunAsk::Launchable)],
+            Action::Launch => vec![Effect::Run(RunRequest::Launchable)],
             Action::Compare => self.compare(),
             Action::ReadWhole => self.read_whole(),
             Action::ShowCheckpoint => {
@@ -210,7 +210,7 @@ impl Runs {
                 let number = self.detail.checkpoint().unwrap_or(head);
                 self.show_state(number);
                 if self.elsewhere() {
-                    self.focus = Part::Detail;
+                    self.focus = Focus::Detail;
                     Vec::new()
                 } else if self.detail.get().is_none() {
                     vec![Effect::Toast("loading this run; try again in a moment".to_owned())]
@@ -225,7 +225,7 @@ impl Runs {
             Action::AttachThis => {
                 let run = known(self)?.id.0;
                 let target = match (&self.focus, &self.detail.stop) {
-                    (Part::Detail, Some(Stop::Step(step))) => ("output".to_owned(), format!("{run}/{step}")),
+                    (Focus::Detail, Some(Stop::Step(step))) => ("output".to_owned(), format!("{run}/{step}")),
                     _ => ("run".to_owned(), run),
                 };
                 vec![Effect::Go(PaneId::Attach, Some(Target::Attach { skill: None, target: Some(target) }))]
@@ -238,7 +238,7 @@ impl Runs {
 
     /// Opens the dialog for all marked runs, in the order of the list.
     fn ordered_of_marked(&mut self, action: Action) -> Option<Vec<Effect>> {
-        if self.marked.is_empty() || self.focus != Part::List {
+        if self.marked.is_empty() || self.focus != Focus::List {
             return None;
         }
         let command = bulk_command(action)?;
@@ -275,14 +275,14 @@ impl Runs {
         let Some(run) = self.record().cloned() else { return Vec::new() };
         let Some(sheet) = self.detail.get().and_then(|detail| detail.sheet.clone()) else {
             self.detail.sheet_wanted = true;
-            return self.ask_detail();
+            return self.request_detail();
         };
         self.detail.sheet_wanted = false;
         let ticket = self.next_ticket();
         let typed = self.typed.of(&name_of_decision(&run.id));
         let mut out = vec![Effect::Sheet(Box::new(Sheet::Decide { sheet: Box::new(sheet), typed, ticket }))];
         // Scripts and trust change without an event: reload the run to compare it with the dialog.
-        out.extend(self.ask_detail());
+        out.extend(self.request_detail());
         let step = |run: &RunRecord| match &run.gate {
             Some(Gate::Human { step, .. }) => Some(step.clone()),
             _ => None,
@@ -297,7 +297,7 @@ impl Runs {
         alike.sort();
         for (_, id) in alike.into_iter().take(TOGETHER) {
             if self.detail.ask(&id) {
-                out.push(Effect::Run(RunAsk::Detail(id)));
+                out.push(Effect::Run(RunRequest::Detail(id)));
             }
         }
         out

@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 
 use super::detail::{Showing, Stop};
 use super::detail_view::label_of;
-use super::{Part, Runs, live};
+use super::{Focus, Runs, live};
 use crate::overlay::{Passage, Reading};
 use crate::pane::Effect;
 use crate::theme::Role;
@@ -19,7 +19,7 @@ impl Runs {
         let Some(detail) = self.detail.get() else {
             return vec![Effect::Toast("loading the run".to_owned())];
         };
-        let stop = self.detail.stop.as_ref().filter(|_| self.focus == Part::Detail);
+        let stop = self.detail.stop.as_ref().filter(|_| self.focus == Focus::Detail);
         let number = match (&self.detail.showing, stop) {
             (Showing::State(number) | Showing::Changes(_, number), _) => Some(*number),
             (_, Some(Stop::Checkpoint(number))) => Some(*number),

@@ -8,7 +8,7 @@ use ratatui::layout::Rect;
 use super::detail::Showing;
 use super::detail_view::label_of;
 use super::keys::rows_of;
-use super::{Part, Runs};
+use super::{Focus, Runs};
 use crate::action::Action;
 use crate::pane::{Draw, Effect};
 use crate::theme::Role;
@@ -88,7 +88,7 @@ impl Runs {
         buf: &mut Buffer,
         cx: &mut Draw<'_>,
     ) {
-        let focused = cx.focused && self.focus == Part::Detail;
+        let focused = cx.focused && self.focus == Focus::Detail;
         let name = format!("{} {} c{number}", shown(&detail.run.skill_id), cx.glyphs.dot);
         let mut painter = Painter::new(buf, cx);
         Title::of(name, focused).note(label_of(detail, number)).draw(
@@ -139,7 +139,7 @@ impl Runs {
         buf: &mut Buffer,
         cx: &mut Draw<'_>,
     ) {
-        let focused = cx.focused && self.focus == Part::Detail;
+        let focused = cx.focused && self.focus == Focus::Detail;
         let arrow = if cx.glyphs.ascii { "to" } else { "→" };
         let name = format!("{} {} c{from} {arrow} c{to}", shown(&detail.run.skill_id), cx.glyphs.dot);
         let mut painter = Painter::new(buf, cx);

@@ -6,7 +6,7 @@ use ratatui::layout::Rect;
 use super::list::{Row, tail};
 use super::list_view::{since, state_sign};
 use super::view::spinner;
-use super::{Part, Runs};
+use super::{Focus, Runs};
 use crate::pane::Draw;
 use crate::theme::Role;
 use crate::widgets::format::count;
@@ -35,7 +35,7 @@ impl Runs {
 
     /// Draws facets, column heads and rows.
     pub(super) fn draw_table(&mut self, area: Rect, buf: &mut Buffer, cx: &mut Draw<'_>) {
-        let focused = cx.focused && self.focus != Part::Detail;
+        let focused = cx.focused && self.focus != Focus::Detail;
         let mut y = area.y;
         if area.height >= 10 {
             y += self.draw_facets(Rect { y, height: 1, ..area }, buf, cx);

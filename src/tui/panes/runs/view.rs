@@ -3,7 +3,7 @@
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
-use super::{Drawn, Part, Runs};
+use super::{Drawn, Focus, Runs};
 use crate::app::SPIN;
 use crate::pane::Draw;
 use crate::widgets::painter::Painter;
@@ -31,7 +31,7 @@ impl Runs {
             return;
         }
         if area.width < FOLD || cx.full_screen {
-            if self.focus == Part::Detail {
+            if self.focus == Focus::Detail {
                 self.draw_detail(area, buf, cx);
             } else {
                 self.draw_list(area, buf, cx);

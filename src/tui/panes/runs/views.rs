@@ -4,9 +4,9 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::Modifier;
 
-use super::{Part, Runs};
+use super::{Focus, Runs};
 use crate::pane::{Draw, Effect, Picker, PickerKind};
-use crate::run_requests::RunAsk;
+use crate::run_requests::RunRequest;
 use crate::theme::Role;
 use crate::widgets::format::count;
 use crate::widgets::painter::Painter;
@@ -86,7 +86,7 @@ impl Runs {
             Some(Tab::Filter(_, filter)) => {
                 self.board = None;
                 self.filter.field.set(filter);
-                self.focus = Part::List;
+                self.focus = Focus::List;
                 self.marked.clear();
                 self.filtered()
             }
@@ -145,7 +145,7 @@ impl Runs {
 
     /// Draws the tabs in one row, with fewer counts and shorter names if space is short.
     pub(super) fn draw_tabs(&mut self, row: Rect, buf: &mut Buffer, cx: &mut Draw<'_>) {
-        if self.focus == Part::Name {
+        if self.focus == Focus::Name {
             let mut painter = Painter::new(buf, cx);
             painter.band(row, Role::Field);
             let x = painter.put(row.x + 3, row.y, "Save this filter as: ", Role::Strong, row.width);
@@ -220,16 +220,16 @@ impl Runs {
             return vec![Effect::Toast(format!("this filter is saved as {}", shown(&view.name)))];
         }
         self.name.clear();
-        self.focus = Part::Name;
+        self.focus = Focus::Name;
         Vec::new()
     }
 
     pub(super) fn finish_saving(&mut self) -> Vec<Effect> {
-        self.focus = Part::List;
+        self.focus = Focus::List;
         let name = self.name.text().trim().to_owned();
         match self.filter.in_force() {
             Some(filter) if !name.is_empty() => {
-                vec![Effect::Run(RunAsk::SaveView { name, filter: filter.trim().to_owned() })]
+                vec![Effect::Run(RunRequest::SaveView { name, filter: filter.trim().to_owned() })]
             }
             _ => Vec::new(),
         }
@@ -253,7 +253,7 @@ impl Runs {
         if !before.split_whitespace().any(|known| known == text) {
             self.filter.field.set(format!("{before} {text}").trim());
         }
-        self.focus = Part::List;
+        self.focus = Focus::List;
         self.filtered()
     }
 

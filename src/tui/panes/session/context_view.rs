@@ -10,7 +10,7 @@ use crate::widgets::rich::{RichLine, Seg};
 use crate::widgets::text_width::cells;
 use crate::widgets::wrap::break_code;
 use skills_api::{ComposedView, DiffLine, LevelSize};
-use skills_session::{Entry, Part, PartKind, Turn};
+use skills_session::{ComposedPart, Entry, PartKind, Turn};
 use skills_skill::safe_text;
 
 /// Number of catalog entries, and of lines of a body, that stay visible when collapsed.
@@ -170,7 +170,7 @@ fn answers(out: &mut Vec<Line>, view: &ComposedView, entries: &[Arc<Entry>], ope
     }
 }
 
-fn base(out: &mut Vec<Line>, text: &str, part: &Part, view: &ComposedView) {
+fn base(out: &mut Vec<Line>, text: &str, part: &ComposedPart, view: &ComposedView) {
     if !out.is_empty() {
         out.push(Line::gap());
     }

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use super::{SessionPane, Tab};
 use crate::pane::Effect;
-use crate::session_requests::{Newest, SessionAsk};
+use crate::session_requests::{Newest, SessionRequest};
 use crate::widgets::format::counted;
 use crate::widgets::text_width::shown;
 use skills_api::{LoadedFrom, SessionView};
@@ -45,14 +45,14 @@ fn changes(effect: &Effect) -> bool {
     let Effect::Session(ask) = effect else { return false };
     matches!(
         ask,
-        SessionAsk::Latest
-            | SessionAsk::Open(_)
-            | SessionAsk::New(_)
-            | SessionAsk::Configure(..)
-            | SessionAsk::Tool { .. }
-            | SessionAsk::Reorder { .. }
-            | SessionAsk::Script { .. }
-            | SessionAsk::Say(..)
+        SessionRequest::Latest
+            | SessionRequest::Open(_)
+            | SessionRequest::New(_)
+            | SessionRequest::Configure(..)
+            | SessionRequest::Tool { .. }
+            | SessionRequest::Reorder { .. }
+            | SessionRequest::Script { .. }
+            | SessionRequest::Say(..)
     )
 }
 
@@ -60,7 +60,7 @@ impl SessionPane {
     pub(super) fn check_again(&mut self, now: Instant) -> Vec<Effect> {
         self.others.looked = Some(now);
         let Some(session) = &self.session else {
-            let effects = self.ask_again();
+            let effects = self.request_again();
             self.others.acting(&effects);
             return effects;
         };
@@ -73,7 +73,7 @@ impl SessionPane {
     pub(super) fn look_at_it(&mut self, always: bool) -> Vec<Effect> {
         let Some(session) = &self.session else { return Vec::new() };
         self.others.looking = true;
-        vec![Effect::Session(SessionAsk::Check {
+        vec![Effect::Session(SessionRequest::Check {
             session: session.session_id.clone(),
             version: session.version,
             newest: self.others.newest.clone(),
@@ -149,15 +149,15 @@ fn difference(before: &SessionView, after: &SessionView) -> String {
 mod tests {
     use super::*;
     use crate::pane::{Message, Pane as _};
-    use crate::run_requests::RunTold;
-    use crate::session_requests::SessionTold;
+    use crate::run_requests::RunResponse;
+    use crate::session_requests::SessionResponse;
     use skills_api::{Code, Error};
 
     #[test]
     fn a_session_that_could_not_be_fetched_is_fetched_when_calls_get_through_again() {
-        let refused = |code| SessionTold::Session(Err(Error::new(code, "the core cannot be reached")));
-        let following = Message::Run(RunTold::Following);
-        let asks = |effects: &[Effect]| matches!(effects, [Effect::Session(SessionAsk::Latest)]);
+        let refused = |code| SessionResponse::Session(Err(Error::new(code, "the core cannot be reached")));
+        let following = Message::Run(RunResponse::Following);
+        let asks = |effects: &[Effect]| matches!(effects, [Effect::Session(SessionRequest::Latest)]);
         let mut pane = SessionPane::new();
         assert!(asks(&pane.wanted()));
         assert!(pane.message(&following).is_empty(), "the first request is still in flight");
@@ -183,7 +183,7 @@ mod tests {
         assert_eq!(others.due(now), Some(now + EVERY));
         others.acting(&[Effect::Toast(String::new())]);
         assert!(others.due(now).is_some());
-        others.acting(&[Effect::Session(SessionAsk::Open("x".to_owned()))]);
+        others.acting(&[Effect::Session(SessionRequest::Open("x".to_owned()))]);
         assert_eq!(others.due(now), None);
         others.answered();
         assert!(others.due(now).is_some());

@@ -7,11 +7,11 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use serde_json::json;
 
-use super::{Part, SessionPane, TABS, Tab};
+use super::{Focus, SessionPane, TABS, Tab};
 use crate::action::{Action, Command, Context};
 use crate::overlay::{Asking, NAME_OF_EXPORT, Sheet, name_of_script};
 use crate::pane::{Draw, Effect, Message, Pane, PaneId, Picker, PickerKind, Target};
-use crate::session_requests::SessionAsk;
+use crate::session_requests::SessionRequest;
 use crate::widgets::format::bytes;
 use crate::widgets::text_width::shown as safe;
 use skills_api::{LevelsView, LoadedFrom, SettingsChange, SkillDrift};
@@ -36,8 +36,8 @@ impl Pane for SessionPane {
 
     fn contexts(&self) -> Vec<Context> {
         match self.focus {
-            Part::Active => vec![Context::Session, Context::List],
-            Part::Composed => vec![Context::Session, Context::Text],
+            Focus::Active => vec![Context::Session, Context::List],
+            Focus::Composed => vec![Context::Session, Context::Text],
         }
     }
 
@@ -59,7 +59,7 @@ impl Pane for SessionPane {
         let in_folder = |command: Command| Command { blocked: folder(), ..command };
         let on_session = |command: Command| Command { blocked: closed(), ..command };
         let mut out = vec![
-            shown(Action::Down, if self.focus == Part::Composed { "scroll" } else { "move" }),
+            shown(Action::Down, if self.focus == Focus::Composed { "scroll" } else { "move" }),
             on_session(shown(Action::LoadSkill, "load")),
             on_skill(shown(Action::UnloadSkill, "unload")),
             in_folder(shown(Action::ReadResource, "read")),
@@ -124,7 +124,7 @@ impl Pane for SessionPane {
         if !self.requested {
             // The store is opened when the pane is first shown, not before.
             self.requested = true;
-            self.wanted.push(Effect::Session(SessionAsk::Latest));
+            self.wanted.push(Effect::Session(SessionRequest::Latest));
         }
         std::mem::take(&mut self.wanted)
     }
@@ -155,7 +155,7 @@ impl SessionPane {
     fn done(&mut self, action: Action) -> Option<Vec<Effect>> {
         Some(match action {
             Action::NextPart | Action::PreviousPart => {
-                self.focus = if self.focus == Part::Active { Part::Composed } else { Part::Active };
+                self.focus = if self.focus == Focus::Active { Focus::Composed } else { Focus::Active };
                 Vec::new()
             }
             Action::NextTab => self.turn_by(1),
@@ -182,18 +182,18 @@ impl SessionPane {
             }
             Action::MarkCall => {
                 let id = self.id()?.to_owned();
-                let made = Effect::Session(SessionAsk::Compose(id.clone(), true));
-                let again = Effect::Session(SessionAsk::Compose(id, false));
+                let made = Effect::Session(SessionRequest::Compose(id.clone(), true));
+                let again = Effect::Session(SessionRequest::Compose(id, false));
                 vec![made, again, Effect::Toast("call recorded for comparison".to_owned())]
             }
-            Action::Export => vec![Effect::Session(SessionAsk::Exports(self.id()?.to_owned()))],
+            Action::Export => vec![Effect::Session(SessionRequest::Exports(self.id()?.to_owned()))],
             Action::CopyAs => vec![self.copy_choices()?],
-            Action::PickAgent => vec![Effect::Session(SessionAsk::Agents)],
+            Action::PickAgent => vec![Effect::Session(SessionRequest::Agents)],
             Action::PickClient => {
                 vec![Effect::PickClient(self.session.as_ref().and_then(|s| s.settings.client.clone()))]
             }
             Action::NewSession => vec![self.new_session()],
-            Action::OpenSession => vec![Effect::Session(SessionAsk::List)],
+            Action::OpenSession => vec![Effect::Session(SessionRequest::List)],
             Action::MoveEarlier => self.reorder(-1)?,
             Action::MoveLater => self.reorder(1)?,
             Action::Edit => vec![Effect::Edit(self.selected()?.location.clone(), 1)],
@@ -204,12 +204,12 @@ impl SessionPane {
 
     fn turn_by(&mut self, steps: usize) -> Vec<Effect> {
         let at = TABS.iter().position(|(tab, _)| *tab == self.tab).unwrap_or(0);
-        self.focus = Part::Composed;
+        self.focus = Focus::Composed;
         self.turn(TABS[(at + steps) % TABS.len()].0)
     }
 
     fn moved(&mut self, action: Action) -> Option<Vec<Effect>> {
-        if self.focus == Part::Composed {
+        if self.focus == Focus::Composed {
             return self.scrolled(action);
         }
         let last = self.active().len().saturating_sub(1);
@@ -219,14 +219,14 @@ impl SessionPane {
             Action::Top | Action::PageUp => 0,
             Action::Bottom | Action::PageDown => last,
             Action::Open => {
-                self.focus = Part::Composed;
+                self.focus = Focus::Composed;
                 let name = self.selected()?.name.clone();
                 self.reveal(&name);
                 self.cursor
             }
             _ => return None,
         };
-        Some(if self.tab == Tab::PerLevel { self.ask_levels() } else { Vec::new() })
+        Some(if self.tab == Tab::PerLevel { self.request_levels() } else { Vec::new() })
     }
 
     fn scrolled(&mut self, action: Action) -> Option<Vec<Effect>> {
@@ -239,7 +239,7 @@ impl SessionPane {
             Action::Top => isize::MIN,
             Action::Bottom => isize::MAX,
             Action::Back => {
-                self.focus = Part::Active;
+                self.focus = Focus::Active;
                 return Some(Vec::new());
             }
             Action::Open if self.tab == Tab::Payload => return Some(self.next_api()),
@@ -341,7 +341,7 @@ impl SessionPane {
 
     pub(super) fn begin(&self, like: bool) -> Effect {
         let settings = if like { self.like() } else { SettingsChange::default() };
-        Effect::Session(SessionAsk::New(settings))
+        Effect::Session(SessionRequest::New(settings))
     }
 
     /// Returns the settings of this session for a new one.
@@ -364,7 +364,7 @@ impl SessionPane {
     fn reorder(&mut self, by: isize) -> Option<Vec<Effect>> {
         self.cursor.checked_add_signed(by).filter(|to| *to < self.active().len())?;
         let (session, skill) = (self.id()?.to_owned(), self.selected()?.name.clone());
-        Some(vec![Effect::Session(SessionAsk::Reorder { session, skill, by })])
+        Some(vec![Effect::Session(SessionRequest::Reorder { session, skill, by })])
     }
 
     fn copy_choices(&self) -> Option<Effect> {

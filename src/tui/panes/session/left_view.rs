@@ -4,7 +4,7 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::Modifier;
 
-use super::{Part, SessionPane};
+use super::{Focus, SessionPane};
 use crate::pane::Draw;
 use crate::session_export::short_id;
 use crate::theme::Role;
@@ -35,7 +35,7 @@ impl SessionPane {
     /// Draws the active skills; returns the row below.
     fn draw_active(&mut self, area: Rect, buf: &mut Buffer, cx: &Draw<'_>) -> u16 {
         let Some(session) = self.session.clone() else { return area.y };
-        let focused = cx.focused && self.focus == Part::Active;
+        let focused = cx.focused && self.focus == Focus::Active;
         let note = format!("{} of {}", session.active.len(), session.settings.cap);
         Title::of("Active", focused).note(note).draw(&mut Painter::new(buf, cx), area.x, area.y, area.width);
         let mut painter = Painter::new(buf, cx);

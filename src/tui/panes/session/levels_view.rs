@@ -13,7 +13,7 @@ use crate::widgets::rich::Seg;
 use crate::widgets::text_width::{cut_end, cut_middle, shown};
 use crate::widgets::wrap::wrap;
 use skills_api::{LevelSize, LevelsView, LoadedFrom};
-use skills_session::{Fill, Part, PartKind};
+use skills_session::{ComposedPart, Fill, PartKind};
 use skills_skill::safe_text;
 
 /// Minimum width for levels side by side.
@@ -115,8 +115,9 @@ impl SessionPane {
         };
         let call = &composed.composed;
         let entries = || {
-            let listed =
-                |part: &&(&Part, LevelSize)| part.0.kind == PartKind::Available && part.0.skill.is_some();
+            let listed = |part: &&(&ComposedPart, LevelSize)| {
+                part.0.kind == PartKind::Available && part.0.skill.is_some()
+            };
             composed.part_sizes().filter(move |part| listed(&part))
         };
         let entry = entries().find(|(part, _)| part.skill.as_deref() == Some(skill));

@@ -22,7 +22,7 @@ use strum::IntoEnumIterator as _;
 
 use crate::form_drafts::FormDrafts;
 use crate::pane::{Effect, PickerKind};
-use crate::session_requests::SessionAsk;
+use crate::session_requests::SessionRequest;
 use crate::widgets::rich::RichLine;
 use crate::widgets::scroll::Scroll;
 use skills_api::{ComposedView, LevelsView, SessionView, SkillDrift};
@@ -31,7 +31,7 @@ use skills_session::{Active, Api};
 
 /// The parts that can have the focus.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-enum Part {
+enum Focus {
     #[default]
     Active,
     Composed,
@@ -91,7 +91,7 @@ pub struct SessionPane {
     /// Whether that is because the core is unreachable: then it is requested again.
     unreached: bool,
     catalogue: Arc<Catalogue>,
-    focus: Part,
+    focus: Focus,
     tab: Tab,
     /// The active skill under the cursor.
     cursor: usize,
@@ -150,7 +150,7 @@ impl SessionPane {
         let Some(id) = self.id().map(str::to_owned) else { return Vec::new() };
         self.composing += 1;
         self.overlapped |= self.composing > 1;
-        vec![Effect::Session(SessionAsk::Compose(id, false))]
+        vec![Effect::Session(SessionRequest::Compose(id, false))]
     }
 
     /// Registers a composed call. Of two requests pending at the same time, the response to the older may arrive last:
@@ -165,7 +165,7 @@ impl SessionPane {
 
     fn call(&self, tool: &str, arguments: serde_json::Value) -> Vec<Effect> {
         let Some(session) = self.id().map(str::to_owned) else { return Vec::new() };
-        vec![Effect::Session(SessionAsk::Tool { session, tool: tool.to_owned(), arguments })]
+        vec![Effect::Session(SessionRequest::Tool { session, tool: tool.to_owned(), arguments })]
     }
 
     /// Shows a session; the cursor stays on its skill.
@@ -195,8 +195,8 @@ impl SessionPane {
         self.composed_scroll = Scroll::default();
         self.fold = 0;
         match tab {
-            Tab::PerLevel => self.ask_levels(),
-            Tab::Payload => self.ask_payload(),
+            Tab::PerLevel => self.request_levels(),
+            Tab::Payload => self.request_payload(),
             Tab::Composed | Tab::Transcript => Vec::new(),
         }
     }
@@ -206,7 +206,7 @@ impl SessionPane {
         let all: Vec<Api> = Api::iter().collect();
         let at = all.iter().position(|api| Some(*api) == self.api).unwrap_or(0);
         self.api = all.get((at + 1) % all.len()).copied();
-        self.ask_payload()
+        self.request_payload()
     }
 
     /// Returns the selected skill's levels if they are loaded for its current version.
@@ -217,7 +217,7 @@ impl SessionPane {
         self.levels.as_ref().filter(of_it)
     }
 
-    fn ask_levels(&mut self) -> Vec<Effect> {
+    fn request_levels(&mut self) -> Vec<Effect> {
         if self.levels_of_selected().is_some() { Vec::new() } else { self.count_levels() }
     }
 
@@ -226,7 +226,7 @@ impl SessionPane {
         self.no_levels = None;
         let (Some(session), Some(skill)) = (self.id(), self.selected()) else { return Vec::new() };
         let (session, skill) = (session.to_owned(), skill.name.clone());
-        vec![Effect::Session(SessionAsk::Levels { session, skill })]
+        vec![Effect::Session(SessionRequest::Levels { session, skill })]
     }
 
     /// Returns the drift of the selected skill from its file and the roots.
@@ -238,8 +238,8 @@ impl SessionPane {
         self.session.as_ref().and_then(|session| session.drift.get(name)).copied().unwrap_or_default()
     }
 
-    fn ask_payload(&self) -> Vec<Effect> {
+    fn request_payload(&self) -> Vec<Effect> {
         let api = self.api.unwrap_or(Api::Anthropic);
-        self.id().map(|id| Effect::Session(SessionAsk::Export(id.to_owned(), api))).into_iter().collect()
+        self.id().map(|id| Effect::Session(SessionRequest::Export(id.to_owned(), api))).into_iter().collect()
     }
 }

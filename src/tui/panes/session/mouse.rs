@@ -3,7 +3,7 @@
 use crossterm::event::{MouseButton, MouseEvent, MouseEventKind};
 use ratatui::layout::Position;
 
-use super::{Part, SessionPane, Tab};
+use super::{Focus, SessionPane, Tab};
 use crate::pane::Effect;
 
 /// Rows per step of the wheel.
@@ -29,21 +29,21 @@ impl SessionPane {
     fn clicked(&mut self, at: Position) -> Vec<Effect> {
         if let Some((_, tab)) = self.drawn.tabs.iter().find(|(place, _)| place.contains(at)) {
             let tab = *tab;
-            self.focus = Part::Composed;
+            self.focus = Focus::Composed;
             return self.turn(tab);
         }
         if let Some((_, row)) = self.drawn.rows.iter().find(|(place, _)| place.contains(at)) {
             self.cursor = *row;
-            self.focus = Part::Active;
-            return if self.tab == Tab::PerLevel { self.ask_levels() } else { Vec::new() };
+            self.focus = Focus::Active;
+            return if self.tab == Tab::PerLevel { self.request_levels() } else { Vec::new() };
         }
         if let Some((_, fold)) = self.drawn.folds.iter().find(|(place, _)| place.contains(at)).cloned() {
-            self.focus = Part::Composed;
+            self.focus = Focus::Composed;
             self.toggle(fold);
         } else if self.drawn.composed_area.contains(at) {
-            self.focus = Part::Composed;
+            self.focus = Focus::Composed;
         } else if self.drawn.active.contains(at) {
-            self.focus = Part::Active;
+            self.focus = Focus::Active;
         }
         Vec::new()
     }

@@ -7,9 +7,9 @@ use serde_json::json;
 use super::{SessionPane, Tab};
 use crate::overlay::{Asking, NAME_OF_EXPORT, Sheet};
 use crate::pane::{Effect, Message, PickerKind, Target};
-use crate::run_requests::RunTold;
+use crate::run_requests::RunResponse;
 use crate::session_export::{Format, short_id};
-use crate::session_requests::{SessionAsk, SessionTold};
+use crate::session_requests::{SessionRequest, SessionResponse};
 use crate::widgets::relative_time::moment;
 use crate::widgets::text_width::shown;
 use skills_api::{Code, Event, SettingsChange};
@@ -28,7 +28,7 @@ impl SessionPane {
                 self.again()
             }
             Message::Event(Event::Replaced) => self.reset(),
-            Message::Run(RunTold::Following) => self.reached(),
+            Message::Run(RunResponse::Following) => self.reached(),
             Message::Rendered(key, lines) => {
                 self.rendered.insert(*key, Arc::clone(lines));
                 Vec::new()
@@ -41,7 +41,7 @@ impl SessionPane {
                 } else {
                     self.requested = true;
                     self.waiting_load = Some(skill.to_string());
-                    vec![Effect::Session(SessionAsk::Latest)]
+                    vec![Effect::Session(SessionRequest::Latest)]
                 }
             }
             Message::Detail(_, Ok(detail)) => self.choose_file(detail).into_iter().collect(),
@@ -65,21 +65,21 @@ impl SessionPane {
         }
         (self.composed, self.levels, self.payload, self.trouble) = (None, None, None, None);
         self.requested = true;
-        vec![Effect::Session(SessionAsk::Latest)]
+        vec![Effect::Session(SessionRequest::Latest)]
     }
 
     /// Handles a restored connection: loads what failed in the meantime.
     fn reached(&mut self) -> Vec<Effect> {
         if self.unreached {
-            return self.ask_again();
+            return self.request_again();
         }
         if self.session.is_some() && self.composed.is_none() { self.refresh() } else { Vec::new() }
     }
 
     /// Requests the session that could not be loaded again.
-    pub(super) fn ask_again(&mut self) -> Vec<Effect> {
+    pub(super) fn request_again(&mut self) -> Vec<Effect> {
         (self.unreached, self.requested) = (false, true);
-        vec![Effect::Session(SessionAsk::Latest)]
+        vec![Effect::Session(SessionRequest::Latest)]
     }
 
     /// Reloads everything after a change of the catalog, which may change the next call.
@@ -88,7 +88,7 @@ impl SessionPane {
         effects.extend(self.compose());
         match self.tab {
             Tab::PerLevel => effects.extend(self.count_levels()),
-            Tab::Payload => effects.extend(self.ask_payload()),
+            Tab::Payload => effects.extend(self.request_payload()),
             Tab::Composed | Tab::Transcript => {}
         }
         // Files may have changed too: they are counted again when they are shown.
@@ -98,20 +98,25 @@ impl SessionPane {
         effects
     }
 
-    fn on_response(&mut self, response: &SessionTold) -> Vec<Effect> {
-        if matches!(response, SessionTold::Session(_) | SessionTold::Tool(..) | SessionTold::Review(..)) {
+    fn on_response(&mut self, response: &SessionResponse) -> Vec<Effect> {
+        if matches!(
+            response,
+            SessionResponse::Session(_) | SessionResponse::Tool(..) | SessionResponse::Review(..)
+        ) {
             self.others.answered();
         }
         match response {
-            SessionTold::Looked(id, newest, changed) => self.looked(id, newest.as_ref(), changed.as_ref()),
-            SessionTold::Session(Ok(session)) => {
+            SessionResponse::Looked(id, newest, changed) => {
+                self.looked(id, newest.as_ref(), changed.as_ref())
+            }
+            SessionResponse::Session(Ok(session)) => {
                 self.show(Arc::clone(session));
                 if let Some(skill) = self.waiting_load.take() {
                     return self.call("skills.load", json!({"names": [skill], "mode": "add"}));
                 }
                 self.refresh()
             }
-            SessionTold::Session(Err(error)) => {
+            SessionResponse::Session(Err(error)) => {
                 if self.session.is_none() {
                     self.trouble = Some(error.message.clone());
                     self.unreached = matches!(error.code, Code::UpstreamFailure | Code::UpstreamTimeout);
@@ -122,7 +127,7 @@ impl SessionPane {
                 }
                 vec![Effect::ErrorNotice("the session".to_owned(), error.message.clone())]
             }
-            SessionTold::Tool(tool, answer, after) => {
+            SessionResponse::Tool(tool, answer, after) => {
                 if let Some(after) = after {
                     self.show(Arc::clone(after));
                 }
@@ -133,7 +138,7 @@ impl SessionPane {
                 }
                 effects
             }
-            SessionTold::Review(call, sheet, after) => {
+            SessionResponse::Review(call, sheet, after) => {
                 if let Some(after) = after {
                     self.show(Arc::clone(after));
                 }
@@ -144,22 +149,22 @@ impl SessionPane {
                 }
                 effects
             }
-            SessionTold::Composed(id, Ok(composed)) if self.id() == Some(id) => {
+            SessionResponse::Composed(id, Ok(composed)) if self.id() == Some(id) => {
                 self.composed = Some(Arc::clone(composed));
                 self.composed_once()
             }
-            SessionTold::Composed(_, Ok(_)) => self.composed_once(),
-            SessionTold::Composed(_, Err(error)) => {
+            SessionResponse::Composed(_, Ok(_)) => self.composed_once(),
+            SessionResponse::Composed(_, Err(error)) => {
                 (self.composing, self.overlapped) = (0, false);
                 vec![Effect::ErrorNotice("the next call".to_owned(), error.message.clone())]
             }
-            SessionTold::Exported(api, Ok(payload)) => {
+            SessionResponse::Exported(api, Ok(payload)) => {
                 let text = serde_json::to_string_pretty(&payload.body).unwrap_or_default();
                 self.payload = Some((*api, text.into()));
                 self.objections.clone_from(&payload.notes);
                 Vec::new()
             }
-            SessionTold::Exports(id, Ok(exports), desktop) if self.id() == Some(id) => {
+            SessionResponse::Exports(id, Ok(exports), desktop) if self.id() == Some(id) => {
                 let asking = Asking::Export {
                     session: id.clone(),
                     exports: Arc::clone(exports),
@@ -169,22 +174,24 @@ impl SessionPane {
                 let typed = self.typed.of(NAME_OF_EXPORT);
                 vec![Effect::Sheet(Box::new(Sheet::Ask { asking, typed }))]
             }
-            SessionTold::Exports(_, Ok(_), _) => Vec::new(),
-            SessionTold::Written(Ok(path)) => {
+            SessionResponse::Exports(_, Ok(_), _) => Vec::new(),
+            SessionResponse::Written(Ok(path)) => {
                 vec![Effect::Toast(format!("wrote {}", shown(&path.display().to_string())))]
             }
-            SessionTold::Written(Err(why)) => vec![Effect::ErrorNotice("the export".to_owned(), why.clone())],
-            SessionTold::Levels(_, Ok(levels)) => {
+            SessionResponse::Written(Err(why)) => {
+                vec![Effect::ErrorNotice("the export".to_owned(), why.clone())]
+            }
+            SessionResponse::Levels(_, Ok(levels)) => {
                 self.levels = Some(Arc::clone(levels));
                 self.choose_loaded_file(levels).into_iter().collect()
             }
-            SessionTold::Levels(skill, Err(error)) => {
+            SessionResponse::Levels(skill, Err(error)) => {
                 (self.choosing, self.no_levels) = (None, Some((skill.clone(), error.message.clone())));
                 vec![Effect::ErrorNotice("the session".to_owned(), error.message.clone())]
             }
             // Browse requested it.
-            SessionTold::Budget(..) => Vec::new(),
-            SessionTold::Listed(Ok(sessions)) => {
+            SessionResponse::Budget(..) => Vec::new(),
+            SessionResponse::Listed(Ok(sessions)) => {
                 let choices = sessions
                     .iter()
                     .map(|session| {
@@ -212,7 +219,7 @@ impl SessionPane {
                 let open = sessions.iter().position(|session| Some(session.session_id.as_str()) == self.id());
                 vec![super::keys::pick(PickerKind::Session, "Open a session", choices, open)]
             }
-            SessionTold::Agents(Ok(agents)) => {
+            SessionResponse::Agents(Ok(agents)) => {
                 let all = (String::new(), "orchestrator".to_owned(), "sees every skill".to_owned());
                 let named = agents.iter().map(|view| {
                     let skills = view.agent.uses_skills.join(", ");
@@ -224,10 +231,10 @@ impl SessionPane {
                 let current = choices.iter().position(|(id, ..)| *id == speaks);
                 vec![super::keys::pick(PickerKind::Agent, "Agent", choices, current)]
             }
-            SessionTold::Exported(_, Err(error))
-            | SessionTold::Exports(_, Err(error), _)
-            | SessionTold::Listed(Err(error))
-            | SessionTold::Agents(Err(error)) => {
+            SessionResponse::Exported(_, Err(error))
+            | SessionResponse::Exports(_, Err(error), _)
+            | SessionResponse::Listed(Err(error))
+            | SessionResponse::Agents(Err(error)) => {
                 vec![Effect::ErrorNotice("the session".to_owned(), error.message.clone())]
             }
         }
@@ -237,8 +244,8 @@ impl SessionPane {
     pub(super) fn refresh(&mut self) -> Vec<Effect> {
         let mut effects = self.compose();
         match self.tab {
-            Tab::PerLevel => effects.extend(self.ask_levels()),
-            Tab::Payload => effects.extend(self.ask_payload()),
+            Tab::PerLevel => effects.extend(self.request_levels()),
+            Tab::Payload => effects.extend(self.request_payload()),
             Tab::Composed | Tab::Transcript => {}
         }
         effects
@@ -274,7 +281,7 @@ impl SessionPane {
                 self.call("skills.read", json!({"path": value, "skill": skill}))
             }
             PickerKind::ScriptToRun => self.script_sheet(value).into_iter().collect(),
-            PickerKind::Session => vec![Effect::Session(SessionAsk::Open(value.to_owned()))],
+            PickerKind::Session => vec![Effect::Session(SessionRequest::Open(value.to_owned()))],
             PickerKind::NewSession => vec![self.begin(value == super::keys::LIKE_THIS)],
             PickerKind::Agent => {
                 self.configure(SettingsChange { agent: named(), ..SettingsChange::default() })
@@ -289,6 +296,6 @@ impl SessionPane {
 
     fn configure(&self, change: SettingsChange) -> Vec<Effect> {
         let Some(id) = self.id() else { return Vec::new() };
-        vec![Effect::Session(SessionAsk::Configure(id.to_owned(), change))]
+        vec![Effect::Session(SessionRequest::Configure(id.to_owned(), change))]
     }
 }

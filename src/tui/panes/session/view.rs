@@ -4,7 +4,7 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::Modifier;
 
-use super::{Drawn, Part, SessionPane, TABS, Tab};
+use super::{Drawn, Focus, SessionPane, TABS, Tab};
 use crate::pane::Draw;
 use crate::theme::Role;
 use crate::widgets::painter::Painter;
@@ -26,7 +26,7 @@ impl SessionPane {
             return;
         }
         if area.width < FOLD || cx.full_screen {
-            if self.focus == Part::Active {
+            if self.focus == Focus::Active {
                 self.draw_left(area, buf, cx);
             } else {
                 self.draw_right(area, buf, cx);
@@ -40,7 +40,7 @@ impl SessionPane {
         let calls = self.draw_right(right, buf, cx);
         let heavy = |part| cx.focused && self.focus == part;
         let mut joints =
-            vec![(area.y, Joint::Cross { left: heavy(Part::Active), right: heavy(Part::Composed) })];
+            vec![(area.y, Joint::Cross { left: heavy(Focus::Active), right: heavy(Focus::Composed) })];
         if let Some(row) = calls {
             joints.push((row, Joint::Right { heavy: false }));
         }
@@ -61,7 +61,7 @@ impl SessionPane {
     /// Draws the right part; returns the row of the calls' rule, if there is one.
     fn draw_right(&mut self, area: Rect, buf: &mut Buffer, cx: &Draw<'_>) -> Option<u16> {
         self.drawn.composed_area = area;
-        let focused = cx.focused && self.focus == Part::Composed;
+        let focused = cx.focused && self.focus == Focus::Composed;
         let calls = (area.height >= 24 && self.tab != Tab::Transcript).then_some(CALLS);
         let body = Rect { y: area.y + 3, height: area.height.saturating_sub(3 + calls.unwrap_or(0)), ..area };
         self.draw_tabs(Rect { y: area.y + 1, height: 1, ..area }, buf, cx);
