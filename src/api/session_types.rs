@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::skill_drift::SkillDrift;
 use skills_session::{
-    Active, Allowance, Composed, Entry, Fill, Form, Instructions, Listed, Part, PartKind, Settings,
+    Active, Allowance, Composed, ComposedPart, Entry, Fill, Form, Instructions, Listed, PartKind, Settings,
     ToolError, ToolSpec,
 };
 use skills_skill::SkillId;
@@ -347,7 +347,7 @@ impl ComposedView {
     /// Returns the size of a skill's body in the call: in the instructions, else in the last result that contains it.
     #[must_use]
     pub fn body_size(&self, name: &str) -> Option<LevelSize> {
-        let this = |part: &&(&Part, LevelSize)| {
+        let this = |part: &&(&ComposedPart, LevelSize)| {
             let body = matches!(part.0.kind, PartKind::ActiveSkill | PartKind::AgentSkill);
             body && part.0.skill.as_deref() == Some(name)
         };
@@ -361,7 +361,7 @@ impl ComposedView {
     }
 
     /// Returns the parts of the instructions with their sizes, in order.
-    pub fn part_sizes(&self) -> impl Iterator<Item = (&Part, LevelSize)> {
+    pub fn part_sizes(&self) -> impl Iterator<Item = (&ComposedPart, LevelSize)> {
         self.composed.parts.iter().zip(&self.part_tokens).enumerate().map(|(at, (part, tokens))| {
             let count = TokenCount { tokens: *tokens, estimated: self.parts_estimated.contains(&at) };
             (part, LevelSize::new((part.end - part.start) as u64, count))
@@ -371,7 +371,7 @@ impl ComposedView {
     /// Returns the transcript entry whose result contains the body of a skill, unless the instructions contain it.
     #[must_use]
     pub fn delivered_in(&self, name: &str) -> Option<u64> {
-        let body = |part: &Part| matches!(part.kind, PartKind::ActiveSkill | PartKind::AgentSkill);
+        let body = |part: &ComposedPart| matches!(part.kind, PartKind::ActiveSkill | PartKind::AgentSkill);
         let here = self.composed.parts.iter().any(|part| body(part) && part.skill.as_deref() == Some(name));
         let delivered_body =
             self.delivered.iter().rev().find(|delivered_body| delivered_body.skill == name)?;

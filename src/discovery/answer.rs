@@ -42,7 +42,7 @@ pub enum Signal {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, Display, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
-pub enum PartKind {
+pub enum TermKind {
     /// The query is, or names, an id, a name or a tag.
     Exact,
     /// One stem in one field (BM25F share).
@@ -75,13 +75,13 @@ pub enum PartKind {
 
 /// One term of a score. All terms of a hit sum to its score within 1e-6.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
-pub struct Part {
+pub struct BreakdownTerm {
     /// Its row: index into [`Breakdown::words`].
     pub word: usize,
     /// Its column.
     pub signal: Signal,
     /// Which component of the formula.
-    pub kind: PartKind,
+    pub kind: TermKind,
     /// The field that contains it (`name`, `description`, `tags`, `headings`, `body`), if any.
     pub field: Option<Cow<'static, str>>,
     /// What matched, as shown (`table`, `table+pdf`, `##sheet`, `procedure`).
@@ -114,7 +114,7 @@ pub struct Breakdown {
     /// Column sums.
     pub signals: SignalSums,
     /// Every term.
-    pub parts: Vec<Part>,
+    pub parts: Vec<BreakdownTerm>,
 }
 
 /// Which group a result is shown in.

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use super::answer::{Breakdown, Part, Signal, WordRow};
+use super::answer::{Breakdown, BreakdownTerm, Signal, WordRow};
 use super::matcher::{Row, ScoreTerm};
 use super::reading::Reading;
 
@@ -44,7 +44,7 @@ pub(crate) fn breakdown(addends: Vec<ScoreTerm>, reading: &Reading) -> Breakdown
     rows.sort_by(|(a, x), (b, y)| class(a).cmp(&class(b)).then(y.sum.total_cmp(&x.sum)).then(a.cmp(b)));
     let parts = terms
         .into_iter()
-        .map(|(row, a)| Part {
+        .map(|(row, a)| BreakdownTerm {
             word: rows.iter().position(|(r, _)| *r == row).unwrap_or_default(),
             signal: a.signal,
             kind: a.kind,

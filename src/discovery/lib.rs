@@ -54,9 +54,9 @@ mod weights;
 
 pub use adjust::{Adjustment, Adjustments};
 pub use answer::{
-    Answer, Attachable, BodyLine, Breakdown, Confidence, Correction, Excluded, ExcludedWhy, Fit, Group, Hit,
-    Lead, Mark, MatcherReport, MatcherState, Part, PartKind, QueryWord, RequestLanguage, Signal, SignalSums,
-    Verdict, VerdictReason, WordRow,
+    Answer, Attachable, BodyLine, Breakdown, BreakdownTerm, Confidence, Correction, Excluded, ExcludedWhy,
+    Fit, Group, Hit, Lead, Mark, MatcherReport, MatcherState, QueryWord, RequestLanguage, Signal, SignalSums,
+    TermKind, Verdict, VerdictReason, WordRow,
 };
 pub use collisions::{
     COLLIDES_FROM, Cluster, Collision, CollisionMap, LostProbe, MAX_CLUSTER, MAX_PROBES, ProbedClause,

@@ -5,7 +5,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Instant;
 
 use super::adjust::Adjustments;
-use super::answer::{Answer, Confidence, MatcherReport, MatcherState, PartKind, Verdict};
+use super::answer::{Answer, Confidence, MatcherReport, MatcherState, TermKind, Verdict};
 use super::embedding::DIM;
 use super::hit;
 use super::language;
@@ -308,7 +308,7 @@ fn explain(running: &[Running<'_>], reports: &mut [MatcherReport], slot: usize) 
 /// Returns whether a term comes from a stop word that occurs in a skill.
 fn of_stop_word(addend: &ScoreTerm, reading: &Reading) -> bool {
     let Row::Word(word) = addend.row else { return false };
-    matches!(addend.kind, PartKind::Term | PartKind::BodyOnly | PartKind::Presence)
+    matches!(addend.kind, TermKind::Term | TermKind::BodyOnly | TermKind::Presence)
         && !reading.is_content(word)
 }
 

@@ -4,7 +4,7 @@ use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
-use super::answer::{Breakdown, PartKind, Signal};
+use super::answer::{Breakdown, Signal, TermKind};
 use super::index::Entry;
 use super::ranking::QueryContext;
 use super::reading::Reading;
@@ -54,7 +54,7 @@ impl Place {
 /// Returns the sentence, without a final period. Quotes from a skill are verbatim.
 pub(crate) fn reason(breakdown: &Breakdown, query: &QueryContext<'_>, entry: &Entry) -> String {
     let reading = query.reading;
-    if let Some(part) = breakdown.parts.iter().find(|p| p.kind == PartKind::Exact) {
+    if let Some(part) = breakdown.parts.iter().find(|p| p.kind == TermKind::Exact) {
         let is_label = |text: &str| super::labels::normalize_label(text) == part.label;
         return if is_label(&reading.intent) {
             let document = &entry.document;
@@ -70,7 +70,7 @@ pub(crate) fn reason(breakdown: &Breakdown, query: &QueryContext<'_>, entry: &En
     }
     // The contribution of each content word through its occurrences.
     let mut contributions: BTreeMap<usize, f64> = BTreeMap::new();
-    for part in breakdown.parts.iter().filter(|p| p.kind == PartKind::Term) {
+    for part in breakdown.parts.iter().filter(|p| p.kind == TermKind::Term) {
         let Some(word) = breakdown.words[part.word].query_word.filter(|at| reading.is_content(*at)) else {
             continue;
         };

@@ -1,7 +1,7 @@
 //! Rule terms of the blended policy (role, status, and read-only skills for read-only requests), and the terms of the
 //! user's policy, which apply under either ranking policy.
 
-use super::answer::{PartKind, Signal};
+use super::answer::{Signal, TermKind};
 use super::index::Facts;
 use super::matcher::{Row, ScoreTerm};
 use super::ranking::{QueryContext, strict};
@@ -51,14 +51,14 @@ pub(crate) fn add(query: &QueryContext<'_>, candidate: &Ranked, addends: &mut Ve
     addends.extend(own.iter().map(|(label, value)| ScoreTerm {
         row: Row::Policy,
         signal: Signal::Rule,
-        kind: PartKind::Policy,
+        kind: TermKind::Policy,
         field: None,
         label: label.clone(),
         value: *value,
     }));
     let Some(facts) = index.facts()[candidate.slot].filter(|_| !strict(query.request)) else { return };
     let values = terms(&query.cx.weights.rules, facts, query.read_only);
-    let kinds = [PartKind::RuleRole, PartKind::RuleStatus, PartKind::RuleReadOnly];
+    let kinds = [TermKind::RuleRole, TermKind::RuleStatus, TermKind::RuleReadOnly];
     let labels = [d.role.to_string(), d.status.as_str().to_owned(), "read only".to_owned()];
     for ((value, kind), label) in values.into_iter().zip(kinds).zip(labels) {
         if value != 0.0 {

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use super::answer::{Confidence, Fit, Lead, PartKind, RequestLanguage, Verdict, VerdictReason};
+use super::answer::{Confidence, Fit, Lead, RequestLanguage, TermKind, Verdict, VerdictReason};
 use super::confidence::confidence;
 use super::language::Language;
 use super::matcher::{Row, ScoreTerm};
@@ -45,7 +45,7 @@ impl Evidence {
             _ => false,
         };
         let matched_word = |a: &ScoreTerm| match a.row {
-            Row::Word(at) if a.kind == PartKind::Term && reading.is_content(at) => {
+            Row::Word(at) if a.kind == TermKind::Term && reading.is_content(at) => {
                 matches!(a.field, Some("name" | "description" | "tags")).then_some(at)
             }
             _ => None,
@@ -60,7 +60,7 @@ impl Evidence {
         Self {
             content: sum(&content),
             corrected: sum(&corrected),
-            exact: addends.iter().any(|a| a.kind == PartKind::Exact),
+            exact: addends.iter().any(|a| a.kind == TermKind::Exact),
             matched: matched.len(),
             matched_as_written: matched.iter().filter(|at| is_own(**at)).count(),
         }

@@ -151,7 +151,7 @@ impl Following {
             tokio::select! {
                 () = self.end.cancelled() => return None,
                 event = self.runs.recv() => match event {
-                    Ok(event) => self.tell(&event),
+                    Ok(event) => self.append(&event),
                     Err(RecvError::Lagged(_)) => self.behind = true,
                     Err(RecvError::Closed) => return None,
                 },
@@ -168,7 +168,7 @@ impl Following {
         if self.run.is_some() { event.number } else { event.global }
     }
 
-    fn tell(&mut self, event: &SerializedEvent) {
+    fn append(&mut self, event: &SerializedEvent) {
         let number = self.number(&event.event);
         let other = self.run.as_ref().is_some_and(|run| *run != event.event.run);
         if !other && number > self.after {
@@ -185,7 +185,7 @@ impl Following {
             Ok(events) => {
                 self.behind = !events.is_empty();
                 for event in events {
-                    self.tell(&SerializedEvent::of(event));
+                    self.append(&SerializedEvent::of(event));
                 }
             }
             Err(error) => {

@@ -15,7 +15,7 @@ pub fn offered() -> SubscriptionFilter {
 }
 
 /// Notifies a client with a handshake of every change until it disconnects.
-pub async fn tell(server: Server, peer: Peer<RoleServer>) {
+pub async fn forward(server: Server, peer: Peer<RoleServer>) {
     let mut news = server.core().events();
     // The first scan is not a change: requests wait for it.
     server.ready(Needs::Catalogue).await;

@@ -107,7 +107,7 @@ async fn follow(
                     Err(error) => tracing::debug!("a run that an event names: {error}"),
                 }
             }
-            if own.as_ref() == Some(&event.run) && !reported.tell(&event).await {
+            if own.as_ref() == Some(&event.run) && !reported.report(&event).await {
                 return;
             }
         }
@@ -124,7 +124,7 @@ struct ReportedProgress {
 
 impl ReportedProgress {
     /// Reports the end of a step; returns false if the client has disconnected.
-    async fn tell(&mut self, event: &RunEvent) -> bool {
+    async fn report(&mut self, event: &RunEvent) -> bool {
         let Some((step, how)) = ended(event) else { return true };
         // The progress of each notification has to be greater than that of the previous one.
         if !self.ended.insert(step.to_owned()) {

@@ -293,7 +293,7 @@ impl ServerHandler for Server {
     }
 
     async fn on_initialized(&self, cx: NotificationContext<RoleServer>) {
-        tokio::spawn(news::tell(self.clone(), cx.peer));
+        tokio::spawn(news::forward(self.clone(), cx.peer));
     }
 
     fn accepted_subscription_filter(&self, _: &SubscriptionFilter) -> Option<SubscriptionFilter> {

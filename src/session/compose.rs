@@ -150,7 +150,7 @@ pub enum PartKind {
 
 /// A part of the composed text, in order.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
-pub struct Part {
+pub struct ComposedPart {
     /// Its kind.
     pub kind: PartKind,
     /// The skill it concerns, if any.
@@ -167,13 +167,13 @@ pub struct Composed {
     /// The complete text.
     pub text: String,
     /// Its parts, which make up the complete text.
-    pub parts: Vec<Part>,
+    pub parts: Vec<ComposedPart>,
 }
 
 impl Composed {
     /// Returns the text of a part.
     #[must_use]
-    pub fn of(&self, part: &Part) -> &str {
+    pub fn of(&self, part: &ComposedPart) -> &str {
         self.text.get(part.start..part.end).unwrap_or_default()
     }
 
@@ -187,7 +187,7 @@ impl Composed {
     fn append(&mut self, more: &Self) {
         let before = self.text.len();
         self.text.push_str(&more.text);
-        self.parts.extend(more.parts.iter().map(|part| Part {
+        self.parts.extend(more.parts.iter().map(|part| ComposedPart {
             start: part.start + before,
             end: part.end + before,
             ..part.clone()
@@ -197,7 +197,7 @@ impl Composed {
     fn push(&mut self, kind: PartKind, skill: Option<&str>, text: &str) {
         let start = self.text.len();
         self.text.push_str(text);
-        self.parts.push(Part { kind, skill: skill.map(str::to_owned), start, end: self.text.len() });
+        self.parts.push(ComposedPart { kind, skill: skill.map(str::to_owned), start, end: self.text.len() });
     }
 }
 

@@ -25,8 +25,8 @@ pub use active::{Active, LoadChange, LoadMode, Receipt, Unloaded};
 pub use agent::{Agent, AgentLimits, call_order, parse_agent};
 pub use budget::{Allowance, BudgetResult, Fill, Listed, Own, Shown, Unit, shorten};
 pub use compose::{
-    ComposeInput, Composed, Form, Instructions, Part, PartKind, ToolNameFormat, body_text, catalogue_text,
-    compose, entry_text,
+    ComposeInput, Composed, ComposedPart, Form, Instructions, PartKind, ToolNameFormat, body_text,
+    catalogue_text, compose, entry_text,
 };
 pub use delivered_bodies::{DeliveredBody, in_answers};
 pub use failure::{ScriptSheet, ToolError, ToolFailure};

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use proptest::prelude::*;
 use skills_discovery::{
-    Answer, Correction, Document, Fit, Hit, PartKind, Policy, Request, Router, VerdictReason, Weights,
+    Answer, Correction, Document, Fit, Hit, Policy, Request, Router, TermKind, VerdictReason, Weights,
 };
 use skills_skill::{IndexText, Role, SkillId, Status};
 
@@ -244,7 +244,7 @@ proptest! {
         if answer.fit != Fit::None {
             prop_assert!(first.is_some_and(|hit| Some(hit.score) >= fits_from));
             let content = answer.words.iter().any(|word| !word.stop);
-            let named = first.is_some_and(|hit| hit.breakdown.parts.iter().any(|p| p.kind == PartKind::Exact));
+            let named = first.is_some_and(|hit| hit.breakdown.parts.iter().any(|p| p.kind == TermKind::Exact));
             prop_assert!(content || named, "only stop words");
         }
     }
@@ -259,7 +259,7 @@ proptest! {
         router.update(documents, &[]);
         let policy = if strict { Policy::Strict } else { Policy::Blended };
         let answer = router.discover(&Request { intent, policy, ..Request::default() }).unwrap();
-        let exact = |hit: &Hit| hit.breakdown.parts.iter().any(|part| part.kind == PartKind::Exact);
+        let exact = |hit: &Hit| hit.breakdown.parts.iter().any(|part| part.kind == TermKind::Exact);
         if !answer.results.first().is_some_and(exact) {
             prop_assert_eq!(answer.fit, Fit::None, "{}", answer.verdict.sentence);
         }

@@ -1,8 +1,9 @@
 //! Answers of the router with values that add up: each row sums to its columns, each hit to its score.
 
 use skills_discovery::{
-    Answer, Attachable, Breakdown, Confidence, Correction, Excluded, ExcludedWhy, Fit, Group, Hit, Lead,
-    Mark, MatcherReport, MatcherState, Part, PartKind, QueryWord, Signal, Verdict, VerdictReason, WordRow,
+    Answer, Attachable, Breakdown, BreakdownTerm, Confidence, Correction, Excluded, ExcludedWhy, Fit, Group,
+    Hit, Lead, Mark, MatcherReport, MatcherState, QueryWord, Signal, TermKind, Verdict, VerdictReason,
+    WordRow,
 };
 use skills_skill::{AttachTarget, EffectMode, Role, SkillId};
 
@@ -40,7 +41,7 @@ pub fn marks(text: &str, words: &[(&str, Signal)]) -> Vec<Mark> {
 type GivenRow = (&'static str, Option<usize>, [f64; 5]);
 
 /// A breakdown from its rows; rule parts go to the row `rules`.
-pub fn breakdown(rows: &[GivenRow], rules: &[(PartKind, &str, f64)]) -> Breakdown {
+pub fn breakdown(rows: &[GivenRow], rules: &[(TermKind, &str, f64)]) -> Breakdown {
     let mut words: Vec<WordRow> = rows
         .iter()
         .map(|(label, query_word, by_signal)| WordRow {
@@ -55,7 +56,7 @@ pub fn breakdown(rows: &[GivenRow], rules: &[(PartKind, &str, f64)]) -> Breakdow
     for (word, row) in words.iter().enumerate() {
         for (signal, value) in signals.into_iter().zip(row.by_signal).filter(|(_, v)| *v != 0.0) {
             let label = row.label.clone();
-            parts.push(Part { word, signal, kind: PartKind::Term, field: None, label, value });
+            parts.push(BreakdownTerm { word, signal, kind: TermKind::Term, field: None, label, value });
         }
     }
     if !rules.is_empty() {
@@ -63,7 +64,14 @@ pub fn breakdown(rows: &[GivenRow], rules: &[(PartKind, &str, f64)]) -> Breakdow
         let sum: f64 = rules.iter().map(|(.., v)| v).sum();
         for (kind, label, value) in rules {
             let label = (*label).to_owned();
-            parts.push(Part { word, signal: Signal::Rule, kind: *kind, field: None, label, value: *value });
+            parts.push(BreakdownTerm {
+                word,
+                signal: Signal::Rule,
+                kind: *kind,
+                field: None,
+                label,
+                value: *value,
+            });
         }
         words.push(WordRow {
             label: "rules".into(),
@@ -111,8 +119,8 @@ pub fn hit(id: &str, group: Group, description: &str, status: &str, breakdown: B
     }
 }
 
-const RULES: [(PartKind, &str, f64); 2] =
-    [(PartKind::RuleRole, "procedure", 0.10), (PartKind::RuleStatus, "stable", 0.06)];
+const RULES: [(TermKind, &str, f64); 2] =
+    [(TermKind::RuleRole, "procedure", 0.10), (TermKind::RuleStatus, "stable", 0.06)];
 
 fn pdf_tables() -> Hit {
     let rows: [GivenRow; 5] = [

@@ -77,7 +77,7 @@ impl Shared {
         let _ = tokio::time::timeout(timeout, read).await;
     }
 
-    pub fn tell(&self, event: Event) {
+    pub fn emit(&self, event: Event) {
         // Sending fails if there are no receivers.
         drop(self.events.send(event));
     }
@@ -225,10 +225,10 @@ impl Indexer {
                     if progress.done {
                         self.catch_up(latest());
                     }
-                    self.shared.tell(Event::Scan(progress));
+                    self.shared.emit(Event::Scan(progress));
                 }
                 Some(RegistryEvent::Change(change)) => {
-                    self.shared.tell(Event::Catalogue(Arc::clone(&change)));
+                    self.shared.emit(Event::Catalogue(Arc::clone(&change)));
                     // Restoring takes time: a snapshot published meanwhile may be older than the current one.
                     if self.takes_partial_scans() && change.catalogue.generation > self.generation {
                         self.take(&change.catalogue);
@@ -365,7 +365,7 @@ impl Indexer {
         if at_once || self.reported_at.is_none_or(|reported_at| now.duration_since(reported_at) >= TELL_EVERY)
         {
             self.reported_at = Some(now);
-            self.shared.tell(Event::Index(progress));
+            self.shared.emit(Event::Index(progress));
         }
     }
 }

@@ -63,7 +63,7 @@ impl Inner {
     }
 
     /// Executes a command: see [`Self::command`].
-    pub async fn tell<R: DeserializeOwned>(
+    pub async fn execute<R: DeserializeOwned>(
         &self,
         name: &'static str,
         arguments: Arguments,

@@ -98,7 +98,7 @@ impl Client for Remote {
     }
 
     async fn propose(&self, request: ProposalRequest) -> Result<ProposalView, Error> {
-        self.inner.tell("proposal.create", written(&request)?).await
+        self.inner.execute("proposal.create", written(&request)?).await
     }
 
     async fn proposals(&self, filter: ProposalFilter) -> Result<ProposalList, Error> {
@@ -126,7 +126,7 @@ impl Client for Remote {
             ProposalOrder::Deny => "proposal.deny",
             ProposalOrder::RollBack => "proposal.rollback",
         };
-        self.inner.tell(operation, arguments(asked)).await
+        self.inner.execute(operation, arguments(asked)).await
     }
 
     async fn collisions(&self, filter: CollisionFilter) -> Result<CollisionReport, Error> {
@@ -155,7 +155,7 @@ impl Client for Remote {
     }
 
     async fn reset_diagnostics(&self) -> Result<Diagnostics, Error> {
-        self.inner.tell("skill.metrics.reset", Arguments::new()).await
+        self.inner.execute("skill.metrics.reset", Arguments::new()).await
     }
 
     async fn metrics(&self) -> Result<MetricsReport, Error> {

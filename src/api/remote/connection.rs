@@ -49,7 +49,7 @@ impl Link {
     }
 
     /// Sends an event to all subscribers; having none is not an error.
-    pub fn tell(&self, event: Event) {
+    pub fn emit(&self, event: Event) {
         drop(self.news.send(event));
     }
 
@@ -87,14 +87,14 @@ impl Link {
             changes
         });
         if changed {
-            self.tell(Event::Connection(told));
+            self.emit(Event::Connection(told));
         }
     }
 
     fn set(&self, state: ConnectionState) {
         if *self.state.borrow() != state {
             self.state.send_replace(state.clone());
-            self.tell(Event::Connection(state));
+            self.emit(Event::Connection(state));
         }
     }
 

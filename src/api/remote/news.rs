@@ -141,7 +141,7 @@ impl Inner {
             }
             _ => return Ok(None),
         };
-        self.link.tell(event);
+        self.link.emit(event);
         Ok(None)
     }
 
@@ -149,8 +149,8 @@ impl Inner {
     async fn catch_up(&self) -> Result<(), Error> {
         self.read_catalogue().await?;
         let found: Diagnostics = self.ask("skill.diagnostics", Arguments::new()).await?;
-        self.link.tell(Event::Scan(found.scan));
-        self.link.tell(Event::Index(found.index));
+        self.link.emit(Event::Scan(found.scan));
+        self.link.emit(Event::Index(found.index));
         Ok(())
     }
 
@@ -158,7 +158,7 @@ impl Inner {
         let before = self.cached_catalog().clone();
         let now = self.catalogue().await?;
         let change = Change::between(&before.unwrap_or_default(), &now);
-        self.link.tell(Event::Catalogue(Arc::new(change)));
+        self.link.emit(Event::Catalogue(Arc::new(change)));
         Ok(())
     }
 

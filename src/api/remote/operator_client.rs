@@ -20,7 +20,7 @@ impl OperatorClient for Remote {
     }
 
     async fn drain(&self, worker: &str, drain: bool, _by: Option<String>) -> Result<WorkerList, Error> {
-        self.inner.tell("worker.drain", arguments(json!({ "worker": worker, "drain": drain }))).await
+        self.inner.execute("worker.drain", arguments(json!({ "worker": worker, "drain": drain }))).await
     }
 
     async fn facets(&self, filter: &str) -> Result<FacetList, Error> {
@@ -41,9 +41,9 @@ impl OperatorClient for Remote {
         match filter {
             Some(filter) => {
                 let fields = json!({ "name": name, "where": filter, "by": by });
-                self.inner.tell("view.save", arguments(fields)).await
+                self.inner.execute("view.save", arguments(fields)).await
             }
-            None => self.inner.tell("view.delete", arguments(json!({ "name": name, "by": by }))).await,
+            None => self.inner.execute("view.delete", arguments(json!({ "name": name, "by": by }))).await,
         }
     }
 

@@ -169,7 +169,7 @@ impl RunClient for Remote {
         _by: Option<String>,
     ) -> Result<CapabilityExplanation, Error> {
         let fields = arguments(json!({ "capability_id": capability, "binding": binding }));
-        self.inner.tell("capability.activate", fields).await
+        self.inner.execute("capability.activate", fields).await
     }
 }
 

@@ -22,7 +22,7 @@ impl SessionClient for Remote {
     }
 
     async fn new_session(&self, settings: SettingsChange) -> Result<SessionView, Error> {
-        self.inner.tell("session.new", written(&settings)?).await
+        self.inner.execute("session.new", written(&settings)?).await
     }
 
     async fn sessions(&self, limit: usize) -> Result<Vec<SessionSummary>, Error> {
@@ -36,12 +36,12 @@ impl SessionClient for Remote {
 
     async fn configure_session(&self, session: &str, change: SettingsChange) -> Result<SessionView, Error> {
         let fields = arguments(json!({ "session_id": session, "settings": change }));
-        self.inner.tell("session.configure", fields).await
+        self.inner.execute("session.configure", fields).await
     }
 
     async fn say(&self, session: &str, speaker: Speaker, text: &str) -> Result<u64, Error> {
         let fields = arguments(json!({ "session_id": session, "speaker": speaker, "text": text }));
-        Ok(self.inner.tell::<Said>("session.say", fields).await?.entry)
+        Ok(self.inner.execute::<Said>("session.say", fields).await?.entry)
     }
 
     async fn call_tool(
@@ -56,7 +56,7 @@ impl SessionClient for Remote {
         if let Some(digest) = confirmed {
             fields.insert("inputs_digest".to_owned(), json!(digest));
         }
-        Called::back(self.inner.tell("session.tool", fields).await)
+        Called::back(self.inner.execute("session.tool", fields).await)
     }
 
     async fn run_script(
@@ -80,7 +80,7 @@ impl SessionClient for Remote {
     async fn compose(&self, session: &str, made: bool) -> Result<ComposedView, Error> {
         let fields = arguments(json!({ "session_id": session, "made": made }));
         if made {
-            return self.inner.tell("session.compose", fields).await;
+            return self.inner.execute("session.compose", fields).await;
         }
         self.inner.ask("session.compose", fields).await
     }

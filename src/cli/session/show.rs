@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::output::{TerminalCaps, TextStyle, about, counted, cut, grouped, size, tokens, wrap};
 use skills_api::{ComposedView, DiffLine, LevelSize, SessionSummary, SessionView, SkillDrift};
-use skills_session::{Entry, Instructions, Part, PartKind, Settings, Turn};
+use skills_session::{ComposedPart, Entry, Instructions, PartKind, Settings, Turn};
 use skills_skill::safe_text;
 use skills_skill::tokens::TokenCount;
 
@@ -147,7 +147,7 @@ fn turn(entry: &Entry) -> String {
 pub fn composed_sizes(call: &ComposedView, look: TerminalCaps) -> String {
     let mut out = String::new();
     let size = call.size;
-    let listed = |part: &&Part| part.kind == PartKind::Available && part.skill.is_some();
+    let listed = |part: &&ComposedPart| part.kind == PartKind::Available && part.skill.is_some();
     let entries = counted(call.composed.parts.iter().filter(listed).count(), "entry", "entries");
     let client = call.client.as_deref().map(unescape);
     let seen = client.as_ref().map_or_else(|| entries.clone(), |client| format!("{entries} as {client}"));

@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-use super::super::answer::{PartKind, Signal};
+use super::super::answer::{Signal, TermKind};
 use super::super::labels::normalize_label;
 use super::super::reading::Reading;
 use super::{Column, Context, Failure, Matcher, Row, ScoreTerm, Scorer, matched};
@@ -105,7 +105,7 @@ impl Scorer for Prepared {
             out.push(ScoreTerm {
                 row: Row::Exact,
                 signal: Signal::Rule,
-                kind: PartKind::Exact,
+                kind: TermKind::Exact,
                 field: None,
                 label: label.clone(),
                 value: *value,

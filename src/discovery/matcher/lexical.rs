@@ -3,7 +3,7 @@
 
 use std::rc::Rc;
 
-use super::super::answer::PartKind;
+use super::super::answer::TermKind;
 use super::super::field::{self, Counts};
 use super::super::lookup::Found;
 use super::super::reading::Reading;
@@ -180,7 +180,7 @@ impl Prepared<'_> {
                 parts.push(ScoreTerm {
                     row: term.row,
                     signal: signal_of(f),
-                    kind: if pair { PartKind::Bigram } else { PartKind::Term },
+                    kind: if pair { TermKind::Bigram } else { TermKind::Term },
                     field: Some(field::NAMES[f]),
                     label: term.label.clone(),
                     value: value * share / tf,
@@ -190,7 +190,7 @@ impl Prepared<'_> {
                 parts.push(ScoreTerm {
                     row: term.row,
                     signal: super::super::answer::Signal::Body,
-                    kind: PartKind::BodyOnly,
+                    kind: TermKind::BodyOnly,
                     field: None,
                     label: term.label.clone(),
                     value: self.cx.profile.body * term.weight * idf * self.scale,

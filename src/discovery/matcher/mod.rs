@@ -12,7 +12,7 @@ use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use super::answer::{PartKind, Signal};
+use super::answer::{Signal, TermKind};
 use super::embedding::{Embedding, EmbeddingError};
 use super::fast_hash::FastMap;
 use super::index::Index;
@@ -230,7 +230,7 @@ pub(crate) enum Row {
 pub(crate) struct ScoreTerm {
     pub row: Row,
     pub signal: Signal,
-    pub kind: PartKind,
+    pub kind: TermKind,
     pub field: Option<&'static str>,
     pub label: String,
     pub value: f64,

@@ -1,7 +1,7 @@
 //! Presence matcher: the word pieces of the request that occur in a skill, and the share of its name that the request
 //! covers. No length normalization: it separates skills with similar but longer text.
 
-use super::super::answer::{PartKind, Signal};
+use super::super::answer::{Signal, TermKind};
 use super::super::lookup::{Found, View};
 use super::super::reading::{ReadPiece, Reading};
 use super::super::segment::Key;
@@ -131,10 +131,10 @@ impl Scorer for Prepared<'_> {
             };
             let (signal, field) =
                 if in_name { (Signal::Name, "name") } else { (Signal::Description, "description") };
-            give(PartKind::Presence, signal, Some(field), token.value);
+            give(TermKind::Presence, signal, Some(field), token.value);
             if in_name && token.covers && total > 0.0 {
                 let value = self.cx.profile.name * token.rarity / total;
-                give(PartKind::NameCover, Signal::Name, Some("name"), value);
+                give(TermKind::NameCover, Signal::Name, Some("name"), value);
             }
         }
     }

@@ -4,7 +4,7 @@
 use std::time::{Duration, Instant};
 
 use super::super::analysis::UNIT;
-use super::super::answer::{PartKind, Signal};
+use super::super::answer::{Signal, TermKind};
 use super::super::embedding::{DIM, Embedding, dot, normalise};
 use super::super::reading::Reading;
 use super::{Column, Context, Failure, Matcher, Row, ScoreTerm, Scorer, matched};
@@ -115,7 +115,7 @@ impl Scorer for Prepared<'_> {
             out.push(ScoreTerm {
                 row: Row::Word(self.reading.row(token.word)),
                 signal: Signal::Semantic,
-                kind: PartKind::Meaning,
+                kind: TermKind::Meaning,
                 field: None,
                 label: self.model.text(token.token).to_owned(),
                 value: weight * product / self.sum_length,
@@ -124,7 +124,7 @@ impl Scorer for Prepared<'_> {
         out.push(ScoreTerm {
             row: Row::General,
             signal: Signal::Semantic,
-            kind: PartKind::GeneralWording,
+            kind: TermKind::GeneralWording,
             field: None,
             label: "general wording".to_owned(),
             value: -weight * dot(&self.offset, &skill),

@@ -1,7 +1,7 @@
 //! Task matcher: the request's main verb is one of the skill's verbs, and clauses of the skill's description occur
 //! completely in the request.
 
-use super::super::answer::{PartKind, Signal};
+use super::super::answer::{Signal, TermKind};
 use super::super::fast_hash::FastMap;
 use super::super::index::ClausePosting;
 use super::super::lookup::{Found, View};
@@ -128,13 +128,13 @@ impl Scorer for Prepared<'_> {
             });
         };
         if let Some(verb) = self.verb.as_ref().filter(|verb| verb.found.counts(slot).is_some()) {
-            give(verb.word, PartKind::Task, verb.value);
+            give(verb.word, TermKind::Task, verb.value);
         }
         let place = |slot: usize| self.clauses.partition_point(|(of, _)| (*of as usize) < slot);
         let stems = &self.clauses[place(slot)..place(slot + 1)];
         let (sum, value) = self.clause_value(stems);
         for stem in stems.iter().map(|(_, at)| &self.stems[*at as usize]) {
-            give(stem.word, PartKind::Clause, value * stem.rarity / sum);
+            give(stem.word, TermKind::Clause, value * stem.rarity / sum);
         }
     }
 }

@@ -121,7 +121,8 @@ impl Sqlite {
         let identity = identity_of(&connection, &place)?;
         let (commits, committed) = watch::channel(0_u64);
         let commits = Arc::new(commits);
-        let tell = |commits: Arc<watch::Sender<u64>>| move || commits.send_modify(|n| *n = n.wrapping_add(1));
+        let notify =
+            |commits: Arc<watch::Sender<u64>>| move || commits.send_modify(|n| *n = n.wrapping_add(1));
         let observer = Arc::new(OnceLock::new());
         let health = Arc::new(WriteHealth::default());
         let file = path.and_then(|path| open::guard(path, &place)).map(Arc::new);
@@ -134,10 +135,10 @@ impl Sqlite {
                 health: health.clone(),
                 now: Arc::clone(&clocks.wall),
             },
-            tell(commits.clone()),
+            notify(commits.clone()),
             observer.clone(),
         )?;
-        let foreign = path.and_then(|path| ChangeWatch::watch(path, tell(commits)));
+        let foreign = path.and_then(|path| ChangeWatch::watch(path, notify(commits)));
         Ok(Self {
             place,
             reader: reader.map(|reader| Arc::new(Mutex::new(reader))),

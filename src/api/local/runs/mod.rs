@@ -156,9 +156,9 @@ impl Runs {
     }
 
     /// Publishes a notice: to subscribers of events now, and to clients that fetch it later.
-    fn tell(&self, notice: String) {
+    fn notify(&self, notice: String) {
         tracing::warn!("{notice}");
-        self.shared.tell(Event::Notice(notice.clone()));
+        self.shared.emit(Event::Notice(notice.clone()));
         self.notices.lock().unwrap_or_else(PoisonError::into_inner).push(notice);
     }
 }

@@ -21,7 +21,7 @@ impl Runs {
         let webhook = match notify.webhook.as_ref().map(webhook).transpose() {
             Ok(webhook) => webhook,
             Err(why) => {
-                self.tell(format!("no notifications are sent: {why}"));
+                self.notify(format!("no notifications are sent: {why}"));
                 None
             }
         };
@@ -40,7 +40,7 @@ impl Runs {
         let shared = Arc::clone(&self.shared);
         tokio::spawn(async move {
             while let Some(reminder) = receiver.recv().await {
-                shared.tell(Event::Waiting(Box::new(reminder)));
+                shared.emit(Event::Waiting(Box::new(reminder)));
             }
         });
         Some(stop.drop_guard())

@@ -382,7 +382,7 @@ impl Runs {
             StorePlace::File(file) => {
                 let opened = Sqlite::open_with(&file, &self.store_options(&file), Clocks::system())?;
                 for notice in opened.notices {
-                    self.tell(notice);
+                    self.notify(notice);
                 }
                 opened.store
             }

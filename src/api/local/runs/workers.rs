@@ -36,12 +36,12 @@ impl Runs {
         let runtime = match self.runtime().await {
             Ok(runtime) => runtime,
             Err(error) => {
-                self.tell(format!("cannot start a worker: {error}"));
+                self.notify(format!("cannot start a worker: {error}"));
                 return Err(error);
             }
         };
         if let Err(error) = self.ensure_store() {
-            self.tell(format!("cannot start a worker: {error}"));
+            self.notify(format!("cannot start a worker: {error}"));
             return Err(error);
         }
         let audit = Arc::clone(&self.audit);

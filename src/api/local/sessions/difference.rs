@@ -6,7 +6,7 @@ use std::time::Duration;
 use similar::{ChangeTag, TextDiff};
 
 use crate::DiffLine;
-use skills_session::{Composed, Part, PartKind};
+use skills_session::{Composed, ComposedPart, PartKind};
 
 /// Number of unchanged context lines on either side of a change.
 const CONTEXT: usize = 3;
@@ -91,13 +91,13 @@ fn stretch(before: &str, after: &str, what: Text, lines: &mut Vec<DiffLine>) -> 
 }
 
 /// Returns the parts of a call for comparison, with the catalog as one part.
-pub(super) fn coarse(composed: &Composed) -> Vec<Part> {
-    let mut parts: Vec<Part> = Vec::new();
+pub(super) fn coarse(composed: &Composed) -> Vec<ComposedPart> {
+    let mut parts: Vec<ComposedPart> = Vec::new();
     for part in &composed.parts {
         let listed = part.kind == PartKind::Available;
         match parts.last_mut() {
             Some(last) if listed && last.kind == PartKind::Available => last.end = part.end,
-            _ => parts.push(Part { skill: part.skill.clone().filter(|_| !listed), ..part.clone() }),
+            _ => parts.push(ComposedPart { skill: part.skill.clone().filter(|_| !listed), ..part.clone() }),
         }
     }
     parts
@@ -112,7 +112,7 @@ enum Known<'a> {
     Other(String),
 }
 
-fn known<'a>(part: &'a Part, text: &'a str) -> Known<'a> {
+fn known<'a>(part: &'a ComposedPart, text: &'a str) -> Known<'a> {
     match (part.kind, &part.skill) {
         (PartKind::AgentSkill | PartKind::ActiveSkill, Some(name)) => Known::Body(name),
         (PartKind::AgentSkill | PartKind::ActiveSkill, None) => Known::Around(text),
@@ -121,9 +121,9 @@ fn known<'a>(part: &'a Part, text: &'a str) -> Known<'a> {
 }
 
 /// Compares two calls part by part, so that identical parts never show, wherever they are.
-pub(super) fn by_parts(before: (&str, &[Part]), after: (&str, &[Part])) -> Difference {
-    let split = |(text, parts): (&'_ str, &'_ [Part])| -> Vec<(Part, String)> {
-        let of = |part: &Part| text.get(part.start..part.end).unwrap_or_default().to_owned();
+pub(super) fn by_parts(before: (&str, &[ComposedPart]), after: (&str, &[ComposedPart])) -> Difference {
+    let split = |(text, parts): (&'_ str, &'_ [ComposedPart])| -> Vec<(ComposedPart, String)> {
+        let of = |part: &ComposedPart| text.get(part.start..part.end).unwrap_or_default().to_owned();
         parts.iter().map(|part| (part.clone(), of(part))).collect()
     };
     let (before, after) = (split(before), split(after));
@@ -384,7 +384,7 @@ mod tests {
             let start = call.text.len();
             call.text.push_str(text);
             let skill = skill.map(str::to_owned);
-            call.parts.push(Part { kind: *kind, skill, start, end: call.text.len() });
+            call.parts.push(ComposedPart { kind: *kind, skill, start, end: call.text.len() });
         }
         call
     }

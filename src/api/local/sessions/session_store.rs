@@ -10,7 +10,7 @@ use super::difference::{Difference, by_parts, coarse, difference};
 use super::transcripts::Transcripts;
 use crate::{Code, Error, Redescribed, SessionAccess, SettingChanged, SinceLast};
 use skills_session::{
-    Active, Composed, Entry, Form, Instructions, Part, PartKind, Session, SessionId, Settings,
+    Active, Composed, ComposedPart, Entry, Form, Instructions, PartKind, Session, SessionId, Settings,
 };
 use skills_store::{SessionHead, SessionRow, Sessions};
 
@@ -38,7 +38,7 @@ struct How {
     entries: usize,
     /// The parts of the text, with the catalog as one; empty in a call stored by a version that did not record them.
     #[serde(default)]
-    parts: Vec<Part>,
+    parts: Vec<ComposedPart>,
 }
 
 const HOW: &str = "\u{1}call ";
@@ -92,7 +92,7 @@ impl LastCall {
 
     /// Returns the entries that another call describes differently; empty if the part with the entries is not known.
     pub(super) fn redescribed(&self, now: &Composed) -> Redescribed {
-        let catalogue = |text: &str, parts: &[Part]| {
+        let catalogue = |text: &str, parts: &[ComposedPart]| {
             let part = parts.iter().find(|part| part.kind == PartKind::Available);
             part.and_then(|part| text.get(part.start..part.end)).unwrap_or_default().to_owned()
         };
