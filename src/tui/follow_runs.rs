@@ -63,7 +63,7 @@ pub async fn follow(core: SharedClient, news: Sender<AppEvent>, called: Arc<Invo
                     silent = true;
                     // Panes that show runs must know, so that they can poll for what is still readable.
                     let response = RunResponse::NotFollowing(error.clone()).completed(&called);
-                    let what = "no events of runs".to_owned();
+                    let what = "no live updates of runs".to_owned();
                     let failed = AppEvent::Failed(what, called.completed_in(&error.message));
                     if news.send(failed).await.is_err()
                         || news.send(AppEvent::All(Message::Run(response))).await.is_err()

@@ -75,7 +75,7 @@ impl Notices {
     }
 
     /// Dismisses the oldest error. Returns whether there was one.
-    pub fn seen(&mut self) -> bool {
+    pub fn dismiss(&mut self) -> bool {
         self.errors.pop_front().is_some()
     }
 
@@ -103,16 +103,16 @@ impl Notices {
     }
 
     /// Draws notes and errors at the bottom right of an area. Notes are drawn only in a large area: in a small one they
-    /// would cover what they refer to, and are in the footer's row ([`Self::draw_in_row`]). `seen_key` is the key that
+    /// would cover what they refer to, and are in the footer's row ([`Self::draw_in_row`]). `dismiss_key` is the key that
     /// dismisses an error.
-    pub fn draw(&self, area: Rect, painter: &mut Painter<'_>, seen_key: &str, now: Instant) {
+    pub fn draw(&self, area: Rect, painter: &mut Painter<'_>, dismiss_key: &str, now: Instant) {
         let mut bottom = area.bottom();
         if let Some(trouble) = self.errors.front()
             && area.height >= 3
         {
             let width = if area.width < 80 { area.width } else { area.width / 2 };
             let band = Rect::new(area.right() - width, area.y, width, bottom - area.y);
-            bottom -= self.draw_error(trouble, band, painter, seen_key);
+            bottom -= self.draw_error(trouble, band, painter, dismiss_key);
         }
         for (text, since) in self.notes.iter().rev().filter(|_| roomy(area)) {
             if bottom <= area.top() + 1 {
@@ -147,11 +147,11 @@ impl Notices {
         trouble: &ErrorNotice,
         column: Rect,
         painter: &mut Painter<'_>,
-        seen_key: &str,
+        dismiss_key: &str,
     ) -> u16 {
         let more = self.errors.len();
         let count = if more > 1 { format!(" 1 of {more}") } else { String::new() };
-        let tail = format!(" {} {seen_key} seen", painter.glyphs.dot);
+        let tail = format!(" {} {dismiss_key} dismiss", painter.glyphs.dot);
         let most = usize::from(column.height / 6).max(1);
         let indent = 4 + cells(painter.glyphs.bad);
         let available = column.width.saturating_sub(indent + 1);
@@ -189,8 +189,8 @@ impl Notices {
         } else {
             at = painter.put(at, last, &format!(" {} ", painter.glyphs.dot), Role::Muted, 3);
         }
-        at = painter.put(at, last, seen_key, Role::Key, 8);
-        painter.put(at, last, " seen", Role::Muted, 5);
+        at = painter.put(at, last, dismiss_key, Role::Key, 8);
+        painter.put(at, last, " dismiss", Role::Muted, 8);
         rows
     }
 }
@@ -217,7 +217,7 @@ mod tests {
         assert!(notices.expire(gone));
         assert_eq!(notices.next_change(gone), None);
         assert!(notices.any_error());
-        assert!(notices.seen());
+        assert!(notices.dismiss());
         assert!(!notices.any_error());
     }
 
@@ -235,7 +235,7 @@ mod tests {
     fn an_error_that_repeats_is_shown_once() {
         let mut notices = Notices::default();
         (0..3).for_each(|_| notices.error("no answer", "gateway"));
-        assert!(notices.seen());
-        assert!(!notices.seen());
+        assert!(notices.dismiss());
+        assert!(!notices.dismiss());
     }
 }
