@@ -23,6 +23,8 @@ pub(super) struct ClientFolder {
     pub scope: Scope,
     /// The path with links resolved; `None` if the folder does not exist.
     real: Option<PathBuf>,
+    /// Which links below it the client follows.
+    links: Option<Links>,
 }
 
 /// A skill file found by a client.
@@ -54,37 +56,47 @@ pub(super) enum Missed {
     Because(String),
 }
 
-/// Returns the folders that a client scans, in order of precedence. A folder named on the command line, and the shipped
-/// skills, replace the client's own, to show what the client would do with them.
+/// Returns the folders that a client scans, in order of precedence: those named on the command line, to show what the
+/// client would do with them, then its own. The shipped skills stand in for its own if those contain no skill, and in a
+/// demonstration, which reads none of the user's folders.
 pub(super) fn places(profile: &Profile, catalogue: &Catalogue, config: &Config) -> Vec<ClientFolder> {
-    let named = catalogue.roots.iter().filter_map(|root| match root.origin {
-        RootOrigin::Argument => Some((root.path.clone(), Scope::Project)),
-        RootOrigin::Shipped => Some((root.path.clone(), Scope::User)),
-        _ => None,
-    });
-    let mut places: Vec<(PathBuf, Scope)> = named.collect();
+    let links = profile.links.value().copied();
+    let of = |origin: RootOrigin, scope: Scope| {
+        let roots = catalogue.roots.iter().filter(move |root| root.origin == origin);
+        roots.map(move |root| ClientFolder::new(root.path.clone(), scope, links))
+    };
+    let mut own = Vec::new();
     let top = config.repository.as_deref().unwrap_or(&config.cwd);
     let walks_up = profile.walks_up.value() == Some(&true);
-    for folder in &profile.folders {
+    for folder in profile.folders.iter().filter(|_| !config.demo) {
+        let links = folder.links.or(links);
         match folder.scope {
-            Scope::User => places.push((config.dirs.home.join(&folder.path), Scope::User)),
+            Scope::User => {
+                own.push(ClientFolder::new(config.dirs.home.join(&folder.path), Scope::User, links));
+            }
             Scope::Project => {
                 let up = config.cwd.ancestors().take_while(|dir| dir.starts_with(top));
                 let up = up.take(if walks_up { usize::MAX } else { 1 });
-                places.extend(up.map(|dir| (dir.join(&folder.path), Scope::Project)));
+                own.extend(up.map(|dir| ClientFolder::new(dir.join(&folder.path), Scope::Project, links)));
             }
         }
     }
+    let mut places: Vec<ClientFolder> = of(RootOrigin::Argument, Scope::Project).collect();
+    let shipped: Vec<ClientFolder> = of(RootOrigin::Shipped, Scope::User).collect();
+    if !shipped.is_empty() && own.iter().all(|place| place.found(profile).is_empty()) {
+        places.extend(shipped);
+    }
+    places.extend(own);
     let mut seen = HashSet::new();
-    places.retain(|(path, _)| seen.insert(path.clone()));
-    places.into_iter().map(|(path, scope)| ClientFolder::new(path, scope)).collect()
+    places.retain(|place| seen.insert(place.path.clone()));
+    places
 }
 
 impl ClientFolder {
     /// Resolves a folder.
-    pub fn new(path: PathBuf, scope: Scope) -> Self {
+    pub fn new(path: PathBuf, scope: Scope, links: Option<Links>) -> Self {
         let real = fs::canonicalize(&path).ok().filter(|real| real.is_dir());
-        Self { path, scope, real }
+        Self { path, scope, real, links }
     }
 
     /// Returns the path with links resolved, or the path as written if the folder does not exist.
@@ -104,7 +116,7 @@ impl ClientFolder {
         let mut walk = Walk {
             root: real,
             reading: profile.reading.value().unwrap_or(&none),
-            links: profile.links.value().copied(),
+            links: self.links,
             deepest: deepest(profile),
             in_root: profile.depth.value() != Some(&Depth::One),
             seen: HashSet::from([real.clone()]),
@@ -156,7 +168,7 @@ impl ClientFolder {
             return Some(Missed::Name(format!("not named {SKILL_FILE}; {client} reads only that name")));
         }
         if file.ancestors().take_while(|path| path.starts_with(&self.path)).any(is_link) {
-            return because(match profile.links.value() {
+            return because(match self.links {
                 None => format!("behind a symbolic link; whether {client} follows it is not documented"),
                 Some(Links::Inside) => {
                     format!("behind a symbolic link out of its folder, which {client} does not follow")
