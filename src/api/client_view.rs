@@ -298,7 +298,7 @@ fn bundled<'a>(profile: &Profile, place: usize, config: &Config, files: &SkillFi
         bundled: true,
     };
     if let Some(folder) = unpacked.filter(|folder| folder.is_dir()) {
-        let found = ClientFolder::new(folder, Scope::User, profile.links.value().copied()).found(profile);
+        let found = ClientFolder::new(folder, Scope::User, profile, None).found(profile);
         let one = |found: Found| {
             let name = found.folder().file_name()?.to_string_lossy().into_owned();
             let Taken::Listed(read) = read(profile, &*files.read(&found.real).ok()?, &name) else {

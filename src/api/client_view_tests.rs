@@ -239,6 +239,19 @@ fn copilot_lists_a_folder_by_name_byte_by_byte() {
 }
 
 #[test]
+fn opencode_enters_hidden_folders_of_other_clients_only() {
+    let home = Home::new();
+    for folder in ["repo/.agents", "repo/.claude", "repo/.opencode", ".config/opencode", ".claude", ".opencode"] {
+        home.skill(&format!("{folder}/skills/.hidden/a"), folder);
+    }
+    let catalogue = Catalogue::default();
+    let profile = client::profile("opencode").unwrap();
+    let rows = sight(profile, &catalogue, &home.config(), &SkillFiles::default()).rows;
+    let names: Vec<_> = rows.into_iter().filter(|row| !row.entry.bundled).map(|row| row.entry.name).collect();
+    assert_eq!(names, [".claude", "repo/.agents", "repo/.claude"]);
+}
+
+#[test]
 fn behind_a_link_no_text_without_frontmatter_is_read() {
     let home = Home::new();
     fs::write(home.path("secret"), "the secret line\n").unwrap();

@@ -125,6 +125,9 @@ pub struct Folder {
     /// Which links below it are followed, if they are not those of the profile.
     #[serde(default)]
     pub links: Option<Links>,
+    /// Names of folders below it that are skipped, in addition to those of the profile.
+    #[serde(default)]
+    pub skips: Vec<String>,
     /// Key into [`Profile::sources`].
     pub source: String,
 }
@@ -243,7 +246,7 @@ pub enum Handling {
 pub enum WhiteSpace {
     /// Unchanged, also at both ends.
     Kept,
-    /// Removed at both ends.
+    /// Removed at both ends, unless nothing else remains.
     Trimmed,
     /// Every run of whitespace becomes one space.
     OneBlank,

@@ -249,6 +249,7 @@ impl Reader<'_> {
         let mut text = match rules.white_space.value() {
             Some(WhiteSpace::Kept) => text,
             Some(WhiteSpace::OneBlank) => one_blank(&text),
+            Some(WhiteSpace::Trimmed) | None if text.trim().is_empty() => text,
             Some(WhiteSpace::Trimmed) | None => text.trim().to_owned(),
         };
         if rules.when_to_use.value() == Some(&true)
