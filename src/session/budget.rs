@@ -436,7 +436,7 @@ impl Reduction<'_> {
             }
             let kept: String = text.chars().take(characters.saturating_sub(MARK.len())).collect();
             entry.description = kept.trim_end().to_owned() + MARK;
-            let why = format!("over budget: every description is truncated to {characters} characters");
+            let why = format!("descriptions are limited to {characters} characters");
             *shown = Shown::Shortened { characters: entry.description.chars().count(), why };
         }
     }
