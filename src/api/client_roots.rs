@@ -62,9 +62,9 @@ pub(super) enum Missed {
 /// client would do with them, then its own. The shipped skills stand in for its own if those contain no skill, and in a
 /// demonstration, which reads none of the user's folders.
 pub(super) fn places(profile: &Profile, catalogue: &Catalogue, config: &Config) -> Vec<ClientFolder> {
-    let of = |origin: RootOrigin, scope: Scope| {
-        let roots = catalogue.roots.iter().filter(move |root| root.origin == origin);
-        roots.map(move |root| ClientFolder::new(root.path.clone(), scope, profile, None))
+    let named = |origin: &RootOrigin, scope: Scope| -> Vec<ClientFolder> {
+        let roots = catalogue.roots.iter().filter(|root| root.origin == *origin);
+        roots.map(|root| ClientFolder::new(root.path.clone(), scope, profile, None)).collect()
     };
     let mut own = Vec::new();
     let top = config.repository.as_deref().unwrap_or(&config.cwd);
@@ -80,8 +80,8 @@ pub(super) fn places(profile: &Profile, catalogue: &Catalogue, config: &Config) 
             }
         }
     }
-    let mut places: Vec<ClientFolder> = of(RootOrigin::Argument, Scope::Project).collect();
-    let shipped: Vec<ClientFolder> = of(RootOrigin::Shipped, Scope::User).collect();
+    let mut places = named(&RootOrigin::Argument, Scope::Project);
+    let shipped = named(&RootOrigin::Shipped, Scope::User);
     if !shipped.is_empty() && own.iter().all(|place| place.found(profile).is_empty()) {
         places.extend(shipped);
     }

@@ -192,7 +192,7 @@ pub fn sight<'a>(
             bundles.push(ClientBundle { id, state: one.state.clone(), why: None });
         }
         if !either.hidden.contains(&at) {
-            let other = one.read.other_name.as_deref().filter(|other| names.insert(other));
+            let other = one.read.other_name.as_deref().filter(|other| names.insert(*other));
             rows.push(writing.row(one, other));
         }
     }

@@ -183,7 +183,8 @@ fn shipped_skills_stand_in_for_folders_without_a_skill() {
     let catalogue = Catalogue { roots: vec![root], ..Catalogue::default() };
     let names = |demo: bool| {
         let profile = client::profile("openclaw").unwrap();
-        let config = Config { demo, ..home.config() };
+        let mut config = home.config();
+        config.demo = demo;
         let rows = sight(profile, &catalogue, &config, &SkillFiles::default()).rows;
         let rows = rows.into_iter().filter(|row| !row.entry.bundled);
         rows.map(|row| row.entry.name).collect::<Vec<_>>()
@@ -227,7 +228,7 @@ fn claude_code_shows_a_name_that_no_other_skill_has_after_the_folders() {
 #[test]
 fn copilot_lists_a_folder_by_name_byte_by_byte() {
     let home = Home::new();
-    for (folder, name) in [("a", "within"), ("b", "within"), ("c", "beta"), ("d", "_x"), ("e", "Zeta"), ("f", "1")] {
+    for (folder, name) in [("a", "within"), ("b", "within"), ("c", "beta"), ("d", "_x"), ("e", "Zeta"), ("f", "1x")] {
         home.skill(&format!("repo/.github/skills/{folder}"), name);
     }
     home.skill("repo/.agents/skills/g", "Alpha");
@@ -235,7 +236,7 @@ fn copilot_lists_a_folder_by_name_byte_by_byte() {
     let profile = client::profile("copilot").unwrap();
     let rows = sight(profile, &catalogue, &home.config(), &SkillFiles::default()).rows;
     let names: Vec<_> = rows.into_iter().filter(|row| !row.entry.bundled).map(|row| row.entry.name).collect();
-    assert_eq!(names, ["1", "Zeta", "_x", "beta", "within", "Alpha"]);
+    assert_eq!(names, ["1x", "Zeta", "_x", "beta", "within", "Alpha"]);
 }
 
 #[test]

@@ -470,9 +470,7 @@ impl Reduction<'_> {
         let mut used = 0;
         for at in 0..self.rows.len() {
             used += self.cost(at);
-            if used + self.around(at + 1) > limit
-                && !matches!(self.rows[at].1, Shown::Omitted { .. })
-            {
+            if used + self.around(at + 1) > limit && !matches!(self.rows[at].1, Shown::Omitted { .. }) {
                 self.rows[at].1 = Shown::Beyond;
             }
         }

@@ -80,7 +80,8 @@ fn claude_code_removes_descriptions_of_its_own_commands_last_in_the_list() {
     let profile = profile("claude-code").unwrap();
     let whole = shorten(&listed, &[], profile, 200_000);
     assert!(whole.entries.iter().all(|(_, shown)| *shown == Shown::Whole), "there is room: {:?}", whole.fill);
-    listed.splice(0..0, entries(120, 300));
+    // 16 descriptions of 316 characters fill the list exactly.
+    listed.splice(0..0, entries(120, 316));
     let full = shorten(&listed, &[], profile, 200_000);
     let shown: Vec<bool> = full.entries[120..].iter().map(|(_, shown)| *shown == Shown::Whole).collect();
     assert_eq!(shown, [true, false, false]);
@@ -161,7 +162,9 @@ fn openclaw_characters(allowed: &Allowance, around: usize) -> usize {
             "" => String::new(),
             text => format!("    <description>{text}</description>\n"),
         };
-        format!("  <skill>\n    <name>{name}</name>\n{description}    <location>{location}</location>\n  </skill>\n")
+        format!(
+            "  <skill>\n    <name>{name}</name>\n{description}    <location>{location}</location>\n  </skill>\n"
+        )
     };
     around + allowed.included().map(|one| entry(one).chars().count()).sum::<usize>()
 }
@@ -211,7 +214,10 @@ fn openclaw_writes_truncated_descriptions_on_one_line() {
     assert_eq!(few.entries[0].0.description, "a\n\n  b");
     listed[1].description = "d".repeat(20_000);
     let many = shorten(&listed, &[], profile("openclaw").unwrap(), 200_000);
-    assert_eq!(many.entries[0], (Listed { description: "a b".to_owned(), ..listed[0].clone() }, Shown::Whole));
+    assert_eq!(
+        many.entries[0],
+        (Listed { description: "a b".to_owned(), ..listed[0].clone() }, Shown::Whole)
+    );
 }
 
 #[test]

@@ -128,7 +128,8 @@ impl Authors {
         let handbook = place.repo().join("skills/handbook/SKILL.md");
         std::fs::create_dir_all(handbook.parent().unwrap()).unwrap();
         let words = "Answers questions about the shop. ".repeat(400);
-        std::fs::write(handbook, format!("---\nname: handbook\ndescription: {words}\n---\n# handbook\n")).unwrap();
+        std::fs::write(handbook, format!("---\nname: handbook\ndescription: {words}\n---\n# handbook\n"))
+            .unwrap();
         std::fs::create_dir_all(place.repo().join(".git")).unwrap();
         std::fs::write(place.repo().join(".agents/skills/golden.yaml"), GOLDEN).unwrap();
         place

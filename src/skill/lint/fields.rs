@@ -79,8 +79,9 @@ pub(super) fn lengths(subject: &Subject<'_>, notes: &mut Notes<'_>) {
     let listed = subject.skill.location.extension().is_some_and(|extension| extension == "md");
     let cut = (CUT_BY_OPENCLAW + 1..=1024).contains(&description);
     if listed && cut && subject.value("description").is_some() {
-        let message =
-            format!("`description` has {description} characters; OpenClaw's list, if full, has at most {CUT_BY_OPENCLAW}");
+        let message = format!(
+            "`description` has {description} characters; a full list of OpenClaw shows {CUT_BY_OPENCLAW}"
+        );
         notes.add(&rules::DESCRIPTION_OVER_220, Some("description"), subject.value("description"), message);
     }
     for (rule, field, text, limit) in limits {
