@@ -228,7 +228,9 @@ fn claude_code_shows_a_name_that_no_other_skill_has_after_the_folders() {
 #[test]
 fn copilot_lists_a_folder_by_name_byte_by_byte() {
     let home = Home::new();
-    for (folder, name) in [("a", "within"), ("b", "within"), ("c", "beta"), ("d", "_x"), ("e", "Zeta"), ("f", "1x")] {
+    for (folder, name) in
+        [("a", "within"), ("b", "within"), ("c", "beta"), ("d", "_x"), ("e", "Zeta"), ("f", "1x")]
+    {
         home.skill(&format!("repo/.github/skills/{folder}"), name);
     }
     home.skill("repo/.agents/skills/g", "Alpha");
@@ -242,7 +244,9 @@ fn copilot_lists_a_folder_by_name_byte_by_byte() {
 #[test]
 fn opencode_enters_hidden_folders_of_other_clients_only() {
     let home = Home::new();
-    for folder in ["repo/.agents", "repo/.claude", "repo/.opencode", ".config/opencode", ".claude", ".opencode"] {
+    for folder in
+        ["repo/.agents", "repo/.claude", "repo/.opencode", ".config/opencode", ".claude", ".opencode"]
+    {
         home.skill(&format!("{folder}/skills/.hidden/a"), folder);
     }
     let catalogue = Catalogue::default();
