@@ -7,7 +7,7 @@ use std::path::{Component, Path, PathBuf};
 
 use skills_config::Config;
 use skills_registry::{Catalogue, RootOrigin};
-use skills_skill::client::{Depth, Links, Profile, Reading, Scope};
+use skills_skill::client::{Depth, Folder, Links, Profile, Reading, Scope};
 use skills_skill::is_main_file;
 
 /// File name of a skill. No client that was measured accepts another case.
@@ -23,6 +23,10 @@ pub(super) struct ClientFolder {
     pub scope: Scope,
     /// The path with links resolved; `None` if the folder does not exist.
     real: Option<PathBuf>,
+    /// Which links below it the client follows.
+    links: Option<Links>,
+    /// Names of folders below it that the client skips.
+    skips: Vec<String>,
 }
 
 /// A skill file found by a client.
@@ -54,37 +58,47 @@ pub(super) enum Missed {
     Because(String),
 }
 
-/// Returns the folders that a client scans, in order of precedence. A folder named on the command line, and the shipped
-/// skills, replace the client's own, to show what the client would do with them.
+/// Returns the folders that a client scans, in order of precedence: those named on the command line, to show what the
+/// client would do with them, then its own. The shipped skills stand in for its own if those contain no skill, and in a
+/// demonstration, which reads none of the user's folders.
 pub(super) fn places(profile: &Profile, catalogue: &Catalogue, config: &Config) -> Vec<ClientFolder> {
-    let named = catalogue.roots.iter().filter_map(|root| match root.origin {
-        RootOrigin::Argument => Some((root.path.clone(), Scope::Project)),
-        RootOrigin::Shipped => Some((root.path.clone(), Scope::User)),
-        _ => None,
-    });
-    let mut places: Vec<(PathBuf, Scope)> = named.collect();
+    let named = |origin: &RootOrigin, scope: Scope| -> Vec<ClientFolder> {
+        let roots = catalogue.roots.iter().filter(|root| root.origin == *origin);
+        roots.map(|root| ClientFolder::new(root.path.clone(), scope, profile, None)).collect()
+    };
+    let mut own = Vec::new();
     let top = config.repository.as_deref().unwrap_or(&config.cwd);
     let walks_up = profile.walks_up.value() == Some(&true);
-    for folder in &profile.folders {
+    for folder in profile.folders.iter().filter(|_| !config.demo) {
+        let of = |dir: &Path| ClientFolder::new(dir.join(&folder.path), folder.scope, profile, Some(folder));
         match folder.scope {
-            Scope::User => places.push((config.dirs.home.join(&folder.path), Scope::User)),
+            Scope::User => own.push(of(&config.dirs.home)),
             Scope::Project => {
                 let up = config.cwd.ancestors().take_while(|dir| dir.starts_with(top));
                 let up = up.take(if walks_up { usize::MAX } else { 1 });
-                places.extend(up.map(|dir| (dir.join(&folder.path), Scope::Project)));
+                own.extend(up.map(of));
             }
         }
     }
+    let mut places = named(&RootOrigin::Argument, Scope::Project);
+    let shipped = named(&RootOrigin::Shipped, Scope::User);
+    if !shipped.is_empty() && own.iter().all(|place| place.found(profile).is_empty()) {
+        places.extend(shipped);
+    }
+    places.extend(own);
     let mut seen = HashSet::new();
-    places.retain(|(path, _)| seen.insert(path.clone()));
-    places.into_iter().map(|(path, scope)| ClientFolder::new(path, scope)).collect()
+    places.retain(|place| seen.insert(place.path.clone()));
+    places
 }
 
 impl ClientFolder {
-    /// Resolves a folder.
-    pub fn new(path: PathBuf, scope: Scope) -> Self {
+    /// Resolves a folder, one of the profile's or another one.
+    pub fn new(path: PathBuf, scope: Scope, profile: &Profile, folder: Option<&Folder>) -> Self {
         let real = fs::canonicalize(&path).ok().filter(|real| real.is_dir());
-        Self { path, scope, real }
+        let links = folder.and_then(|folder| folder.links).or(profile.links.value().copied());
+        let everywhere = profile.reading.value().into_iter().flat_map(|reading| &reading.skips);
+        let skips = everywhere.chain(folder.into_iter().flat_map(|folder| &folder.skips)).cloned().collect();
+        Self { path, scope, real, links, skips }
     }
 
     /// Returns the path with links resolved, or the path as written if the folder does not exist.
@@ -104,7 +118,8 @@ impl ClientFolder {
         let mut walk = Walk {
             root: real,
             reading: profile.reading.value().unwrap_or(&none),
-            links: profile.links.value().copied(),
+            links: self.links,
+            skips: &self.skips,
             deepest: deepest(profile),
             in_root: profile.depth.value() != Some(&Depth::One),
             seen: HashSet::from([real.clone()]),
@@ -131,7 +146,7 @@ impl ClientFolder {
         for part in folder.components() {
             let Component::Normal(name) = part else { continue };
             let name = name.to_string_lossy();
-            if let Some(skip) = reading.and_then(|reading| skipped(&name, reading)) {
+            if let Some(skip) = skipped(&name, &self.skips) {
                 return because(if skip == ".*" {
                     format!("in a hidden folder, which {client} skips")
                 } else {
@@ -156,7 +171,7 @@ impl ClientFolder {
             return Some(Missed::Name(format!("not named {SKILL_FILE}; {client} reads only that name")));
         }
         if file.ancestors().take_while(|path| path.starts_with(&self.path)).any(is_link) {
-            return because(match profile.links.value() {
+            return because(match self.links {
                 None => format!("behind a symbolic link; whether {client} follows it is not documented"),
                 Some(Links::Inside) => {
                     format!("behind a symbolic link out of its folder, which {client} does not follow")
@@ -192,9 +207,9 @@ fn deepest(profile: &Profile) -> u32 {
 }
 
 /// Returns the skip pattern that this folder matches.
-fn skipped<'a>(name: &str, reading: &'a Reading) -> Option<&'a str> {
+fn skipped<'a>(name: &str, skips: &'a [String]) -> Option<&'a str> {
     let fits = |skip: &&String| *skip == name || (*skip == ".*" && name.starts_with('.'));
-    reading.skips.iter().find(fits).map(String::as_str)
+    skips.iter().find(fits).map(String::as_str)
 }
 
 /// A scan of one folder.
@@ -202,6 +217,7 @@ struct Walk<'a> {
     root: &'a Path,
     reading: &'a Reading,
     links: Option<Links>,
+    skips: &'a [String],
     deepest: u32,
     /// Whether a file directly in the folder is a skill.
     in_root: bool,
@@ -282,7 +298,7 @@ impl Walk<'_> {
         let mut folders = Vec::new();
         for entry in entries.flatten() {
             let (Ok(kind), name) = (entry.file_type(), entry.file_name()) else { continue };
-            if skipped(&name.to_string_lossy(), self.reading).is_some() {
+            if skipped(&name.to_string_lossy(), self.skips).is_some() {
                 continue;
             }
             if kind.is_dir() {

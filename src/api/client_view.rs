@@ -185,13 +185,15 @@ pub fn sight<'a>(
     // A file that is listed under any path counts as listed: another path to it may have lost the name.
     let (listed, unlisted): (Vec<usize>, Vec<usize>) =
         order.into_iter().partition(|at| candidates[*at].is_listed());
+    let mut names: HashSet<&str> = listed.iter().map(|at| candidates[*at].read.name.as_str()).collect();
     for at in listed {
         let one = &candidates[at];
         if let Some(id) = one.id.filter(|id| seen_bundles.insert(id.as_str())) {
             bundles.push(ClientBundle { id, state: one.state.clone(), why: None });
         }
         if !either.hidden.contains(&at) {
-            rows.push(writing.row(one));
+            let other = one.read.other_name.as_deref().filter(|other| names.insert(*other));
+            rows.push(writing.row(one, other));
         }
     }
     for at in unlisted {
@@ -205,7 +207,6 @@ pub fn sight<'a>(
             None => others.push((one.read.name.clone(), why)),
         }
     }
-    add_unnamed(&mut rows, profile);
     for (id, location) in everything(catalogue) {
         if seen_bundles.insert(id.as_str()) {
             let (state, why) = missed(location, catalogue, &places, profile, &config.dirs.home);
@@ -284,7 +285,8 @@ fn candidate<'a>(
 /// Returns the skills that the client includes: those it has unpacked, else those of its profile.
 fn bundled<'a>(profile: &Profile, place: usize, config: &Config, files: &SkillFiles) -> Vec<Candidate<'a>> {
     let Some(bundled) = profile.bundled.value() else { return Vec::new() };
-    let unpacked = bundled.folder.as_ref().map(|folder| config.dirs.home.join(folder));
+    let unpacked = bundled.folder.as_ref().filter(|_| !config.demo);
+    let unpacked = unpacked.map(|folder| config.dirs.home.join(folder));
     let make = |at: usize, file: PathBuf, read: AsRead| Candidate {
         place,
         found: Found { real: file.clone(), file, at },
@@ -296,41 +298,29 @@ fn bundled<'a>(profile: &Profile, place: usize, config: &Config, files: &SkillFi
         bundled: true,
     };
     if let Some(folder) = unpacked.filter(|folder| folder.is_dir()) {
-        let found = ClientFolder::new(folder, Scope::User).found(profile);
+        let found = ClientFolder::new(folder, Scope::User, profile, None).found(profile);
         let one = |found: Found| {
             let name = found.folder().file_name()?.to_string_lossy().into_owned();
             let Taken::Listed(read) = read(profile, &*files.read(&found.real).ok()?, &name) else {
                 return None;
             };
-            Some(make(found.at, found.file, read))
+            let users_only = user_invocable::mark(profile, found.real.parent()?).is_some();
+            (!users_only).then(|| make(found.at, found.file, read))
         };
         let mut unpacked: Vec<_> = found.into_iter().filter_map(one).collect();
         if !unpacked.is_empty() {
             unpacked.sort_by(|a, b| a.read.name.cmp(&b.read.name));
+            unpacked.iter_mut().enumerate().for_each(|(at, one)| one.found.at = at);
             return unpacked;
         }
     }
     let own = bundled.skills.iter().enumerate().map(|(at, skill)| {
         // Only the length of the description is known.
         let description = ".".repeat(skill.characters as usize);
-        let location = bundled.location.replace("{name}", &skill.name);
+        let location = bundled.location_of(&skill.name);
         make(at, location.into(), AsRead { name: skill.name.clone(), description, ..AsRead::default() })
     });
     own.collect()
-}
-
-/// Adds included skills whose names are unknown after all others.
-fn add_unnamed(rows: &mut Vec<Row<'_>>, profile: &Profile) {
-    let Some(bundled) = profile.bundled.value() else { return };
-    rows.extend((0..bundled.unnamed).map(|_| Row {
-        entry: Listed {
-            description: ".".repeat(bundled.unnamed_characters as usize),
-            written_location: Some(bundled.location.clone()),
-            bundled: true,
-            ..Listed::default()
-        },
-        skill: None,
-    }));
 }
 
 /// Applies a client's limit of skills per folder: it takes those that it finds first.
@@ -436,7 +426,9 @@ fn in_order(candidates: &[Candidate<'_>], profile: &Profile, places: &[ClientFol
         }),
         Some(Order::StrongestFirst) | None => order.sort_by(|a, b| {
             let (a, b) = (of(a), of(b));
-            precedence(a).cmp(&precedence(b)).then(a.place.cmp(&b.place)).then_with(|| by_path(a, b))
+            let own = precedence(a).cmp(&precedence(b));
+            let name = a.read.name.cmp(&b.read.name);
+            own.then(a.place.cmp(&b.place)).then(name).then_with(|| by_path(a, b))
         }),
         Some(Order::StrongestFirstByName) => order.sort_by(|a, b| {
             let (a, b) = (of(a), of(b));
@@ -504,7 +496,7 @@ struct Writing<'w> {
 }
 
 impl Writing<'_> {
-    fn row<'a>(&self, one: &Candidate<'a>) -> Row<'a> {
+    fn row<'a>(&self, one: &Candidate<'a>, other_name: Option<&str>) -> Row<'a> {
         let entry = Listed {
             name: one.read.name.clone(),
             description: one.read.description.clone(),
@@ -512,7 +504,7 @@ impl Writing<'_> {
             skill_id: one.skill.map(|skill| skill.id.clone()),
             bundled: one.bundled,
             cut: one.read.cut,
-            title: one.read.title.clone(),
+            title: other_name.map(|other| format!("{} ({other})", one.read.name)),
             written_location: self.location(one),
         };
         Row { entry, skill: one.skill }
@@ -524,7 +516,7 @@ impl Writing<'_> {
         let path = &one.found.file;
         if one.bundled {
             let own = self.profile.bundled.value();
-            return own.map(|own: &Bundled| own.location.replace("{name}", &one.read.name));
+            return own.map(|own: &Bundled| own.location_of(&one.read.name));
         }
         match measured.location {
             Location::Path => None,

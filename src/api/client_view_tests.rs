@@ -157,7 +157,103 @@ fn codex_reads_its_own_skills_where_it_has_unpacked_them() {
     assert_eq!(own(&home).len(), 4, "those of its profile");
     home.skill(".codex/skills/.system/later", "later");
     home.skill(".codex/skills/mine", "mine");
-    assert_eq!(own(&home), [("later".to_owned(), true), ("mine".to_owned(), false)]);
+    // A run of 0.169.0 unpacks more skills than it lists: one is for users only.
+    home.skill(".codex/skills/.system/hidden", "hidden");
+    fs::create_dir_all(home.path(".codex/skills/.system/hidden/agents")).unwrap();
+    let policy = "policy:\n  allow_implicit_invocation: false\n";
+    fs::write(home.path(".codex/skills/.system/hidden/agents/openai.yaml"), policy).unwrap();
+    for name in ["c", "a", "d", "b"] {
+        home.skill(&format!(".codex/skills/.system/{name}"), name);
+    }
+    let listed = [("a", true), ("b", true), ("c", true), ("d", true), ("later", true), ("mine", false)];
+    assert_eq!(own(&home), listed.map(|(name, bundled)| (name.to_owned(), bundled)));
+}
+
+#[test]
+fn shipped_skills_stand_in_for_folders_without_a_skill() {
+    let home = Home::new();
+    home.skill("cache/shipped/example", "example");
+    let root = skills_registry::Root {
+        path: home.path("cache/shipped"),
+        label: "shipped".to_owned(),
+        origin: skills_registry::RootOrigin::Shipped,
+        state: skills_registry::RootState::Present,
+        live: false,
+    };
+    let catalogue = Catalogue { roots: vec![root], ..Catalogue::default() };
+    let names = |demo: bool| {
+        let profile = client::profile("openclaw").unwrap();
+        let mut config = home.config();
+        config.demo = demo;
+        let rows = sight(profile, &catalogue, &config, &SkillFiles::default()).rows;
+        let rows = rows.into_iter().filter(|row| !row.entry.bundled);
+        rows.map(|row| row.entry.name).collect::<Vec<_>>()
+    };
+    assert_eq!(names(false), ["example"]);
+    // This catalog has no root for the folder `skills` of a workspace; the client lists it.
+    home.skill("repo/skills/mine", "mine");
+    assert_eq!(names(false), ["mine"]);
+    assert_eq!(names(true), ["example"], "a demonstration reads none of the user's folders");
+}
+
+#[test]
+fn openclaw_follows_links_out_of_a_folder_of_the_user_only() {
+    let home = Home::new();
+    for (folder, target) in [(".agents/skills", "out/personal"), ("repo/.agents/skills", "out/project")] {
+        home.skill(target, target.rsplit('/').next().unwrap());
+        fs::create_dir_all(home.path(folder)).unwrap();
+        std::os::unix::fs::symlink(home.path(target), home.path(&format!("{folder}/linked"))).unwrap();
+    }
+    let catalogue = Catalogue::default();
+    let profile = client::profile("openclaw").unwrap();
+    let rows = sight(profile, &catalogue, &home.config(), &SkillFiles::default()).rows;
+    let names: Vec<_> = rows.into_iter().filter(|row| !row.entry.bundled).map(|row| row.entry.name).collect();
+    assert_eq!(names, ["personal"]);
+}
+
+#[test]
+fn claude_code_shows_a_name_that_no_other_skill_has_after_the_folders() {
+    let home = Home::new();
+    for (folder, name) in [("aa", "same"), ("bb", "same"), ("cc", "dd"), ("dd", "dd"), ("ee", "with blank")] {
+        home.skill(&format!("repo/.claude/skills/{folder}"), name);
+    }
+    let catalogue = Catalogue::default();
+    let profile = client::profile("claude-code").unwrap();
+    let rows = sight(profile, &catalogue, &home.config(), &SkillFiles::default()).rows;
+    let shown = rows.into_iter().filter(|row| !row.entry.bundled);
+    let shown: Vec<_> = shown.map(|row| row.entry.title.unwrap_or(row.entry.name)).collect();
+    assert_eq!(shown, ["aa (same)", "bb", "cc", "dd", "ee"]);
+}
+
+#[test]
+fn copilot_lists_a_folder_by_name_byte_by_byte() {
+    let home = Home::new();
+    for (folder, name) in
+        [("a", "within"), ("b", "within"), ("c", "beta"), ("d", "_x"), ("e", "Zeta"), ("f", "1x")]
+    {
+        home.skill(&format!("repo/.github/skills/{folder}"), name);
+    }
+    home.skill("repo/.agents/skills/g", "Alpha");
+    let catalogue = Catalogue::default();
+    let profile = client::profile("copilot").unwrap();
+    let rows = sight(profile, &catalogue, &home.config(), &SkillFiles::default()).rows;
+    let names: Vec<_> = rows.into_iter().filter(|row| !row.entry.bundled).map(|row| row.entry.name).collect();
+    assert_eq!(names, ["1x", "Zeta", "_x", "beta", "within", "Alpha"]);
+}
+
+#[test]
+fn opencode_enters_hidden_folders_of_other_clients_only() {
+    let home = Home::new();
+    for folder in
+        ["repo/.agents", "repo/.claude", "repo/.opencode", ".config/opencode", ".claude", ".opencode"]
+    {
+        home.skill(&format!("{folder}/skills/.hidden/a"), folder);
+    }
+    let catalogue = Catalogue::default();
+    let profile = client::profile("opencode").unwrap();
+    let rows = sight(profile, &catalogue, &home.config(), &SkillFiles::default()).rows;
+    let names: Vec<_> = rows.into_iter().filter(|row| !row.entry.bundled).map(|row| row.entry.name).collect();
+    assert_eq!(names, [".claude", "repo/.agents", "repo/.claude"]);
 }
 
 #[test]

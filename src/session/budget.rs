@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 
 pub use super::compose::Listed;
 pub use super::scale::Unit;
-use super::scale::{EntrySize, Limit, Scale};
-use skills_skill::client::{Profile, Shortening};
+use super::scale::{EntrySize, Form, Limit, Scale};
+use skills_skill::client::{Bundled, Profile, Shortening};
 
 /// Truncation of an entry.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
@@ -165,8 +165,8 @@ pub fn shorten(entries: &[Listed], uses: &[u64], profile: &Profile, window: u32)
         rows: entries.iter().map(|entry| (entry.clone(), at_first(entry))).collect(),
         frames: entries.iter().map(|entry| scale.frame(entry)).collect(),
         scale,
-        names_only: false,
-        keeps_own: bundled.is_some_and(|bundled| bundled.keep_descriptions),
+        form: Form::Full,
+        own: bundled,
     };
     let wanted = work.total();
     if let Some(Some(most)) = budget.entries.value() {
@@ -186,7 +186,7 @@ pub fn shorten(entries: &[Listed], uses: &[u64], profile: &Profile, window: u32)
                 }
             }
             Some(Shortening::EvenlyThenOmit) => work.shorten_evenly_then_omit(limit),
-            Some(Shortening::NamesThenOmit) => work.names_then_omit(limit),
+            Some(&Shortening::CutThenOmit { least, most, .. }) => work.cut_then_omit(limit, least, most),
             Some(Shortening::WholeThenNames) => work.whole_then_names(limit),
             None => {
                 unknown.push("how it truncates a catalog over budget".to_owned());
@@ -194,6 +194,12 @@ pub fn shorten(entries: &[Listed], uses: &[u64], profile: &Profile, window: u32)
                 work.mark_beyond(limit);
             }
         }
+    }
+    if let Some(&Shortening::CutThenOmit { most, tokens_per_character, least_for_window, .. }) =
+        budget.shortening.value()
+        && window > 0
+    {
+        work.cut_for_window((window / tokens_per_character.max(1)) as usize, least_for_window, most);
     }
     if limit.is_none() && !unbounded {
         unknown.push("its catalog budget".to_owned());
@@ -230,10 +236,10 @@ struct Reduction<'a> {
     /// Sizes of the entries without their descriptions.
     frames: Vec<EntrySize>,
     scale: Scale<'a>,
-    /// Whether all descriptions were removed at once.
-    names_only: bool,
-    /// Whether the client's own skills keep their descriptions.
-    keeps_own: bool,
+    /// What all its entries contain.
+    form: Form,
+    /// The client's own skills.
+    own: Option<&'a Bundled>,
 }
 
 impl Reduction<'_> {
@@ -247,7 +253,11 @@ impl Reduction<'_> {
     fn total(&self) -> usize {
         let costs = (0..self.rows.len()).map(|at| self.cost(at)).filter(|cost| *cost > 0);
         let (entries, sum) = costs.fold((0, 0), |(entries, sum), cost| (entries + 1, sum + cost));
-        if entries == 0 { 0 } else { self.scale.around(self.names_only, entries) + sum }
+        if entries == 0 { 0 } else { self.around(entries) + sum }
+    }
+
+    fn around(&self, entries: usize) -> usize {
+        self.scale.around(self.form, entries, self.rows.len())
     }
 
     /// Truncates a description to that many characters.
@@ -274,8 +284,8 @@ impl Reduction<'_> {
     /// Keeps all names. Of the descriptions that may be removed, keeps those that still fit, complete: those of the
     /// most used skills first, else in list order, so that a short one after a long one may be kept.
     fn keep_descriptions_by_usage(&mut self, uses: &[u64], limit: usize) {
-        let mut order: Vec<usize> =
-            (0..self.rows.len()).filter(|&at| !(self.keeps_own && self.rows[at].0.bundled)).collect();
+        let keeps = |entry: &Listed| entry.bundled && self.own.is_some_and(|own| own.keeps(&entry.name));
+        let mut order: Vec<usize> = (0..self.rows.len()).filter(|&at| !keeps(&self.rows[at].0)).collect();
         order.sort_by_key(|&at| (std::cmp::Reverse(uses.get(at).copied().unwrap_or(0)), at));
         let original: Vec<(Listed, Shown)> = order.iter().map(|&at| self.rows[at].clone()).collect();
         for &at in &order {
@@ -299,7 +309,7 @@ impl Reduction<'_> {
         let mut full = false;
         for at in 0..self.rows.len() {
             let cost = self.cost(at);
-            full |= used + cost + self.scale.around(false, entries + 1) > limit;
+            full |= used + cost + self.around(entries + 1) > limit;
             if full {
                 let (entry, shown) = &mut self.rows[at];
                 entry.description.clear();
@@ -317,7 +327,7 @@ impl Reduction<'_> {
     fn shorten_evenly_then_omit(&mut self, limit: usize) {
         let why = "over budget: all descriptions are truncated evenly";
         let total: usize = (0..self.rows.len()).map(|at| self.bare_cost(at)).sum();
-        let around = self.scale.around(false, self.rows.len());
+        let around = self.around(self.rows.len());
         if total + around > limit {
             for at in 0..self.rows.len() {
                 if !matches!(self.rows[at].1, Shown::Omitted { .. }) {
@@ -359,15 +369,76 @@ impl Reduction<'_> {
         }
     }
 
-    /// Removes all descriptions at once, then the entries at the end that do not fit.
-    fn names_then_omit(&mut self, limit: usize) {
+    /// Removes all descriptions and the entries at the end that do not fit without them, then gives the rest back what
+    /// fits: to each description the same number of characters.
+    fn cut_then_omit(&mut self, limit: usize, least: u32, most: u32) {
+        let whole: Vec<(Listed, Shown)> = self.rows.clone();
         for at in 0..self.rows.len() {
             if !matches!(self.rows[at].1, Shown::Omitted { .. }) {
                 self.cut(at, 0, "over budget: all descriptions are omitted");
             }
         }
-        self.names_only = true;
+        self.form = Form::NameOnly;
         self.omit_beyond(limit, false);
+        let bare = self.rows.clone();
+        self.form = Form::Cut;
+        match self.longest_that_fits(&bare, &whole, limit, least..=most) {
+            Some(characters) => self.describe(&whole, characters),
+            None => (self.rows, self.form) = (bare, Form::NameOnly),
+        }
+    }
+
+    /// Truncates the descriptions of a list that is too long for the context window, although it is within its limit.
+    fn cut_for_window(&mut self, limit: usize, least: u32, most: u32) {
+        if self.total() <= limit {
+            return;
+        }
+        let whole = self.rows.clone();
+        let longest = self.longest_that_fits(&whole, &whole, limit, least..=most);
+        self.describe(&whole, longest.unwrap_or(least as usize));
+    }
+
+    /// Returns the largest number of characters for each description with which the entries of `bare` fit.
+    fn longest_that_fits(
+        &mut self,
+        bare: &[(Listed, Shown)],
+        whole: &[(Listed, Shown)],
+        limit: usize,
+        lengths: std::ops::RangeInclusive<u32>,
+    ) -> Option<usize> {
+        let (mut fits, mut above) = (None, lengths.end() + 1);
+        let mut next = *lengths.start();
+        while next < above {
+            self.rows.clone_from_slice(bare);
+            self.describe(whole, next as usize);
+            if self.total() <= limit {
+                fits = Some(next);
+            } else {
+                above = next;
+            }
+            next = fits? + (above - fits?).div_ceil(2);
+        }
+        self.rows.clone_from_slice(bare);
+        fits.map(|characters| characters as usize)
+    }
+
+    /// Gives each entry in the catalog its description on one line, truncated to that many characters.
+    fn describe(&mut self, whole: &[(Listed, Shown)], characters: usize) {
+        const MARK: &str = "...";
+        for ((entry, shown), (original, before)) in self.rows.iter_mut().zip(whole) {
+            if matches!(shown, Shown::Omitted { .. }) {
+                continue;
+            }
+            let text = original.description.split_whitespace().collect::<Vec<_>>().join(" ");
+            if text.chars().count() <= characters {
+                (entry.description, *shown) = (text, before.clone());
+                continue;
+            }
+            let kept: String = text.chars().take(characters.saturating_sub(MARK.len())).collect();
+            entry.description = kept.trim_end().to_owned() + MARK;
+            let why = format!("descriptions are limited to {characters} characters");
+            *shown = Shown::Shortened { characters: entry.description.chars().count(), why };
+        }
     }
 
     fn bare_cost(&self, at: usize) -> usize {
@@ -386,7 +457,7 @@ impl Reduction<'_> {
                 continue;
             }
             let cost = self.cost(at);
-            if full || used + cost + self.scale.around(self.names_only, entries + 1) > limit {
+            if full || used + cost + self.around(entries + 1) > limit {
                 full |= !later;
                 self.omit(at, "budget exhausted");
             } else {
@@ -399,9 +470,7 @@ impl Reduction<'_> {
         let mut used = 0;
         for at in 0..self.rows.len() {
             used += self.cost(at);
-            if used + self.scale.around(self.names_only, at + 1) > limit
-                && !matches!(self.rows[at].1, Shown::Omitted { .. })
-            {
+            if used + self.around(at + 1) > limit && !matches!(self.rows[at].1, Shown::Omitted { .. }) {
                 self.rows[at].1 = Shown::Beyond;
             }
         }

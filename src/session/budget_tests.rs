@@ -75,6 +75,19 @@ fn the_clients_own_skills_take_their_share_and_are_counted_apart() {
 }
 
 #[test]
+fn claude_code_removes_descriptions_of_its_own_commands_last_in_the_list() {
+    let mut listed = own(&[("dataviz", 1_436), ("init", 59), ("security-review", 71)]);
+    let profile = profile("claude-code").unwrap();
+    let whole = shorten(&listed, &[], profile, 200_000);
+    assert!(whole.entries.iter().all(|(_, shown)| *shown == Shown::Whole), "there is room: {:?}", whole.fill);
+    // 16 descriptions of 316 characters fill the list exactly.
+    listed.splice(0..0, entries(120, 316));
+    let full = shorten(&listed, &[], profile, 200_000);
+    let shown: Vec<bool> = full.entries[120..].iter().map(|(_, shown)| *shown == Shown::Whole).collect();
+    assert_eq!(shown, [true, false, false]);
+}
+
+#[test]
 fn codex_counts_the_line_with_its_path_and_never_hands_out_more_than_its_bound() {
     let allowed = of("codex", 100, 300, &[]);
     assert_eq!((allowed.fill.limit, allowed.fill.unit), (Some(4_000), Unit::Tokens));
@@ -138,6 +151,73 @@ fn openclaw_lists_150_and_drops_all_descriptions_before_a_skill() {
     assert_eq!(few.fill.made.whole, 30, "{:?}", few.fill);
     let one = few.entries[0].0.description.len() + "skill-000".len();
     assert!(few.fill.used > 30 * one + 368, "entries are in markup: {}", few.fill.used);
+}
+
+/// Returns the number of characters of the catalog as `OpenClaw` writes it, with its note.
+fn openclaw_characters(allowed: &Allowance, around: usize) -> usize {
+    let entry = |entry: &Listed| {
+        let name = &entry.name;
+        let location = entry.location.as_ref().unwrap().display();
+        let description = match entry.description.as_str() {
+            "" => String::new(),
+            text => format!("    <description>{text}</description>\n"),
+        };
+        format!(
+            "  <skill>\n    <name>{name}</name>\n{description}    <location>{location}</location>\n  </skill>\n"
+        )
+    };
+    around + allowed.included().map(|one| entry(one).chars().count()).sum::<usize>()
+}
+
+#[test]
+fn openclaw_truncates_descriptions_to_the_longest_length_with_which_all_fit() {
+    // A list that fits keeps descriptions of any length.
+    let whole = of("openclaw", 3, 5_000, &[]);
+    assert_eq!((whole.fill.made.whole, whole.fill.used), (3, openclaw_characters(&whole, 370)));
+    // One that does not fit keeps none of more than 220 characters.
+    let mut listed = entries(60, 40);
+    listed[0].description = "d".repeat(20_000);
+    let allowed = shorten(&listed, &[], profile("openclaw").unwrap(), 200_000);
+    assert_eq!(allowed.fill.made, BudgetResult { whole: 59, shortened: 1, ..BudgetResult::default() });
+    assert_eq!(allowed.entries[0].0.description, "d".repeat(217) + "...");
+    // All have the same length, and one character more would not fit.
+    let allowed = of("openclaw", 80, 300, &[]);
+    let length = allowed.entries[0].0.description.chars().count();
+    assert!(allowed.entries.iter().all(|(entry, _)| entry.description.chars().count() == length));
+    assert_eq!(allowed.fill.used, openclaw_characters(&allowed, 378 + 103));
+    assert!(allowed.fill.used <= 18_000 && allowed.fill.used + 80 > 18_000, "{length}: {:?}", allowed.fill);
+    // Less than four characters are none.
+    let names = of("openclaw", 140, 300, &[]);
+    assert_eq!((names.fill.made.name_only, names.fill.made.omitted), (140, 0), "{:?}", names.fill);
+    assert_eq!(names.fill.used, openclaw_characters(&names, 363 + 101));
+    let some = of("openclaw", 200, 300, &[]);
+    assert!(some.fill.made.omitted > 0 && some.fill.made.name_only > 99, "{:?}", some.fill);
+    assert_eq!(some.fill.used, openclaw_characters(&some, 363 + 113 + 2 * 3));
+}
+
+#[test]
+fn openclaw_truncates_descriptions_again_for_a_small_context_window() {
+    let small = shorten(&entries(20, 300), &[], profile("openclaw").unwrap(), 30_000);
+    let length = small.entries[0].0.description.chars().count();
+    assert!(small.entries.iter().all(|(entry, _)| entry.description.chars().count() == length));
+    assert!(small.fill.used <= 6_000 && small.fill.used + 20 > 6_000, "{length}: {:?}", small.fill);
+    assert_eq!(small.fill.used, openclaw_characters(&small, 370), "it is still the list that fits its limit");
+    let least = shorten(&entries(20, 300), &[], profile("openclaw").unwrap(), 8_000);
+    assert!(least.entries.iter().all(|(entry, _)| entry.description.chars().count() == 64));
+}
+
+#[test]
+fn openclaw_writes_truncated_descriptions_on_one_line() {
+    let mut listed = entries(60, 40);
+    listed[0].description = "a\n\n  b".to_owned();
+    let few = shorten(&listed[..3], &[], profile("openclaw").unwrap(), 200_000);
+    assert_eq!(few.entries[0].0.description, "a\n\n  b");
+    listed[1].description = "d".repeat(20_000);
+    let many = shorten(&listed, &[], profile("openclaw").unwrap(), 200_000);
+    assert_eq!(
+        many.entries[0],
+        (Listed { description: "a b".to_owned(), ..listed[0].clone() }, Shown::Whole)
+    );
 }
 
 #[test]

@@ -51,6 +51,17 @@ pub(super) struct EntrySize {
     pub name_only: Size,
 }
 
+/// What all entries of a list contain.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Form {
+    /// Descriptions as written.
+    Full,
+    /// Descriptions truncated to one length.
+    Cut,
+    /// No descriptions.
+    NameOnly,
+}
+
 /// A client's measure.
 #[derive(Debug, Clone)]
 pub(super) struct Scale<'a> {
@@ -182,12 +193,23 @@ impl<'a> Scale<'a> {
         }
     }
 
-    /// Returns the size of the text around that many entries, and between them.
-    pub(super) fn around(&self, name_only: bool, entries: usize) -> usize {
-        let around = if name_only { self.measured.around_bare } else { self.measured.around } as usize;
+    /// Returns the size of the text around that many of all entries, and between them.
+    pub(super) fn around(&self, form: Form, entries: usize, all: usize) -> usize {
+        let mut around = match form {
+            Form::Full => self.measured.around,
+            Form::Cut => self.measured.around_cut,
+            Form::NameOnly => self.measured.around_bare,
+        } as usize;
+        if entries < all && self.measured.omission_note > 0 {
+            around += self.measured.omission_note as usize + digits(entries) + digits(all);
+        }
         let around = self.amount(Size { characters: around, bytes: around });
         around + self.amount(Size::of(&self.measured.between)) * entries.saturating_sub(1)
     }
+}
+
+fn digits(count: usize) -> usize {
+    count.to_string().len()
 }
 
 fn part(share: f64, window: u32) -> String {

@@ -124,6 +124,12 @@ impl Authors {
             std::fs::create_dir_all(file.parent().unwrap()).unwrap();
             std::fs::write(file, text).unwrap();
         }
+        // Only OpenClaw searches this folder: its list is full, and descriptions in it are truncated.
+        let handbook = place.repo().join("skills/handbook/SKILL.md");
+        std::fs::create_dir_all(handbook.parent().unwrap()).unwrap();
+        let words = "Answers questions about the shop. ".repeat(400);
+        std::fs::write(handbook, format!("---\nname: handbook\ndescription: {words}\n---\n# handbook\n"))
+            .unwrap();
         std::fs::create_dir_all(place.repo().join(".git")).unwrap();
         std::fs::write(place.repo().join(".agents/skills/golden.yaml"), GOLDEN).unwrap();
         place

@@ -122,6 +122,12 @@ pub struct Folder {
     pub path: String,
     /// Which of the two.
     pub scope: Scope,
+    /// Which links below it are followed, if they are not those of the profile.
+    #[serde(default)]
+    pub links: Option<Links>,
+    /// Names of folders below it that are skipped, in addition to those of the profile.
+    #[serde(default)]
+    pub skips: Vec<String>,
     /// Key into [`Profile::sources`].
     pub source: String,
 }
@@ -172,7 +178,7 @@ pub enum Order {
     ScopeNamePath,
     /// By name, in English collation order: case and accents are compared last.
     Name,
-    /// By folder, the one that wins a name first; within a folder by path.
+    /// By folder, the one that wins a name first; within a folder by name, byte by byte.
     StrongestFirst,
     /// By folder, the one that wins a name first; within a folder by name in English collation order.
     StrongestFirstByName,
@@ -240,7 +246,7 @@ pub enum Handling {
 pub enum WhiteSpace {
     /// Unchanged, also at both ends.
     Kept,
-    /// Removed at both ends.
+    /// Removed at both ends, unless nothing else remains.
     Trimmed,
     /// Every run of whitespace becomes one space.
     OneBlank,
@@ -287,9 +293,6 @@ pub struct LongDescription {
     /// Suffix of a truncated description, included in that maximum; `None` if the skill is dropped.
     #[serde(default)]
     pub cut: Option<String>,
-    /// Whether whitespace before that suffix is removed.
-    #[serde(default)]
-    pub trims: bool,
 }
 
 /// How a client validates the characters of a name.
@@ -398,6 +401,12 @@ pub struct BundledSkill {
     pub name: String,
     /// Number of characters of its description.
     pub characters: u32,
+    /// Whether its description is removed for lack of space although those of the others are kept.
+    #[serde(default)]
+    pub removable: bool,
+    /// Its location in the list, if it is not the one of the others.
+    #[serde(default)]
+    pub location: Option<String>,
 }
 
 /// The skills bundled with a client. They are in the same list and use part of its budget.
@@ -408,12 +417,6 @@ pub struct Bundled {
     pub among: Among,
     /// The skills, in the client's order.
     pub skills: Vec<BundledSkill>,
-    /// Number of further skills whose names are not known; they are counted after all others.
-    #[serde(default)]
-    pub unnamed: u32,
-    /// Assumed number of characters of each of those.
-    #[serde(default)]
-    pub unnamed_characters: u32,
     /// Whether their descriptions are kept where others are truncated.
     #[serde(default)]
     pub keep_descriptions: bool,
@@ -427,6 +430,23 @@ pub struct Bundled {
     /// Whether lengths or positions do not come from a run of this version.
     #[serde(default)]
     pub approximate: bool,
+}
+
+impl Bundled {
+    /// Returns whether one of them keeps its description where others are truncated.
+    #[must_use]
+    pub fn keeps(&self, name: &str) -> bool {
+        let removable = |skill: &BundledSkill| skill.name == name && skill.removable;
+        self.keep_descriptions && !self.skills.iter().any(removable)
+    }
+
+    /// Returns the location of one of them in the list.
+    #[must_use]
+    pub fn location_of(&self, name: &str) -> String {
+        let skill = self.skills.iter().find(|skill| skill.name == name);
+        let location = skill.and_then(|skill| skill.location.as_ref()).unwrap_or(&self.location);
+        location.replace("{name}", name)
+    }
 }
 
 /// Unit of a share of the context window.
@@ -471,8 +491,19 @@ pub enum Shortening {
     WholeWhileFitting,
     /// Every description is truncated to the same length; then skills are omitted.
     EvenlyThenOmit,
-    /// All descriptions are omitted at once; then skills beyond the limit are omitted.
-    NamesThenOmit,
+    /// Every description is truncated to the same number of characters, the largest between these two with which the
+    /// list fits; if none fits, all descriptions are omitted, and then skills beyond the limit.
+    CutThenOmit {
+        /// The shortest length to which descriptions are truncated.
+        least: u32,
+        /// The longest one, which applies to each list over the limit.
+        most: u32,
+        /// Tokens of the context window for each character of the list: with a smaller window, descriptions are
+        /// truncated again.
+        tokens_per_character: u32,
+        /// The shortest length to which they are truncated for that.
+        least_for_window: u32,
+    },
     /// Complete entries up to the limit; all others are named in one line after them.
     WholeThenNames,
 }
@@ -513,9 +544,15 @@ pub struct Measured {
     /// Number of characters around all entries that also count.
     #[serde(default)]
     pub around: u32,
-    /// The same number once descriptions are omitted, including the space that is then kept free.
+    /// The same number once descriptions are truncated to fit.
+    #[serde(default)]
+    pub around_cut: u32,
+    /// The same number once descriptions are omitted.
     #[serde(default)]
     pub around_bare: u32,
+    /// Number of characters that are added where skills are omitted, in addition to both counts of skills as digits.
+    #[serde(default)]
+    pub omission_note: u32,
 }
 
 /// How a client limits the length of its list.

@@ -8,8 +8,8 @@ use super::{Escape, Fact, Handling, NameFrom, PeopleOnly, Profile, WhiteSpace};
 pub struct AsRead {
     /// The name under which the skill is listed.
     pub name: String,
-    /// The text shown instead of the name, if it differs.
-    pub title: Option<String>,
+    /// Another name that follows in parentheses in the list, unless another skill has it.
+    pub other_name: Option<String>,
     /// The description.
     pub description: String,
     /// Whether the description was truncated because of its own length.
@@ -178,9 +178,10 @@ impl Reader<'_> {
             folder.clone_into(&mut self.read.name);
             if self.profile.name_from.value() == Some(&NameFrom::FolderAndName)
                 && !written.is_empty()
+                && !written.contains(char::is_whitespace)
                 && written != folder
             {
-                self.read.title = Some(format!("{folder} ({written})"));
+                self.read.other_name = Some(written);
             }
             return Ok(());
         }
@@ -248,6 +249,7 @@ impl Reader<'_> {
         let mut text = match rules.white_space.value() {
             Some(WhiteSpace::Kept) => text,
             Some(WhiteSpace::OneBlank) => one_blank(&text),
+            Some(WhiteSpace::Trimmed) | None if text.trim().is_empty() => text,
             Some(WhiteSpace::Trimmed) | None => text.trim().to_owned(),
         };
         if rules.when_to_use.value() == Some(&true)
@@ -266,7 +268,7 @@ impl Reader<'_> {
                 Some(mark) => {
                     self.read.cut = true;
                     let shortened: String = text.chars().take(most - mark.chars().count()).collect();
-                    text = if long.trims { shortened.trim_end() } else { &shortened }.to_owned() + mark;
+                    text = shortened + mark;
                 }
             }
         }

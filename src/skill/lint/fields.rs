@@ -66,7 +66,7 @@ fn slug(name: &str) -> String {
     joined.chars().take(64).collect::<String>().trim_end_matches('-').to_owned()
 }
 
-/// Number of characters of a description that `OpenClaw` lists.
+/// Number of characters of a description that a full list of `OpenClaw` has.
 const CUT_BY_OPENCLAW: usize = 220;
 
 /// Checks lengths in characters: description 1,024, compatibility 500.
@@ -80,8 +80,9 @@ pub(super) fn lengths(subject: &Subject<'_>, notes: &mut Notes<'_>) {
     let listed = subject.skill.location.extension().is_some_and(|extension| extension == "md");
     let cut = (CUT_BY_OPENCLAW + 1..=1024).contains(&description);
     if listed && cut && subject.value("description").is_some() {
-        let message =
-            format!("`description` has {description} characters; OpenClaw truncates it to {CUT_BY_OPENCLAW}");
+        let message = format!(
+            "`description` has {description} characters; a full list of OpenClaw shows {CUT_BY_OPENCLAW}"
+        );
         notes.add(&rules::DESCRIPTION_OVER_220, Some("description"), subject.value("description"), message);
     }
     for (rule, field, text, limit) in limits {

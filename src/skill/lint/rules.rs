@@ -189,7 +189,7 @@ rules! {
         example "a description of 1,200 characters";
     /// `description` is longer than 220 characters.
     DESCRIPTION_OVER_220 = "description-over-220" Info: "Put the most important terms into the first 217 \
-        characters: OpenClaw truncates the rest."
+        characters: OpenClaw truncates the rest when its list is full."
         why "What a client cuts off cannot be matched."
         example "a description of 400 characters whose trigger terms are at its end";
     /// `description` holds a closing tag.
