@@ -11,7 +11,6 @@ use axum::middleware::{from_fn, from_fn_with_state, map_request};
 use axum::response::Response;
 use axum::routing::{MethodFilter, MethodRouter, on};
 use serde_json::json;
-use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use tower_http::CompressionLevel;
 use tower_http::compression::CompressionLayer;
@@ -38,8 +37,6 @@ pub(super) struct App {
     pub feed: Feed,
     /// Large responses in progress, shared by concurrent identical requests.
     pub answers: Answers,
-    /// Permits to process large bodies: parsed, they take many times their size.
-    pub large_bodies: Semaphore,
     /// Whether the service listens on loopback only.
     pub loopback: bool,
     /// Origins whose pages may call.

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::body::{Body, Bytes, to_bytes};
+use axum::body::{Body, Bytes, HttpBody as _, to_bytes};
 use axum::extract::{FromRequestParts as _, Query, RawPathParams, Request};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
@@ -15,7 +15,7 @@ use super::app::App;
 use super::cached_response::Tagged;
 use super::problem::ErrorResponse;
 use super::{stream, trace};
-use skills_api::operations::{Caller, Operation, Written, from_query};
+use skills_api::operations::{Caller, Operation, Written, from_query, large_body};
 use skills_api::{Code, Error};
 use skills_store::RunId;
 
@@ -24,9 +24,7 @@ const READ_TIMEOUT: Duration = Duration::from_secs(120);
 /// The header that makes a launch safe to repeat.
 const KEY: &str = "x-idempotency-key";
 /// Size of a body in bytes from which it is parsed off the async threads, by a limited number of requests at a time.
-const LARGE_BODY_BYTES: usize = 64 << 10;
-/// Maximum number of requests with large bodies that are processed at the same time.
-pub(super) const MAX_LARGE_BODIES: usize = 8;
+const LARGE_BODY_BYTES: u64 = 64 << 10;
 /// Its name in the IETF draft (draft-ietf-httpapi-idempotency-key-header).
 const STANDARD_KEY: &str = "idempotency-key";
 
@@ -56,7 +54,6 @@ async fn answered(
     mut parts: Parts,
     body: Body,
 ) -> Result<Response, ErrorResponse> {
-    let mut _permit = None;
     let mut arguments = if operation.route.asks_by_query() {
         queried(operation, &parts)?
     } else {
@@ -66,15 +63,16 @@ async fn answered(
         }
         // A caller without permission need not send a body.
         operation.may(caller)?;
+        // Before it is read: waiting bodies take memory, too.
+        let permit = if is_large(&body) { Some(large_body(caller).await?) } else { None };
         let bytes = read_body(body, &parts.headers, app.patience.body, operation.max_body).await?;
-        if bytes.len() > LARGE_BODY_BYTES {
-            // The semaphore is never closed.
-            let permit = app.large_bodies.acquire().await;
-            let arguments =
-                tokio::task::spawn_blocking(move || parsed(&bytes)).await.map_err(|_| broken())??;
-            // Held until the call ends, unless that takes as long as a run or waits for the caller's other measurements.
-            _permit = permit.ok().filter(|_| !operation.waits && !operation.measures);
-            arguments
+        if let Some(permit) = permit {
+            // Held until it is parsed even if the caller is gone, and until the call ends, unless that takes as long as
+            // a run or waits for the caller's other measurements.
+            let parsing = move || (parsed(&bytes), permit);
+            let (arguments, permit) = tokio::task::spawn_blocking(parsing).await.map_err(|_| broken())?;
+            caller.body = Some(permit).filter(|_| !operation.waits && !operation.measures);
+            arguments?
         } else {
             parsed(&bytes)?
         }
@@ -157,6 +155,11 @@ fn queried(operation: &Operation, parts: &Parts) -> Result<Map<String, Value>, E
     let Query(pairs) = Query::<Vec<(String, String)>>::try_from_uri(&parts.uri)
         .map_err(|error| ErrorResponse::new(Code::InvalidRequest, format!("invalid query: {error}")))?;
     Ok(from_query(operation, pairs)?)
+}
+
+/// Returns whether a body may be large: it is not read yet, and may have no stated length.
+fn is_large(body: &Body) -> bool {
+    body.size_hint().upper().is_none_or(|bytes| bytes > LARGE_BODY_BYTES)
 }
 
 async fn read_body(

@@ -26,7 +26,6 @@ use std::time::{Duration, Instant};
 
 use axum::Router;
 use tokio::net::TcpListener;
-use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
 use self::app::App;
@@ -110,7 +109,6 @@ impl Server {
         let feed = Feed::new(Arc::clone(&service.core), end.clone());
         let loopback = address.ip().is_loopback();
         let app = App {
-            large_bodies: Semaphore::new(dispatch::MAX_LARGE_BODIES),
             service,
             authenticator,
             limiter,

@@ -68,7 +68,7 @@ pub(super) async fn admit(
         Err(refusal) => refusal.answer(&trace_id, &path),
         Ok(principal) => {
             let leave = app.end.child_token();
-            let caller = Caller { principal, local: false, trace_id: trace_id.clone(), leave };
+            let caller = Caller { principal, local: false, trace_id: trace_id.clone(), leave, body: None };
             request.extensions_mut().insert(caller);
             // A panic ends only its own request.
             let answered = AssertUnwindSafe(next.run(request)).catch_unwind().await;

@@ -70,7 +70,9 @@ pub(super) fn addressed(request: &Request) -> Result<(), ErrorResponse> {
 /// # Errors
 /// Returns `forbidden` for `Sec-Fetch-Site: cross-site` and `same-site`, which programs do not send.
 pub(super) fn same_origin(headers: &HeaderMap, named: &[Origin]) -> Result<(), ErrorResponse> {
-    let foreign = |site: &HeaderValue| matches!(site.as_bytes(), b"cross-site" | b"same-site");
+    let foreign = |site: &HeaderValue| {
+        ["cross-site", "same-site"].iter().any(|name| site.as_bytes().eq_ignore_ascii_case(name.as_bytes()))
+    };
     if headers.get_all(FETCH_SITE).iter().any(foreign) && !cors::is_named(named, headers) {
         let message = "cross-origin request rejected; allow its origin with `skills serve --cors`";
         return Err(ErrorResponse::new(Code::Forbidden, message));

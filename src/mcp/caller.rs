@@ -45,7 +45,8 @@ impl Transport {
                 (found.principal.clone(), trace.unwrap_or_else(|| found.trace_id.clone()))
             }
         };
-        Ok(Caller { principal, local: matches!(self, Self::Process(_)), trace_id, leave: leave.clone() })
+        let local = matches!(self, Self::Process(_));
+        Ok(Caller { principal, local, trace_id, leave: leave.clone(), body: None })
     }
 
     /// Returns whether state kept for this connection is available to its next call. Since revision 2026-07-28 requests

@@ -23,7 +23,7 @@ const SESSION: &str = "mcp-session-id";
 /// JSON-RPC code of a server that accepts no more sessions.
 const UNAVAILABLE: i32 = -32_000;
 /// JSON-RPC code of an internal error.
-const INTERNAL_ERROR: i32 = -32_603;
+pub(super) const INTERNAL_ERROR: i32 = -32_603;
 /// Idle time after which a session with a handshake may be evicted for a new one.
 const MIN_IDLE: Duration = Duration::from_secs(60);
 /// Retry delay for rejected callers, in seconds.

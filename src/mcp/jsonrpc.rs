@@ -3,16 +3,23 @@
 
 use std::time::Duration;
 
-use axum::body::{Body, Bytes, to_bytes};
+use axum::body::{Body, Bytes, HttpBody as _, to_bytes};
 use axum::extract::Request;
 use axum::http::{self, HeaderMap, HeaderValue, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::Response;
 use rmcp::model::ClientJsonRpcMessage;
 use serde_json::{Value, json};
+use skills_api::operations::{Caller, large_body};
 
 /// Maximum size of a request in bytes.
 pub const MAX_BODY_BYTES: usize = 2 << 20;
+/// Size of a body in bytes from which it is parsed off the async threads, by a limited number of requests at a time.
+const LARGE_BODY_BYTES: u64 = 64 << 10;
+/// Maximum size of the first message of a session, which the session keeps.
+const MAX_INITIALIZE_BYTES: usize = 16 << 10;
+/// JSON-RPC code of a server that is busy.
+const BUSY: i32 = -32_000;
 /// Timeout for reading a body.
 const BODY_TIMEOUT: Duration = Duration::from_secs(30);
 /// The body is not JSON.
@@ -24,6 +31,21 @@ pub(super) const INVALID_REQUEST: i32 = -32_600;
 pub async fn read(request: Request, next: Next) -> Response {
     let is_message = request.method() == http::Method::POST && is_json(request.headers());
     let (parts, body) = request.into_parts();
+    // Before it is read: waiting bodies take memory, too. Held until the protocol has parsed it.
+    let permit = match body.size_hint().upper() {
+        Some(bytes) if bytes <= LARGE_BODY_BYTES => None,
+        _ => {
+            let caller = parts.extensions.get::<Caller>().cloned().unwrap_or_else(Caller::anyone);
+            match large_body(&caller).await {
+                Ok(permit) => Some(permit),
+                Err(error) => {
+                    let status =
+                        StatusCode::from_u16(error.code.status()).unwrap_or(StatusCode::TOO_MANY_REQUESTS);
+                    return closing(refused(status, BUSY, &Value::Null, &error.message));
+                }
+            }
+        }
+    };
     // An unread body would close the connection, even that of a DELETE.
     let bytes = match tokio::time::timeout(BODY_TIMEOUT, to_bytes(body, MAX_BODY_BYTES)).await {
         Ok(Ok(bytes)) => bytes,
@@ -43,7 +65,30 @@ pub async fn read(request: Request, next: Next) -> Response {
     if !is_message {
         return next.run(Request::from_parts(parts, Body::from(bytes))).await;
     }
-    match read_method(&bytes) {
+    let is_large = permit.is_some();
+    let reading = {
+        let bytes = bytes.clone();
+        // The permit is held until the body is parsed even if the caller is gone.
+        move || (read_method(&bytes), permit)
+    };
+    let (method, _permit) = if is_large {
+        match tokio::task::spawn_blocking(reading).await {
+            Ok(read) => read,
+            Err(error) => {
+                tracing::error!("parsing a message: {error}");
+                let status = StatusCode::INTERNAL_SERVER_ERROR;
+                return refused(
+                    status,
+                    super::connections::INTERNAL_ERROR,
+                    &Value::Null,
+                    "internal error; see the log",
+                );
+            }
+        }
+    } else {
+        reading()
+    };
+    match method {
         Err((code, id, message)) => refused(StatusCode::BAD_REQUEST, code, &id, &message),
         Ok(method) => {
             let mut request = Request::from_parts(parts, Body::from(bytes));
@@ -78,6 +123,10 @@ fn read_method(bytes: &Bytes) -> Result<Option<Method>, (i32, Value, String)> {
         Value::Object(_) => match serde_json::from_slice::<ClientJsonRpcMessage>(bytes) {
             Ok(_) => {
                 let name = message.get("method").and_then(Value::as_str);
+                if name == Some("initialize") && bytes.len() > MAX_INITIALIZE_BYTES {
+                    let message = format!("`initialize` has more than {MAX_INITIALIZE_BYTES} bytes (16 KiB)");
+                    return Err((INVALID_REQUEST, id, message));
+                }
                 return Ok(name.map(|name| Method {
                     name: name.to_owned(),
                     id: message.get("id").filter(|id| !id.is_null()).map(Value::to_string),
@@ -140,6 +189,14 @@ mod tests {
         }
         assert_eq!(code(r#"{"id":7,"method":"ping"}"#), Some((INVALID_REQUEST, json!(7))));
         assert_eq!(code(r#"{"jsonrpc":"2.0","id":7,"method":"ping"}"#), None);
+        let initialize = |name: &str| {
+            json!({ "jsonrpc": "2.0", "id": 7, "method": "initialize", "params": {
+                "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": { "name": name, "version": "1" },
+            } })
+            .to_string()
+        };
+        assert_eq!(code(&initialize("client")), None);
+        assert_eq!(code(&initialize(&"n".repeat(MAX_INITIALIZE_BYTES))), Some((INVALID_REQUEST, json!(7))));
         assert_eq!(code(r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#), None);
     }
 }

@@ -156,7 +156,7 @@ impl Local {
             config,
             catalog_timeout: CATALOG_TIMEOUT,
             rebuilding: tokio::sync::Mutex::default(),
-            measurements: Arc::new(Semaphore::new(processors)),
+            measurements: Arc::new(Semaphore::new(processors.max(2))),
             rankings: Arc::new(Semaphore::new(2 * processors)),
             golden: Arc::default(),
             bodies_deadline: OnceLock::new(),

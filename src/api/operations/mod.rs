@@ -13,6 +13,7 @@ mod lengths;
 mod normalize;
 mod operator;
 mod plain_schema;
+mod principal_limits;
 mod proposals;
 mod query;
 mod redact_paths;
@@ -21,7 +22,6 @@ mod runs;
 mod service;
 mod sessions;
 mod skills;
-mod turns;
 
 use std::collections::BTreeSet;
 use std::future::Future;
@@ -48,6 +48,7 @@ pub use answers::{
 pub use disclosure::{may_hold_details, remove_details};
 pub use normalize::{difference, steady};
 pub use plain_schema::simplify;
+pub use principal_limits::{LargeBody, large_body};
 pub use query::{from_query, to_query};
 pub use route::{Method, Route};
 
@@ -104,13 +105,21 @@ pub struct Caller {
     pub local: bool,
     /// Fires when the caller has disconnected or the service shuts down; pending waits then return.
     pub leave: CancellationToken,
+    /// Held until the call ends, if its body is large.
+    pub body: Option<Arc<LargeBody>>,
 }
 
 impl Caller {
     /// Creates an unauthenticated caller with a new trace id.
     #[must_use]
     pub fn anyone() -> Self {
-        Self { principal: None, local: true, trace_id: new_trace_id(), leave: CancellationToken::new() }
+        Self {
+            principal: None,
+            local: true,
+            trace_id: new_trace_id(),
+            leave: CancellationToken::new(),
+            body: None,
+        }
     }
 
     /// Returns whether the caller has this scope.
@@ -479,10 +488,10 @@ impl Operation {
     ) -> Result<Value, Error> {
         let caller_input = redact_paths::CallerInput::of(&arguments);
         let caller = self.admit(service, caller, &mut arguments).await?;
-        let _turn = if self.measures { turns::take(&caller).await? } else { None };
+        let place = principal_limits::place(self, &caller, &arguments).await?;
         let began = Instant::now();
-        let answer =
-            (self.run)(CallContext { service: service.clone(), caller: caller.clone() }, arguments).await;
+        let call = (self.run)(CallContext { service: service.clone(), caller: caller.clone() }, arguments);
+        let answer = self.complete(place, call).await;
         self.log(&caller, began, answer.as_ref().err());
         match answer {
             Ok(mut answer) => {
@@ -507,10 +516,10 @@ impl Operation {
     ) -> Result<Written, Error> {
         let caller_input = redact_paths::CallerInput::of(&arguments);
         let caller = self.admit(service, caller, &mut arguments).await?;
-        let _turn = if self.measures { turns::take(&caller).await? } else { None };
+        let place = principal_limits::place(self, &caller, &arguments).await?;
         let began = Instant::now();
-        let answer =
-            (self.write)(CallContext { service: service.clone(), caller: caller.clone() }, arguments).await;
+        let call = (self.write)(CallContext { service: service.clone(), caller: caller.clone() }, arguments);
+        let answer = self.complete(place, call).await;
         self.log(&caller, began, answer.as_ref().err());
         match answer {
             Ok(answer) if caller.may(Scope::Admin) || !may_hold_details(&answer.json) => Ok(answer),
@@ -521,6 +530,19 @@ impl Operation {
             }
             Err(error) => Err(refused(service, &caller, error, &caller_input).await),
         }
+    }
+
+    /// Runs a call to its end, unless it is a measurement: that ends when its caller leaves.
+    async fn complete<T: Send + 'static>(
+        &self,
+        place: Option<principal_limits::Place>,
+        call: impl Future<Output = Result<T, Error>> + Send + 'static,
+    ) -> Result<T, Error> {
+        if self.measures {
+            let _place = place;
+            return call.await;
+        }
+        principal_limits::complete(place, call).await
     }
 
     /// Returns whether the result depends on the skills, so that it has to wait for the first scan of the roots.

@@ -1,6 +1,6 @@
 //! HTTP transport: one request and its response, with timeouts, and the mapping of responses to errors.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, LOCATION, RETRY_AFTER};
 use reqwest::redirect::Policy;
@@ -20,6 +20,8 @@ pub const READING: Duration = Duration::from_secs(30);
 const IDLE: Duration = Duration::from_secs(20);
 /// Maximum size of a response in bytes: the catalog of 15,000 skills has a fifth of it.
 const MAX_RESPONSE_BYTES: usize = 256 << 20;
+/// Maximum time between the head of a response and its end.
+const MAX_RESPONSE_TIME: Duration = Duration::from_secs(120);
 /// Maximum number of bytes of a response in an error.
 const MAX_SHOWN_BYTES: usize = 120;
 
@@ -304,7 +306,14 @@ impl HttpTransport {
 
     async fn body(&self, response: &mut Response) -> Result<Vec<u8>, TransportError> {
         let mut body = Vec::new();
+        let started = Instant::now();
         while let Some(piece) = self.next_chunk(response, self.reading).await? {
+            if started.elapsed() > MAX_RESPONSE_TIME.max(self.reading) {
+                let limit = MAX_RESPONSE_TIME.max(self.reading).as_secs();
+                let message = format!("{} did not complete its response within {limit} s", self.address);
+                let error = Error::service_unreachable(Code::UpstreamTimeout, &self.address, message);
+                return Err(TransportError::Lost(error));
+            }
             if body.len() + piece.len() > MAX_RESPONSE_BYTES {
                 let message = format!(
                     "the response from {} has more than {} MiB",

@@ -698,6 +698,14 @@ mod tests {
     }
 
     #[test]
+    fn a_path_that_is_too_long_is_invalid() {
+        let (_dir, folder) = bundle();
+        for path in ["x".repeat(300), "x/".repeat(100_000) + "x"] {
+            assert!(matches!(folder.read(&path, 100), Err(OpenError::NotInside { .. })));
+        }
+    }
+
+    #[test]
     fn links_that_stay_beneath_are_followed() {
         let (_dir, folder) = bundle();
         symlink("references/rules.md", folder.path().join("rules")).unwrap();

@@ -65,6 +65,7 @@ impl OpenError {
             io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => {
                 Self::NotFound { path: path.to_owned() }
             }
+            io::ErrorKind::InvalidFilename => Self::NotInside { path: path.to_owned(), why: "is too long" },
             _ => Self::Io { path: path.to_owned(), source },
         }
     }

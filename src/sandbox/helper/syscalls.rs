@@ -79,6 +79,10 @@ const DENIED: &[i64] = &[
     libc::SYS_fanotify_init,
     libc::SYS_fanotify_mark,
     libc::SYS_open_by_handle_at,
+    // `statmount` and `listmount`: the mount table, which `/proc` hides. They are newer than the tables of some C
+    // libraries, and have the same number on every architecture.
+    457,
+    458,
     // The kernel itself.
     libc::SYS_bpf,
     libc::SYS_perf_event_open,

@@ -61,12 +61,12 @@ impl App {
         if busy > 0 {
             self.progress.draw(Rect { y: foot.y - 1, ..foot }, &mut painter, spinner);
         }
-        let (items, fixed, seen_key) = self.here(|here| {
+        let (items, fixed, dismiss_key) = self.here(|here| {
             let (items, fixed) = here.footer();
             let seen = here.keymap.key_for(Action::Seen, &[crate::action::Context::Error], false);
             (items, fixed, seen.map_or_else(String::new, |key| crate::keymap::key_name(key, here.glyphs)))
         });
-        self.notices.draw(middle, &mut painter, &seen_key, now);
+        self.notices.draw(middle, &mut painter, &dismiss_key, now);
 
         let hints = self.overlay.as_ref().map(|overlay| self.here(|here| here.hints(&overlay.hints())));
         let keys = if self.is_disconnected() { refusal(foot, &mut painter) } else { foot };

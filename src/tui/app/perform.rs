@@ -88,7 +88,7 @@ impl App {
             Action::SplitNarrower => self.move_split(-SPLIT_STEP),
             Action::SplitWider => self.move_split(SPLIT_STEP),
             Action::Seen => {
-                self.notices.seen();
+                self.notices.dismiss();
             }
             _ => match self.pane().and_then(|pane| pane.act(action)) {
                 Some(effects) => self.effects(effects, now),

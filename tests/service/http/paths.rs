@@ -78,7 +78,13 @@ fn paths(house: &TestServer) -> Vec<String> {
 fn runner() -> Caller {
     let scopes = BTreeSet::from([Scope::Read, Scope::Run]);
     let principal = Some(Principal { name: "runner".to_owned(), scopes });
-    Caller { principal, local: false, trace_id: "paths".to_owned(), leave: CancellationToken::new() }
+    Caller {
+        principal,
+        local: false,
+        trace_id: "paths".to_owned(),
+        leave: CancellationToken::new(),
+        body: None,
+    }
 }
 
 async fn call(house: &TestServer, name: &str, arguments: Value) -> Result<Value, Value> {
