@@ -51,12 +51,12 @@ async fn until(store: &dyn Store, state: RunState, number: u64) {
 /// Runs per second with bare `SQLite`.
 fn floor(runs: usize) -> f64 {
     let folder = folder();
-    let bare = BareSqlite::open(folder.path());
+    let database = BareSqlite::open(folder.path());
     let began = Instant::now();
     for n in 0..i64::try_from(runs).expect("few runs") {
-        bare.start(n);
+        database.start(n);
         for step in 0..STEPS {
-            bare.step(n, step);
+            database.step(n, step);
         }
     }
     per_second(runs, began)

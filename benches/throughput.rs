@@ -203,15 +203,15 @@ impl Bench {
     }
 
     /// The same with threads, for what blocks.
-    fn threads(&self, threads: usize, bare: &Mutex<BareSqlite>) -> f64 {
+    fn threads(&self, threads: usize, database: &Mutex<BareSqlite>) -> f64 {
         let began = Instant::now();
         let work = || {
             let mut runs = 0_u32;
             while began.elapsed() < self.time {
                 let run = self.next.fetch_add(1, Ordering::Relaxed);
-                bare.lock().expect("a connection").start(run);
+                database.lock().expect("a connection").start(run);
                 for step in 0..STEPS {
-                    bare.lock().expect("a connection").step(run, step);
+                    database.lock().expect("a connection").step(run, step);
                 }
                 runs += 1;
             }
@@ -233,7 +233,8 @@ impl Bench {
             async move {
                 let run = store.launch(launch).await.expect("launched").run.id;
                 let worker = WorkerId(format!("bench-{task}"));
-                let claimed = store.claim(&worker, 30_000, Some(&run)).await.expect("claims").expect("claimable");
+                let claimed =
+                    store.claim(&worker, 30_000, Some(&run)).await.expect("claims").expect("claimable");
                 let ended = engine.execute(claimed, CancellationToken::new()).await;
                 assert!(matches!(ended, ExecutionEnd::Completed(_)), "{ended:?}");
             }
@@ -243,26 +244,28 @@ impl Bench {
 
     /// Launches runs, twice as many as are executed, through the first worker's store, and waits until all are complete.
     async fn fleet(&self, stores: &[Arc<dyn Store>]) -> f64 {
-        let free = 2 * SLOTS * stores.len();
-        let room = Arc::new(Semaphore::new(free));
+        let limit = 2 * SLOTS * stores.len();
+        let pending = Arc::new(Semaphore::new(limit));
         let settings = SupervisorSettings { workers: SLOTS, ..SupervisorSettings::default() };
         let workers: Vec<Supervisor> = stores
             .iter()
             .map(|store| {
                 let engine = Engine::new(store.clone(), Arc::new(Echo(None)));
-                let counted = Counted { engine, room: Arc::clone(&room) };
+                let counted = Counted { engine, pending: Arc::clone(&pending) };
                 Supervisor::start(store.clone(), Arc::new(counted), settings.clone())
             })
             .collect();
         let (began, mut launched) = (Instant::now(), 0_u32);
         while began.elapsed() < self.time {
-            room.acquire().await.expect("room").forget();
+            pending.acquire().await.expect("never closed").forget();
             let n = self.next.fetch_add(1, Ordering::Relaxed);
-            let (store, launch) = (stores[0].clone(), launch(&self.plan, usize::try_from(n).expect("few runs")));
+            let (store, launch) =
+                (stores[0].clone(), launch(&self.plan, usize::try_from(n).expect("few runs")));
             tokio::spawn(async move { store.launch(launch).await.expect("launched") });
             launched += 1;
         }
-        room.acquire_many(u32::try_from(free).expect("few")).await.expect("room").forget();
+        let all = u32::try_from(limit).expect("few");
+        pending.acquire_many(all).await.expect("never closed").forget();
         let rate = f64::from(launched) / began.elapsed().as_secs_f64();
         for worker in workers {
             worker.shutdown().await;
@@ -272,7 +275,7 @@ impl Bench {
 
     fn slice(&self, row: &Row) -> f64 {
         match &row.load {
-            Load::BareSqlite(bare) => self.threads(row.concurrency, bare),
+            Load::BareSqlite(database) => self.threads(row.concurrency, database),
             Load::BarePostgres(connections) => {
                 let connections = connections.clone();
                 let one = move |task: usize, n| {
@@ -288,10 +291,10 @@ impl Bench {
     }
 }
 
-/// Makes room for another run when one is complete.
+/// Permits another launch when a run is complete.
 struct Counted {
     engine: Engine,
-    room: Arc<Semaphore>,
+    pending: Arc<Semaphore>,
 }
 
 #[async_trait]
@@ -299,7 +302,7 @@ impl Execute for Counted {
     async fn execute(&self, claimed: Claimed, cancel: CancellationToken) -> Result<(), StoreError> {
         let ended = self.engine.execute(claimed, cancel).await;
         assert!(matches!(ended, ExecutionEnd::Completed(_)), "{ended:?}");
-        self.room.add_permits(1);
+        self.pending.add_permits(1);
         Ok(())
     }
 }
@@ -337,10 +340,10 @@ fn rows(bench: &Bench, folder: &Path, server: Option<&Server>) -> Vec<Row> {
 }
 
 async fn postgres_rows(server: &Server, rows: &mut Vec<Row>) {
-    let bare = server.store().0;
+    let address = server.store().0;
     let mut connections = Vec::new();
     for _ in 0..SLOTS {
-        connections.push(Arc::new(BarePostgres::open(&bare).await));
+        connections.push(Arc::new(BarePostgres::open(&address).await));
     }
     let store = open_postgres(&server.store().0).await;
     for concurrency in [1, SLOTS] {
@@ -374,8 +377,11 @@ fn spread(values: &[f64]) -> (f64, f64, f64) {
     let mut sorted = values.to_vec();
     sorted.sort_unstable_by(f64::total_cmp);
     let middle = sorted.len() / 2;
-    let median =
-        if sorted.len() % 2 == 0 { f64::midpoint(sorted[middle - 1], sorted[middle]) } else { sorted[middle] };
+    let median = if sorted.len() % 2 == 0 {
+        f64::midpoint(sorted[middle - 1], sorted[middle])
+    } else {
+        sorted[middle]
+    };
     (median, sorted[0], sorted[sorted.len() - 1])
 }
 
@@ -390,7 +396,8 @@ fn print(rows: &[Row]) {
         });
         let ratio = baseline.map_or(String::new(), |baseline| {
             // Of the same round: what slows the machine down slows both.
-            let ratios: Vec<f64> = row.rates.iter().zip(&baseline.rates).map(|(own, its)| own / its).collect();
+            let ratios: Vec<f64> =
+                row.rates.iter().zip(&baseline.rates).map(|(own, its)| own / its).collect();
             let (median, least, most) = spread(&ratios);
             format!("{median:.2} ({least:.2}–{most:.2})")
         });
@@ -401,7 +408,9 @@ fn print(rows: &[Row]) {
 }
 
 fn number(name: &str, default: u64) -> u64 {
-    std::env::var(name).ok().map_or(default, |text| text.parse().unwrap_or_else(|_| panic!("{name} is not a number")))
+    std::env::var(name)
+        .ok()
+        .map_or(default, |text| text.parse().unwrap_or_else(|_| panic!("{name} is not a number")))
 }
 
 fn main() {

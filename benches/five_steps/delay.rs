@@ -20,7 +20,8 @@ pub async fn start(store: &str, delay: Duration) -> String {
             client.set_nodelay(true).expect("a socket");
             let config = config.clone();
             tokio::spawn(async move {
-                let (host, port) = (&config.get_hosts()[0], config.get_ports().first().copied().unwrap_or(5432));
+                let (host, port) =
+                    (&config.get_hosts()[0], config.get_ports().first().copied().unwrap_or(5432));
                 match host {
                     Host::Tcp(name) => {
                         let server = TcpStream::connect((name.as_str(), port)).await.expect("a server");
