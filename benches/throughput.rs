@@ -179,7 +179,7 @@ struct Bench {
 
 impl Bench {
     /// Runs per second of tasks that each do one after the other until the time is over.
-    async fn closed_loop<Work: Future<Output = ()> + Send>(
+    async fn closed_loop<Work: Future<Output = ()> + Send + 'static>(
         &self,
         tasks: usize,
         one: impl Fn(usize, i64) -> Work + Clone + Send + 'static,
