@@ -3,34 +3,20 @@
 //! with the price of making a write durable on this disk, so that the figures can be judged as ratios.
 #![allow(clippy::expect_used, clippy::panic, reason = "a benchmark that cannot run should say so and stop")]
 
-use std::io::Write as _;
-use std::path::Path;
-use std::sync::Arc;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+#[path = "five_steps/mod.rs"]
+mod five_steps;
 
-use async_trait::async_trait;
-use rusqlite::{Connection, params};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use five_steps::{BareSqlite, Echo, FIVE, STEPS, durable, launch, open, plan};
+use rusqlite::Connection;
 use serde_json::json;
 use skills_model::{Command, Decision, Gate, RunState, Verdict};
-use skills_runs::{
-    Call, CallError, Caller, Engine, Explanation, Plan, Reply, Supervisor, SupervisorSettings,
-};
-use skills_skill::contract::{Capability, Conformance, parse};
-use skills_store::{Launch, RunFilter, RunId, RunOptions, Sqlite, Store};
-use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
+use skills_runs::{Engine, Supervisor, SupervisorSettings};
+use skills_store::{Launch, RunFilter, RunId, Store};
+use tokio::sync::mpsc::unbounded_channel;
 use tokio_util::sync::CancellationToken;
-
-const FIVE: &str = "
-id: bench.five
-inputs: { n: { type: integer } }
-outputs: { n: { type: integer } }
-steps:
-  - { id: a, uses: work.one, input: { n: inputs.n }, output: { n: vars.a } }
-  - { id: b, uses: work.one, input: { n: vars.a }, output: { n: vars.b } }
-  - { id: c, uses: work.one, input: { n: vars.b }, output: { n: vars.c } }
-  - { id: d, uses: work.one, input: { n: vars.c }, output: { n: vars.d } }
-  - { id: e, uses: work.one, input: { n: vars.d }, output: { n: outputs.n } }
-";
 
 const ASKING: &str = "
 id: bench.asking
@@ -39,71 +25,6 @@ outputs: { n: { type: integer } }
 steps:
   - { id: pay, uses: work.asked, input: { n: inputs.n }, output: { n: outputs.n } }
 ";
-
-fn now() -> i64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).expect("after 1970");
-    i64::try_from(since.as_millis()).expect("before the end of time")
-}
-
-/// Answers its inputs at once, and tells when it was called.
-struct Echo(Option<UnboundedSender<(String, Instant)>>);
-
-#[async_trait]
-impl Caller for Echo {
-    async fn call(&self, call: Call, _cancel: CancellationToken) -> Result<Reply, CallError> {
-        if let Some(told) = &self.0 {
-            let _ = told.send((call.trace_id.clone(), Instant::now()));
-        }
-        Ok(Reply { outputs: call.inputs, binding: "echo".into(), ..Reply::default() })
-    }
-
-    fn explain(&self, capability: &Capability, conformance: Conformance) -> Explanation {
-        Explanation {
-            capability: capability.id.clone(),
-            conformance,
-            chosen: None,
-            bindings: Vec::new(),
-            summary: String::new(),
-        }
-    }
-}
-
-#[allow(clippy::unnecessary_wraps, reason = "the shape that pinning a plan asks for")]
-fn capability(id: &str) -> Option<Arc<Capability>> {
-    let whole = json!({
-        "id": id, "version": "1.0.0", "description": "", "inputs": {}, "outputs": {},
-        "properties": {"deterministic": true, "side_effects": false, "idempotent": true},
-        "safety": {"trust_level": "standard", "requires_confirmation": id == "work.asked",
-                   "mandatory_pre_gates": [], "reversible": null},
-        "location": ""
-    });
-    Some(Arc::new(serde_json::from_value(whole).expect("a capability")))
-}
-
-fn plan(text: &str) -> Plan {
-    let contract = parse(Path::new("/skills/bench/skill.yaml"), text).0.expect("a contract");
-    Plan::pin(&contract, &|_| None, &capability, None).expect("a plan")
-}
-
-fn launch(plan: &Plan, n: usize) -> Launch {
-    Launch {
-        id: RunId(uuid::Uuid::now_v7().to_string()),
-        skill_id: plan.contract.id.clone(),
-        contract_digest: plan.digest(),
-        contract: plan.to_value().into(),
-        inputs: json!({"n": n}),
-        target: None,
-        trace_id: n.to_string(),
-        started_by: "bench".into(),
-        steps: u32::try_from(plan.contract.steps.len()).expect("few steps"),
-        options: RunOptions::default(),
-        idempotency: None,
-    }
-}
-
-fn open(folder: &Path) -> Arc<dyn Store> {
-    Arc::new(Sqlite::open(&folder.join("runs.db"), Arc::new(now)).expect("a store").store)
-}
 
 fn folder() -> tempfile::TempDir {
     // Next to the build, on disk: the system's temporary directory may be in memory.
@@ -127,47 +48,15 @@ async fn until(store: &dyn Store, state: RunState, number: u64) {
     }
 }
 
-/// Median cost of making 4 KiB durable.
-fn durable() -> Duration {
-    let folder = folder();
-    let mut file = std::fs::File::create(folder.path().join("x")).expect("a file");
-    let mut times: Vec<Duration> = (0..300)
-        .map(|_| {
-            file.write_all(&[7; 4096]).expect("written");
-            let began = Instant::now();
-            file.sync_data().expect("synced");
-            began.elapsed()
-        })
-        .collect();
-    times.sort_unstable();
-    times[times.len() / 2]
-}
-
-/// As little as five durable steps take: the run and each step is a transaction, nothing else is kept.
+/// Runs per second with bare `SQLite`.
 fn floor(runs: usize) -> f64 {
     let folder = folder();
-    let connection = Connection::open(folder.path().join("floor.db")).expect("a database");
-    connection
-        .execute_batch(
-            "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL;
-             CREATE TABLE runs (id INTEGER PRIMARY KEY, state TEXT, head INTEGER);
-             CREATE TABLE steps (run INTEGER, step INTEGER, result TEXT, PRIMARY KEY (run, step)) WITHOUT ROWID;",
-        )
-        .expect("tables");
-    let run = |sql: &str, values: &[&dyn rusqlite::ToSql]| {
-        connection.prepare_cached(sql).and_then(|mut s| s.execute(values)).expect("executed");
-    };
+    let database = BareSqlite::open(folder.path());
     let began = Instant::now();
     for n in 0..i64::try_from(runs).expect("few runs") {
-        run("INSERT INTO runs VALUES (?1, 'running', 0)", params![n]);
-        for step in 0..5 {
-            run("BEGIN IMMEDIATE", &[]);
-            run("INSERT INTO steps VALUES (?1, ?2, ?3)", params![n, step, r#"{"n": 1}"#]);
-            run(
-                "UPDATE runs SET head = ?2, state = iif(?2 = 4, 'completed', state) WHERE id = ?1",
-                params![n, step],
-            );
-            run("COMMIT", &[]);
+        database.start(n);
+        for step in 0..STEPS {
+            database.step(n, step);
         }
     }
     per_second(runs, began)
@@ -343,7 +232,7 @@ fn main() {
         .enable_all()
         .build()
         .expect("a runtime");
-    println!("making 4 KiB durable (fdatasync): {:.2?} median", durable());
+    println!("making 4 KiB durable (fdatasync): {:.2?} median", durable(folder().path()));
     println!("five trivial steps, each durable before the next ({runs} runs):");
     let bare = floor(runs);
     println!("  bare rusqlite, WAL, synchronous=FULL  {bare:>8.0} runs/s");

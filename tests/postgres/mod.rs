@@ -25,9 +25,16 @@ pub struct Server {
 struct Own {
     folder: tempfile::TempDir,
     programs: PathBuf,
+    settings: Settings,
+    process: Child,
+}
+
+/// How a server is started.
+struct Settings {
     /// Of its environment.
     variables: Vec<(&'static str, PathBuf)>,
-    process: Child,
+    /// Arguments, in addition to those of every server.
+    arguments: &'static [&'static str],
 }
 
 /// The newest version that is installed.
@@ -62,6 +69,18 @@ impl Server {
 
     /// The same with variables in its environment, if it is started here.
     pub fn start_with(variables: Vec<(&'static str, PathBuf)>) -> Option<Self> {
+        // What a test does has to survive the server, not the machine.
+        let arguments = &["-c", "fsync=off", "-c", "max_connections=200"];
+        Self::start_in(Path::new("/tmp"), Settings { variables, arguments })
+    }
+
+    /// The same, where each commit is made durable before it is acknowledged, in this folder.
+    pub fn start_durable(parent: &Path) -> Option<Self> {
+        let arguments = &["-c", "fsync=on", "-c", "synchronous_commit=on", "-c", "max_connections=400"];
+        Self::start_in(parent, Settings { variables: Vec::new(), arguments })
+    }
+
+    fn start_in(parent: &Path, settings: Settings) -> Option<Self> {
         if let Ok(address) = std::env::var("SKILLS_TEST_POSTGRES") {
             return Some(Self { address, own: None, next_schema: AtomicU32::new(0) });
         }
@@ -71,7 +90,7 @@ impl Server {
             );
             return None;
         };
-        let folder = tempfile::Builder::new().prefix("skills-postgres-").tempdir_in("/tmp").unwrap();
+        let folder = tempfile::Builder::new().prefix("skills-postgres-").tempdir_in(parent).unwrap();
         if is_root() {
             let changed = Command::new("chown").arg(ACCOUNT).arg(folder.path()).status().unwrap();
             assert!(changed.success(), "the account {ACCOUNT} owns the folder");
@@ -95,10 +114,10 @@ impl Server {
             .status()
             .unwrap();
         assert!(made.success(), "initdb: {made}");
-        let process = spawn(&programs, folder.path(), &variables);
+        let process = spawn(&programs, folder.path(), &settings);
         let socket = folder.path().display().to_string().replace('/', "%2F");
         let address = format!("postgres://tests@{socket}/postgres");
-        let own = Own { folder, programs, variables, process };
+        let own = Own { folder, programs, settings, process };
         let server = Self { address, own: Some(own), next_schema: AtomicU32::new(0) };
         server.wait_until_ready();
         Some(server)
@@ -159,7 +178,7 @@ impl Server {
     pub fn restart(&mut self) {
         self.stop(Signal::QUIT);
         let own = self.own.as_mut().expect("a server of our own");
-        own.process = spawn(&own.programs, own.folder.path(), &own.variables);
+        own.process = spawn(&own.programs, own.folder.path(), &own.settings);
         self.wait_until_ready();
     }
 
@@ -172,16 +191,16 @@ impl Server {
     }
 }
 
-fn spawn(programs: &Path, folder: &Path, variables: &[(&'static str, PathBuf)]) -> Child {
+fn spawn(programs: &Path, folder: &Path, settings: &Settings) -> Child {
     let log = fs::File::options().create(true).append(true).open(folder.join("log")).unwrap();
     program(programs, "postgres")
         .arg("-D")
         .arg(folder.join("data"))
         .arg("-k")
         .arg(folder)
-        // What a test does has to survive the server, not the machine.
-        .args(["-c", "listen_addresses=", "-c", "fsync=off", "-c", "max_connections=200"])
-        .envs(variables.iter().map(|(name, value)| (*name, value)))
+        .args(["-c", "listen_addresses="])
+        .args(settings.arguments)
+        .envs(settings.variables.iter().map(|(name, value)| (*name, value)))
         .current_dir(folder)
         .stdout(Stdio::null())
         .stderr(log)

@@ -152,6 +152,7 @@ pub async fn run_all<S: Store>(new: impl AsyncFn(Time) -> S) {
     check!(
         a_run_goes_from_launch_to_completed,
         a_launch_answers_the_run_that_is_kept,
+        a_worker_is_answered_the_run_that_is_kept,
         a_key_is_used_once_per_payload_and_principal,
         an_expired_key_is_used_anew,
         keys_raced_by_many_launches_make_one_run,
@@ -217,6 +218,41 @@ async fn a_launch_answers_the_run_that_is_kept(store: &dyn Store, _: &Time) {
         let events = store.events(Some(&begun.run.id), 0, 10).await.unwrap();
         let told: Vec<_> = events.iter().map(|e| (e.number, e.event.kind.as_str())).collect();
         assert_eq!(told, [(1, "run.created")]);
+    }
+}
+
+async fn a_worker_is_answered_the_run_that_is_kept(store: &dyn Store, time: &Time) {
+    let signal = Gate::Signal { step: "two".into(), name: "go".into() };
+    let reports = [
+        WorkerReport::Checkpoint,
+        WorkerReport::Wait(human()),
+        WorkerReport::Wait(signal),
+        WorkerReport::Pause,
+        WorkerReport::Complete,
+        WorkerReport::Fail,
+    ];
+    for (n, report) in (1..).zip(reports) {
+        let options = RunOptions { expires_in_s: Some(60), ..RunOptions::default() };
+        let run = store.launch(Launch { options, ..launch(n) }).await.unwrap().run.id;
+        time.pass(7);
+        let claim = store.claim(&worker("w1"), LEASE, Some(&run)).await.unwrap().expect("claimable");
+        assert_eq!(store.run(&run).await.unwrap().as_ref(), Some(&claim.run));
+        store.record_intent(&run, claim.fence, intent("one")).await.unwrap();
+        time.pass(7);
+        let failed = StepRecord { status: StepStatus::Failed, result: json!({"step": "one"}), ..done("one") };
+        let step = if report == WorkerReport::Fail { failed } else { done("one") };
+        if report == WorkerReport::Pause {
+            store.command(&run, Command::Pause, None, None, None).await.unwrap();
+        }
+        let head = Some(checkpoint(1, &["one"]));
+        let next = vec![intent("two")];
+        let name = format!("{report:?}");
+        let answer =
+            store.report(&run, work(claim.fence, report), vec![step], head, next, vec![]).await.unwrap();
+        assert_eq!(store.run(&run).await.unwrap(), Some(answer), "{name}");
+        let events = store.events(Some(&run), 0, 100).await.unwrap();
+        let numbers: Vec<u64> = events.iter().map(|event| event.number).collect();
+        assert_eq!(numbers, (1..=numbers.len() as u64).collect::<Vec<_>>(), "{name}");
     }
 }
 

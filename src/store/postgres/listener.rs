@@ -10,8 +10,12 @@ use std::time::Duration;
 
 use tokio::sync::{Notify, mpsc, watch};
 use tokio::task::JoinHandle;
+use tokio::time::{Instant, sleep_until};
 use tokio_postgres::{AsyncMessage, Config};
 use tokio_postgres_rustls::MakeRustlsConnect;
+
+/// Minimum time between two announcements: each is a transaction, and readers look at most this often.
+const MIN_ANNOUNCE_INTERVAL: Duration = Duration::from_millis(5);
 
 /// Pauses between connection attempts.
 const PAUSES: [Duration; 4] =
@@ -39,7 +43,7 @@ impl CommitListener {
         Self { task, announce }
     }
 
-    /// Notifies other processes of a commit. Announcements made while one is being sent are merged.
+    /// Notifies other processes of a commit. Announcements shortly after another one are merged.
     pub fn announce(&self) {
         self.announce.notify_one();
     }
@@ -85,13 +89,15 @@ async fn connected(channel: &Channel, announce: &Notify) -> Result<(), tokio_pos
     client.batch_execute(&format!("LISTEN {}", channel.name)).await?;
     channel.commits.send_modify(|n| *n = n.wrapping_add(1));
     let notify = format!("NOTIFY {}, '{own}'", channel.name);
+    let mut due = Instant::now();
     loop {
         tokio::select! {
             notification = receiver.recv() => match notification {
                 Some(()) => channel.commits.send_modify(|n| *n = n.wrapping_add(1)),
                 None => break,
             },
-            () = announce.notified() => {
+            () = async { sleep_until(due).await; announce.notified().await; } => {
+                due = Instant::now() + MIN_ANNOUNCE_INTERVAL;
                 if let Err(error) = client.batch_execute(&notify).await {
                     // It is announced on the next connection.
                     announce.notify_one();

@@ -11,7 +11,6 @@ mod reason;
 mod schema;
 mod tx;
 
-use std::sync::atomic::AtomicI64;
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
@@ -25,7 +24,7 @@ use crate::{Clock, CommitObserver, KnownStores, Places, Unavailability};
 pub use address::PostgresAddress;
 use listener::{Channel, CommitListener};
 use reason::{failed, no_connection};
-use tx::{Attempt, Mode, Transaction, follow_tx, read_tx, write_tx};
+use tx::{Attempt, Mode, Shared, Transaction, follow_tx, read_tx, write_tx};
 
 /// How often the store is polled while a caller waits, in addition to notifications of commits.
 const POLL: Duration = Duration::from_secs(1);
@@ -43,7 +42,7 @@ pub struct Postgres {
     commits: Arc<watch::Sender<u64>>,
     committed: watch::Receiver<u64>,
     listener: CommitListener,
-    latest_event_ms: Arc<AtomicI64>,
+    shared: Arc<Shared>,
     /// Replaces the database's clock, in tests.
     clock: Option<Clock>,
     observer: OnceLock<CommitObserver>,
@@ -121,7 +120,7 @@ impl Postgres {
             commits,
             committed,
             listener: CommitListener::listen(channel),
-            latest_event_ms: Arc::new(AtomicI64::new(i64::MIN)),
+            shared: Arc::default(),
             clock,
             observer: OnceLock::new(),
             places: Arc::default(),
@@ -146,6 +145,13 @@ impl Postgres {
         drop(self.observer.set(observer));
     }
 
+    /// Returns how often transactions have waited for the server so far, apart from preparing their statements. The cost
+    /// of an operation is measured by it, because a round trip takes longer than the statements.
+    #[must_use]
+    pub fn round_trips(&self) -> u64 {
+        self.shared.round_trips()
+    }
+
     /// Restricts claims through this handle to runs that were launched from these roots, and to runs without a root;
     /// only the first registered function is used.
     pub fn work_only(&self, places: Places) {
@@ -168,7 +174,7 @@ impl Postgres {
     async fn begin(&self, mode: Mode) -> Result<Transaction, StoreError> {
         let client = connection(&self.pool, &self.place).await?;
         let now_ms = self.clock.as_ref().map(|clock| clock());
-        Transaction::begin(client, mode, &self.latest_event_ms, now_ms).await
+        Transaction::begin(client, mode, &self.shared, now_ms).await
     }
 
     /// Ends a transaction, and wakes the callers that wait for events if it recorded any.
@@ -289,14 +295,13 @@ impl Postgres {
         let Ok(permit) = Arc::clone(&self.anchors).try_acquire_owned() else {
             return tracing::debug!("the anchor of the audit log is left to the next one");
         };
-        let (pool, place, latest) =
-            (self.pool.clone(), self.place.clone(), Arc::clone(&self.latest_event_ms));
+        let (pool, place, shared) = (self.pool.clone(), self.place.clone(), Arc::clone(&self.shared));
         let now_ms = self.clock.as_ref().map(|clock| clock());
         self.runtime.spawn(async move {
             let _permit = permit;
             let outcome = async {
                 let client = connection(&pool, &place).await?;
-                let transaction = Transaction::begin(client, Mode::Write, &latest, now_ms).await?;
+                let transaction = Transaction::begin(client, Mode::Write, &shared, now_ms).await?;
                 let outcome = audit_anchors::keep(&transaction, &log, &anchor).await;
                 match transaction.finish(outcome).await {
                     Attempt::Done(result) => result,

@@ -7,7 +7,7 @@
 
 use serde_json::Value;
 
-use super::integrity::digest;
+use super::integrity::{self, digest};
 use super::rows::json as encode;
 use super::{Row, Tx, failed, values};
 use crate::delta::{applied, difference};
@@ -27,17 +27,18 @@ struct End {
     state: Value,
 }
 
+/// Selects the number of the last checkpoint of a run. After a resume from an earlier one the later ones stay
+/// unchanged, and numbers continue after them.
+pub(super) const LAST: &str = "SELECT coalesce(max(number), -1) FROM checkpoints WHERE run = ?1";
+
 /// Stores a checkpoint after the last one of its run; returns its number.
 pub(super) async fn keep<T: Tx>(
     tx: &T,
     run: &RunId,
+    last: i64,
     checkpoint: &Checkpoint,
     now_ms: i64,
 ) -> Result<i64, StoreError> {
-    // After a resume from an earlier checkpoint the later ones stay unchanged, and numbers continue after them.
-    let sql = "SELECT coalesce(max(number), -1) FROM checkpoints WHERE run = ?1";
-    let last = tx.find("numbering a checkpoint", sql, values![run]).await?;
-    let last: i64 = last.map_or(Ok(-1), |mut row| row.take(0))?;
     let number = checkpoint.number.cast_signed().max(last + 1);
     let (done, state) = (encode(&checkpoint.done)?, encode(&checkpoint.state)?);
     let size = done.len() + state.len();
@@ -140,21 +141,35 @@ struct StoredCheckpoint {
 /// Returns all rows of a run, or those that lead to one checkpoint.
 async fn rows<T: Tx>(tx: &T, run: &RunId, to: Option<i64>) -> Result<Vec<StoredCheckpoint>, StoreError> {
     let doing = "reading checkpoints";
-    let columns = "SELECT number, done, state, at_ms, base, octet_length(done) + octet_length(state)
-                   FROM checkpoints WHERE run = ?1";
     let rows = match to {
-        None => tx.query(doing, &format!("{columns} ORDER BY number"), values![run]).await?,
-        Some(number) => {
-            let sql = format!(
-                "{columns} AND number BETWEEN
-                    coalesce((SELECT base FROM checkpoints WHERE run = ?1 AND number = ?2), ?2) AND ?2
-                 ORDER BY number"
-            );
-            tx.query(doing, &sql, values![run, number]).await?
-        }
+        None => tx.query(doing, &format!("{COLUMNS} ORDER BY number"), values![run]).await?,
+        Some(number) => tx.query(doing, &chain_query(), values![run, number]).await?,
     };
-    let read = |mut row: Row| {
-        Ok(StoredCheckpoint {
+    rows.into_iter().map(StoredCheckpoint::read).collect()
+}
+
+const COLUMNS: &str =
+    "SELECT number, done, state, at_ms, base, octet_length(done) + octet_length(state), digest
+    FROM checkpoints WHERE run = ?1";
+
+/// Returns the query for the rows that lead to checkpoint `?2` of run `?1`.
+pub(super) fn chain_query() -> String {
+    format!(
+        "{COLUMNS} AND number BETWEEN
+            coalesce((SELECT base FROM checkpoints WHERE run = ?1 AND number = ?2), ?2) AND ?2
+         ORDER BY number"
+    )
+}
+
+/// Returns whether no row of [`chain_query`] was modified; an earlier version stored no digest.
+pub(super) fn is_sound(rows: &[Row]) -> bool {
+    let mut stored = rows.iter().filter(|row| row.text(6).is_some());
+    stored.all(|row| integrity::is_sound(row.text(1), row.text(2), row.text(6)))
+}
+
+impl StoredCheckpoint {
+    fn read(mut row: Row) -> Result<Self, StoreError> {
+        Ok(Self {
             number: row.take(0)?,
             done: row.json(1)?,
             state: row.json(2)?,
@@ -162,8 +177,7 @@ async fn rows<T: Tx>(tx: &T, run: &RunId, to: Option<i64>) -> Result<Vec<StoredC
             base: row.take(4)?,
             bytes: row.take(5)?,
         })
-    };
-    rows.into_iter().map(read).collect()
+    }
 }
 
 /// The state of a chain while it is read.
@@ -221,9 +235,16 @@ impl Chain {
 
 /// Returns a checkpoint of a run.
 pub(crate) async fn one<T: Tx>(tx: &T, run: &RunId, number: u64) -> Result<Checkpoint, StoreError> {
+    let rows = tx.query("reading checkpoints", &chain_query(), values![run, number]).await?;
+    end_of(run, number, rows)
+}
+
+/// Returns a checkpoint of a run from the rows of [`chain_query`].
+pub(super) fn end_of(run: &RunId, number: u64, rows: Vec<Row>) -> Result<Checkpoint, StoreError> {
     let mut chain = Chain::default();
     let mut at_ms = 0;
-    for row in rows(tx, run, Some(number.cast_signed())).await? {
+    for row in rows {
+        let row = StoredCheckpoint::read(row)?;
         at_ms = row.at_ms;
         chain.take(run, row)?;
     }

@@ -3,7 +3,7 @@
 
 use sha2::{Digest as _, Sha256};
 
-use super::{Tx, values};
+use super::{Row, Tx, checkpoints, values};
 use crate::{RunId, StoreError};
 
 /// Returns the digest of texts as they are stored.
@@ -22,16 +22,17 @@ pub(crate) async fn damage<T: Tx>(tx: &T, run: &RunId) -> Result<Option<&'static
     let doing = "verifying a run";
     let sql = "SELECT inputs, inputs_digest, head FROM runs WHERE id = ?1";
     let Some(mut row) = tx.find(doing, sql, values![run]).await? else { return Ok(None) };
-    let inputs = row.text(0).unwrap_or_default();
-    if row.text(1).is_some_and(|stored| stored != digest(&[inputs])) {
-        return Ok(Some("inputs"));
-    }
     let head: i64 = row.take(2)?;
-    let sql =
-        "SELECT done, state, digest FROM checkpoints WHERE run = ?1 AND digest IS NOT NULL AND number BETWEEN
-        coalesce((SELECT base FROM checkpoints WHERE run = ?1 AND number = ?2), ?2) AND ?2";
-    let rows = tx.query(doing, sql, values![run, head]).await?;
-    Ok(rows.iter().any(|row| !is_sound(row.text(0), row.text(1), row.text(2))).then_some("checkpoint"))
+    let rows = tx.query(doing, &checkpoints::chain_query(), values![run, head]).await?;
+    Ok(part_damaged(row.text(0), row.text(1), &rows))
+}
+
+/// The same for inputs with their digest, and for the rows of [`checkpoints::chain_query`].
+pub(super) fn part_damaged(inputs: Option<&str>, stored: Option<&str>, rows: &[Row]) -> Option<&'static str> {
+    if stored.is_some_and(|stored| stored != digest(&[inputs.unwrap_or_default()])) {
+        return Some("inputs");
+    }
+    (!checkpoints::is_sound(rows)).then_some("checkpoint")
 }
 
 /// Returns whether texts match their stored digest; the second text may be missing.

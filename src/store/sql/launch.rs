@@ -4,7 +4,9 @@ use serde_json::json;
 
 use super::checkpoints;
 use super::integrity::digest;
-use super::rows::{append, as_of, get, json as encode, moved, own_steps, run_snapshot, signed, write_events};
+use super::rows::{
+    append, as_of, expires_in_ms, get, json as encode, moved, own_steps, run_snapshot, signed, write_events,
+};
 use super::{Tx, dialect, failed, values};
 use crate::{
     EventKind, Idempotency, IdempotencyOutcome, Launch, LaunchOutcome, RunId, RunRecord, StoreError,
@@ -53,7 +55,6 @@ pub(crate) async fn launch<T: Tx>(tx: &T, launch: &Launch) -> Result<LaunchOutco
         Some(now_ms) => now_ms,
         None => tx.now().await?.wall_ms,
     };
-    let expires_in = launch.options.expires_in_s.map(|s| s.saturating_mul(1000)).map(i64::try_from);
     let inputs = encode(&launch.inputs)?;
     tx.post(
         "creating a run",
@@ -71,8 +72,7 @@ pub(crate) async fn launch<T: Tx>(tx: &T, launch: &Launch) -> Result<LaunchOutco
             launch.steps,
             now_ms,
             encode(&launch.options)?,
-            // A wait whose milliseconds do not fit the number type never expires.
-            expires_in.and_then(Result::ok),
+            expires_in_ms(&launch.options),
             digest(&[&inputs])
         ],
     )

@@ -67,6 +67,13 @@ pub(crate) trait Tx {
         values: &[Value<'_>],
     ) -> impl Future<Output = Result<Vec<Row>, StoreError>> + Send;
 
+    /// Runs queries in this order, without waiting for the rows of one before sending the next.
+    fn query_all(
+        &self,
+        doing: &'static str,
+        queries: &[(&str, &[Value<'_>])],
+    ) -> impl Future<Output = Result<Vec<Vec<Row>>, StoreError>> + Send;
+
     /// Like [`Self::query`], for a statement that depends on user input.
     fn query_once(
         &self,

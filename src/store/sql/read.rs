@@ -69,14 +69,16 @@ fn event(mut row: Row) -> Result<RunEvent, StoreError> {
     })
 }
 
+pub(super) const CONTRACT: &str = "SELECT json FROM contracts WHERE digest = ?1";
+pub(super) const INTENTS: &str = "SELECT json FROM intents WHERE run = ?1 ORDER BY step";
+
 pub(crate) async fn contract<T: Tx>(tx: &T, digest: &str) -> Result<Option<Json>, StoreError> {
-    let sql = "SELECT json FROM contracts WHERE digest = ?1";
-    let row = tx.find("reading a contract", sql, values![digest]).await?;
+    let row = tx.find("reading a contract", CONTRACT, values![digest]).await?;
     row.map(|row| row.json(0)).transpose()
 }
 
 pub(crate) async fn intents<T: Tx>(tx: &T, run: &RunId) -> Result<Vec<StepIntent>, StoreError> {
-    of_run(tx, "reading intents", "SELECT json FROM intents WHERE run = ?1 ORDER BY step", run).await
+    of_run(tx, "reading intents", INTENTS, run).await
 }
 
 pub(crate) async fn decisions<T: Tx>(tx: &T, run: &RunId) -> Result<Vec<RecordedDecision>, StoreError> {

@@ -1,8 +1,10 @@
 //! Applies a worker's report in one transaction: what ended, the checkpoint, the state of the run, and what starts.
 
-use serde_json::json;
+use serde_json::{Value as Json, json};
 
-use super::rows::{apply, get, json as encode, moved, own_steps, run_snapshot, write_events};
+use super::rows::{
+    HeldRun, apply, get, hold_run, json as encode, moved, own_steps, run_snapshot, write_events,
+};
 use super::work::{has_begun, keep_intent};
 use super::{Tx, checkpoints, dialect, values};
 use crate::{
@@ -21,16 +23,17 @@ pub(crate) struct Report {
 }
 
 pub(crate) async fn report<T: Tx>(tx: &T, run: &RunId, report: &Report) -> Result<RunRecord, StoreError> {
-    let (before, replays) = get(tx, run).await?;
+    let (held, last) = locked(tx, run, report.checkpoint.is_some()).await?;
+    let before = &held.run;
     let now_ms = tx.now().await?.wall_ms;
-    let next = transition(&run_snapshot(&before, replays), &report.command)?;
+    let next = held.transition(&report.command)?;
     let mut events = finish(tx, run, &report.finished).await?;
     let mut shown = RunChanges::default();
     if let Some(checkpoint) = &report.checkpoint {
-        let number = checkpoints::keep(tx, run, checkpoint, now_ms).await?;
+        let number = checkpoints::keep(tx, run, last, checkpoint, now_ms).await?;
         shown.head = Some((number, own_steps(&checkpoint.done)));
     }
-    if !is_unchanged(&before, &next) {
+    if !is_unchanged(before, &next) {
         apply(tx, run, &next, None, now_ms).await?;
     }
     events.extend(report.events.iter().cloned());
@@ -44,7 +47,7 @@ pub(crate) async fn report<T: Tx>(tx: &T, run: &RunId, report: &Report) -> Resul
                     Some(checkpoint) => checkpoint.clone(),
                     None => checkpoints::one(tx, run, before.head).await?,
                 };
-                shown.outputs = Some(encode(&last.state["outputs"])?);
+                shown.outputs = Some(last.state["outputs"].clone());
                 shown.step = StepChange::To(None);
                 events.push(moved(EventKind::RunCompleted, json!({})));
             }
@@ -58,13 +61,13 @@ pub(crate) async fn report<T: Tx>(tx: &T, run: &RunId, report: &Report) -> Resul
                         events.iter().find(|e| e.kind == EventKind::RunFailed).map(|e| e.data.clone())
                     })
                     .unwrap_or_else(|| json!({"code": "runtime_error"}));
-                shown.error = Some(encode(&error)?);
                 // Of several concurrent steps, show the one that failed and not the one that started last.
                 if let Some(step) = error["step"].as_str() {
                     shown.step = StepChange::To(Some(step.to_owned()));
                 }
                 events.retain(|event| event.kind != EventKind::RunFailed);
-                events.push(moved(EventKind::RunFailed, error));
+                events.push(moved(EventKind::RunFailed, error.clone()));
+                shown.error = Some(error);
             }
             RunState::WaitingForHuman | RunState::WaitingForSignal => {
                 shown.step = StepChange::To(gate.as_ref().map(|gate| match gate {
@@ -95,16 +98,30 @@ pub(crate) async fn report<T: Tx>(tx: &T, run: &RunId, report: &Report) -> Resul
         events.push(keep_intent(tx, run, intent).await?);
         shown.step = StepChange::To(Some(intent.step.clone()));
     }
-    show(tx, run, &shown, &events, now_ms).await?;
-    let after = get(tx, run).await?.0;
+    show(tx, run, held.events, &shown, &events, now_ms).await?;
+    let after = shown.applied(held.after(&next, now_ms));
     let Some(Gate::Signal { name, .. }) = &after.gate else { return Ok(after) };
     if kept_signal(tx, run, name).await?.is_none() {
         return Ok(after);
     }
     // The signal arrived between the worker's check and its report, and would not be sent again.
-    let next = transition(&run_snapshot(&after, replays), &Command::Signal { name: name.clone() })?;
+    let next = transition(&run_snapshot(&after, held.replays), &Command::Signal { name: name.clone() })?;
     apply(tx, run, &next, None, now_ms).await?;
     Ok(get(tx, run).await?.0)
+}
+
+/// Returns the run, locked, and with `numbered` the number of its last checkpoint, in one round trip.
+async fn locked<T: Tx>(tx: &T, run: &RunId, numbered: bool) -> Result<(HeldRun, i64), StoreError> {
+    if !numbered {
+        return Ok((hold_run(tx, run).await?, -1));
+    }
+    // The lock comes first, so that no other transaction adds a checkpoint afterwards.
+    let (locking, id) = (HeldRun::query(tx), values![run]);
+    let found = tx.query_all("reading a run", &[(&locking, id), (checkpoints::LAST, id)]).await?;
+    let mut rows = found.into_iter().map(|rows| rows.into_iter().next());
+    let held = rows.next().flatten().map(HeldRun::read).transpose()?;
+    let last = rows.next().flatten().map_or(Ok(-1), |mut row| row.take(0))?;
+    Ok((held.ok_or_else(|| StoreError::NoRun(run.clone()))?, last))
 }
 
 /// Stores the steps that ended; returns their events.
@@ -168,14 +185,31 @@ struct RunChanges {
     head: Option<(i64, i64)>,
     /// The current step, if it changes: another one or none.
     step: StepChange,
-    outputs: Option<String>,
-    error: Option<String>,
+    outputs: Option<Json>,
+    error: Option<Json>,
+}
+
+impl RunChanges {
+    /// Returns the run with the changes that [`show`] writes.
+    fn applied(self, mut run: RunRecord) -> RunRecord {
+        if let Some((number, done)) = self.head {
+            run.head = number.unsigned_abs();
+            run.progress.0 = u32::try_from(done).unwrap_or(u32::MAX);
+        }
+        if let StepChange::To(step) = self.step {
+            run.step = step;
+        }
+        run.outputs = self.outputs.or(run.outputs);
+        run.error = self.error.or(run.error);
+        run
+    }
 }
 
 /// Updates the run together with the events: every update of a run rewrites its row and its index entries.
 async fn show<T: Tx>(
     tx: &T,
     run: &RunId,
+    last_event: i64,
     shown: &RunChanges,
     events: &[NewEvent],
     now_ms: i64,
@@ -189,7 +223,7 @@ async fn show<T: Tx>(
             lost_leases = CASE WHEN CAST(?3 AS BIGINT) IS NULL THEN lost_leases ELSE 0 END,
             step = CASE WHEN ?5 THEN ?6 ELSE step END,
             outputs = coalesce(?7, outputs), error = coalesce(?8, error)
-        WHERE id = ?1 RETURNING events - ?2 + 1";
+        WHERE id = ?1";
     let values = values![
         run,
         events.len(),
@@ -197,12 +231,11 @@ async fn show<T: Tx>(
         shown.head.map(|(_, done)| done),
         step.is_some(),
         step.flatten(),
-        shown.outputs.as_deref(),
-        shown.error.as_deref()
+        shown.outputs.as_ref().map(encode).transpose()?,
+        shown.error.as_ref().map(encode).transpose()?
     ];
-    let row = tx.find("updating the state of a run", sql, values).await?;
-    let first = row.ok_or_else(|| StoreError::NoRun(run.clone()))?.take(0)?;
-    write_events(tx, run, first, events, now_ms).await
+    tx.post("updating the state of a run", sql, values).await?;
+    write_events(tx, run, last_event + 1, events, now_ms).await
 }
 
 /// Returns the oldest buffered signal of a name.

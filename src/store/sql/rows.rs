@@ -6,7 +6,8 @@ use serde_json::Value as Json;
 use super::integrity::digest;
 use super::{Row, Tx, dialect, failed, values};
 use crate::{
-    BootTime, EventKind, LeaseHolder, NewEvent, RunId, RunLease, RunRecord, StoreError, WorkerId, expiry,
+    BootTime, EventKind, LeaseHolder, NewEvent, RunId, RunLease, RunOptions, RunRecord, StoreError, WorkerId,
+    expiry,
 };
 use skills_model::{Command, Decision, Gate, Lease, Next, RunSnapshot, RunState, allowed, transition};
 
@@ -15,6 +16,9 @@ pub(super) const RUN_COLUMNS: &str = "r.id, r.skill_id, r.state, r.held, r.gate,
     r.inputs, r.target, r.options, r.outputs, r.error, r.trace_id, r.started_by, r.source_run, r.source_checkpoint, \
     r.step, r.steps_done, r.steps_total, r.head, r.fence, r.created_ms, r.since_ms, r.expires_ms, r.replays, r.seq, \
     r.worker, r.lease_until_ms, r.lease_boot, r.lease_until_boot_ms";
+
+/// Columns after [`RUN_COLUMNS`] that are read before a change of the run.
+const COUNTED_COLUMNS: &str = "r.events, r.lost_leases, r.inputs_digest";
 
 /// Maximum size of one value in a row of a list, in bytes of JSON.
 const LISTED_BYTES: usize = 4096;
@@ -43,6 +47,12 @@ pub(super) const SEQ: usize = 25;
 
 /// Index in [`listed_columns`] of the digest of the inputs.
 const LISTED_DIGEST: usize = 30;
+
+/// Index in [`RUN_COLUMNS`] of the inputs.
+const INPUTS: usize = 7;
+
+/// Index of the first of [`COUNTED_COLUMNS`].
+const COUNTED: usize = 30;
 
 pub(super) fn json<T: Serialize>(value: &T) -> Result<String, StoreError> {
     serde_json::to_string(value).map_err(|e| failed("encoding a record", &e))
@@ -151,6 +161,77 @@ pub(super) async fn find<T: Tx>(tx: &T, run: &RunId) -> Result<Option<(RunRecord
     let sql = format!("SELECT {RUN_COLUMNS} FROM runs r WHERE r.id = ?1{}", tx.locking());
     let row = tx.find("reading a run", &sql, values![run]).await?;
     row.map(record).transpose()
+}
+
+/// A run that a transaction is about to change.
+pub(super) struct HeldRun {
+    pub run: RunRecord,
+    pub replays: bool,
+    /// Number of its last event.
+    pub events: i64,
+    /// Leases lost since the last checkpoint.
+    pub lost_leases: u32,
+    /// The inputs as they are stored, with their digest.
+    pub inputs: (String, Option<String>),
+}
+
+impl HeldRun {
+    /// Returns the columns to read it from.
+    pub fn columns() -> String {
+        format!("{RUN_COLUMNS}, {COUNTED_COLUMNS}")
+    }
+
+    /// Returns the query for a run that is locked, with the id as its parameter.
+    pub fn query<T: Tx>(tx: &T) -> String {
+        format!("SELECT {} FROM runs r WHERE r.id = ?1{}", Self::columns(), tx.locking())
+    }
+
+    pub fn read(mut row: Row) -> Result<Self, StoreError> {
+        let (events, lost_leases) = (row.take(COUNTED)?, row.take(COUNTED + 1)?);
+        let inputs = (row.text(INPUTS).unwrap_or_default().to_owned(), row.take(COUNTED + 2)?);
+        let (run, replays) = record(row)?;
+        Ok(Self { run, replays, events, lost_leases, inputs })
+    }
+
+    /// Returns the next state of the run for a command.
+    pub fn transition(&self, command: &Command) -> Result<Next, StoreError> {
+        Ok(transition(&run_snapshot(&self.run, self.replays), command)?)
+    }
+
+    /// Returns the run as [`apply`] changes it.
+    pub fn after(&self, next: &Next, now_ms: i64) -> RunRecord {
+        let mut run = self.run.clone();
+        let Next::Move { state, fence, lease, paused, gate } = next else { return run };
+        if gate.is_some() {
+            run.decided = None;
+        }
+        let stays = run.state == *state;
+        run.expires_ms = match gate {
+            None => None,
+            Some(_) if stays => run.expires_ms,
+            Some(_) => expires_in_ms(&run.options).map(|wait| now_ms.saturating_add(wait)),
+        };
+        if !stays {
+            run.since_ms = now_ms;
+        }
+        if *lease == Lease::Release {
+            run.hold = None;
+        }
+        (run.state, run.fence, run.paused, run.gate) = (*state, *fence, *paused, gate.clone());
+        run.allowed = allowed(&run_snapshot(&run, self.replays));
+        run
+    }
+}
+
+/// Returns how long a run waits; a wait whose milliseconds do not fit the number type never expires.
+pub(super) fn expires_in_ms(options: &RunOptions) -> Option<i64> {
+    options.expires_in_s.and_then(|seconds| i64::try_from(seconds.saturating_mul(1000)).ok())
+}
+
+/// Returns a run that is about to change, locked.
+pub(super) async fn hold_run<T: Tx>(tx: &T, run: &RunId) -> Result<HeldRun, StoreError> {
+    let row = tx.find("reading a run", &HeldRun::query(tx), values![run]).await?;
+    row.map(HeldRun::read).transpose()?.ok_or_else(|| StoreError::NoRun(run.clone()))
 }
 
 /// Like [`find`], with the state at the current moment.

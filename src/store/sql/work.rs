@@ -4,10 +4,11 @@
 use serde_json::{Value as Json, json};
 
 use super::read::{lapsed_values, place};
-use super::rows::{append, apply, get, json as encode, moved, run_snapshot};
-use super::{Row, Tx, checkpoints, dialect, failed, integrity, read, values};
+use super::rows::{HeldRun, append, apply, get, hold_run, json as encode, moved, run_snapshot, write_events};
+use super::{Row, Tx, Value, checkpoints, dialect, failed, integrity, read, values};
 use crate::{
-    Claimed, EventKind, Moment, NewEvent, RunId, RunRecord, StepIntent, StoreError, WorkerId, damaged,
+    Claimed, EventKind, LeaseHolder, Moment, NewEvent, RunId, RunLease, RunRecord, StepIntent, StoreError,
+    WorkerId, damaged,
 };
 use skills_model::{Command, Next, TransitionError, WorkerReport, transition};
 
@@ -24,16 +25,18 @@ pub(crate) async fn claim<T: Tx>(
     let now = tx.now().await?;
     let now_ms = now.wall_ms;
     loop {
-        let Some(Candidate { id, lease_expired, lost, before }) = candidate(tx, only, places, &now).await?
-        else {
-            return Ok(None);
-        };
-        let (run, replays) = get(tx, &id).await?;
+        let Some(held) = candidate(tx, only, places, &now).await? else { return Ok(None) };
+        let id = held.run.id.clone();
+        // A lease without a worker was released.
+        let before = held.run.hold.as_ref().and_then(|hold| hold.worker.clone());
+        let (lease_expired, lost) = (held.run.hold.is_some(), held.lost_leases);
         let used_up = lost >= LOST_LEASES && before.is_some();
-        let command = Command::Claim { lease_expired, attempts_used_up: used_up };
-        let next = transition(&run_snapshot(&run, replays), &command)?;
+        let next = held.transition(&Command::Claim { lease_expired, attempts_used_up: used_up })?;
+        let [chain, intents, contract] = needed(tx, &held.run).await?;
         apply(tx, &id, &next, None, now_ms).await?;
-        if let (Some(part), Next::Move { fence, .. }) = (integrity::damage(tx, &id).await?, &next) {
+        let (inputs, stored) = &held.inputs;
+        let damage = integrity::part_damaged(Some(inputs), stored.as_deref(), &chain);
+        if let (Some(part), Next::Move { fence, .. }) = (damage, &next) {
             let report = Command::Work { fence: *fence, report: WorkerReport::Fail };
             let (run, replays) = get(tx, &id).await?;
             apply(tx, &id, &transition(&run_snapshot(&run, replays), &report)?, None, now_ms).await?;
@@ -53,14 +56,22 @@ pub(crate) async fn claim<T: Tx>(
         let taken_over_from = before.filter(|_| lease_expired);
         let takeover = taken_over_from.is_some();
         let lost = lost + u32::from(takeover);
+        let lease = granted(Some(worker.clone()), lease_ms, &now);
         tx.post(
             "leasing a run",
-            "UPDATE runs SET worker = ?2, lost_leases = ?3 WHERE id = ?1",
-            values![&id, &worker.0, lost],
+            "UPDATE runs SET worker = ?2, lost_leases = ?3, lease_until_ms = ?4, lease_boot = ?5,
+                lease_until_boot_ms = ?6, events = events + 1 WHERE id = ?1",
+            values![
+                &id,
+                &worker.0,
+                lost,
+                lease.until_ms,
+                lease.until_boot.as_ref().map(|until| until.boot.as_ref()),
+                lease.until_boot.as_ref().map(|until| until.ms)
+            ],
         )
         .await?;
-        lease(tx, &id, lease_ms, &now).await?;
-        let (run, _) = get(tx, &id).await?;
+        let run = RunRecord { hold: Some(lease), ..held.after(&next, now_ms) };
         let mut data = json!({"worker": worker.0, "fence": run.fence, "takeover": takeover});
         if let Some(WorkerId(before)) = taken_over_from {
             data["taken_over_from"] = before.into();
@@ -68,15 +79,26 @@ pub(crate) async fn claim<T: Tx>(
             data["attempt"] = (lost + 1).into();
             data["attempts"] = (LOST_LEASES + 1).into();
         }
-        append(tx, &id, &[moved(EventKind::RunClaimed, data)], now_ms).await?;
-        let checkpoint = checkpoints::one(tx, &id, run.head).await?;
-        let unfinished = read::intents(tx, &id).await?;
-        let contract = read::contract(tx, &run.contract_digest).await?.ok_or_else(|| {
+        write_events(tx, &id, held.events + 1, &[moved(EventKind::RunClaimed, data)], now_ms).await?;
+        let checkpoint = checkpoints::end_of(&id, run.head, chain)?;
+        let unfinished = intents.iter().map(|row| row.json(0)).collect::<Result<_, _>>()?;
+        let contract = contract.first().map(|row| row.json(0)).transpose()?.ok_or_else(|| {
             let missing = format!("the contract of run {id} is missing; see `skills db check`");
             failed("claiming a run", &missing)
         })?;
         return Ok(Some(Claimed { fence: run.fence, run, contract, checkpoint, takeover, unfinished }));
     }
+}
+
+/// Returns the rows of what is needed to execute a run: those of its head checkpoint, intents and contract.
+async fn needed<T: Tx>(tx: &T, run: &RunRecord) -> Result<[Vec<Row>; 3], StoreError> {
+    let queries: [(&str, &[Value<'_>]); 3] = [
+        (&checkpoints::chain_query(), values![&run.id, run.head]),
+        (read::INTENTS, values![&run.id]),
+        (read::CONTRACT, values![&run.contract_digest]),
+    ];
+    let found = tx.query_all("claiming a run", &queries).await?;
+    <[Vec<Row>; 3]>::try_from(found).map_err(|_| failed("claiming a run", &"a result is missing"))
 }
 
 /// Records why a run failed that no worker executes.
@@ -105,15 +127,6 @@ pub(super) fn here(postgres: bool, parameter: &str) -> String {
         .replace("?IN", &dialect::texts(postgres, parameter))
 }
 
-/// A claimable run.
-struct Candidate {
-    id: RunId,
-    lease_expired: bool,
-    lost: u32,
-    /// The worker that lost it; `None` if it shut down cleanly.
-    before: Option<WorkerId>,
-}
-
 /// Returns the oldest claimable run: a pending one, or one whose lease has expired; only this run and these roots if
 /// given.
 async fn candidate<T: Tx>(
@@ -121,27 +134,19 @@ async fn candidate<T: Tx>(
     only: Option<&RunId>,
     places: Option<&str>,
     now: &Moment,
-) -> Result<Option<Candidate>, StoreError> {
+) -> Result<Option<HeldRun>, StoreError> {
     let doing = "looking for a run to claim";
-    let columns = "SELECT id, lease_until_ms IS NOT NULL AS leased, lost_leases, worker, seq FROM runs";
+    let columns = format!("SELECT {} FROM runs r", HeldRun::columns());
     let here = here(T::POSTGRES, "?4");
     let mut values = lapsed_values(now);
     values.push(places.into());
-    let read = |mut row: Row| {
-        Ok(Candidate {
-            id: row.take(0)?,
-            lease_expired: row.take(1)?,
-            lost: row.take(2)?,
-            before: row.take::<Option<String>>(3)?.map(WorkerId),
-        })
-    };
     if let Some(run) = only {
         let sql = format!(
             "{columns} WHERE id = ?5 AND ((state = 'pending' AND held = 0) OR {LAPSED}) AND {here}{}",
             tx.locking()
         );
         values.push(run.into());
-        return tx.find(doing, &sql, &values).await?.map(read).transpose();
+        return tx.find(doing, &sql, &values).await?.map(HeldRun::read).transpose();
     }
     // With this index the first row is the result; by itself SQLite uses the index of states, and reads and sorts
     // everything pending for each claim. Rows that another transaction is claiming are skipped.
@@ -157,16 +162,16 @@ async fn candidate<T: Tx>(
     let sql = format!(
         "SELECT * FROM (SELECT * FROM ({free} {skip}) f UNION ALL SELECT * FROM ({lapsed} {skip}) l) c ORDER BY seq LIMIT 1"
     );
-    tx.find(doing, &sql, &values).await?.map(read).transpose()
+    tx.find(doing, &sql, &values).await?.map(HeldRun::read).transpose()
 }
 
 /// Releases a lease without a report; the next claim counts no loss.
 pub(crate) async fn release_lease<T: Tx>(tx: &T, run: &RunId, fence: u64) -> Result<(), StoreError> {
-    fenced(tx, run, fence).await?;
+    let held = fenced(tx, run, fence).await?;
     let now_ms = tx.now().await?.wall_ms;
-    let sql = "UPDATE runs SET lease_until_ms = 0, worker = NULL WHERE id = ?1";
+    let sql = "UPDATE runs SET lease_until_ms = 0, worker = NULL, events = events + 1 WHERE id = ?1";
     tx.post("releasing a lease", sql, values![run]).await?;
-    append(tx, run, &[moved(EventKind::RunGivenBack, json!({}))], now_ms).await
+    write_events(tx, run, held.events + 1, &[moved(EventKind::RunGivenBack, json!({}))], now_ms).await
 }
 
 /// Expires the leases of a worker that is known to be dead; the next claim of each counts a loss.
@@ -192,41 +197,51 @@ pub(crate) async fn note<T: Tx>(
     fence: u64,
     events: &[NewEvent],
 ) -> Result<(), StoreError> {
-    fenced(tx, run, fence).await?;
+    let held = fenced(tx, run, fence).await?;
+    if events.is_empty() {
+        return Ok(());
+    }
     let now_ms = tx.now().await?.wall_ms;
-    append(tx, run, events, now_ms).await
+    let sql = "UPDATE runs SET events = events + ?2 WHERE id = ?1";
+    tx.post("numbering events", sql, values![run, events.len()]).await?;
+    write_events(tx, run, held.events + 1, events, now_ms).await
 }
 
 /// Returns the run if this fencing token may still write to it.
-async fn fenced<T: Tx>(tx: &T, run: &RunId, fence: u64) -> Result<RunRecord, StoreError> {
-    let (record, _) = get(tx, run).await?;
-    if record.fence == fence && record.state.is_active() {
-        Ok(record)
+async fn fenced<T: Tx>(tx: &T, run: &RunId, fence: u64) -> Result<HeldRun, StoreError> {
+    let held = hold_run(tx, run).await?;
+    if held.run.fence == fence && held.run.state.is_active() {
+        Ok(held)
     } else {
-        Err(TransitionError::StaleFence { given: fence, present: record.fence }.into())
+        Err(TransitionError::StaleFence { given: fence, present: held.run.fence }.into())
     }
 }
 
 pub(crate) async fn renew<T: Tx>(tx: &T, run: &RunId, fence: u64, lease_ms: u64) -> Result<(), StoreError> {
     fenced(tx, run, fence).await?;
     let now = tx.now().await?;
-    lease(tx, run, lease_ms, &now).await
-}
-
-/// Sets the expiry of a run's lease to this much after now, on both clocks.
-async fn lease<T: Tx>(tx: &T, run: &RunId, lease_ms: u64, now: &Moment) -> Result<(), StoreError> {
-    let until = now.boot.as_ref().map(|boot| boot.plus(lease_ms));
+    let lease = granted(None, lease_ms, &now);
     tx.post(
         "leasing a run",
         "UPDATE runs SET lease_until_ms = ?2, lease_boot = ?3, lease_until_boot_ms = ?4 WHERE id = ?1",
         values![
             run,
-            now.wall_ms.saturating_add_unsigned(lease_ms),
-            until.as_ref().map(|until| until.boot.as_ref()),
-            until.as_ref().map(|until| until.ms)
+            lease.until_ms,
+            lease.until_boot.as_ref().map(|until| until.boot.as_ref()),
+            lease.until_boot.as_ref().map(|until| until.ms)
         ],
     )
     .await
+}
+
+/// Returns a lease that expires this much after now, on both clocks.
+fn granted(worker: Option<WorkerId>, lease_ms: u64, now: &Moment) -> RunLease {
+    RunLease {
+        worker,
+        until_ms: now.wall_ms.saturating_add_unsigned(lease_ms),
+        until_boot: now.boot.as_ref().map(|boot| boot.plus(lease_ms)),
+        holder: LeaseHolder::Elsewhere,
+    }
 }
 
 pub(crate) async fn record_intent<T: Tx>(
@@ -235,15 +250,15 @@ pub(crate) async fn record_intent<T: Tx>(
     fence: u64,
     intent: &StepIntent,
 ) -> Result<(), StoreError> {
-    let record = fenced(tx, run, fence).await?;
-    if record.paused && !has_begun(tx, run, &intent.step).await? {
+    let held = fenced(tx, run, fence).await?;
+    if held.run.paused && !has_begun(tx, run, &intent.step).await? {
         return Err(TransitionError::Paused.into());
     }
     let now_ms = tx.now().await?.wall_ms;
     let begun = keep_intent(tx, run, intent).await?;
-    let sql = "UPDATE runs SET step = ?2 WHERE id = ?1";
+    let sql = "UPDATE runs SET step = ?2, events = events + 1 WHERE id = ?1";
     tx.post("updating the current step", sql, values![run, &intent.step]).await?;
-    append(tx, run, &[begun], now_ms).await
+    write_events(tx, run, held.events + 1, &[begun], now_ms).await
 }
 
 /// Returns whether a step already has an intent.

@@ -80,6 +80,15 @@ impl Tx for Transaction<'_> {
         ready(self.rows(sql, values).map_err(|e| failed(doing.to_owned(), &e)))
     }
 
+    fn query_all(
+        &self,
+        doing: &'static str,
+        queries: &[(&str, &[Value<'_>])],
+    ) -> impl Future<Output = Result<Vec<Vec<Row>>, StoreError>> + Send {
+        let rows = queries.iter().map(|(sql, values)| self.rows(sql, values)).collect::<Result<_, _>>();
+        ready(rows.map_err(|e| failed(doing.to_owned(), &e)))
+    }
+
     fn query_once(
         &self,
         doing: &'static str,

@@ -16,8 +16,8 @@ use serde_json::json;
 use skills_model::{Command, RunState, Verdict, WorkerReport};
 use skills_store::{
     AuditAnchor, AuditAnchors as _, Checkpoint, Counts as _, KnownStores, Postgres, PostgresAddress,
-    PostgresOptions, RunFilter, RunId, Sessions as _, Sqlite, StepRecord, StepStatus, Store, StoreError,
-    Unavailability, WorkerId,
+    PostgresOptions, RunFilter, RunId, Sessions as _, Sqlite, StepIntent, StepRecord, StepStatus, Store,
+    StoreError, Unavailability, WorkerId,
 };
 use store_kit::Time;
 
@@ -118,6 +118,50 @@ async fn an_embedded_store_is_copied_to_a_server() {
     assert_eq!(new.audit_anchors("log").await.unwrap().len(), 1, "anchors of other machines are kept");
     let again = new.import(&path).await.unwrap_err();
     assert!(matches!(again, StoreError::NotEmpty { .. }), "{again}");
+}
+
+/// A run of five steps is launched and claimed, its first step is announced, and each report records a step and
+/// announces the next: eight transactions, of few round trips.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_run_costs_few_round_trips() {
+    const STEPS: [&str; 5] = ["a", "b", "c", "d", "e"];
+    let Some(server) = Server::start() else { return };
+    let store = open(&server.store().0).await;
+    let commits = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&commits);
+    store.observe_commits(Arc::new(move |_, _| _ = counted.fetch_add(1, Ordering::SeqCst)));
+    let mut trips = Vec::new();
+    let mut count = || {
+        let sum: u64 = trips.iter().sum();
+        trips.push(store.round_trips() - sum);
+    };
+    let run = store.launch(store_kit::launch(1)).await.unwrap().run.id;
+    count();
+    let claim = store.claim(&WorkerId("w".into()), 30_000, None).await.unwrap().unwrap();
+    count();
+    let intent = |step: &str| StepIntent {
+        step: step.to_owned(),
+        attempt: 1,
+        inputs_digest: "d".into(),
+        idempotency_key: step.to_owned(),
+        repeatable: true,
+    };
+    store.record_intent(&run, claim.fence, intent(STEPS[0])).await.unwrap();
+    count();
+    for n in 1..=STEPS.len() {
+        let next: Vec<StepIntent> = STEPS.get(n).map(|step| intent(step)).into_iter().collect();
+        let report = if next.is_empty() { WorkerReport::Complete } else { WorkerReport::Checkpoint };
+        let done = STEPS[..n].iter().map(|step| (*step).to_owned()).collect();
+        let checkpoint = Checkpoint { number: n as u64, done, state: json!({"outputs": {}}), at_ms: 0 };
+        let command = Command::Work { fence: claim.fence, report };
+        let step = recorded(STEPS[n - 1], "w");
+        store.report(&run, command, vec![step], Some(checkpoint), next, vec![]).await.unwrap();
+        count();
+    }
+    assert_eq!(store.run(&run).await.unwrap().unwrap().state, RunState::Completed);
+    assert_eq!(commits.load(Ordering::SeqCst), 8, "commits");
+    // One to read, one to write and commit. A claim also reads the clock, and what is needed to execute the run.
+    assert_eq!(trips, [2, 4, 2, 2, 2, 2, 2, 2], "launch, claim, intent, five reports");
 }
 
 /// A process that saw the later time and one that was started since must not take each other's leases for over.
@@ -301,6 +345,20 @@ async fn an_exhausted_pool_and_a_timeout_are_unavailable() {
     assert!(store.write_failure().is_none(), "it is over with the next write");
 }
 
+fn recorded(step: &str, by: &str) -> StepRecord {
+    StepRecord {
+        step: step.to_owned(),
+        status: StepStatus::Completed,
+        inputs: json!({}),
+        result: json!({"by": by}),
+        binding: None,
+        isolation: None,
+        attempts: 1,
+        started_ms: 0,
+        ended_ms: 1,
+    }
+}
+
 /// A worker that runs two steps of each claimed run; its operations may fail while the server is down.
 async fn work(store: Arc<Postgres>, name: String, stop: Arc<AtomicBool>, done: Arc<AtomicUsize>) {
     let worker = WorkerId(name);
@@ -316,17 +374,7 @@ async fn work(store: Arc<Postgres>, name: String, stop: Arc<AtomicBool>, done: A
         {
             finished.push(step.to_owned());
             number += 1;
-            let record = StepRecord {
-                step: step.to_owned(),
-                status: StepStatus::Completed,
-                inputs: json!({}),
-                result: json!({"by": worker.0}),
-                binding: None,
-                isolation: None,
-                attempts: 1,
-                started_ms: 0,
-                ended_ms: 1,
-            };
+            let record = recorded(step, &worker.0);
             let checkpoint = Checkpoint {
                 number,
                 done: finished.clone(),
