@@ -9,7 +9,7 @@
 //! | `ROWS` | only rows whose name contains this; those that they are compared with have to be among them |
 //! | `FOLDER` | folder for the data of both databases, on the disk to be measured (`/var/tmp`) |
 //! | `SKILLS_TEST_POSTGRES` | address of a server; without it one is started from the installed package |
-//! | `PEERS` | a Python interpreter with LangGraph and DBOS, see `benches/peers/throughput.py` |
+//! | `PEERS` | a Python interpreter with `LangGraph` and DBOS, see `benches/peers/throughput.py` |
 //!
 //! - **bare rusqlite**: WAL, `synchronous = FULL`; one transaction for the run and one for each step, the last of which
 //!   completes the run (6 commits). Eight threads share the connection: `SQLite` has one writer.
@@ -377,7 +377,7 @@ fn spread(values: &[f64]) -> (f64, f64, f64) {
     let mut sorted = values.to_vec();
     sorted.sort_unstable_by(f64::total_cmp);
     let middle = sorted.len() / 2;
-    let median = if sorted.len() % 2 == 0 {
+    let median = if sorted.len().is_multiple_of(2) {
         f64::midpoint(sorted[middle - 1], sorted[middle])
     } else {
         sorted[middle]

@@ -382,9 +382,10 @@ impl Reduction<'_> {
         self.omit_beyond(limit, false);
         let bare = self.rows.clone();
         self.form = Form::Cut;
-        match self.longest_that_fits(&bare, &whole, limit, least..=most) {
-            Some(characters) => self.describe(&whole, characters),
-            None => (self.rows, self.form) = (bare, Form::NameOnly),
+        if let Some(characters) = self.longest_that_fits(&bare, &whole, limit, least..=most) {
+            self.describe(&whole, characters);
+        } else {
+            (self.rows, self.form) = (bare, Form::NameOnly);
         }
     }
 
