@@ -192,11 +192,37 @@ pub async fn work_one(
             continue;
         };
         if execute_run(store, execute, claimed, leases, stop).await == WorkerExit::StoreFailed {
-            return Err(StoreError::Failed {
-                doing: format!("executing run {run}"),
-                reason: "the store is not accepting writes (see the log); the run continues when it does"
-                    .into(),
-            });
+            return Err(not_accepting_writes(&**store, run));
         }
+    }
+}
+
+/// Returns the error for a run that stopped because the store cannot be written, with the cause of the last failure.
+fn not_accepting_writes(store: &dyn Store, run: &RunId) -> StoreError {
+    let doing = format!("executing run {run}");
+    let reason = "the store is not accepting writes (see the log); the run continues when it does".to_owned();
+    match store.write_failure().and_then(|failure| failure.error.unavailability()) {
+        Some(cause) => StoreError::Unavailable { cause, doing, reason },
+        None => StoreError::Failed { doing, reason },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use skills_store::{Clocks, Sqlite, Unavailability};
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_run_that_stops_because_of_the_store_names_the_cause() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("runs.db");
+        let store = Sqlite::open(&file, Clocks::system()).unwrap().store;
+        let error = not_accepting_writes(&store, &RunId("run".into()));
+        assert_eq!(error.unavailability(), None, "the last write succeeded");
+        std::fs::rename(&file, folder.path().join("away.db")).unwrap();
+        store.probe().await.unwrap_err();
+        let error = not_accepting_writes(&store, &RunId("run".into()));
+        assert_eq!(error.unavailability(), Some(Unavailability::Missing), "{error}");
     }
 }
