@@ -704,6 +704,31 @@ mod tests {
         assert_eq!(found, [("id", 2), ("steps.a.uses", 6)], "{report:?}");
     }
 
+    #[test]
+    fn approvals_of_a_contract_are_checked() {
+        let (dir, path) = file("---\nname: notes\ndescription: Writes notes. Use for notes.\n---\nbody\n");
+        let lint = |approvals: &str| {
+            let contract =
+                format!("id: x.notes\nsteps:\n  - {{id: a, uses: text.upper}}\napprovals: {approvals}\n");
+            fs::write(dir.path().join("notes/skill.yaml"), contract).unwrap();
+            let report = files(std::slice::from_ref(&path));
+            let of_approvals = |found: &&LintFinding| {
+                found.finding.field.as_deref().is_some_and(|field| field.starts_with("approvals"))
+            };
+            report
+                .findings
+                .iter()
+                .filter(of_approvals)
+                .map(|found| found.finding.code.clone())
+                .collect::<Vec<_>>()
+        };
+        assert!(lint("{need: 2, not_by: starter}").is_empty());
+        for wrong in ["2", "{need: 0}", "{need: 1.5}", "{need: 21}", "{not_by: anyone}"] {
+            assert_eq!(lint(wrong), ["contract-invalid"], "{wrong}");
+        }
+        assert_eq!(lint("{needs: 2}"), ["contract-unknown-key"]);
+    }
+
     fn codes(report: &LintReport) -> Vec<(&str, u32, Severity)> {
         let line = |found: &LintFinding| found.finding.span.map_or(0, |span| span.line);
         let found = report.findings.iter().filter(|found| found.finding.code.starts_with("contract"));

@@ -107,6 +107,32 @@ async fn two_other_people_have_to_approve() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_contract_raises_what_its_approvals_require() {
+    let place = Place::new();
+    let contract = std::fs::read_to_string(place.path("skills/ledger/skill.yaml")).unwrap();
+    let raised = format!("{contract}approvals: {{need: 2, not_by: starter}}\n");
+    place.write("skills/ledger/skill.yaml", &raised);
+    place.write(
+        "home/.config/skill-workbench/policy.yaml",
+        "approvals: {id: ledger, need: 1, of: [bo, kim]}\n",
+    );
+    let core = place.open().await;
+    let waiting = run(&core, "ledger", json!({ "amounts": [1, 2] })).await;
+    let sheet = core.run(&waiting.id.0).await.unwrap().sheet.unwrap();
+    assert!(sheet.why.contains("2 people have to approve"), "{}", sheet.why);
+    // The contract that the run was launched with counts.
+    place.write("skills/ledger/skill.yaml", &contract);
+    let by = async |name| {
+        let order = decide(&waiting, Verdict::Approve, "somebody else");
+        core.order_as(&waiting.id.0, order, Some(key(name, &[Scope::Decide]))).await
+    };
+    assert_eq!(by("ana").await.unwrap_err().code, Code::Forbidden, "the policy has a list");
+    let first = by("bo").await.unwrap();
+    assert_eq!(first.run.approval_progress().as_deref(), Some("approved, 1 of 2"));
+    assert_eq!(by("kim").await.unwrap().run.state, RunState::Pending);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn who_changes_the_inputs_cannot_approve_alone() {
     let place = Place::new();
     place.write("home/.config/skill-workbench/policy.yaml", "approvals: {id: ledger, not_by: starter}\n");

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use serde::{Deserialize, Serialize};
 
 use super::matching::Criteria;
+use skills_skill::contract::ContractApprovals;
 
 /// Whose approval does not count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
@@ -90,6 +91,12 @@ impl RequiredApprovals {
         all
     }
 
+    /// Adds what a contract requires: it can only raise the requirements.
+    pub fn raise(&mut self, contract: &ContractApprovals) {
+        self.need = self.need.max(contract.need);
+        self.not_by_starter |= contract.not_by_starter;
+    }
+
     /// Returns whether more is required than one approval by anyone.
     #[must_use]
     pub fn is_strict(&self) -> bool {
@@ -109,7 +116,7 @@ impl RequiredApprovals {
             && let Some(name) = starters.into_iter().find(|name| approver.names.contains(name))
         {
             return Some(format!(
-                "the policy requires another person than {name}, who started the run or changed its inputs"
+                "it requires another person than {name}, who started the run or changed its inputs"
             ));
         }
         let escalated = self.escalate_after_s.is_some_and(|after| waited_s >= after);

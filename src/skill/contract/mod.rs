@@ -20,7 +20,7 @@ pub use parse::{NAMESPACES, parse};
 pub use registry::{parse_binding, parse_capability, parse_service};
 pub use title::{derived_title, render_title};
 pub use types::{
-    Binding, Capability, Conformance, Contract, Field, FieldType, Foreach, Gate, GateFailure, Merge,
-    MergeStrategy, Properties, Protocol, Retry, Router, Safety, Scatter, Service, Source, Step, StepAction,
-    TrustLevel, While,
+    Binding, Capability, Conformance, Contract, ContractApprovals, Field, FieldType, Foreach, Gate,
+    GateFailure, Merge, MergeStrategy, Properties, Protocol, Retry, Router, Safety, Scatter, Service, Source,
+    Step, StepAction, TrustLevel, While,
 };

@@ -9,8 +9,8 @@ use serde_json::Value;
 use super::check;
 use super::reader::{Reader, join, suggest};
 use super::types::{
-    Contract, Field, FieldType, Foreach, Merge, MergeStrategy, Retry, Router, Scatter, Source, Step,
-    StepAction, While,
+    Contract, ContractApprovals, Field, FieldType, Foreach, Merge, MergeStrategy, Retry, Router, Scatter,
+    Source, Step, StepAction, While,
 };
 use crate::Finding;
 use crate::yaml::{Content, Node};
@@ -20,11 +20,24 @@ pub const NAMESPACES: &[&str] =
     &["inputs", "vars", "outputs", "working", "frame", "output", "extensions", "target"];
 
 /// Top-level keys of a contract. Others are properties of the skill, or custom keys of its author.
-const KEYS: &[&str] =
-    &["id", "version", "name", "description", "title", "expires_in_seconds", "inputs", "outputs", "steps"];
+const KEYS: &[&str] = &[
+    "id",
+    "version",
+    "name",
+    "description",
+    "title",
+    "expires_in_seconds",
+    "approvals",
+    "inputs",
+    "outputs",
+    "steps",
+];
 
 /// Maximum timeout of an approval or a signal that a contract can set, in seconds: a year.
 const MAX_EXPIRY_SECONDS: f64 = 31_536_000.0;
+
+/// Maximum number of people whose approval a contract can require.
+const MAX_APPROVERS: f64 = 20.0;
 
 /// Maximum timeout of one invocation, in seconds: a day.
 const DAY: f64 = 86_400.0;
@@ -47,6 +60,7 @@ pub fn parse(location: &Path, source: &str) -> (Option<Contract>, Vec<Finding>) 
         expires_in_seconds: reader
             .number(&root, "", "expires_in_seconds", 1.0, MAX_EXPIRY_SECONDS)
             .map(|seconds| Duration::from_secs_f64(seconds).as_secs()),
+        approvals: approvals(&mut reader, &root),
         inputs: fields(&mut reader, &root, "inputs"),
         outputs: fields(&mut reader, &root, "outputs"),
         steps: Vec::new(),
@@ -73,6 +87,34 @@ pub fn parse(location: &Path, source: &str) -> (Option<Contract>, Vec<Finding>) 
     let findings = reader.findings();
     contract.findings.clone_from(&findings);
     (Some(contract), findings)
+}
+
+fn approvals(reader: &mut Reader<'_>, root: &Node) -> Option<ContractApprovals> {
+    let entry = root.get("approvals")?;
+    if !matches!(entry.value.value, Content::Map(_)) {
+        let help = "Write for example `approvals: {need: 2, not_by: starter}`.";
+        reader.invalid("approvals", &entry.value.at, "`approvals` must be a mapping", help);
+        return None;
+    }
+    reader.only(&entry.value, "approvals", &["need", "not_by"]);
+    let need = reader.number(&entry.value, "approvals", "need", 1.0, MAX_APPROVERS).unwrap_or(1.0);
+    if need.fract() > 0.0 {
+        reader.invalid(
+            "approvals.need",
+            &entry.value.at,
+            "`approvals.need` must be an integer",
+            "Use an integer.",
+        );
+    }
+    let not_by = reader.word::<NotBy>(&entry.value, "approvals", "not_by", "starter");
+    Some(ContractApprovals { need: need as u32, not_by_starter: not_by.is_some() })
+}
+
+/// Whose approval does not count.
+#[derive(strum::EnumString)]
+#[strum(serialize_all = "snake_case")]
+enum NotBy {
+    Starter,
 }
 
 /// Parses typed fields under a key: `{name: {type, required, …}}`, or `{name: type}` for short.

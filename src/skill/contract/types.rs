@@ -223,6 +223,16 @@ pub struct Step {
     pub line: u32,
 }
 
+/// What a contract requires for the approvals of its gates. A policy can require more, never less.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct ContractApprovals {
+    /// Number of different people who have to approve.
+    pub need: u32,
+    /// Whether an approval by the person who started the run does not count.
+    #[serde(default)]
+    pub not_by_starter: bool,
+}
+
 /// A complete contract.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Contract {
@@ -240,6 +250,9 @@ pub struct Contract {
     /// How long its runs wait for an approval or a signal, in seconds, if not specified at the launch.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires_in_seconds: Option<u64>,
+    /// What its gates require, in addition to the policy.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub approvals: Option<ContractApprovals>,
     /// Its inputs.
     pub inputs: BTreeMap<String, Field>,
     /// Its outputs.

@@ -157,6 +157,7 @@ fn contract(capability: &Capability, inputs: &Map<String, Value>) -> Contract {
         description: Some(capability.description.clone()),
         title: None,
         expires_in_seconds: None,
+        approvals: None,
         inputs: capability.inputs.clone(),
         outputs: capability.outputs.clone(),
         steps: vec![step],

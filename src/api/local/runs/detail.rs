@@ -73,7 +73,7 @@ impl Runs {
             let sheet = sheet::sheet(&run, &plan, at.as_ref(), &*runtime.broker, approver);
             let Some(mut sheet) = sheet else { return Ok(None) };
             let capability = plan.capability(&sheet.capability).map(Arc::as_ref);
-            sheet.why = with_approvals(sheet.why, &run, &runs.required_approvals(&run)?);
+            sheet.why = with_approvals(sheet.why, &run, &runs.required_approvals(&run, &plan)?);
             sheet.blocked = runs.find_blocker(&runtime, &run, &plan, capability).map(|error| error.message);
             if runs.elsewhere(&run).is_some() {
                 "the bindings of the skills it was launched from".clone_into(&mut sheet.binding);

@@ -344,11 +344,25 @@ impl Runs {
         }
     }
 
-    /// Returns what the policy requires for the approval of a run.
+    /// Returns what the policy, and the contracts of the run's plan, require for its approval.
     ///
     /// # Errors
     /// Returns `invalid_configuration` for an invalid policy.
-    pub(super) fn required_approvals(&self, run: &RunRecord) -> Result<RequiredApprovals, Error> {
+    pub(super) fn required_approvals(
+        &self,
+        run: &RunRecord,
+        plan: &skills_runs::Plan,
+    ) -> Result<RequiredApprovals, Error> {
+        let mut required = self.policy_approvals(run)?;
+        let contracts = std::iter::once(&plan.contract).chain(plan.skills.values());
+        for approvals in contracts.filter_map(|contract| contract.approvals.as_ref()) {
+            required.raise(approvals);
+        }
+        Ok(required)
+    }
+
+    /// Returns what the policy requires for the approval of a run.
+    fn policy_approvals(&self, run: &RunRecord) -> Result<RequiredApprovals, Error> {
         let policy = self.deciding()?;
         if policy.approvals.is_empty() {
             return Ok(RequiredApprovals::default());
@@ -457,7 +471,7 @@ impl Runs {
             read(runtime, RunFilter { states, ..RunFilter::default() }, MAX_BOARD_RUNS).await?;
         let mut escalated = 0;
         for run in waiting {
-            let required = self.required_approvals(&run)?;
+            let required = self.policy_approvals(&run)?;
             let waited_s = u64::try_from((now_ms - run.since_ms) / 1_000).unwrap_or(0);
             let due = required.escalate_after_s.is_some_and(|after| waited_s >= after);
             if !due || run.options.escalated_ms == Some(run.since_ms) {

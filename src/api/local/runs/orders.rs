@@ -134,7 +134,8 @@ impl Runs {
         if let Some(result) = &decision.result {
             fits(runtime, &run, &decision, result).await?;
         }
-        let required = self.required_approvals(&run)?;
+        let plan = runtime.plan(&run.contract_digest).await?;
+        let required = self.required_approvals(&run, &plan)?;
         let approves = decision.verdict == Verdict::Approve;
         if approves && decision.answers(run.gate.as_ref()) {
             self.ensure_permitted(&run, true)?;
