@@ -191,11 +191,11 @@ fn an_error_is_as_high_as_its_words_are_long_within_a_third_of_the_room() {
     let long = "a damaged store was set aside whole, a new one begun: /home/ann/.local/share/runs.db is now \
                 /home/ann/.local/share/runs.db.damaged-1795382829662";
     let (height, words) = rows(long, (120, 30));
-    assert!(words.contains("1795382829662") && words.ends_with("seen"), "{words}");
+    assert!(words.contains("1795382829662") && words.ends_with("dismiss"), "{words}");
     assert!(height > 2, "{height}");
     assert_eq!(rows("no answer", (120, 30)).0, 2);
     let (height, words) = rows(&long.repeat(20), (60, 18));
-    assert!(height <= 6 && words.contains('…') && words.ends_with("seen"), "{height} rows: {words}");
+    assert!(height <= 6 && words.contains('…') && words.ends_with("dismiss"), "{height} rows: {words}");
 }
 
 #[test]
