@@ -134,9 +134,13 @@ impl Runs {
         if let Some(result) = &decision.result {
             fits(runtime, &run, &decision, result).await?;
         }
-        let plan = runtime.plan(&run.contract_digest).await?;
-        let required = self.required_approvals(&run, &plan)?;
         let approves = decision.verdict == Verdict::Approve;
+        // A run whose stored contract was modified can be denied.
+        let required = if approves {
+            self.required_approvals(&run, &runtime.plan(&run.contract_digest).await?)?
+        } else {
+            RequiredApprovals::default()
+        };
         if approves && decision.answers(run.gate.as_ref()) {
             self.ensure_permitted(&run, true)?;
         }
