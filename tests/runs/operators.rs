@@ -120,8 +120,6 @@ async fn a_contract_raises_what_its_approvals_require() {
     let waiting = run(&core, "ledger", json!({ "amounts": [1, 2] })).await;
     let sheet = core.run(&waiting.id.0).await.unwrap().sheet.unwrap();
     assert!(sheet.why.contains("2 people have to approve"), "{}", sheet.why);
-    // The contract that the run was launched with counts.
-    place.write("skills/ledger/skill.yaml", &contract);
     let by = async |name| {
         let order = decide(&waiting, Verdict::Approve, "somebody else");
         core.order_as(&waiting.id.0, order, Some(key(name, &[Scope::Decide]))).await
