@@ -1,6 +1,7 @@
 //! Executes a request as an operation of the table: path, query, body and headers become its arguments, and its result
 //! becomes JSON.
 
+use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,13 +10,14 @@ use axum::extract::{FromRequestParts as _, Query, RawPathParams, Request};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::Response;
+use futures::stream;
 use serde_json::{Map, Value};
 
 use super::app::App;
 use super::cached_response::Tagged;
 use super::problem::ErrorResponse;
-use super::{stream, trace};
-use skills_api::operations::{Caller, Operation, Written, from_query, large_body};
+use super::{stream as event_stream, trace};
+use skills_api::operations::{Caller, Operation, Place, Written, from_query, large_body, response_place};
 use skills_api::{Code, Error};
 use skills_store::RunId;
 
@@ -25,6 +27,8 @@ const READ_TIMEOUT: Duration = Duration::from_secs(120);
 const KEY: &str = "x-idempotency-key";
 /// Size of a body in bytes from which it is parsed off the async threads, by a limited number of requests at a time.
 const LARGE_BODY_BYTES: u64 = 64 << 10;
+/// Size in bytes of the pieces of a large response.
+const PIECE_BYTES: usize = 64 << 10;
 /// Its name in the IETF draft (draft-ietf-httpapi-idempotency-key-header).
 const STANDARD_KEY: &str = "idempotency-key";
 
@@ -36,8 +40,13 @@ pub(super) async fn dispatch(app: Arc<App>, operation: &'static Operation, reque
         let refusal = ErrorResponse::new(Code::InternalError, "missing authentication context");
         return refusal.answer(&skills_api::new_trace_id(), &path);
     };
-    let answered = answered(&app, operation, &mut caller, parts, body).await;
-    let mut response = match answered {
+    let place = if operation.waits || operation.follows { Ok(None) } else { response_place(&caller).await };
+    let answered = async {
+        let place = place.map_err(ErrorResponse::of_operation)?;
+        let response = answered(&app, operation, &mut caller, parts, body).await?;
+        Ok::<_, ErrorResponse>(hold_until_sent(response, place).await)
+    };
+    let mut response = match answered.await {
         Ok(response) => response,
         Err(refusal) => refusal.answer(&caller.trace_id, &path),
     };
@@ -45,6 +54,26 @@ pub(super) async fn dispatch(app: Arc<App>, operation: &'static Operation, reque
         response.headers_mut().insert(trace::TRACE, id);
     }
     response
+}
+
+/// Keeps the place of a large response until it is sent.
+async fn hold_until_sent(response: Response, place: Option<Place>) -> Response {
+    let length = response.body().size_hint().exact().filter(|length| *length > LARGE_BODY_BYTES);
+    let (Some(place), Some(length)) = (place, length) else { return response };
+    let (mut parts, body) = response.into_parts();
+    let bytes = match to_bytes(body, usize::MAX).await {
+        Ok(bytes) => bytes,
+        Err(error) => {
+            return Response::from_parts(parts, Body::from_stream(stream::iter([Err::<Bytes, _>(error)])));
+        }
+    };
+    parts.headers.insert(header::CONTENT_LENGTH, HeaderValue::from(length));
+    // In pieces, because the last one is taken only when those before it are written.
+    let pieces = stream::unfold((bytes, place), |(mut bytes, place)| async move {
+        let piece = bytes.split_to(bytes.len().min(PIECE_BYTES));
+        (!piece.is_empty()).then(|| (Ok::<_, Infallible>(piece), (bytes, place)))
+    });
+    Response::from_parts(parts, Body::from_stream(pieces))
 }
 
 async fn answered(
@@ -83,9 +112,9 @@ async fn answered(
         belongs_to(&arguments, caller);
     }
     if operation.follows {
-        let resumed = stream::resumed(&parts.headers)?;
+        let resumed = event_stream::resumed(&parts.headers)?;
         if accepts_events(&parts.headers) {
-            return stream::follow(app, operation, caller, arguments, resumed).await;
+            return event_stream::follow(app, operation, caller, arguments, resumed).await;
         }
     }
     // When a client disconnects, its waits end, and what it started is shut down cleanly in the background.

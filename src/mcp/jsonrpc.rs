@@ -8,9 +8,11 @@ use axum::extract::Request;
 use axum::http::{self, HeaderMap, HeaderValue, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::Response;
+use futures::{StreamExt as _, stream};
 use rmcp::model::ClientJsonRpcMessage;
 use serde_json::{Value, json};
-use skills_api::operations::{Caller, large_body};
+use skills_api::Error;
+use skills_api::operations::{Caller, Place, large_body, response_place};
 
 /// Maximum size of a request in bytes.
 pub const MAX_BODY_BYTES: usize = 2 << 20;
@@ -38,11 +40,7 @@ pub async fn read(request: Request, next: Next) -> Response {
             let caller = parts.extensions.get::<Caller>().cloned().unwrap_or_else(Caller::anyone);
             match large_body(&caller).await {
                 Ok(permit) => Some(permit),
-                Err(error) => {
-                    let status =
-                        StatusCode::from_u16(error.code.status()).unwrap_or(StatusCode::TOO_MANY_REQUESTS);
-                    return closing(refused(status, BUSY, &Value::Null, &error.message));
-                }
+                Err(error) => return busy(&error),
             }
         }
     };
@@ -92,12 +90,37 @@ pub async fn read(request: Request, next: Next) -> Response {
         Err((code, id, message)) => refused(StatusCode::BAD_REQUEST, code, &id, &message),
         Ok(method) => {
             let mut request = Request::from_parts(parts, Body::from(bytes));
+            // A tool call may take as long as a run, and has a place of its own.
+            let is_short =
+                method.as_ref().is_some_and(|method| method.id.is_some() && method.name != "tools/call");
             if let Some(method) = method {
                 request.extensions_mut().insert(method);
             }
-            next.run(request).await
+            if !is_short {
+                return next.run(request).await;
+            }
+            let caller = request.extensions().get::<Caller>().cloned().unwrap_or_else(Caller::anyone);
+            match response_place(&caller).await {
+                Ok(place) => hold_until_sent(next.run(request).await, place),
+                Err(error) => busy(&error),
+            }
         }
     }
+}
+
+/// Keeps the place of a response until it is sent.
+fn hold_until_sent(response: Response, place: Option<Place>) -> Response {
+    let (parts, body) = response.into_parts();
+    let pieces = stream::unfold((body.into_data_stream(), place), |(mut pieces, place)| async move {
+        let piece = pieces.next().await?;
+        Some((piece, (pieces, place)))
+    });
+    Response::from_parts(parts, Body::from_stream(pieces))
+}
+
+fn busy(error: &Error) -> Response {
+    let status = StatusCode::from_u16(error.code.status()).unwrap_or(StatusCode::TOO_MANY_REQUESTS);
+    closing(refused(status, BUSY, &Value::Null, &error.message))
 }
 
 /// The method of a message, stored in the extensions of its HTTP request.

@@ -21,7 +21,7 @@ use super::caller::Transport;
 use super::next_steps::NextSteps;
 use super::short::EXPLAIN;
 use super::{answer, call, news, prompts, resources, runtime, tools};
-use skills_api::operations::{Caller, Scope, Service, operations};
+use skills_api::operations::{Caller, Place, Scope, Service, call_place, operations};
 use skills_api::{Code, Error, Needs, SharedClient, new_trace_id};
 use skills_config::Invocation;
 
@@ -122,7 +122,10 @@ impl Server {
     }
 
     /// Returns the core, once the skills are read, for a caller who may read them.
-    async fn for_reader(&self, cx: &RequestContext<RoleServer>) -> Result<&SharedClient, ErrorData> {
+    async fn for_reader(
+        &self,
+        cx: &RequestContext<RoleServer>,
+    ) -> Result<(&SharedClient, Option<Place>), ErrorData> {
         let caller = self.inner.settings.caller(cx).map_err(|error| resources::failed(&error))?;
         if !caller.may(Scope::Read) {
             let message = format!("listing skills needs the scope `{}`", Scope::Read);
@@ -130,7 +133,8 @@ impl Server {
         }
         self.ready(Needs::Catalogue).await;
         self.core().wait_for_catalog().await.map_err(|error| resources::failed(&error))?;
-        Ok(self.core())
+        let place = call_place(&caller).await.map_err(|error| resources::failed(&error))?;
+        Ok((self.core(), place))
     }
 }
 
@@ -215,7 +219,8 @@ impl ServerHandler for Server {
         request: Option<PaginatedRequestParams>,
         cx: RequestContext<RoleServer>,
     ) -> Result<ListResourcesResult, ErrorData> {
-        resources::list(self.for_reader(&cx).await?, request).await
+        let (core, _place) = self.for_reader(&cx).await?;
+        resources::list(core, request).await
     }
 
     async fn list_resource_templates(
@@ -231,7 +236,8 @@ impl ServerHandler for Server {
         request: ReadResourceRequestParams,
         cx: RequestContext<RoleServer>,
     ) -> Result<ReadResourceResponse, ErrorData> {
-        resources::read(self.for_reader(&cx).await?, &request.uri).await.map(Into::into)
+        let (core, _place) = self.for_reader(&cx).await?;
+        resources::read(core, &request.uri).await.map(Into::into)
     }
 
     async fn read_resource_directory(
@@ -239,7 +245,8 @@ impl ServerHandler for Server {
         request: ReadResourceDirectoryRequestParams,
         cx: RequestContext<RoleServer>,
     ) -> Result<ReadResourceDirectoryResult, ErrorData> {
-        resources::folder(self.for_reader(&cx).await?, &request.uri).await
+        let (core, _place) = self.for_reader(&cx).await?;
+        resources::folder(core, &request.uri).await
     }
 
     async fn list_skills(
@@ -247,7 +254,8 @@ impl ServerHandler for Server {
         request: Option<PaginatedRequestParams>,
         cx: RequestContext<RoleServer>,
     ) -> Result<ListSkillsResult, ErrorData> {
-        resources::skills(self.for_reader(&cx).await?, request).await
+        let (core, _place) = self.for_reader(&cx).await?;
+        resources::skills(core, request).await
     }
 
     async fn get_skill(
@@ -255,7 +263,8 @@ impl ServerHandler for Server {
         request: GetSkillRequestParams,
         cx: RequestContext<RoleServer>,
     ) -> Result<GetSkillResult, ErrorData> {
-        resources::skill(self.for_reader(&cx).await?, &request.uri).await
+        let (core, _place) = self.for_reader(&cx).await?;
+        resources::skill(core, &request.uri).await
     }
 
     async fn list_prompts(
@@ -263,7 +272,8 @@ impl ServerHandler for Server {
         request: Option<PaginatedRequestParams>,
         cx: RequestContext<RoleServer>,
     ) -> Result<ListPromptsResult, ErrorData> {
-        prompts::list(self.for_reader(&cx).await?, request).await
+        let (core, _place) = self.for_reader(&cx).await?;
+        prompts::list(core, request).await
     }
 
     async fn get_prompt(
@@ -271,7 +281,8 @@ impl ServerHandler for Server {
         request: GetPromptRequestParams,
         cx: RequestContext<RoleServer>,
     ) -> Result<GetPromptResponse, ErrorData> {
-        prompts::get(self.for_reader(&cx).await?, request).await.map(Into::into)
+        let (core, _place) = self.for_reader(&cx).await?;
+        prompts::get(core, request).await.map(Into::into)
     }
 
     async fn complete(
@@ -279,7 +290,7 @@ impl ServerHandler for Server {
         request: CompleteRequestParams,
         cx: RequestContext<RoleServer>,
     ) -> Result<CompleteResult, ErrorData> {
-        let core = self.for_reader(&cx).await?;
+        let (core, _place) = self.for_reader(&cx).await?;
         let known = request.context.and_then(|context| context.arguments).unwrap_or_default();
         let (argument, value) = (&request.argument.name, &request.argument.value);
         let info = match &request.r#ref {

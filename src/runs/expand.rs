@@ -15,6 +15,9 @@ use skills_store::StepStatus;
 /// Maximum number of items of one `foreach`: each is a checkpoint.
 const MAX_ITEMS: usize = 10_000;
 
+/// Maximum size of the inputs of all items of a `foreach` in bytes of JSON: they are in memory together.
+const MAX_INPUT_BYTES: usize = 64 << 20;
+
 type Inputs = Map<String, Value>;
 
 /// The calls of a step.
@@ -156,6 +159,7 @@ impl Progress {
             }
         };
         let mut calls = Vec::with_capacity(items.len());
+        let mut bytes = 0;
         for (index, item) in items.into_iter().enumerate() {
             let mut locals = Inputs::from_iter([(foreach.item.clone(), item)]);
             locals.extend(foreach.index_as.clone().map(|name| (name, index.into())));
@@ -165,6 +169,16 @@ impl Progress {
                 if capability.inputs.contains_key(&name) && !inputs.contains_key(&name) {
                     inputs.insert(name, value);
                 }
+            }
+            bytes += serde_json::to_vec(&inputs).map_or(usize::MAX, |json| json.len());
+            if bytes > MAX_INPUT_BYTES {
+                let message = format!(
+                    "the inputs of the items of foreach.items {:?} have more than {} MiB in total; pass each item only \
+                     what it needs, or split the list",
+                    foreach.items,
+                    MAX_INPUT_BYTES >> 20
+                );
+                return Err(turn.failure(CallFailure::InvalidRequest, message));
             }
             calls.push(inputs);
         }

@@ -22,6 +22,7 @@ struct Limit {
 const CALLS: Limit = Limit { what: "requests", running: 16, waiting: 64 };
 const MEASUREMENTS: Limit = Limit { what: "measurements", running: 1, waiting: 8 };
 const SEARCHES: Limit = Limit { what: "searches of runs", running: 1, waiting: 16 };
+const RESPONSES: Limit = Limit { what: "responses", running: 32, waiting: 64 };
 const LARGE_BODIES: Limit = Limit { what: "requests with large bodies", running: 2, waiting: 32 };
 
 /// Maximum number of requests with large bodies of all callers: a parsed body may take 25 times its size.
@@ -32,6 +33,11 @@ type Semaphores = HashMap<(&'static str, String), Arc<Semaphore>>;
 static SEMAPHORES: LazyLock<Mutex<Semaphores>> = LazyLock::new(Mutex::default);
 
 impl Limit {
+    async fn place(&self, caller: &Caller) -> Result<Option<Place>, Error> {
+        let Some(principal) = &caller.principal else { return Ok(None) };
+        Ok(Some(Place(vec![self.acquire(&principal.name).await?])))
+    }
+
     /// Waits until the principal is below the limit.
     ///
     /// # Errors
@@ -56,7 +62,7 @@ impl Limit {
 
 /// The place of a call among those of its principal; free again when it is dropped.
 #[derive(Debug)]
-pub(super) struct Place(#[allow(dead_code, reason = "held")] Vec<OwnedSemaphorePermit>);
+pub struct Place(#[allow(dead_code, reason = "held")] Vec<OwnedSemaphorePermit>);
 
 /// Waits for a place for a call. Calls that wait for runs or events need none.
 ///
@@ -84,6 +90,22 @@ pub(super) async fn place(
     }
     permits.push(CALLS.acquire(&principal.name).await?);
     Ok(Some(Place(permits)))
+}
+
+/// Waits for a place for a call that is not an operation.
+///
+/// # Errors
+/// Same as [`place`].
+pub async fn call_place(caller: &Caller) -> Result<Option<Place>, Error> {
+    CALLS.place(caller).await
+}
+
+/// Waits for a place for a response, to be held until it is sent: a client that does not read it keeps it in memory.
+///
+/// # Errors
+/// Returns `rate_limited` if too many requests of the principal wait.
+pub async fn response_place(caller: &Caller) -> Result<Option<Place>, Error> {
+    RESPONSES.place(caller).await
 }
 
 /// Runs a call to its end, even if its caller is gone: work on other threads cannot be stopped, and until it has ended

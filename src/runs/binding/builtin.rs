@@ -15,6 +15,8 @@
 
 use serde_json::{Map, Value, json};
 
+use crate::RESULT_BYTES;
+
 use super::super::broker::CallObstruction;
 use super::super::call::CallFailure;
 use super::BindingFailure;
@@ -104,6 +106,7 @@ fn template(arguments: &Map<String, Value>) -> Result<Value, String> {
             unresolved.push(name.trim().to_owned());
         }
         rest = behind;
+        limited(out.len())?;
     }
     out.push_str(rest);
     let status = if unresolved.is_empty() { "ok" } else { "partial" };
@@ -124,8 +127,24 @@ fn split(arguments: &Map<String, Value>) -> Result<Value, String> {
 }
 
 fn join(arguments: &Map<String, Value>) -> Result<Value, String> {
-    let items: Vec<String> = list(arguments, "items")?.iter().map(value_text).collect();
-    Ok(json!({ "text": items.join(separator(arguments)?) }))
+    let (items, separator) = (list(arguments, "items")?, separator(arguments)?);
+    let mut text = String::new();
+    for (index, item) in items.iter().enumerate() {
+        if index > 0 {
+            text.push_str(separator);
+        }
+        text.push_str(&value_text(item));
+        limited(text.len())?;
+    }
+    Ok(json!({ "text": text }))
+}
+
+/// Rejects a result that is too large to be recorded, before it is complete.
+fn limited(bytes: usize) -> Result<(), String> {
+    if bytes > RESULT_BYTES {
+        return Err(format!("the result has more than {RESULT_BYTES} bytes"));
+    }
+    Ok(())
 }
 
 fn parse(arguments: &Map<String, Value>) -> Result<Value, String> {
@@ -275,6 +294,13 @@ mod tests {
             json!({"count": 2, "parts": ["a", "b"]})
         );
         assert_eq!(run("text.join", json!({"items": ["a", 1]})), json!({"text": "a\n1"}));
+        let long = "x".repeat(RESULT_BYTES / 2);
+        let joined = join(json!({"items": ["", "", ""], "separator": long}).as_object().unwrap());
+        assert!(joined.is_ok());
+        let joined = join(json!({"items": ["", "", "", ""], "separator": long}).as_object().unwrap());
+        assert!(joined.unwrap_err().contains("more than 1048576 bytes"));
+        let twice = json!({"template": "{{a}}{{a}}{{a}}", "variables": {"a": long}});
+        assert!(template(twice.as_object().unwrap()).unwrap_err().contains("more than 1048576 bytes"));
         assert_eq!(run("json.parse", json!({"text": "{\"a\": [1]}"})), json!({"data": {"a": [1]}}));
         assert_eq!(
             run("json.merge", json!({"records": [{"a": 1, "b": 1}, {"b": 2}, {"b": 3, "c": 1}]})),
