@@ -93,14 +93,18 @@ async fn answered(
         // A caller without permission need not send a body.
         operation.may(caller)?;
         // Before it is read: waiting bodies take memory, too.
-        let permit = if is_large(&body) { Some(large_body(caller).await?) } else { None };
+        let keeps_body = operation.waits || operation.measures;
+        let (permit, kept) = match is_large(&body) {
+            true if keeps_body => (Some(large_body(caller).await?), large_wait(caller).await?),
+            true => (Some(large_body(caller).await?), None),
+            false => (None, None),
+        };
         let bytes = read_body(body, &parts.headers, app.patience.body, operation.max_body).await?;
         if let Some(permit) = permit {
-            // Held until it is parsed even if the caller is gone, and until the call ends, unless that takes as long as
-            // a run or waits for the caller's other measurements.
+            // Held until it is parsed even if the caller is gone, and until the call ends.
             let parsing = move || (parsed(&bytes), permit);
             let (arguments, permit) = tokio::task::spawn_blocking(parsing).await.map_err(|_| broken())?;
-            caller.body = Some(permit).filter(|_| !operation.waits && !operation.measures);
+            caller.body = if keeps_body { kept } else { Some(permit) };
             arguments?
         } else {
             parsed(&bytes)?

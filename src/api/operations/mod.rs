@@ -48,7 +48,7 @@ pub use answers::{
 pub use disclosure::{may_hold_details, remove_details};
 pub use normalize::{difference, steady};
 pub use plain_schema::simplify;
-pub use principal_limits::{LargeBody, Place, call_place, large_body, response_place};
+pub use principal_limits::{LargeBody, Place, call_place, large_body, large_wait, response_place};
 pub use query::{from_query, to_query};
 pub use route::{Method, Route};
 

@@ -22,8 +22,13 @@ struct Limit {
 const CALLS: Limit = Limit { what: "requests", running: 16, waiting: 64 };
 const MEASUREMENTS: Limit = Limit { what: "measurements", running: 1, waiting: 8 };
 const SEARCHES: Limit = Limit { what: "searches of runs", running: 1, waiting: 16 };
+/// Calls that wait for runs or events: workbenches and scripts may share a key.
+const WAITS: Limit = Limit { what: "requests that wait", running: 64, waiting: 64 };
 const RESPONSES: Limit = Limit { what: "responses", running: 32, waiting: 64 };
 const LARGE_BODIES: Limit = Limit { what: "requests with large bodies", running: 2, waiting: 32 };
+
+/// Requests with large bodies that wait for runs or for measurements, and keep the body for as long.
+const LARGE_WAITS: Limit = Limit { what: "requests with large bodies that wait", running: 4, waiting: 0 };
 
 /// Maximum number of requests with large bodies of all callers: a parsed body may take 25 times its size.
 static ALL_LARGE_BODIES: LazyLock<Arc<Semaphore>> = LazyLock::new(|| Arc::new(Semaphore::new(8)));
@@ -50,8 +55,10 @@ impl Limit {
                 .or_insert_with(|| Arc::new(Semaphore::new(self.running)));
             // The map has one reference; whatever runs or waits has another.
             if Arc::strong_count(semaphore) > self.running + self.waiting {
-                let message =
-                    format!("{} {} of {principal} are waiting; try again later", self.waiting, self.what);
+                let message = format!(
+                    "{principal} has {} {} in progress and {} more; try again later",
+                    self.running, self.what, self.waiting
+                );
                 return Err(Error::new(Code::RateLimited, message));
             }
             Arc::clone(semaphore)
@@ -64,7 +71,7 @@ impl Limit {
 #[derive(Debug)]
 pub struct Place(#[allow(dead_code, reason = "held")] Vec<OwnedSemaphorePermit>);
 
-/// Waits for a place for a call. Calls that wait for runs or events need none.
+/// Waits for a place for a call.
 ///
 /// # Errors
 /// Returns `rate_limited` if too many calls of the principal wait.
@@ -79,7 +86,7 @@ pub(super) async fn place(
     };
     let waits_for_events = || arguments.get("wait_ms").and_then(Value::as_u64).is_some_and(|ms| ms > 0);
     if operation.waits || waits_for_events() {
-        return Ok(None);
+        return WAITS.place(caller).await;
     }
     let mut permits = Vec::new();
     if operation.measures {
@@ -127,6 +134,15 @@ pub(super) async fn complete<T: Send + 'static>(
         tracing::error!("a call failed: {error}");
         Err(Error::new(Code::InternalError, "internal error; see the log for this trace id"))
     })
+}
+
+/// Permits another large body to be kept for as long as a run or a measurement takes.
+///
+/// # Errors
+/// Returns `rate_limited` if the principal has too many.
+pub async fn large_wait(caller: &Caller) -> Result<Option<Arc<LargeBody>>, Error> {
+    let Some(principal) = &caller.principal else { return Ok(None) };
+    Ok(Some(Arc::new(LargeBody(vec![LARGE_WAITS.acquire(&principal.name).await?]))))
 }
 
 /// Permission to hold a large body in memory, until it is dropped.
