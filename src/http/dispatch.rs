@@ -17,7 +17,9 @@ use super::app::App;
 use super::cached_response::Tagged;
 use super::problem::ErrorResponse;
 use super::{stream as event_stream, trace};
-use skills_api::operations::{Caller, Operation, Place, Written, from_query, large_body, response_place};
+use skills_api::operations::{
+    Caller, Operation, Place, Written, from_query, large_body, large_wait, response_place,
+};
 use skills_api::{Code, Error};
 use skills_store::RunId;
 
