@@ -110,6 +110,10 @@ pub async fn read(request: Request, next: Next) -> Response {
 
 /// Keeps the place of a response until it is sent.
 fn hold_until_sent(response: Response, place: Option<Place>) -> Response {
+    // A short response needs no place, and keeps its length.
+    if response.body().size_hint().exact().is_some_and(|bytes| bytes <= LARGE_BODY_BYTES) {
+        return response;
+    }
     let (parts, body) = response.into_parts();
     let pieces = stream::unfold((body.into_data_stream(), place), |(mut pieces, place)| async move {
         let piece = pieces.next().await?;
