@@ -161,7 +161,13 @@ async fn a_run_costs_few_round_trips() {
     assert_eq!(store.run(&run).await.unwrap().unwrap().state, RunState::Completed);
     assert_eq!(commits.load(Ordering::SeqCst), 8, "commits");
     // One to read, one to write and commit. A claim also reads the clock, and what is needed to execute the run.
-    assert_eq!(trips, [2, 4, 2, 2, 2, 2, 2, 2], "launch, claim, intent, five reports");
+    // Fewer where a response arrives before it is waited for.
+    let most = [2, 4, 2, 2, 2, 2, 2, 2];
+    assert!(
+        trips.iter().zip(most).all(|(trips, most)| *trips <= most),
+        "launch, claim, intent, reports: {trips:?}"
+    );
+    assert_eq!(trips.len(), most.len());
 }
 
 /// A process that saw the later time and one that was started since must not take each other's leases for over.
