@@ -102,7 +102,7 @@ pub(super) async fn place(
 /// Waits for a place for a call that is not an operation.
 ///
 /// # Errors
-/// Same as [`place`].
+/// Returns `rate_limited` if too many requests of the principal wait.
 pub async fn call_place(caller: &Caller) -> Result<Option<Place>, Error> {
     CALLS.place(caller).await
 }
