@@ -15,10 +15,26 @@ use skills_store::StepStatus;
 /// Maximum number of items of one `foreach`: each is a checkpoint.
 const MAX_ITEMS: usize = 10_000;
 
-/// Maximum size of the inputs of all items of a `foreach` in bytes of JSON: they are in memory together.
-const MAX_INPUT_BYTES: usize = 64 << 20;
+/// Maximum memory in bytes of the inputs of all items of a `foreach`, which are in memory together.
+const MAX_INPUT_BYTES: usize = 128 << 20;
 
 type Inputs = Map<String, Value>;
+
+/// Estimates the memory of a value.
+fn memory_bytes(value: &Value) -> usize {
+    let content = match value {
+        Value::String(text) => text.len(),
+        Value::Array(items) => items.iter().map(memory_bytes).sum(),
+        Value::Object(entries) => entries.iter().map(entry_bytes).sum(),
+        Value::Null | Value::Bool(_) | Value::Number(_) => 0,
+    };
+    size_of::<Value>() + content
+}
+
+fn entry_bytes((name, value): (&String, &Value)) -> usize {
+    // The table of a map has unused places.
+    2 * size_of::<(String, usize)>() + name.len() + memory_bytes(value)
+}
 
 /// The calls of a step.
 #[derive(Debug)]
@@ -170,11 +186,11 @@ impl Progress {
                     inputs.insert(name, value);
                 }
             }
-            bytes += serde_json::to_vec(&inputs).map_or(usize::MAX, |json| json.len());
+            bytes += inputs.iter().map(entry_bytes).sum::<usize>();
             if bytes > MAX_INPUT_BYTES {
                 let message = format!(
-                    "the inputs of the items of foreach.items {:?} have more than {} MiB in total; pass each item only \
-                     what it needs, or split the list",
+                    "the inputs of the items of foreach.items {:?} take more than {} MiB of memory in total; pass each \
+                     item only what it needs, or split the list",
                     foreach.items,
                     MAX_INPUT_BYTES >> 20
                 );

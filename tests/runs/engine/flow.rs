@@ -124,6 +124,22 @@ async fn a_foreach_over_nothing_gives_empty_lists() {
 }
 
 #[tokio::test]
+async fn a_foreach_that_copies_too_much_fails_before_its_first_call() {
+    let bench = Bench::new();
+    let text = "
+id: demo.copies
+inputs: { docs: { type: array }, all: { type: any } }
+outputs: { all: { type: array } }
+steps:
+  - { id: each, uses: text.sum, input: { text: inputs.all }, output: { text: outputs.all }, config: { foreach: { items: inputs.docs, as: doc } } }
+";
+    let docs = |items: usize| json!({"docs": vec![1; items], "all": "x".repeat(1 << 20)});
+    let (_, executed) = bench.run(text, docs(129)).await;
+    assert!(failed(&executed).1.contains("more than 128 MiB of memory in total"), "{executed:?}");
+    assert!(bench.fake.made().is_empty());
+}
+
+#[tokio::test]
 async fn an_item_goes_in_under_its_own_name_where_the_capability_has_that_field() {
     let mut bench = Bench::new();
     let any = json!({"type": "any", "required": true, "description": null, "default": null, "enum": []});
