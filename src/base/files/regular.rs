@@ -1,7 +1,8 @@
 //! Opens only regular files, and reads at most a given number of bytes.
 //!
-//! Files of bundles are untrusted, and others may replace those of the user. Opening a FIFO in place of a file would block forever, and reading a device would never end,
-//! so both are rejected, even if they replace the file at the last moment.
+//! Files of bundles are untrusted, and others may replace those of the user. Opening a FIFO in place of a file would
+//! block forever, and reading a device would never end, so both are rejected, even if they replace the file at the last
+//! moment.
 
 use std::fs::{File, Metadata, OpenOptions};
 use std::io::{self, Read as _};
