@@ -121,7 +121,7 @@ async fn a_contract_raises_what_its_approvals_require() {
     let sheet = core.run(&waiting.id.0).await.unwrap().sheet.unwrap();
     assert!(sheet.why.contains("2 people have to approve"), "{}", sheet.why);
     let by = async |name| {
-        let order = decide(&waiting, Verdict::Approve, "somebody else");
+        let order = decide(&waiting, Verdict::Approve, "lee");
         core.order_as(&waiting.id.0, order, Some(key(name, &[Scope::Decide]))).await
     };
     assert_eq!(by("ana").await.unwrap_err().code, Code::Forbidden, "the policy has a list");
