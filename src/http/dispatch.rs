@@ -18,7 +18,8 @@ use super::cached_response::Tagged;
 use super::problem::ErrorResponse;
 use super::{stream as event_stream, trace};
 use skills_api::operations::{
-    Caller, Operation, Place, Written, from_query, large_body, large_wait, response_place,
+    Caller, LARGE_BODY_BYTES, Operation, Permit, Written, from_query, large_body_permit, large_wait_permit,
+    response_permit,
 };
 use skills_api::{Code, Error};
 use skills_store::RunId;
@@ -27,8 +28,6 @@ use skills_store::RunId;
 const READ_TIMEOUT: Duration = Duration::from_secs(120);
 /// The header that makes a launch safe to repeat.
 const KEY: &str = "x-idempotency-key";
-/// Size of a body in bytes from which it is parsed off the async threads, by a limited number of requests at a time.
-const LARGE_BODY_BYTES: u64 = 64 << 10;
 /// Size in bytes of the pieces of a large response.
 const PIECE_BYTES: usize = 64 << 10;
 /// Its name in the IETF draft (draft-ietf-httpapi-idempotency-key-header).
@@ -42,11 +41,17 @@ pub(super) async fn dispatch(app: Arc<App>, operation: &'static Operation, reque
         let refusal = ErrorResponse::new(Code::InternalError, "missing authentication context");
         return refusal.answer(&skills_api::new_trace_id(), &path);
     };
-    let place = if operation.waits || operation.follows { Ok(None) } else { response_place(&caller).await };
     let answered = async {
-        let place = place.map_err(ErrorResponse::of_operation)?;
+        let permit =
+            if operation.waits || operation.follows { None } else { response_permit(&caller).await? };
         let response = answered(&app, operation, &mut caller, parts, body).await?;
-        Ok::<_, ErrorResponse>(hold_until_sent(response, place).await)
+        let Some(length) = response.body().size_hint().exact().filter(|length| *length > LARGE_BODY_BYTES)
+        else {
+            return Ok(response);
+        };
+        // A page of events that was waited for.
+        let permit = if operation.follows { response_permit(&caller).await? } else { permit };
+        hold_until_sent(response, length, permit).await
     };
     let mut response = match answered.await {
         Ok(response) => response,
@@ -58,24 +63,22 @@ pub(super) async fn dispatch(app: Arc<App>, operation: &'static Operation, reque
     response
 }
 
-/// Keeps the place of a large response until it is sent.
-async fn hold_until_sent(response: Response, place: Option<Place>) -> Response {
-    let length = response.body().size_hint().exact().filter(|length| *length > LARGE_BODY_BYTES);
-    let (Some(place), Some(length)) = (place, length) else { return response };
+/// Holds the permit of a large response until it is sent.
+async fn hold_until_sent(
+    response: Response,
+    length: u64,
+    permit: Option<Permit>,
+) -> Result<Response, ErrorResponse> {
+    let Some(permit) = permit else { return Ok(response) };
     let (mut parts, body) = response.into_parts();
-    let bytes = match to_bytes(body, usize::MAX).await {
-        Ok(bytes) => bytes,
-        Err(error) => {
-            return Response::from_parts(parts, Body::from_stream(stream::iter([Err::<Bytes, _>(error)])));
-        }
-    };
+    let bytes = to_bytes(body, usize::MAX).await.map_err(|_| broken())?;
     parts.headers.insert(header::CONTENT_LENGTH, HeaderValue::from(length));
     // In pieces, because the last one is taken only when those before it are written.
-    let pieces = stream::unfold((bytes, place), |(mut bytes, place)| async move {
+    let pieces = stream::unfold((bytes, permit), |(mut bytes, permit)| async move {
         let piece = bytes.split_to(bytes.len().min(PIECE_BYTES));
-        (!piece.is_empty()).then(|| (Ok::<_, Infallible>(piece), (bytes, place)))
+        (!piece.is_empty()).then(|| (Ok::<_, Infallible>(piece), (bytes, permit)))
     });
-    Response::from_parts(parts, Body::from_stream(pieces))
+    Ok(Response::from_parts(parts, Body::from_stream(pieces)))
 }
 
 async fn answered(
@@ -97,8 +100,8 @@ async fn answered(
         // Before it is read: waiting bodies take memory, too.
         let keeps_body = operation.waits || operation.measures;
         let (permit, kept) = match is_large(&body) {
-            true if keeps_body => (Some(large_body(caller).await?), large_wait(caller).await?),
-            true => (Some(large_body(caller).await?), None),
+            true if keeps_body => (Some(large_body_permit(caller).await?), large_wait_permit(caller).await?),
+            true => (Some(large_body_permit(caller).await?), None),
             false => (None, None),
         };
         let bytes = read_body(body, &parts.headers, app.patience.body, operation.max_body).await?;
@@ -106,7 +109,7 @@ async fn answered(
             // Held until it is parsed even if the caller is gone, and until the call ends.
             let parsing = move || (parsed(&bytes), permit);
             let (arguments, permit) = tokio::task::spawn_blocking(parsing).await.map_err(|_| broken())?;
-            caller.body = if keeps_body { kept } else { Some(permit) };
+            caller.body = if keeps_body { kept } else { Some(permit) }.map(Arc::new);
             arguments?
         } else {
             parsed(&bytes)?
@@ -326,4 +329,41 @@ fn accepts_events(headers: &HeaderMap) -> bool {
     let all = headers.get_all(header::ACCEPT).iter().filter_map(|value| value.to_str().ok());
     all.flat_map(|value| value.split(','))
         .any(|kind| kind.split(';').next().is_some_and(|kind| kind.trim() == "text/event-stream"))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use futures::StreamExt as _;
+    use skills_api::operations::Principal;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_large_response_counts_until_its_last_piece_is_taken() {
+        let principal = Principal { name: "responses".to_owned(), scopes: BTreeSet::new() };
+        let caller = Caller { principal: Some(principal), ..Caller::anyone() };
+        let permit = response_permit(&caller).await.unwrap();
+        let mut others = Vec::new();
+        let mut next = loop {
+            let mut next = Box::pin(response_permit(&caller));
+            match futures::poll!(&mut next) {
+                std::task::Poll::Ready(other) => others.push(other.unwrap()),
+                std::task::Poll::Pending => break next,
+            }
+        };
+        let length = 3 * PIECE_BYTES + 1;
+        let response = Response::new(Body::from(vec![b'x'; length]));
+        let held = hold_until_sent(response, length as u64, permit).await.unwrap();
+        assert_eq!(held.headers()[header::CONTENT_LENGTH], length.to_string());
+        let mut pieces = held.into_body().into_data_stream();
+        let mut sent = 0;
+        while sent < length {
+            assert!(futures::poll!(&mut next).is_pending(), "{sent} of {length} bytes");
+            sent += pieces.next().await.unwrap().unwrap().len();
+        }
+        assert!(pieces.next().await.is_none());
+        assert!(next.await.unwrap().is_some());
+    }
 }

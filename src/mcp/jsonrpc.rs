@@ -12,12 +12,10 @@ use futures::{StreamExt as _, stream};
 use rmcp::model::ClientJsonRpcMessage;
 use serde_json::{Value, json};
 use skills_api::Error;
-use skills_api::operations::{Caller, Place, large_body, response_place};
+use skills_api::operations::{Caller, LARGE_BODY_BYTES, Permit, large_body_permit, response_permit};
 
 /// Maximum size of a request in bytes.
 pub const MAX_BODY_BYTES: usize = 2 << 20;
-/// Size of a body in bytes from which it is parsed off the async threads, by a limited number of requests at a time.
-const LARGE_BODY_BYTES: u64 = 64 << 10;
 /// Maximum size of the first message of a session, which the session keeps.
 const MAX_INITIALIZE_BYTES: usize = 16 << 10;
 /// JSON-RPC code of a server that is busy.
@@ -38,7 +36,7 @@ pub async fn read(request: Request, next: Next) -> Response {
         Some(bytes) if bytes <= LARGE_BODY_BYTES => None,
         _ => {
             let caller = parts.extensions.get::<Caller>().cloned().unwrap_or_else(Caller::anyone);
-            match large_body(&caller).await {
+            match large_body_permit(&caller).await {
                 Ok(permit) => Some(permit),
                 Err(error) => return busy(&error),
             }
@@ -90,7 +88,7 @@ pub async fn read(request: Request, next: Next) -> Response {
         Err((code, id, message)) => refused(StatusCode::BAD_REQUEST, code, &id, &message),
         Ok(method) => {
             let mut request = Request::from_parts(parts, Body::from(bytes));
-            // A tool call may take as long as a run, and has a place of its own.
+            // A tool call may take as long as a run, and has a permit of its own.
             let is_short =
                 method.as_ref().is_some_and(|method| method.id.is_some() && method.name != "tools/call");
             if let Some(method) = method {
@@ -100,24 +98,24 @@ pub async fn read(request: Request, next: Next) -> Response {
                 return next.run(request).await;
             }
             let caller = request.extensions().get::<Caller>().cloned().unwrap_or_else(Caller::anyone);
-            match response_place(&caller).await {
-                Ok(place) => hold_until_sent(next.run(request).await, place),
+            match response_permit(&caller).await {
+                Ok(permit) => hold_until_sent(next.run(request).await, permit),
                 Err(error) => busy(&error),
             }
         }
     }
 }
 
-/// Keeps the place of a response until it is sent.
-fn hold_until_sent(response: Response, place: Option<Place>) -> Response {
-    // A short response needs no place, and keeps its length.
+/// Holds the permit of a response until it is sent.
+fn hold_until_sent(response: Response, permit: Option<Permit>) -> Response {
+    // A short response needs no permit, and keeps its length.
     if response.body().size_hint().exact().is_some_and(|bytes| bytes <= LARGE_BODY_BYTES) {
         return response;
     }
     let (parts, body) = response.into_parts();
-    let pieces = stream::unfold((body.into_data_stream(), place), |(mut pieces, place)| async move {
+    let pieces = stream::unfold((body.into_data_stream(), permit), |(mut pieces, permit)| async move {
         let piece = pieces.next().await?;
-        Some((piece, (pieces, place)))
+        Some((piece, (pieces, permit)))
     });
     Response::from_parts(parts, Body::from_stream(pieces))
 }

@@ -21,7 +21,7 @@ use super::caller::Transport;
 use super::next_steps::NextSteps;
 use super::short::EXPLAIN;
 use super::{answer, call, news, prompts, resources, runtime, tools};
-use skills_api::operations::{Caller, Place, Scope, Service, call_place, operations};
+use skills_api::operations::{Caller, Permit, Scope, Service, call_permit, operations};
 use skills_api::{Code, Error, Needs, SharedClient, new_trace_id};
 use skills_config::Invocation;
 
@@ -121,11 +121,11 @@ impl Server {
         cell.get_or_init(|| wait).await;
     }
 
-    /// Returns the core, once the skills are read, for a caller who may read them.
+    /// Returns the core, once the skills are read, for a caller who may read them, and the permit of the call.
     async fn for_reader(
         &self,
         cx: &RequestContext<RoleServer>,
-    ) -> Result<(&SharedClient, Option<Place>), ErrorData> {
+    ) -> Result<(&SharedClient, Option<Permit>), ErrorData> {
         let caller = self.inner.settings.caller(cx).map_err(|error| resources::failed(&error))?;
         if !caller.may(Scope::Read) {
             let message = format!("listing skills needs the scope `{}`", Scope::Read);
@@ -133,8 +133,8 @@ impl Server {
         }
         self.ready(Needs::Catalogue).await;
         self.core().wait_for_catalog().await.map_err(|error| resources::failed(&error))?;
-        let place = call_place(&caller).await.map_err(|error| resources::failed(&error))?;
-        Ok((self.core(), place))
+        let permit = call_permit(&caller).await.map_err(|error| resources::failed(&error))?;
+        Ok((self.core(), permit))
     }
 }
 
@@ -219,7 +219,7 @@ impl ServerHandler for Server {
         request: Option<PaginatedRequestParams>,
         cx: RequestContext<RoleServer>,
     ) -> Result<ListResourcesResult, ErrorData> {
-        let (core, _place) = self.for_reader(&cx).await?;
+        let (core, _permit) = self.for_reader(&cx).await?;
         resources::list(core, request).await
     }
 
@@ -236,7 +236,7 @@ impl ServerHandler for Server {
         request: ReadResourceRequestParams,
         cx: RequestContext<RoleServer>,
     ) -> Result<ReadResourceResponse, ErrorData> {
-        let (core, _place) = self.for_reader(&cx).await?;
+        let (core, _permit) = self.for_reader(&cx).await?;
         resources::read(core, &request.uri).await.map(Into::into)
     }
 
@@ -245,7 +245,7 @@ impl ServerHandler for Server {
         request: ReadResourceDirectoryRequestParams,
         cx: RequestContext<RoleServer>,
     ) -> Result<ReadResourceDirectoryResult, ErrorData> {
-        let (core, _place) = self.for_reader(&cx).await?;
+        let (core, _permit) = self.for_reader(&cx).await?;
         resources::folder(core, &request.uri).await
     }
 
@@ -254,7 +254,7 @@ impl ServerHandler for Server {
         request: Option<PaginatedRequestParams>,
         cx: RequestContext<RoleServer>,
     ) -> Result<ListSkillsResult, ErrorData> {
-        let (core, _place) = self.for_reader(&cx).await?;
+        let (core, _permit) = self.for_reader(&cx).await?;
         resources::skills(core, request).await
     }
 
@@ -263,7 +263,7 @@ impl ServerHandler for Server {
         request: GetSkillRequestParams,
         cx: RequestContext<RoleServer>,
     ) -> Result<GetSkillResult, ErrorData> {
-        let (core, _place) = self.for_reader(&cx).await?;
+        let (core, _permit) = self.for_reader(&cx).await?;
         resources::skill(core, &request.uri).await
     }
 
@@ -272,7 +272,7 @@ impl ServerHandler for Server {
         request: Option<PaginatedRequestParams>,
         cx: RequestContext<RoleServer>,
     ) -> Result<ListPromptsResult, ErrorData> {
-        let (core, _place) = self.for_reader(&cx).await?;
+        let (core, _permit) = self.for_reader(&cx).await?;
         prompts::list(core, request).await
     }
 
@@ -281,7 +281,7 @@ impl ServerHandler for Server {
         request: GetPromptRequestParams,
         cx: RequestContext<RoleServer>,
     ) -> Result<GetPromptResponse, ErrorData> {
-        let (core, _place) = self.for_reader(&cx).await?;
+        let (core, _permit) = self.for_reader(&cx).await?;
         prompts::get(core, request).await.map(Into::into)
     }
 
@@ -290,7 +290,7 @@ impl ServerHandler for Server {
         request: CompleteRequestParams,
         cx: RequestContext<RoleServer>,
     ) -> Result<CompleteResult, ErrorData> {
-        let (core, _place) = self.for_reader(&cx).await?;
+        let (core, _permit) = self.for_reader(&cx).await?;
         let known = request.context.and_then(|context| context.arguments).unwrap_or_default();
         let (argument, value) = (&request.argument.name, &request.argument.value);
         let info = match &request.r#ref {

@@ -48,7 +48,9 @@ pub use answers::{
 pub use disclosure::{may_hold_details, remove_details};
 pub use normalize::{difference, steady};
 pub use plain_schema::simplify;
-pub use principal_limits::{LargeBody, Place, call_place, large_body, large_wait, response_place};
+pub use principal_limits::{
+    LARGE_BODY_BYTES, Permit, call_permit, large_body_permit, large_wait_permit, response_permit,
+};
 pub use query::{from_query, to_query};
 pub use route::{Method, Route};
 
@@ -106,7 +108,7 @@ pub struct Caller {
     /// Fires when the caller has disconnected or the service shuts down; pending waits then return.
     pub leave: CancellationToken,
     /// Held until the call ends, if its body is large.
-    pub body: Option<Arc<LargeBody>>,
+    pub body: Option<Arc<Permit>>,
 }
 
 impl Caller {
@@ -488,10 +490,11 @@ impl Operation {
     ) -> Result<Value, Error> {
         let caller_input = redact_paths::CallerInput::of(&arguments);
         let caller = self.admit(service, caller, &mut arguments).await?;
-        let place = principal_limits::place(self, &caller, &arguments).await?;
+        let permit = principal_limits::operation_permit(self, &caller, &arguments).await?;
         let began = Instant::now();
         let call = (self.run)(CallContext { service: service.clone(), caller: caller.clone() }, arguments);
-        let answer = self.complete(place, call).await;
+        // A measurement ends when its caller leaves.
+        let answer = principal_limits::run(permit, self.measures, call).await;
         self.log(&caller, began, answer.as_ref().err());
         match answer {
             Ok(mut answer) => {
@@ -516,10 +519,11 @@ impl Operation {
     ) -> Result<Written, Error> {
         let caller_input = redact_paths::CallerInput::of(&arguments);
         let caller = self.admit(service, caller, &mut arguments).await?;
-        let place = principal_limits::place(self, &caller, &arguments).await?;
+        let permit = principal_limits::operation_permit(self, &caller, &arguments).await?;
         let began = Instant::now();
         let call = (self.write)(CallContext { service: service.clone(), caller: caller.clone() }, arguments);
-        let answer = self.complete(place, call).await;
+        // A measurement ends when its caller leaves.
+        let answer = principal_limits::run(permit, self.measures, call).await;
         self.log(&caller, began, answer.as_ref().err());
         match answer {
             Ok(answer) if caller.may(Scope::Admin) || !may_hold_details(&answer.json) => Ok(answer),
@@ -530,19 +534,6 @@ impl Operation {
             }
             Err(error) => Err(refused(service, &caller, error, &caller_input).await),
         }
-    }
-
-    /// Runs a call to its end, unless it is a measurement: that ends when its caller leaves.
-    async fn complete<T: Send + 'static>(
-        &self,
-        place: Option<principal_limits::Place>,
-        call: impl Future<Output = Result<T, Error>> + Send + 'static,
-    ) -> Result<T, Error> {
-        if self.measures {
-            let _place = place;
-            return call.await;
-        }
-        principal_limits::complete(place, call).await
     }
 
     /// Returns whether the result depends on the skills, so that it has to wait for the first scan of the roots.
@@ -650,7 +641,11 @@ async fn refused(
     error: Error,
     caller_input: &redact_paths::CallerInput,
 ) -> Error {
-    let mut error = if caller.may(Scope::Admin) { error } else { disclosure::without_details(error) };
+    let mut error = match error {
+        error if caller.may(Scope::Admin) => error,
+        error if error.message.contains("postgres://") => service::without_place(error),
+        error => disclosure::without_details(error),
+    };
     redact_paths::shorten(&mut error.message);
     let sheet = error.reason.as_mut().and_then(|reason| reason.get_mut(redact_paths::SHEET)?.as_object_mut());
     if let (Some(sheet), Some(approver)) = (sheet, caller.approver()) {

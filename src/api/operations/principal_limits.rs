@@ -30,6 +30,10 @@ const LARGE_BODIES: Limit = Limit { what: "requests with large bodies", running:
 /// Requests with large bodies that wait for runs or for measurements, and keep the body for as long.
 const LARGE_WAITS: Limit = Limit { what: "requests with large bodies that wait", running: 4, waiting: 0 };
 
+/// Size of a body in bytes from which it is large: parsed off the async threads, by a limited number of requests at a
+/// time.
+pub const LARGE_BODY_BYTES: u64 = 64 << 10;
+
 /// Maximum number of requests with large bodies of all callers: a parsed body may take 25 times its size.
 static ALL_LARGE_BODIES: LazyLock<Arc<Semaphore>> = LazyLock::new(|| Arc::new(Semaphore::new(8)));
 
@@ -38,9 +42,10 @@ type Semaphores = HashMap<(&'static str, String), Arc<Semaphore>>;
 static SEMAPHORES: LazyLock<Mutex<Semaphores>> = LazyLock::new(Mutex::default);
 
 impl Limit {
-    async fn place(&self, caller: &Caller) -> Result<Option<Place>, Error> {
+    /// Same as [`Self::acquire`] for a caller; `None` without authentication.
+    async fn permit(&self, caller: &Caller) -> Result<Option<Permit>, Error> {
         let Some(principal) = &caller.principal else { return Ok(None) };
-        Ok(Some(Place(vec![self.acquire(&principal.name).await?])))
+        Ok(Some(vec![self.acquire(&principal.name).await?].into()))
     }
 
     /// Waits until the principal is below the limit.
@@ -67,26 +72,34 @@ impl Limit {
     }
 }
 
-/// The place of a call among those of its principal; free again when it is dropped.
+/// Counts among what its principal does at the same time until it is dropped.
 #[derive(Debug)]
-pub struct Place(#[allow(dead_code, reason = "held")] Vec<OwnedSemaphorePermit>);
+pub struct Permit {
+    _permits: Vec<OwnedSemaphorePermit>,
+}
 
-/// Waits for a place for a call.
+impl From<Vec<OwnedSemaphorePermit>> for Permit {
+    fn from(permits: Vec<OwnedSemaphorePermit>) -> Self {
+        Self { _permits: permits }
+    }
+}
+
+/// Waits for the permit of an operation.
 ///
 /// # Errors
 /// Returns `rate_limited` if too many calls of the principal wait.
-pub(super) async fn place(
+pub(super) async fn operation_permit(
     operation: &Operation,
     caller: &Caller,
     arguments: &Value,
-) -> Result<Option<Place>, Error> {
+) -> Result<Option<Permit>, Error> {
     let Some(principal) = &caller.principal else { return Ok(None) };
     let is_given = |name: &str| {
         arguments.get(name).is_some_and(|value| value.as_str().is_some_and(|text| !text.is_empty()))
     };
     let waits_for_events = || arguments.get("wait_ms").and_then(Value::as_u64).is_some_and(|ms| ms > 0);
     if operation.waits || waits_for_events() {
-        return WAITS.place(caller).await;
+        return WAITS.permit(caller).await;
     }
     let mut permits = Vec::new();
     if operation.measures {
@@ -96,71 +109,69 @@ pub(super) async fn place(
         permits.push(SEARCHES.acquire(&principal.name).await?);
     }
     permits.push(CALLS.acquire(&principal.name).await?);
-    Ok(Some(Place(permits)))
+    Ok(Some(permits.into()))
 }
 
-/// Waits for a place for a call that is not an operation.
+/// Waits for the permit of a call that is not an operation.
 ///
 /// # Errors
 /// Returns `rate_limited` if too many requests of the principal wait.
-pub async fn call_place(caller: &Caller) -> Result<Option<Place>, Error> {
-    CALLS.place(caller).await
+pub async fn call_permit(caller: &Caller) -> Result<Option<Permit>, Error> {
+    CALLS.permit(caller).await
 }
 
-/// Waits for a place for a response, to be held until it is sent: a client that does not read it keeps it in memory.
+/// Waits for the permit of a response, to be held until it is sent: a client that does not read it keeps it in memory.
 ///
 /// # Errors
 /// Returns `rate_limited` if too many requests of the principal wait.
-pub async fn response_place(caller: &Caller) -> Result<Option<Place>, Error> {
-    RESPONSES.place(caller).await
+pub async fn response_permit(caller: &Caller) -> Result<Option<Permit>, Error> {
+    RESPONSES.permit(caller).await
 }
 
-/// Runs a call to its end, even if its caller is gone: work on other threads cannot be stopped, and until it has ended
-/// its place must not be taken by another call.
-///
-/// # Errors
-/// Returns the errors of the call, and `internal_error` if it panics.
-pub(super) async fn complete<T: Send + 'static>(
-    place: Option<Place>,
-    call: impl Future<Output = Result<T, Error>> + Send + 'static,
-) -> Result<T, Error> {
-    let Some(place) = place else { return call.await };
-    let call = async move {
-        let answer = call.await;
-        drop(place);
-        answer
-    };
-    tokio::spawn(call.in_current_span()).await.unwrap_or_else(|error| {
-        tracing::error!("a call failed: {error}");
-        Err(Error::new(Code::InternalError, "internal error; see the log for this trace id"))
-    })
-}
-
-/// Permits another large body to be kept for as long as a run or a measurement takes.
-///
-/// # Errors
-/// Returns `rate_limited` if the principal has too many.
-pub async fn large_wait(caller: &Caller) -> Result<Option<Arc<LargeBody>>, Error> {
-    let Some(principal) = &caller.principal else { return Ok(None) };
-    Ok(Some(Arc::new(LargeBody(vec![LARGE_WAITS.acquire(&principal.name).await?]))))
-}
-
-/// Permission to hold a large body in memory, until it is dropped.
-#[derive(Debug)]
-pub struct LargeBody(#[allow(dead_code, reason = "held")] Vec<OwnedSemaphorePermit>);
-
-/// Waits until another large body may be held in memory.
+/// Waits until another body of more than [`LARGE_BODY_BYTES`] may be held in memory.
 ///
 /// # Errors
 /// Returns `rate_limited` if too many large bodies of the principal wait.
-pub async fn large_body(caller: &Caller) -> Result<Arc<LargeBody>, Error> {
+pub async fn large_body_permit(caller: &Caller) -> Result<Permit, Error> {
     let mut permits = Vec::new();
     if let Some(principal) = &caller.principal {
         permits.push(LARGE_BODIES.acquire(&principal.name).await?);
     }
     // The semaphore is never closed.
     permits.extend(Arc::clone(&ALL_LARGE_BODIES).acquire_owned().await);
-    Ok(Arc::new(LargeBody(permits)))
+    Ok(permits.into())
+}
+
+/// Permits another large body to be kept for as long as a run or a measurement takes.
+///
+/// # Errors
+/// Returns `rate_limited` if the principal has too many.
+pub async fn large_wait_permit(caller: &Caller) -> Result<Option<Permit>, Error> {
+    LARGE_WAITS.permit(caller).await
+}
+
+/// Runs a call. One that has a permit is run to its end even if its caller is gone, unless it can be canceled: work on
+/// other threads cannot be stopped, and until it has ended its permit must not be given to another call.
+///
+/// # Errors
+/// Returns the errors of the call, and `internal_error` if it panics.
+pub(super) async fn run<T: Send + 'static>(
+    permit: Option<Permit>,
+    is_cancelable: bool,
+    call: impl Future<Output = Result<T, Error>> + Send + 'static,
+) -> Result<T, Error> {
+    if permit.is_none() || is_cancelable {
+        return call.await;
+    }
+    let call = async move {
+        let answer = call.await;
+        drop(permit);
+        answer
+    };
+    tokio::spawn(call.in_current_span()).await.unwrap_or_else(|error| {
+        tracing::error!("a call failed: {error}");
+        Err(Error::new(Code::InternalError, "internal error; see the log for this trace id"))
+    })
 }
 
 #[cfg(test)]
@@ -186,11 +197,11 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_call_whose_caller_is_gone_keeps_its_place_until_it_has_ended() {
+    async fn a_call_whose_caller_is_gone_counts_until_it_has_ended() {
         const ONE: Limit = Limit { what: "tests of one", running: 1, waiting: 1 };
         let (end, ended) = tokio::sync::oneshot::channel::<()>();
-        let place = Place(vec![ONE.acquire("ana").await.unwrap()]);
-        let mut call = Box::pin(complete(Some(place), async move {
+        let permit = vec![ONE.acquire("ana").await.unwrap()].into();
+        let mut call = Box::pin(run(Some(permit), false, async move {
             ended.await.ok();
             Ok(())
         }));

@@ -6,8 +6,8 @@ use super::skills::TOOL_PAGE;
 use super::{CallContext, Hints, Operation, Principal, Route, Scope};
 use crate::{CallerView, Error, GovernanceFilter};
 
-/// Returns the error of the store for all callers: its cause without its path.
-fn without_place(error: Error) -> Error {
+/// Returns the error of the store for all callers: its cause without its path or address.
+pub(super) fn without_place(error: Error) -> Error {
     let cause = error.reason.as_ref().and_then(|reason| reason.get("cause")?.as_str());
     let message = format!("the run store is unusable: {}", cause.unwrap_or("see the log"));
     Error { message, ..error }
