@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 pub use super::compose::Listed;
 pub use super::scale::Unit;
-use super::scale::{EntrySize, Form, Limit, Scale};
+use super::scale::{Descriptions, EntrySize, Limit, Scale};
 use skills_skill::client::{Bundled, Profile, Shortening};
 
 /// Truncation of an entry.
@@ -165,7 +165,7 @@ pub fn shorten(entries: &[Listed], uses: &[u64], profile: &Profile, window: u32)
         rows: entries.iter().map(|entry| (entry.clone(), at_first(entry))).collect(),
         frames: entries.iter().map(|entry| scale.frame(entry)).collect(),
         scale,
-        form: Form::Full,
+        descriptions: Descriptions::Whole,
         own: bundled,
     };
     let wanted = work.total();
@@ -236,8 +236,8 @@ struct Reduction<'a> {
     /// Sizes of the entries without their descriptions.
     frames: Vec<EntrySize>,
     scale: Scale<'a>,
-    /// What all its entries contain.
-    form: Form,
+    /// What all its entries contain of their descriptions.
+    descriptions: Descriptions,
     /// The client's own skills.
     own: Option<&'a Bundled>,
 }
@@ -257,7 +257,7 @@ impl Reduction<'_> {
     }
 
     fn around(&self, entries: usize) -> usize {
-        self.scale.around(self.form, entries, self.rows.len())
+        self.scale.around(self.descriptions, entries, self.rows.len())
     }
 
     /// Truncates a description to that many characters.
@@ -378,14 +378,14 @@ impl Reduction<'_> {
                 self.cut(at, 0, "over budget: all descriptions are omitted");
             }
         }
-        self.form = Form::NameOnly;
+        self.descriptions = Descriptions::Omitted;
         self.omit_beyond(limit, false);
         let bare = self.rows.clone();
-        self.form = Form::Cut;
+        self.descriptions = Descriptions::Truncated;
         if let Some(characters) = self.longest_that_fits(&bare, &whole, limit, least..=most) {
             self.describe(&whole, characters);
         } else {
-            (self.rows, self.form) = (bare, Form::NameOnly);
+            (self.rows, self.descriptions) = (bare, Descriptions::Omitted);
         }
     }
 

@@ -51,15 +51,15 @@ pub(super) struct EntrySize {
     pub name_only: Size,
 }
 
-/// What all entries of a list contain.
+/// What all entries of a list contain of their descriptions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Form {
-    /// Descriptions as written.
-    Full,
-    /// Descriptions truncated to one length.
-    Cut,
-    /// No descriptions.
-    NameOnly,
+pub(super) enum Descriptions {
+    /// All, as written.
+    Whole,
+    /// All, truncated to one length.
+    Truncated,
+    /// None.
+    Omitted,
 }
 
 /// A client's measure.
@@ -194,11 +194,11 @@ impl<'a> Scale<'a> {
     }
 
     /// Returns the size of the text around that many of all entries, and between them.
-    pub(super) fn around(&self, form: Form, entries: usize, all: usize) -> usize {
-        let mut around = match form {
-            Form::Full => self.measured.around,
-            Form::Cut => self.measured.around_cut,
-            Form::NameOnly => self.measured.around_bare,
+    pub(super) fn around(&self, descriptions: Descriptions, entries: usize, all: usize) -> usize {
+        let mut around = match descriptions {
+            Descriptions::Whole => self.measured.around,
+            Descriptions::Truncated => self.measured.around_cut,
+            Descriptions::Omitted => self.measured.around_bare,
         } as usize;
         if entries < all && self.measured.omission_note > 0 {
             around += self.measured.omission_note as usize + digits(entries) + digits(all);
