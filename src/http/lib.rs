@@ -18,6 +18,7 @@ mod page;
 mod problem;
 mod stream;
 mod trace;
+mod unread_body;
 
 use std::future::IntoFuture as _;
 use std::net::SocketAddr;

@@ -1,12 +1,13 @@
 //! Middleware around every request: authentication, trace id, rate limit and metrics.
 
 use std::collections::BTreeSet;
+use std::mem;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
-use axum::body::HttpBody as _;
+use axum::body::{Body, HttpBody as _};
 use axum::extract::{ConnectInfo, MatchedPath, Request, State};
 use axum::http::{HeaderMap, HeaderValue, Method, header};
 use axum::middleware::Next;
@@ -17,6 +18,7 @@ use super::app::{App, OPEN};
 use super::listen::{Busy, Peer, neighborhood};
 use super::problem::ErrorResponse;
 use super::trace::{TRACE, trace_of};
+use super::unread_body::SharedBody;
 use super::{cors, dispatch, origin_check};
 use skills_api::operations::{Caller, Principal, operations};
 use skills_api::{Admission, Code, new_trace_id};
@@ -29,7 +31,12 @@ pub(super) async fn admit(
     next: Next,
 ) -> Response {
     let _busy = Busy::with(&peer);
-    let has_body = !request.body().is_end_stream();
+    let body = (!request.body().is_end_stream()).then(|| SharedBody::new(mem::take(request.body_mut())));
+    if let Some(body) = &body {
+        *request.body_mut() = Body::new(body.clone());
+    }
+    // A client that waits for permission to send its body sends none after the response.
+    let may_finish = !request.headers().contains_key(header::EXPECT);
     peer.activity.owes.store(false, Ordering::Relaxed);
     let began = Instant::now();
     let method = method(request.method());
@@ -75,10 +82,16 @@ pub(super) async fn admit(
             answered.unwrap_or_else(|_| ErrorResponse::from(dispatch::broken()).answer(&trace_id, &path))
         }
     };
-    let status = response.status().as_u16();
-    // A request may be rejected before its body is read.
-    peer.activity.owes.store(has_body && status >= 400, Ordering::Relaxed);
+    let (status, took) = (response.status().as_u16(), began.elapsed());
+    let is_read = match body {
+        Some(body) => may_finish && body.finish().await,
+        None => true,
+    };
+    peer.activity.owes.store(!is_read, Ordering::Relaxed);
     let headers = response.headers_mut();
+    if !is_read {
+        headers.insert(header::CONNECTION, HeaderValue::from_static("close"));
+    }
     if let Ok(id) = HeaderValue::from_str(&trace_id) {
         headers.entry(TRACE).or_insert(id);
     }
@@ -92,7 +105,7 @@ pub(super) async fn admit(
         }
     }
     let route = route.as_ref().map_or("unmatched", MatchedPath::as_str);
-    app.metrics.http(method, route, status, began.elapsed());
+    app.metrics.http(method, route, status, took);
     response
 }
 

@@ -5,11 +5,11 @@ use std::time::Duration;
 use serde_json::json;
 use skills_api::{Needs, RunClient as _};
 use skills_http::{Settings, Timeouts};
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::TcpSocket;
+use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
+use tokio::net::{TcpSocket, TcpStream};
 
 use super::events::Stream;
-use super::house::{TestServer, WAIT_TIMEOUT};
+use super::house::{Answer, TestServer, WAIT_TIMEOUT};
 use crate::runs_place::Place;
 
 pub fn hasty() -> Settings {
@@ -33,6 +33,52 @@ async fn half_a_request_is_not_waited_for() {
     let late = house.send(head.as_bytes()).await;
     assert_eq!((late.status, late.code().as_str()), (408, "request_timeout"));
     assert_eq!(house.get("/livez").await.status, 200);
+}
+
+/// Clients like Python's send head and body separately, so that a response may come before the body.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_connection_serves_further_requests_after_one_whose_body_was_not_needed() {
+    let house = TestServer::open().await;
+    for (request, status) in [
+        ("POST /v1/health", 405),
+        ("POST /v1/nothing", 404),
+        ("GET /v1/health", 200),
+        ("POST /v1/skills/discover?limit=1", 400),
+        ("POST /v1/skills/discover", 415),
+    ] {
+        let mut stream = BufReader::new(house.connect().await);
+        let head = format!("{request} HTTP/1.1\r\nhost: localhost\r\ncontent-length: 10\r\n\r\n");
+        stream.write_all(head.as_bytes()).await.unwrap();
+        // Its response would have been sent by now.
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        stream.write_all(b"0123456789").await.unwrap();
+        assert_eq!(read_response(&mut stream).await.status, status, "{request}");
+        stream.write_all(b"GET /livez HTTP/1.1\r\nhost: localhost\r\n\r\n").await.unwrap();
+        assert_eq!(read_response(&mut stream).await.status, 200, "after {request}");
+    }
+    for body in ["content-length: 1000000", "content-length: 10\r\nexpect: 100-continue"] {
+        let mut stream = BufReader::new(house.connect().await);
+        let head = format!("POST /v1/health HTTP/1.1\r\nhost: localhost\r\n{body}\r\n\r\n");
+        stream.write_all(head.as_bytes()).await.unwrap();
+        let rejected = read_response(&mut stream).await;
+        assert_eq!((rejected.status, rejected.header("connection")), (405, Some("close")), "{body}");
+    }
+}
+
+/// Reads one response of a connection that stays open.
+async fn read_response(stream: &mut BufReader<TcpStream>) -> Answer {
+    let read = async {
+        let mut whole = Vec::new();
+        while !whole.ends_with(b"\r\n\r\n") {
+            assert_ne!(stream.read_until(b'\n', &mut whole).await.unwrap(), 0, "the connection was closed");
+        }
+        let length = Answer::of(&whole).header("content-length").map_or(0, |length| length.parse().unwrap());
+        let head = whole.len();
+        whole.resize(head + length, 0);
+        stream.read_exact(&mut whole[head..]).await.unwrap();
+        Answer::of(&whole)
+    };
+    tokio::time::timeout(WAIT_TIMEOUT, read).await.expect("a response in time")
 }
 
 #[tokio::test(flavor = "multi_thread")]
