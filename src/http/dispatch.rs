@@ -10,7 +10,7 @@ use axum::extract::{FromRequestParts as _, Query, RawPathParams, Request};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::Response;
-use futures::stream;
+use futures::{StreamExt as _, stream};
 use serde_json::{Map, Value};
 
 use super::app::App;
@@ -42,15 +42,12 @@ pub(super) async fn dispatch(app: Arc<App>, operation: &'static Operation, reque
         return refusal.answer(&skills_api::new_trace_id(), &path);
     };
     let answered = async {
-        let permit =
-            if operation.waits || operation.follows { None } else { response_permit(&caller).await? };
+        let permit = response_permit(&caller, operation.waits || operation.follows).await?;
         let response = answered(&app, operation, &mut caller, parts, body).await?;
         let Some(length) = response.body().size_hint().exact().filter(|length| *length > LARGE_BODY_BYTES)
         else {
             return Ok(response);
         };
-        // A page of events that was waited for.
-        let permit = if operation.follows { response_permit(&caller).await? } else { permit };
         hold_until_sent(response, length, permit).await
     };
     let mut response = match answered.await {
@@ -78,6 +75,8 @@ async fn hold_until_sent(
         let piece = bytes.split_to(bytes.len().min(PIECE_BYTES));
         (!piece.is_empty()).then(|| (Ok::<_, Infallible>(piece), (bytes, permit)))
     });
+    // Compression polls it once more after its end.
+    let pieces = pieces.fuse();
     Ok(Response::from_parts(parts, Body::from_stream(pieces)))
 }
 
@@ -335,7 +334,6 @@ fn accepts_events(headers: &HeaderMap) -> bool {
 mod tests {
     use std::collections::BTreeSet;
 
-    use futures::StreamExt as _;
     use skills_api::operations::Principal;
 
     use super::*;
@@ -344,10 +342,10 @@ mod tests {
     async fn a_large_response_counts_until_its_last_piece_is_taken() {
         let principal = Principal { name: "responses".to_owned(), scopes: BTreeSet::new() };
         let caller = Caller { principal: Some(principal), ..Caller::anyone() };
-        let permit = response_permit(&caller).await.unwrap();
+        let permit = response_permit(&caller, false).await.unwrap();
         let mut others = Vec::new();
         let mut next = loop {
-            let mut next = Box::pin(response_permit(&caller));
+            let mut next = Box::pin(response_permit(&caller, false));
             match futures::poll!(&mut next) {
                 std::task::Poll::Ready(other) => others.push(other.unwrap()),
                 std::task::Poll::Pending => break next,

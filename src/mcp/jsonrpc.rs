@@ -88,17 +88,15 @@ pub async fn read(request: Request, next: Next) -> Response {
         Err((code, id, message)) => refused(StatusCode::BAD_REQUEST, code, &id, &message),
         Ok(method) => {
             let mut request = Request::from_parts(parts, Body::from(bytes));
-            // A tool call may take as long as a run, and has a permit of its own.
-            let is_short =
-                method.as_ref().is_some_and(|method| method.id.is_some() && method.name != "tools/call");
-            if let Some(method) = method {
-                request.extensions_mut().insert(method);
-            }
-            if !is_short {
+            let Some(method) = method else { return next.run(request).await };
+            // A tool call may take as long as a run.
+            let (is_answered, waits) = (method.id.is_some(), method.name == "tools/call");
+            request.extensions_mut().insert(method);
+            if !is_answered {
                 return next.run(request).await;
             }
             let caller = request.extensions().get::<Caller>().cloned().unwrap_or_else(Caller::anyone);
-            match response_permit(&caller).await {
+            match response_permit(&caller, waits).await {
                 Ok(permit) => hold_until_sent(next.run(request).await, permit),
                 Err(error) => busy(&error),
             }
@@ -117,6 +115,8 @@ fn hold_until_sent(response: Response, permit: Option<Permit>) -> Response {
         let piece = pieces.next().await?;
         Some((piece, (pieces, permit)))
     });
+    // Compression polls it once more after its end.
+    let pieces = pieces.fuse();
     Response::from_parts(parts, Body::from_stream(pieces))
 }
 

@@ -25,6 +25,8 @@ const SEARCHES: Limit = Limit { what: "searches of runs", running: 1, waiting: 1
 /// Calls that wait for runs or events: workbenches and scripts may share a key.
 const WAITS: Limit = Limit { what: "requests that wait", running: 64, waiting: 64 };
 const RESPONSES: Limit = Limit { what: "responses", running: 32, waiting: 64 };
+/// Separate, because a call that waits holds its permit for as long.
+const WAITED_RESPONSES: Limit = Limit { what: "responses to requests that wait", running: 64, waiting: 64 };
 const LARGE_BODIES: Limit = Limit { what: "requests with large bodies", running: 2, waiting: 32 };
 
 /// Requests with large bodies that wait for runs or for measurements, and keep the body for as long.
@@ -121,11 +123,12 @@ pub async fn call_permit(caller: &Caller) -> Result<Option<Permit>, Error> {
 }
 
 /// Waits for the permit of a response, to be held until it is sent: a client that does not read it keeps it in memory.
+/// Responses to requests that wait for runs or events count separately.
 ///
 /// # Errors
 /// Returns `rate_limited` if too many requests of the principal wait.
-pub async fn response_permit(caller: &Caller) -> Result<Option<Permit>, Error> {
-    RESPONSES.permit(caller).await
+pub async fn response_permit(caller: &Caller, waits: bool) -> Result<Option<Permit>, Error> {
+    if waits { WAITED_RESPONSES } else { RESPONSES }.permit(caller).await
 }
 
 /// Waits until another body of more than [`LARGE_BODY_BYTES`] may be held in memory.

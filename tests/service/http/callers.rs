@@ -418,3 +418,22 @@ async fn pages_of_origins_that_were_named_may_call_and_no_others() {
     let answer = closed.ask("GET", "/v1/skills/list", &[("origin", docs)], "").await;
     assert_eq!((answer.status, answer.header("access-control-allow-origin")), (403, None));
 }
+
+/// The response of a caller with a key is held until it is sent; compression must not break that.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_large_compressed_response_is_complete() {
+    let (house, [key]) =
+        TestServer::with_keys(Place::new(), SessionLimits::default(), [("ana", &[Scope::Read])]).await;
+    let queries: Vec<Value> = (0..500).map(|_| json!({ "query": "0" })).collect();
+    let body = json!({ "queries": queries }).to_string();
+    for encoding in ["identity", "gzip"] {
+        let headers = [("x-api-key", key.as_str()), ("accept-encoding", encoding)];
+        let report = house.ask("POST", "/v1/golden/report", &headers, &body).await;
+        assert_eq!(report.status, 200, "{encoding}: {}", report.body);
+        match report.header("content-length") {
+            Some(length) => assert_eq!(report.body.len().to_string(), length),
+            None => assert!(report.body.ends_with("\r\n0\r\n\r\n"), "{encoding}: incomplete"),
+        }
+        assert_eq!(report.header("content-encoding"), (encoding == "gzip").then_some("gzip"));
+    }
+}
