@@ -34,7 +34,9 @@ pub(super) fn meaning(code: Code) -> &'static str {
         Code::MethodNotAllowed => "The path does not support this method; `Allow` lists the supported ones.",
         Code::RequestTimeout => "The body did not arrive in time.",
         Code::ConformanceUnmet => "No binding has the required conformance level.",
-        Code::PayloadTooLarge => "The body is larger than 2 MiB, or a value exceeds its size limit.",
+        Code::PayloadTooLarge => {
+            "The body is larger than 2 MiB or has more than 200,000 values, or a value exceeds its size limit."
+        }
         Code::UnsupportedMediaType => "The content type of the body is not `application/json`.",
         Code::ConfirmationRequired => {
             "The run waits for approval, or a decision does not name what it decides. `reason` has the \

@@ -18,8 +18,8 @@ use super::cached_response::Tagged;
 use super::problem::ErrorResponse;
 use super::{stream as event_stream, trace};
 use skills_api::operations::{
-    Caller, LARGE_BODY_BYTES, Operation, Permit, Written, from_query, large_body_permit, large_wait_permit,
-    response_permit,
+    Caller, LARGE_BODY_BYTES, Operation, Permit, Written, ensure_few_values, from_query, large_body_permit,
+    large_wait_permit, response_permit,
 };
 use skills_api::{Code, Error};
 use skills_store::RunId;
@@ -106,7 +106,10 @@ async fn answered(
         let bytes = read_body(body, &parts.headers, app.patience.body, operation.max_body).await?;
         if let Some(permit) = permit {
             // Held until it is parsed even if the caller is gone, and until the call ends.
-            let parsing = move || (parsed(&bytes), permit);
+            let parsing = move || {
+                let arguments = ensure_few_values(&bytes).map_err(Into::into).and_then(|()| parsed(&bytes));
+                (arguments, permit)
+            };
             let (arguments, permit) = tokio::task::spawn_blocking(parsing).await.map_err(|_| broken())?;
             caller.body = if keeps_body { kept } else { Some(permit) }.map(Arc::new);
             arguments?

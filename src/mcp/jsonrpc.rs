@@ -12,7 +12,9 @@ use futures::{StreamExt as _, stream};
 use rmcp::model::ClientJsonRpcMessage;
 use serde_json::{Value, json};
 use skills_api::Error;
-use skills_api::operations::{Caller, LARGE_BODY_BYTES, Permit, large_body_permit, response_permit};
+use skills_api::operations::{
+    Caller, LARGE_BODY_BYTES, Permit, ensure_few_values, large_body_permit, response_permit,
+};
 
 /// Maximum size of a request in bytes.
 pub const MAX_BODY_BYTES: usize = 2 << 20;
@@ -138,6 +140,7 @@ pub struct Method {
 /// # Errors
 /// Returns the code, the id of the request if there is one, and the reason, for a body that is not a message.
 fn read_method(bytes: &Bytes) -> Result<Option<Method>, (i32, Value, String)> {
+    ensure_few_values(bytes).map_err(|error| (INVALID_REQUEST, Value::Null, error.message))?;
     let message: Value = serde_json::from_slice(bytes)
         .map_err(|error| (PARSE_ERROR, Value::Null, format!("the body is not valid JSON: {error}")))?;
     let id = message.get("id").filter(|id| id.is_string() || id.is_number()).cloned().unwrap_or_default();

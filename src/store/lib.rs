@@ -186,6 +186,9 @@ pub trait Store: Send + Sync + 'static {
     /// not recorded yet; reading writes nothing.
     async fn run(&self, run: &RunId) -> Result<Option<RunRecord>, StoreError>;
 
+    /// Returns a run as in a list: without inputs and outputs that are too long for one.
+    async fn listed_run(&self, run: &RunId) -> Result<Option<RunRecord>, StoreError>;
+
     /// Returns a page of runs: waiting ones first (oldest first), then the others, newest first.
     async fn runs(&self, filter: RunFilter) -> Result<RunPage, StoreError>;
 

@@ -208,6 +208,16 @@ fn an_ambiguous_run_is_answered_with_endings() {
 }
 
 #[test]
+fn a_run_shown_by_an_abbreviated_id_is_complete() {
+    let desk = Desk::new();
+    let text = format!("text={}", "word ".repeat(2000));
+    let id = desk.json(&["run", "words", "--input", &text])["run"]["id"].as_str().unwrap().to_owned();
+    let whole = desk.json(&["runs", "show", &id]);
+    assert_eq!(whole["run"]["inputs"]["text"].as_str().unwrap().len(), 10_000);
+    assert_eq!(desk.json(&["runs", "show", &id[id.len() - 8..]]), whole);
+}
+
+#[test]
 fn a_signal_lets_a_run_go_on_with_its_payload() {
     let desk = Desk::new();
     let waiting = desk.run(&["run", "later", "--json"]);

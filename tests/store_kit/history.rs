@@ -327,6 +327,7 @@ pub async fn long_values_stay_out_of_lists(store: &dyn Store, _: &Time) {
     let launch = Launch { inputs: json!({"text": long}), target: Some(target.clone()), ..launch(1) };
     let begun = store.launch(launch).await.unwrap().run;
     let listed = store.runs(RunFilter::default()).await.unwrap().runs.remove(0);
+    assert_eq!(store.listed_run(&begun.id).await.unwrap().as_ref(), Some(&listed));
     assert_eq!((listed.inputs, listed.target), (json!(null), Some(json!({"type": "output", "ref": "r"}))));
     let whole = store.run(&begun.id).await.unwrap().unwrap();
     assert_eq!((whole.inputs["text"].as_str(), whole.target), (Some(long.as_str()), Some(target)));
@@ -341,6 +342,7 @@ pub async fn long_values_stay_out_of_lists(store: &dyn Store, _: &Time) {
 pub async fn unknown_runs_are_named(store: &dyn Store, _: &Time) {
     let run = RunId("nowhere".into());
     assert!(store.run(&run).await.unwrap().is_none());
+    assert!(store.listed_run(&run).await.unwrap().is_none());
     let error = store.command(&run, Command::Cancel, None, None, None).await.unwrap_err();
     assert_eq!(error.to_string(), "there is no run nowhere");
 }

@@ -22,6 +22,7 @@ mod runs;
 mod service;
 mod sessions;
 mod skills;
+mod value_count;
 
 use std::collections::BTreeSet;
 use std::future::Future;
@@ -53,6 +54,7 @@ pub use principal_limits::{
 };
 pub use query::{from_query, to_query};
 pub use route::{Method, Route};
+pub use value_count::ensure_few_values;
 
 /// Default maximum size of a request body in bytes.
 const MAX_BODY: usize = 2 << 20;

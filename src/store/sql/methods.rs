@@ -135,6 +135,11 @@ macro_rules! implement_store {
                 $read!(self, tx => Ok(rows::find_as_of(tx, &run).await?.map(|(run, _)| run)))
             }
 
+            async fn listed_run(&self, run: &RunId) -> Result<Option<RunRecord>, StoreError> {
+                let run = run.clone();
+                $read!(self, tx => rows::find_listed(tx, &run).await)
+            }
+
             async fn runs(&self, filter: RunFilter) -> Result<RunPage, StoreError> {
                 if filter.is_search() {
                     return self.search_runs(filter).await;

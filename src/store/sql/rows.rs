@@ -234,6 +234,14 @@ pub(super) async fn hold_run<T: Tx>(tx: &T, run: &RunId) -> Result<HeldRun, Stor
     row.map(HeldRun::read).transpose()?.ok_or_else(|| StoreError::NoRun(run.clone()))
 }
 
+/// Returns a run without values that are too long for a list, with the state at the current moment.
+pub(crate) async fn find_listed<T: Tx>(tx: &T, run: &RunId) -> Result<Option<RunRecord>, StoreError> {
+    let sql = format!("SELECT {} FROM runs r WHERE r.id = ?1", listed_columns(T::POSTGRES));
+    let Some(row) = tx.find("reading a run", &sql, values![run]).await? else { return Ok(None) };
+    let now_ms = tx.now().await?.wall_ms;
+    Ok(Some(listed(row, now_ms)?.0))
+}
+
 /// Like [`find`], with the state at the current moment.
 pub(crate) async fn find_as_of<T: Tx>(tx: &T, run: &RunId) -> Result<Option<(RunRecord, bool)>, StoreError> {
     let Some((run, replays)) = find(tx, run).await? else { return Ok(None) };

@@ -104,7 +104,7 @@ impl RunClient for Local {
         let events = async {
             let runtime = self.runs.runtime().await?;
             let run = match run {
-                Some(wanted) => Some(find::run(&*runtime.store, wanted).await?.id),
+                Some(wanted) => Some(find::listed(&*runtime.store, wanted).await?.id),
                 None => None,
             };
             let limit = limit.clamp(1, MAX_EVENTS);

@@ -1,7 +1,7 @@
 //! Finds a run by its id, or by a unique prefix or suffix of it.
 
 use crate::{Code, Error};
-use skills_store::{RunFilter, RunId, RunRecord, Store};
+use skills_store::{RunFilter, RunId, RunRecord, Store, StoreError};
 
 /// Minimum number of characters of an abbreviated id.
 const FEWEST: usize = 3;
@@ -24,6 +24,24 @@ pub(super) async fn run(store: &dyn Store, wanted: &str) -> Result<RunRecord, Er
     if let Some(run) = store.run(&RunId(wanted.to_owned())).await? {
         return Ok(run);
     }
+    let id = abbreviated(store, wanted).await?.id;
+    Ok(store.run(&id).await?.ok_or(StoreError::NoRun(id))?)
+}
+
+/// Returns the run that `wanted` names as in a list: without inputs and outputs that are too long for one.
+///
+/// # Errors
+/// Same as [`run`].
+pub(super) async fn listed(store: &dyn Store, wanted: &str) -> Result<RunRecord, Error> {
+    let wanted = wanted.trim();
+    match store.listed_run(&RunId(wanted.to_owned())).await? {
+        Some(run) => Ok(run),
+        None => abbreviated(store, wanted).await,
+    }
+}
+
+/// Returns the run whose id begins or ends with `wanted`, as in a list.
+async fn abbreviated(store: &dyn Store, wanted: &str) -> Result<RunRecord, Error> {
     if wanted.chars().count() < FEWEST {
         let message =
             format!("{wanted:?} is too short; use a run id, or at least {FEWEST} characters of one");

@@ -231,6 +231,10 @@ impl Store for MeteredStore {
         self.inner.run(run).await
     }
 
+    async fn listed_run(&self, run: &RunId) -> Result<Option<RunRecord>, StoreError> {
+        self.inner.listed_run(run).await
+    }
+
     async fn runs(&self, filter: RunFilter) -> Result<RunPage, StoreError> {
         self.inner.runs(filter).await
     }

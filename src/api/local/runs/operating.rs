@@ -303,14 +303,14 @@ impl Runs {
 
     async fn log(self: &Arc<Self>, request: LogRequest) -> Result<LogPage, Error> {
         let runtime = self.runtime().await?;
-        let run = find::run(&*runtime.store, &request.run).await?;
+        let run = find::listed(&*runtime.store, &request.run).await?;
         let limit = request.limit.clamp(1, MAX_LINES);
         let text = request.text.as_ref().map(|text| text.to_lowercase());
         let deadline = Instant::now() + Duration::from_millis(request.wait_ms.min(MAX_WAIT_MS));
         let mut page = LogPage { lines: Vec::new(), next: request.after, open: true };
         loop {
             let newest = runtime.store.newest_event().await?;
-            let state = runtime.store.run(&run.id).await?.map_or(run.state, |run| run.state);
+            let state = runtime.store.listed_run(&run.id).await?.map_or(run.state, |run| run.state);
             page.open = !(state.is_terminal() || state == RunState::Failed);
             loop {
                 let events = runtime.store.events(Some(&run.id), page.next, PAGE).await?;

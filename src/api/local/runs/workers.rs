@@ -139,7 +139,7 @@ impl Runs {
     ) -> Result<RunRecord, Error> {
         let runtime = self.runtime().await?;
         self.refresh().await?;
-        let run = find::run(&*runtime.store, wanted).await?;
+        let run = find::listed(&*runtime.store, wanted).await?;
         self.of_here(&run)?;
         self.clear_leftovers();
         let completed = work_one(&runtime.store, &runtime.execute, &run.id, Leases::default(), leave).await?;
