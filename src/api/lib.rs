@@ -108,7 +108,7 @@ pub use proposals::{
     ProposalOrderedBy, ProposalRequest, ProposalSummary, ProposalView, ProposedPart,
 };
 pub use request_limits::MAX_RESULTS;
-pub use run_client::RunClient;
+pub use run_client::{RunClient, first_events};
 pub use run_commands::{RecordedCommand, list_commands, order_note, ordered};
 pub use run_compare::{Change, ComparedRun, RunComparison, StepComparison, changes, compare_runs};
 pub use run_history::{ChangedInput, EarlierAttempt};

@@ -61,8 +61,8 @@ pub trait RunClient: Send + Sync + 'static {
     /// in its current state: nothing is canceled.
     async fn wait_for_completion(&self, run: &str, leave: CancellationToken) -> Result<RunRecord, Error>;
 
-    /// Returns the events after a number: of one run by its own numbering, or of all by the store's. If there are none,
-    /// waits up to `wait_ms` for the first.
+    /// Returns at most `limit` events after a number, fewer if they are large: of one run by its own numbering, or of all
+    /// by the store's. If there are none, waits up to `wait_ms` for the first.
     async fn run_events(
         &self,
         run: Option<&str>,
@@ -155,4 +155,25 @@ pub trait RunClient: Send + Sync + 'static {
         binding: Option<&str>,
         by: Option<String>,
     ) -> Result<CapabilityExplanation, Error>;
+}
+
+/// Returns at most `max` events of a run, from its first one.
+///
+/// # Errors
+/// Same as [`RunClient::run_events`].
+pub async fn first_events(
+    client: &(impl RunClient + ?Sized),
+    run: &str,
+    max: usize,
+) -> Result<Vec<RunEvent>, Error> {
+    let mut events: Vec<RunEvent> = Vec::new();
+    while events.len() < max {
+        let after = events.last().map_or(0, |event| event.number);
+        let page = client.run_events(Some(run), after, max - events.len(), 0).await?;
+        if page.is_empty() {
+            break;
+        }
+        events.extend(page);
+    }
+    Ok(events)
 }

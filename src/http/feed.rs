@@ -9,7 +9,7 @@ use tokio_util::sync::CancellationToken;
 
 use skills_api::operations::{may_hold_details, remove_details};
 use skills_api::{Error, SharedClient};
-use skills_store::RunEvent;
+use skills_store::{RunEvent, RunId};
 
 /// Events buffered for slow subscribers; a subscriber that falls further behind reads from the store again.
 const BUFFERED_EVENTS: usize = 512;
@@ -20,10 +20,23 @@ const MAX_WAIT_MS: u64 = 60_000;
 /// Pause after a failure of the store.
 const PAUSE: Duration = Duration::from_secs(1);
 
+/// What followers receive.
+#[derive(Debug)]
+pub(super) enum Broadcast {
+    Event(SerializedEvent),
+    /// An event that is too large to be buffered: followers read it from the store.
+    Large,
+}
+
+/// Size in bytes from which an event is not buffered.
+const LARGE_EVENT_BYTES: usize = 64 << 10;
+
 /// An event with its JSON, serialized once for all receivers.
 #[derive(Debug)]
 pub(super) struct SerializedEvent {
-    pub event: RunEvent,
+    pub run: RunId,
+    pub number: u64,
+    pub global: u64,
     json: String,
     /// The JSON without details of failed calls, if the event has any.
     public: Option<String>,
@@ -37,7 +50,7 @@ impl SerializedEvent {
             remove_details(&mut value);
             value.to_string()
         });
-        Self { event, json, public }
+        Self { run: event.run, number: event.number, global: event.global, json, public }
     }
 
     /// Returns the event as JSON, with details of failed calls only for callers with the scope `admin`.
@@ -49,7 +62,7 @@ impl SerializedEvent {
 /// Reads events from the first subscription until the service shuts down.
 pub(super) struct Feed {
     core: SharedClient,
-    sender: broadcast::Sender<Arc<SerializedEvent>>,
+    sender: broadcast::Sender<Arc<Broadcast>>,
     reading: OnceCell<()>,
     end: CancellationToken,
 }
@@ -60,7 +73,7 @@ impl Feed {
     }
 
     /// Subscribes to every event from now on. No event recorded after this returns is missed.
-    pub async fn subscribe(&self) -> Result<broadcast::Receiver<Arc<SerializedEvent>>, Error> {
+    pub async fn subscribe(&self) -> Result<broadcast::Receiver<Arc<Broadcast>>, Error> {
         let receiver = self.sender.subscribe();
         let begin = || async {
             let newest = self.core.newest_event().await?;
@@ -74,7 +87,7 @@ impl Feed {
 
 async fn read(
     core: SharedClient,
-    sender: broadcast::Sender<Arc<SerializedEvent>>,
+    sender: broadcast::Sender<Arc<Broadcast>>,
     mut seen: u64,
     end: CancellationToken,
 ) {
@@ -87,8 +100,11 @@ async fn read(
             Ok(events) => {
                 for event in events {
                     seen = event.global;
+                    let event = SerializedEvent::of(event);
+                    let is_large = event.json.len() > LARGE_EVENT_BYTES;
+                    let news = if is_large { Broadcast::Large } else { Broadcast::Event(event) };
                     // Without subscribers this fails; the next one reads the store first.
-                    let _ = sender.send(Arc::new(SerializedEvent::of(event)));
+                    let _ = sender.send(Arc::new(news));
                 }
             }
             Err(error) => {

@@ -4,8 +4,8 @@
 //! A stream begins with `ready`, which names the log to which the numbers belong (that of the service's store). A
 //! client that reconnects with a number that does not exist receives `reset` before it and starts over.
 //!
-//! A stream buffers one event at a time: for a slow reader events are read from the store again, and a client that
-//! stops reading loses the connection.
+//! A stream buffers one event, or a page of events from the store: for a slow reader events are read from the store
+//! again, and a client that stops reading loses the connection. Each principal has a limited number of pages in memory.
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
@@ -21,11 +21,11 @@ use tokio::sync::broadcast::error::RecvError;
 use tokio_util::sync::CancellationToken;
 
 use super::app::App;
-use super::feed::SerializedEvent;
+use super::feed::{Broadcast, SerializedEvent};
 use super::problem::ErrorResponse;
-use skills_api::operations::{Caller, Operation, Scope};
-use skills_api::{Code, ConnectionState, Event, SharedClient};
-use skills_store::{RunEvent, RunId};
+use skills_api::operations::{Caller, Operation, Permit, Scope, event_page_permit};
+use skills_api::{Code, ConnectionState, Error, Event, SharedClient};
+use skills_store::RunId;
 
 /// Keep-alive interval, so that a lost connection is noticed.
 const ALIVE: Duration = Duration::from_secs(15);
@@ -103,7 +103,9 @@ pub(super) async fn follow(
         news,
         ready,
         behind: true,
+        permit: None,
         admin: caller.may(Scope::Admin),
+        caller: caller.clone(),
         end: app.end.clone(),
     };
     let frames = futures::stream::unfold(following, |mut following| async move {
@@ -124,11 +126,14 @@ struct Following {
     run: Option<RunId>,
     /// The number of the last event sent.
     after: u64,
-    runs: Receiver<Arc<SerializedEvent>>,
+    runs: Receiver<Arc<Broadcast>>,
     news: Option<Receiver<Event>>,
     ready: VecDeque<Frame>,
     /// Whether the store may contain events after the last one.
     behind: bool,
+    /// Held until the page of events that was read last is sent.
+    permit: Option<Permit>,
+    caller: Caller,
     /// Whether the caller may see details of failed calls.
     admin: bool,
     end: CancellationToken,
@@ -141,6 +146,7 @@ impl Following {
             if let Some(frame) = self.ready.pop_front() {
                 return Some(frame);
             }
+            self.permit = None;
             if self.end.is_cancelled() {
                 return None;
             }
@@ -150,9 +156,9 @@ impl Following {
             }
             tokio::select! {
                 () = self.end.cancelled() => return None,
-                event = self.runs.recv() => match event {
-                    Ok(event) => self.append(&event),
-                    Err(RecvError::Lagged(_)) => self.behind = true,
+                event = self.runs.recv() => match event.as_deref() {
+                    Ok(Broadcast::Event(event)) => self.append(event),
+                    Ok(Broadcast::Large) | Err(RecvError::Lagged(_)) => self.behind = true,
                     Err(RecvError::Closed) => return None,
                 },
                 news = heard(&mut self.news) => match news {
@@ -164,13 +170,9 @@ impl Following {
         }
     }
 
-    fn number(&self, event: &RunEvent) -> u64 {
-        if self.run.is_some() { event.number } else { event.global }
-    }
-
     fn append(&mut self, event: &SerializedEvent) {
-        let number = self.number(&event.event);
-        let other = self.run.as_ref().is_some_and(|run| *run != event.event.run);
+        let number = if self.run.is_some() { event.number } else { event.global };
+        let other = self.run.as_ref().is_some_and(|run| *run != event.run);
         if !other && number > self.after {
             self.after = number;
             self.ready.push_back(
@@ -181,9 +183,17 @@ impl Following {
 
     async fn catch_up(&mut self) {
         let run = self.run.as_ref().map(|run| run.0.as_str());
-        match self.core.run_events(run, self.after, PAGE, 0).await {
-            Ok(events) => {
-                self.behind = !events.is_empty();
+        let read = async {
+            let permit = event_page_permit(&self.caller).await?;
+            Ok::<_, Error>((permit, self.core.run_events(run, self.after, PAGE, 0).await?))
+        };
+        let read = tokio::select! {
+            () = self.end.cancelled() => return,
+            read = read => read,
+        };
+        match read {
+            Ok((permit, events)) => {
+                (self.permit, self.behind) = (permit, !events.is_empty());
                 for event in events {
                     self.append(&SerializedEvent::of(event));
                 }

@@ -207,7 +207,8 @@ pub trait Store: Send + Sync + 'static {
     /// Returns the checkpoints of a run, oldest first.
     async fn checkpoints(&self, run: &RunId) -> Result<Vec<Checkpoint>, StoreError>;
 
-    /// Returns at most `limit` events of a run (or of all runs) after a number.
+    /// Returns at most `limit` events of a run (or of all runs) after a number, none only if there is none. Large events
+    /// make a page shorter: continue after its last event until a page is empty.
     async fn events(
         &self,
         run: Option<&RunId>,

@@ -267,6 +267,17 @@ fn silence_of_a_capability_is_no_promise() {
     assert!(findings[0].message.contains("expected one of block"));
 }
 
+#[test]
+fn unknown_keys_of_a_capability_are_reported() {
+    let text =
+        "id: mail.send\nsafty: {}\nproperties: {idempotence: true}\nsafety: {requires_approval: true}\n";
+    let (_, findings) = contract::parse_capability(Path::new("c.yaml"), text);
+    let fields: Vec<_> =
+        findings.iter().map(|finding| (finding.rule.as_str(), finding.field.as_deref())).collect();
+    let unknown = |field| ("contract-unknown-key", Some(field));
+    assert_eq!(fields, ["safty", "properties.idempotence", "safety.requires_approval"].map(unknown));
+}
+
 /// The public registry in the contract form, unpacked from the large test data.
 fn registry() -> Option<(tempfile::TempDir, PathBuf)> {
     let Some(data) = std::env::var_os("SKILLS_TEST_DATA") else {

@@ -217,7 +217,7 @@ arguments! {
         /// Only those after this number of the run.
         #[serde(default)]
         after: u64,
-        /// Maximum number of entries.
+        /// Maximum number of entries; large events make a page shorter.
         #[serde(default = "page", deserialize_with = "event_limit")]
         #[schemars(range(min = 1, max = 10_000))]
         limit: usize,
@@ -232,7 +232,7 @@ arguments! {
         /// Only those after this number over all runs.
         #[serde(default)]
         after: u64,
-        /// Maximum number of entries.
+        /// Maximum number of entries; large events make a page shorter.
         #[serde(default = "page", deserialize_with = "event_limit")]
         #[schemars(range(min = 1, max = 10_000))]
         limit: usize,

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::answers::Executed;
 use super::{CallContext, Scope};
-use crate::{Attached, Code, Error, Launched};
+use crate::{Attached, Code, Error, Launched, first_events};
 use skills_model::{Decision, Gate, RunState, Verdict};
 use skills_store::{RunEvent, RunRecord};
 
@@ -35,7 +35,7 @@ pub(super) async fn attached(context: &CallContext, attached: Attached) -> Resul
 
 /// Returns the events of a run.
 pub(super) async fn trace_of(context: &CallContext, run: &RunRecord) -> Result<Vec<RunEvent>, Error> {
-    context.service.core.run_events(Some(&run.id.0), 0, MAX_TRACE_EVENTS, 0).await
+    first_events(&*context.service.core, &run.id.0, MAX_TRACE_EVENTS).await
 }
 
 /// Returns the error of a run in this state for a caller that waits for its outputs.

@@ -27,6 +27,8 @@ const WAITS: Limit = Limit { what: "requests that wait", running: 64, waiting: 6
 const RESPONSES: Limit = Limit { what: "responses", running: 32, waiting: 64 };
 /// Separate, because a call that waits holds its permit for as long.
 const WAITED_RESPONSES: Limit = Limit { what: "responses to requests that wait", running: 64, waiting: 64 };
+/// Pages of event streams. Streams that catch up at the same time wait for each other.
+const EVENT_PAGES: Limit = Limit { what: "pages of event streams", running: 32, waiting: 4096 };
 const LARGE_BODIES: Limit = Limit { what: "requests with large bodies", running: 2, waiting: 32 };
 
 /// Requests with large bodies that wait for runs or for measurements, and keep the body for as long.
@@ -129,6 +131,14 @@ pub async fn call_permit(caller: &Caller) -> Result<Option<Permit>, Error> {
 /// Returns `rate_limited` if too many requests of the principal wait.
 pub async fn response_permit(caller: &Caller, waits: bool) -> Result<Option<Permit>, Error> {
     if waits { WAITED_RESPONSES } else { RESPONSES }.permit(caller).await
+}
+
+/// Waits for the permit of a page of an event stream, to be held until it is sent.
+///
+/// # Errors
+/// Returns `rate_limited` if too many streams of the principal wait.
+pub async fn event_page_permit(caller: &Caller) -> Result<Option<Permit>, Error> {
+    EVENT_PAGES.permit(caller).await
 }
 
 /// Waits until another body of more than [`LARGE_BODY_BYTES`] may be held in memory.

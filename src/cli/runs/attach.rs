@@ -12,7 +12,7 @@ use crate::Context;
 use crate::args::AttachArgs;
 use crate::failure::{Done, Failure};
 use crate::output::{TerminalCaps, TextStyle, cut, fit, size, wrap};
-use skills_api::{AttachCheck, AttachPreview, AttachRequest, Attached, LocalFiles, Needs};
+use skills_api::{AttachCheck, AttachPreview, AttachRequest, Attached, LocalFiles, Needs, first_events};
 use skills_skill::safe_text;
 use skills_store::EventKind;
 
@@ -82,7 +82,7 @@ pub async fn run(cx: &mut Context, args: &AttachArgs) -> Result<Done, Failure> {
     attached.execution = completion.run.clone();
     if attached.control.is_none() {
         // A control signal is applied when the run ends, which was after the response above.
-        let events = client.run_events(Some(&run.id.0), 0, 10_000, 0).await?;
+        let events = first_events(&*client, &run.id.0, 10_000).await?;
         let wish = events
             .iter()
             .rev()

@@ -13,6 +13,35 @@ use super::types::{
 use crate::Finding;
 use crate::yaml::{Content, Node};
 
+/// Keys of a capability, of its `properties` and of its `safety`. Some are information for people only.
+const CAPABILITY_KEYS: &[&str] = &[
+    "id",
+    "version",
+    "description",
+    "inputs",
+    "outputs",
+    "properties",
+    "safety",
+    "metadata",
+    "cognitive_hints",
+    "status",
+    "replacement",
+    "requires",
+];
+const PROPERTY_KEYS: &[&str] =
+    &["deterministic", "side_effects", "idempotent", "audit_level", "state_access"];
+const SAFETY_KEYS: &[&str] = &[
+    "trust_level",
+    "requires_confirmation",
+    "mandatory_pre_gates",
+    "reversible",
+    "allowed_targets",
+    "data_classification",
+    "scope_constraints",
+    "risk_level",
+    "rationale",
+];
+
 fn open<'a>(location: &'a Path, source: &'a str) -> Reader<'a> {
     Reader::new(
         location.file_name().map_or(location, Path::new),
@@ -28,6 +57,9 @@ pub fn parse_capability(location: &Path, source: &str) -> (Option<Capability>, V
         let empty = Node { value: Content::Map(Vec::new()), at: root.at.clone() };
         let properties = root.get("properties").map_or(&empty, |entry| &entry.value);
         let safety = root.get("safety").map_or(&empty, |entry| &entry.value);
+        reader.misspelled(&root, CAPABILITY_KEYS);
+        reader.only(properties, "properties", PROPERTY_KEYS);
+        reader.only(safety, "safety", SAFETY_KEYS);
         let mut gates = Vec::new();
         for gate in reader.list(safety, "safety", "mandatory_pre_gates") {
             let path = "safety.mandatory_pre_gates";

@@ -195,7 +195,17 @@ impl Transaction {
         // The shared statements use the parameter syntax of SQLite, `?1`; the server requires `$1`.
         let text = sql.replace('?', "$");
         let client = self.client()?;
-        let prepared = if keep { client.prepare_cached(&text).await } else { client.prepare(&text).await };
+        let mut prepared: Sent<Statement> = Box::pin(async move {
+            if keep { client.prepare_cached(&text).await } else { client.prepare(&text).await }
+        });
+        let prepared = match send(&mut prepared).await {
+            Some(prepared) => prepared,
+            None => {
+                // A connection buffers little of a response that nobody reads, and then no further one arrives.
+                self.answers().await?;
+                prepared.await
+            }
+        };
         match prepared {
             Ok(statement) => Ok(statement),
             Err(error) => {

@@ -19,6 +19,9 @@ use crate::{
 };
 use skills_model::RunState;
 
+/// Size in bytes of data from which a page of events ends: payloads and logs may have megabytes each.
+const EVENT_PAGE_BYTES: usize = 256 << 10;
+
 /// Number of rows in a page if the filter states none.
 const PAGE: usize = 100;
 
@@ -43,16 +46,31 @@ pub(crate) async fn events<T: Tx>(
     after: u64,
     limit: usize,
 ) -> Result<Vec<RunEvent>, StoreError> {
-    let columns = "SELECT run, number, global, at_ms, kind, step, data FROM events";
     let rows = if let Some(run) = run {
-        let sql = format!("{columns} WHERE run = ?1 AND number > ?2 ORDER BY number LIMIT ?3");
+        let sql = event_page("number", "run = ?1 AND number > ?2");
         tx.query("reading events", &sql, values![run, after, limit]).await?
     } else {
         let last = if T::POSTGRES { newest(tx).await? } else { i64::MAX.unsigned_abs() };
-        let sql = format!("{columns} WHERE global > ?1 AND global <= ?2 ORDER BY global LIMIT ?3");
+        let sql = event_page("global", "global > ?1 AND global <= ?2");
         tx.query("reading events", &sql, values![after, last, limit]).await?
     };
     rows.into_iter().map(event).collect()
+}
+
+/// Returns the query for at most `?3` events that meet a condition, in the order of a column. The page ends with the
+/// event that reaches [`EVENT_PAGE_BYTES`]; the data of those after it is not read.
+fn event_page(order: &str, condition: &str) -> String {
+    let sizes = format!(
+        "SELECT {order} AS place, octet_length(data) AS bytes FROM events WHERE {condition} \
+         ORDER BY {order} LIMIT ?3"
+    );
+    let sums =
+        format!("SELECT place, SUM(bytes) OVER (ORDER BY place) - bytes AS before FROM ({sizes}) AS sizes");
+    let last = format!("SELECT MAX(place) FROM ({sums}) AS sums WHERE before < {EVENT_PAGE_BYTES}");
+    format!(
+        "SELECT run, number, global, at_ms, kind, step, data FROM events \
+         WHERE {condition} AND {order} <= ({last}) ORDER BY {order}"
+    )
 }
 
 fn event(mut row: Row) -> Result<RunEvent, StoreError> {

@@ -1,6 +1,8 @@
 //! Tests of the server store: the conformance kit, and failures of server and network with many workers.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by a panic")]
 
+#[path = "../../../benches/five_steps/delay.rs"]
+mod delay;
 #[path = "../../../tests/postgres/mod.rs"]
 mod postgres;
 #[path = "../../../tests/store_kit/mod.rs"]
@@ -72,6 +74,23 @@ async fn a_store_is_opened_as_it_was_left() {
     server.sql(&format!("DROP SCHEMA {schema} CASCADE; CREATE SCHEMA {schema}"));
     let missing = open_at(&address, &options).await.unwrap_err();
     assert_eq!(missing.unavailability(), Some(Unavailability::Missing), "{missing}");
+}
+
+/// On a network a response may arrive message by message, which takes more buffers of a connection than one that
+/// arrives whole.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn responses_may_arrive_in_parts() {
+    let Some(server) = Server::start() else { return };
+    let store = open(&delay::start(&server.store().0, Duration::ZERO).await).await;
+    let work = async {
+        let run = store.launch(store_kit::launch(1)).await.unwrap().run.id;
+        let claimed = store.claim(&WorkerId("a".to_owned()), 30_000, Some(&run)).await.unwrap().unwrap();
+        assert_eq!(store.steps(&run).await.unwrap(), []);
+        store.release_lease(&run, claimed.fence).await.unwrap();
+        assert_eq!(store.runs(RunFilter::default()).await.unwrap().runs.len(), 1);
+        assert!(!store.events(Some(&run), 0, 10).await.unwrap().is_empty());
+    };
+    tokio::time::timeout(TIMEOUT / 2, work).await.expect("no statement waits forever");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

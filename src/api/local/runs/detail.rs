@@ -166,13 +166,12 @@ async fn all_events(store: &dyn Store, run: &RunId) -> Result<Vec<RunEvent>, Err
     loop {
         let after = events.last().map_or(0, |event| event.number);
         let page = store.events(Some(run), after, PAGE).await?;
-        let last = page.len() < PAGE;
+        if page.is_empty() {
+            return Ok(events);
+        }
         events.extend(page);
         if events.len() > MAX_EVENTS {
             events.drain(..events.len() - MAX_EVENTS);
-        }
-        if last {
-            return Ok(events);
         }
     }
 }

@@ -36,6 +36,8 @@ const MAX_FACET_RUNS: usize = 2_000;
 const MAX_HOURS: u32 = 24 * 14;
 /// Maximum number of lines on a page of a log.
 const MAX_LINES: usize = 10_000;
+/// Size in bytes from which a page of a log ends.
+const MAX_LOG_BYTES: usize = 1 << 20;
 /// Maximum time to wait for a line, in milliseconds.
 const MAX_WAIT_MS: u64 = 60_000;
 /// Name prefix of documents with saved views.
@@ -308,13 +310,16 @@ impl Runs {
         let text = request.text.as_ref().map(|text| text.to_lowercase());
         let deadline = Instant::now() + Duration::from_millis(request.wait_ms.min(MAX_WAIT_MS));
         let mut page = LogPage { lines: Vec::new(), next: request.after, open: true };
+        let mut bytes = 0;
         loop {
             let newest = runtime.store.newest_event().await?;
             let state = runtime.store.listed_run(&run.id).await?.map_or(run.state, |run| run.state);
             page.open = !(state.is_terminal() || state == RunState::Failed);
             loop {
                 let events = runtime.store.events(Some(&run.id), page.next, PAGE).await?;
-                let read = events.len();
+                if events.is_empty() {
+                    break;
+                }
                 for event in events {
                     page.next = event.number;
                     let lines = log_lines(&event).into_iter().filter(|line| {
@@ -327,13 +332,12 @@ impl Runs {
                             && text.as_ref().is_none_or(|text| line.text.to_lowercase().contains(text))
                     });
                     // A page ends with an event: the next one continues after it.
+                    let known = page.lines.len();
                     page.lines.extend(lines);
-                    if page.lines.len() >= limit {
+                    bytes += page.lines[known..].iter().map(|line| line.text.len()).sum::<usize>();
+                    if page.lines.len() >= limit || bytes >= MAX_LOG_BYTES {
                         return Ok(page);
                     }
-                }
-                if read < PAGE {
-                    break;
                 }
             }
             let left = deadline.saturating_duration_since(Instant::now());
