@@ -273,7 +273,7 @@ fn unknown_keys_of_a_capability_are_reported() {
         "id: mail.send\nsafty: {}\nproperties: {idempotence: true}\nsafety: {requires_approval: true}\n";
     let (_, findings) = contract::parse_capability(Path::new("c.yaml"), text);
     let fields: Vec<_> =
-        findings.iter().map(|finding| (finding.rule.as_str(), finding.field.as_deref())).collect();
+        findings.iter().map(|finding| (finding.code.as_str(), finding.field.as_deref())).collect();
     let unknown = |field| ("contract-unknown-key", Some(field));
     assert_eq!(fields, ["safty", "properties.idempotence", "safety.requires_approval"].map(unknown));
 }
