@@ -40,6 +40,8 @@ const SAFETY_KEYS: &[&str] = &[
     "scope_constraints",
     "risk_level",
     "rationale",
+    "description",
+    "mitigations",
 ];
 
 fn open<'a>(location: &'a Path, source: &'a str) -> Reader<'a> {
