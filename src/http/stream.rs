@@ -23,7 +23,7 @@ use tokio_util::sync::CancellationToken;
 use super::app::App;
 use super::feed::{Broadcast, SerializedEvent};
 use super::problem::ErrorResponse;
-use skills_api::operations::{Caller, Operation, Permit, Scope, event_page_permit};
+use skills_api::operations::{Caller, Operation, Permit, Scope, call_permit, event_page_permit};
 use skills_api::{Code, ConnectionState, Error, Event, SharedClient};
 use skills_store::RunId;
 
@@ -68,6 +68,8 @@ pub(super) async fn follow(
     let core = &app.service.core;
     let (run, newest) = match wanted {
         Some(wanted) => {
+            // A run may be large: as many at the same time as other requests of the caller.
+            let _permit = call_permit(caller).await?;
             let detail = core.run(&wanted).await?;
             (Some(detail.run.id), detail.events.last().map_or(0, |event| event.number))
         }

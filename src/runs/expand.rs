@@ -21,7 +21,8 @@ const MAX_INPUT_BYTES: usize = 128 << 20;
 type Inputs = Map<String, Value>;
 
 /// Estimates the memory of a value.
-fn memory_bytes(value: &Value) -> usize {
+#[must_use]
+pub fn memory_bytes(value: &Value) -> usize {
     let content = match value {
         Value::String(text) => text.len(),
         Value::Array(items) => items.iter().map(memory_bytes).sum(),

@@ -44,6 +44,7 @@ pub use call::{
 pub use canonical::{canonical_json, digest_of, idempotency_key};
 pub use capabilities::{Capabilities, CapabilityFolder, RegisteredBinding};
 pub use execute::{Engine, ExecutionEnd, PendingGate};
+pub use expand::memory_bytes;
 pub use fields::{FieldProblem, check_inputs, check_outputs, check_value};
 pub use grants::BEFORE_FIRST_STEP;
 pub use log::LOG_BYTES;

@@ -1,5 +1,6 @@
 //! The details of a run: record, steps, checkpoints, events, decisions, and the pending decision.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use super::{RunRuntime, Runs, attempts, capability_run, contracts, find, identity, sheet, steps};
@@ -13,6 +14,8 @@ use skills_store::{RunEvent, RunId, RunRecord, Store, damaged};
 const PAGE: usize = 2000;
 /// Maximum number of events in a response; the newest are returned. Followers read the others by number.
 const MAX_EVENTS: usize = 10_000;
+/// Maximum memory for their data, in bytes.
+const MAX_EVENT_BYTES: usize = 16 << 20;
 
 impl Runs {
     /// Returns the details of a run.
@@ -22,7 +25,7 @@ impl Runs {
         runtime.verify(&run.id).await?;
         let plan = runtime.plan(&run.contract_digest).await?;
         let (run, at) = self.at_gate(&runtime, run).await?;
-        let events = all_events(&*runtime.store, &run.id).await?;
+        let events = newest_events(&*runtime.store, &run.id).await?;
         let records = runtime.store.steps(&run.id).await?;
         let (present, _) = self.present(&run, &plan).await;
         let mut sheet = self.decision_sheet(&runtime, &run, &plan, at.as_ref()).await?;
@@ -161,17 +164,22 @@ impl RunRuntime {
     }
 }
 
-async fn all_events(store: &dyn Store, run: &RunId) -> Result<Vec<RunEvent>, Error> {
-    let mut events: Vec<RunEvent> = Vec::new();
+/// Returns the newest events of a run, as many as a response contains.
+async fn newest_events(store: &dyn Store, run: &RunId) -> Result<Vec<RunEvent>, Error> {
+    let mut events: VecDeque<(usize, RunEvent)> = VecDeque::new();
+    let (mut bytes, mut after) = (0, 0);
     loop {
-        let after = events.last().map_or(0, |event| event.number);
         let page = store.events(Some(run), after, PAGE).await?;
-        if page.is_empty() {
-            return Ok(events);
+        let Some(last) = page.last() else { break };
+        after = last.number;
+        for event in page {
+            let size = skills_runs::memory_bytes(&event.event.data);
+            bytes += size;
+            events.push_back((size, event));
         }
-        events.extend(page);
-        if events.len() > MAX_EVENTS {
-            events.drain(..events.len() - MAX_EVENTS);
+        while events.len() > MAX_EVENTS || (bytes > MAX_EVENT_BYTES && events.len() > 1) {
+            bytes -= events.pop_front().map_or(0, |(size, _)| size);
         }
     }
+    Ok(events.into_iter().map(|(_, event)| event).collect())
 }
