@@ -8,8 +8,10 @@ use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::task::Poll;
+use std::time::Duration;
 
 use deadpool_postgres::Object;
+use tokio::runtime::Handle;
 use tokio_postgres::types::private::BytesMut;
 use tokio_postgres::types::{IsNull, ToSql, Type, to_sql_checked};
 use tokio_postgres::{SimpleQueryMessage, Statement};
@@ -310,13 +312,22 @@ impl Transaction {
     }
 }
 
-/// Dropping an open transaction closes its connection, so that the server rolls it back.
+/// Maximum time for rolling back a dropped transaction; then its connection is closed.
+const ROLLBACK_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// Dropping an open transaction rolls it back. Waits for events are dropped all the time, and a new connection costs the
+/// server more than many transactions, because it prepares every statement again.
 impl Drop for Transaction {
     fn drop(&mut self) {
         self.unanswered().clear();
-        if let Some(client) = self.client.take().and_then(Arc::into_inner) {
-            drop(Object::take(client));
-        }
+        let Some(client) = self.client.take().and_then(Arc::into_inner) else { return };
+        let Ok(runtime) = Handle::try_current() else { return drop(Object::take(client)) };
+        runtime.spawn(async move {
+            let rolled_back = tokio::time::timeout(ROLLBACK_TIMEOUT, client.batch_execute("ROLLBACK")).await;
+            if !matches!(rolled_back, Ok(Ok(()))) {
+                drop(Object::take(client));
+            }
+        });
     }
 }
 
