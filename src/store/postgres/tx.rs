@@ -200,13 +200,12 @@ impl Transaction {
         let mut prepared: Sent<Statement> = Box::pin(async move {
             if keep { client.prepare_cached(&text).await } else { client.prepare(&text).await }
         });
-        let prepared = match send(&mut prepared).await {
-            Some(prepared) => prepared,
-            None => {
-                // A connection buffers little of a response that nobody reads, and then no further one arrives.
-                self.answers().await?;
-                prepared.await
-            }
+        let prepared = if let Some(prepared) = send(&mut prepared).await {
+            prepared
+        } else {
+            // A connection buffers little of a response that nobody reads, and then no further one arrives.
+            self.answers().await?;
+            prepared.await
         };
         match prepared {
             Ok(statement) => Ok(statement),
