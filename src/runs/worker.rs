@@ -30,9 +30,12 @@ pub trait Execute: Send + Sync + 'static {
 pub struct Leases {
     /// How long a claim is valid without renewal; it is renewed after a third of this time.
     pub lease: Duration,
-    /// How soon a cancellation from elsewhere is noticed.
+    /// How soon a cancellation from elsewhere is noticed, unless the store is busy.
     pub notice: Duration,
 }
+
+/// How soon a cancellation from elsewhere is noticed in a busy store, where each check is due at an event of some run.
+const MAX_NOTICE: Duration = Duration::from_millis(500);
 
 impl Default for Leases {
     fn default() -> Self {
@@ -117,10 +120,11 @@ async fn execute_claimed(
 
 /// Renews a lease after a third of its duration, and cancels when the run is no longer leased under this fencing token.
 async fn keep(store: Arc<dyn Store>, run: RunId, fence: u64, leases: Leases, cancel: CancellationToken) {
-    let mut renewed = Instant::now();
+    let (mut renewed, mut pause) = (Instant::now(), leases.notice);
+    let longest = MAX_NOTICE.min(leases.lease / 6).max(leases.notice);
     loop {
         // Most runs end before the first check.
-        tokio::time::sleep(leases.notice).await;
+        tokio::time::sleep(pause).await;
         let due = renewed + leases.lease / 3;
         if Instant::now() >= due {
             let began = Instant::now();
@@ -146,9 +150,13 @@ async fn keep(store: Arc<dyn Store>, run: RunId, fence: u64, leases: Leases, can
         let newest = store.newest_event().await.unwrap_or(0);
         let left = due.saturating_duration_since(Instant::now());
         let left = u64::try_from(left.as_millis()).unwrap_or(u64::MAX);
+        let waiting = Instant::now();
         if let Err(error) = store.wait(newest, left).await {
             tracing::warn!("waiting for events of run {run}: {error}");
         }
+        // In a busy store nearly all events are those of other runs.
+        let is_busy = waiting.elapsed() < MAX_NOTICE;
+        pause = if is_busy { (2 * pause).min(longest) } else { leases.notice };
     }
 }
 
