@@ -4,12 +4,12 @@
 use crate::{Code, Error};
 
 /// Maximum number of values and keys in the JSON of a request.
-pub const MAX_VALUES: usize = 200_000;
+const MAX_VALUES: usize = 200_000;
 
 /// Checks the number of values and keys before they are parsed.
 ///
 /// # Errors
-/// Returns `payload_too_large` for more than [`MAX_VALUES`].
+/// Returns `payload_too_large` for more than 200,000.
 pub fn ensure_few_values(json: &[u8]) -> Result<(), Error> {
     // Each value but the first follows one of these.
     let (mut separators, mut in_string, mut is_escaped) = (0, false, false);
