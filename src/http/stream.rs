@@ -16,6 +16,7 @@ use axum::http::{HeaderMap, HeaderValue, header};
 use axum::response::sse::{Event as Frame, KeepAlive, Sse};
 use axum::response::{IntoResponse as _, Response};
 use serde_json::{Map, Value, json};
+use tokio::sync::Semaphore;
 use tokio::sync::broadcast::Receiver;
 use tokio::sync::broadcast::error::RecvError;
 use tokio_util::sync::CancellationToken;
@@ -33,6 +34,9 @@ const ALIVE: Duration = Duration::from_secs(15);
 const AGAIN: Duration = Duration::from_secs(2);
 /// Events read from the store per page.
 const PAGE: usize = 100;
+/// Maximum number of streams that parse events from the store at the same time: a large event makes all of them read it.
+const PARALLEL_READS: usize = 8;
+static READS: Semaphore = Semaphore::const_new(PARALLEL_READS);
 /// Pause after a failure of the store.
 const PAUSE: Duration = Duration::from_secs(1);
 
@@ -187,7 +191,9 @@ impl Following {
         let run = self.run.as_ref().map(|run| run.0.as_str());
         let read = async {
             let permit = event_page_permit(&self.caller).await?;
-            Ok::<_, Error>((permit, self.core.run_events(run, self.after, PAGE, 0).await?))
+            let _reading = READS.acquire().await;
+            let events = self.core.run_events(run, self.after, PAGE, 0).await?;
+            Ok::<_, Error>((permit, events.into_iter().map(SerializedEvent::of).collect::<Vec<_>>()))
         };
         let read = tokio::select! {
             () = self.end.cancelled() => return,
@@ -196,8 +202,8 @@ impl Following {
         match read {
             Ok((permit, events)) => {
                 (self.permit, self.behind) = (permit, !events.is_empty());
-                for event in events {
-                    self.append(&SerializedEvent::of(event));
+                for event in &events {
+                    self.append(event);
                 }
             }
             Err(error) => {

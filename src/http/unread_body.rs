@@ -1,6 +1,6 @@
-//! The part of a request body that its handler did not read. A small one is read afterwards, so that the connection can
-//! serve further requests; with a larger one the response has to announce that the connection closes, because a client
-//! that reused it would get no response (<https://www.rfc-editor.org/rfc/rfc9112#section-9.6>).
+//! The remainder of a request body that its handler did not read. A small one is read afterwards, so that the connection
+//! can serve further requests; with a larger one the response has to announce that the connection closes, because a
+//! client that reused it would get no response (<https://www.rfc-editor.org/rfc/rfc9112#section-9.6>).
 
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -11,9 +11,9 @@ use axum::body::{Body, Bytes, HttpBody};
 use futures::future::poll_fn;
 use http_body::{Frame, SizeHint};
 
-/// Maximum size in bytes of a rest that is read.
+/// Maximum size in bytes of a remainder that is read.
 const MAX_BYTES: u64 = 64 << 10;
-/// Maximum time it takes.
+/// Timeout for reading it.
 const MAX_WAIT: Duration = Duration::from_secs(1);
 
 /// A body that is read by a handler first, and then by the middleware around it.

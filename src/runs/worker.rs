@@ -34,7 +34,7 @@ pub struct Leases {
     pub notice: Duration,
 }
 
-/// How soon a cancellation from elsewhere is noticed in a busy store, where each check is due at an event of some run.
+/// Maximum interval between checks for a cancellation while other runs record events.
 const MAX_NOTICE: Duration = Duration::from_millis(500);
 
 impl Default for Leases {

@@ -203,7 +203,7 @@ impl Transaction {
         let prepared = if let Some(prepared) = send(&mut prepared).await {
             prepared
         } else {
-            // A connection buffers little of a response that nobody reads, and then no further one arrives.
+            // A connection stops reading while the buffer of an earlier response is full.
             self.answers().await?;
             prepared.await
         };
