@@ -45,13 +45,28 @@ fn failed(what: &str, why: &dyn std::fmt::Display) -> Error {
     Error::new(Code::InvalidRequest, format!("git {what}: {why}"))
 }
 
-/// Returns a git command in a folder that neither prompts nor writes.
-fn git(folder: &Path) -> Command {
+/// Settings that take precedence over those of a repository, which may name programs to execute.
+const SETTINGS: [&str; 9] = [
+    "core.fsmonitor=false",
+    "core.quotePath=false",
+    "core.hooksPath=/dev/null",
+    "core.sshCommand=false",
+    "core.pager=cat",
+    "log.showSignature=false",
+    "protocol.allow=never",
+    "safe.bareRepository=explicit",
+    "credential.helper=",
+];
+
+/// Returns a git command in a folder that neither prompts nor writes, and executes no other program.
+pub(crate) fn git(folder: &Path) -> Command {
     let mut command = Command::new("git");
     command
-        .args(["-c", "core.fsmonitor=false", "-c", "core.quotePath=false", "-C"])
+        .args(SETTINGS.iter().flat_map(|setting| ["-c", setting]))
+        .arg("-C")
         .arg(folder)
         .env("GIT_OPTIONAL_LOCKS", "0")
+        .env("GIT_NO_LAZY_FETCH", "1")
         .env("GIT_TERMINAL_PROMPT", "0")
         .stdin(Stdio::null());
     command
@@ -170,6 +185,9 @@ pub fn history(roots: &[&GitRoot], commit: &str, max: usize) -> Result<Vec<GitCo
     let mut command = git(&first.top);
     command.args([
         "log",
+        "--no-show-signature",
+        "--no-ext-diff",
+        "--no-textconv",
         "--first-parent",
         "--diff-merges=first-parent",
         "--raw",

@@ -41,6 +41,7 @@ pub fn transition(run: &RunSnapshot, command: &Command) -> Result<Next, Transiti
         Command::Work { fence, report } => work(run, *fence, report),
         Command::Decide(decision) => decide(run, decision),
         Command::Endorse { decision, by, need } => endorse(run, decision, by, *need),
+        Command::RepeatDecision(decision) => repeat_decision(run, decision),
         Command::Signal { name } => signal(run, name),
         Command::Cancel => cancel(run),
         Command::Pause => pause(run),
@@ -158,10 +159,16 @@ fn endorse(run: &RunSnapshot, decision: &Decision, by: &str, need: u32) -> Resul
     else {
         return Ok(decided);
     };
-    if approvals.by.iter().any(|earlier| earlier == by) {
-        return Ok(Next::Unchanged);
-    }
-    let by: Vec<String> = approvals.by.iter().cloned().chain([by.to_owned()]).collect();
+    let approved = approvals.by.iter().any(|earlier| earlier == by);
+    let agrees =
+        approvals.is_empty() || (approvals.choice, &approvals.result) == (decision.choice, &decision.result);
+    let by: Vec<String> = match (approved, agrees) {
+        (true, true) => return Ok(Next::Unchanged),
+        (false, true) => approvals.by.iter().cloned().chain([by.to_owned()]).collect(),
+        // Nobody else has agreed to the former choice yet.
+        (true, false) if approvals.by.len() == 1 => approvals.by.clone(),
+        (_, false) => return Err(TransitionError::DecisionConflict(differs(step, approvals))),
+    };
     if u32::try_from(by.len()).unwrap_or(u32::MAX) >= need {
         return Ok(decided);
     }
@@ -174,9 +181,31 @@ fn endorse(run: &RunSnapshot, decision: &Decision, by: &str, need: u32) -> Resul
             step: step.clone(),
             inputs_digest: inputs_digest.clone(),
             why: why.clone(),
-            approvals: Approvals { need, by },
+            approvals: Approvals { need, by, choice: decision.choice, result: decision.result.clone() },
         }),
     })
+}
+
+/// Returns why an approval is rejected whose choice or result differs from that of the earlier ones.
+fn differs(step: &str, approvals: &Approvals) -> String {
+    let by = approvals.by.join(" and ");
+    let choice = approvals.choice.map(|choice| format!(" with the choice `{choice}`")).unwrap_or_default();
+    let result = approvals.result.as_ref().map(|result| format!(" and the result {result}"));
+    format!(
+        "step {step} was approved by {by}{choice}{}; approve the same, or deny it",
+        result.unwrap_or_default()
+    )
+}
+
+/// Accepts a decision only if it was recorded before.
+fn repeat_decision(run: &RunSnapshot, decision: &Decision) -> Result<Next, TransitionError> {
+    match decide(run, decision)? {
+        Next::Unchanged => Ok(Next::Unchanged),
+        _ => {
+            let needed = format!("step {} started to wait only now; review it first", decision.step);
+            Err(invalid(run, &decision.verdict.to_string(), Some(needed)))
+        }
+    }
 }
 
 /// Checks that an approval has a choice if and only if it is for an unknown outcome.

@@ -97,6 +97,12 @@ pub struct Approvals {
     pub need: u32,
     /// Who has approved, oldest first.
     pub by: Vec<String>,
+    /// The choice that all of them made.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub choice: Option<Choice>,
+    /// The result that all of them stated.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub result: Option<serde_json::Value>,
 }
 
 impl Approvals {
@@ -362,6 +368,8 @@ pub enum Command {
         /// How many the rule requires.
         need: u32,
     },
+    /// A decision that answered no gate when it was checked against the rules: valid only if it repeats a recorded one.
+    RepeatDecision(Decision),
     /// A signal arrives.
     Signal {
         /// Its name.
@@ -381,6 +389,29 @@ pub enum Command {
     Replay,
     /// Creates a new paused run with a link to this one.
     Fork,
+}
+
+impl Command {
+    /// Returns the decision that it contains.
+    #[must_use]
+    pub fn decision(&self) -> Option<&Decision> {
+        match self {
+            Self::Decide(decision) | Self::Endorse { decision, .. } | Self::RepeatDecision(decision) => {
+                Some(decision)
+            }
+            _ => None,
+        }
+    }
+
+    /// Returns the decision that it contains, to change it.
+    pub fn decision_mut(&mut self) -> Option<&mut Decision> {
+        match self {
+            Self::Decide(decision) | Self::Endorse { decision, .. } | Self::RepeatDecision(decision) => {
+                Some(decision)
+            }
+            _ => None,
+        }
+    }
 }
 
 /// The name of a command, as offered by adapters.

@@ -33,12 +33,13 @@ impl RunRecord {
         self.error.as_ref().map(failure_summary)
     }
 
-    /// Returns `approved, 1 of 2` while more approvals are needed.
+    /// Returns `approved, 1 of 2`, or ``approved with `rerun`, 1 of 2``, while more approvals are needed.
     #[must_use]
     pub fn approval_progress(&self) -> Option<String> {
         match &self.gate {
             Some(Gate::Human { approvals, .. }) if !approvals.is_empty() => {
-                Some(format!("approved, {} of {}", approvals.by.len(), approvals.need))
+                let choice = approvals.choice.map(|choice| format!(" with `{choice}`")).unwrap_or_default();
+                Some(format!("approved{choice}, {} of {}", approvals.by.len(), approvals.need))
             }
             _ => None,
         }

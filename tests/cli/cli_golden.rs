@@ -180,6 +180,75 @@ fn the_commit_that_changed_the_winner_is_found() {
     assert_eq!(home.run(&["bisect", "q", "--from", "no-such-commit"]).code, 3);
 }
 
+/// A repository whose settings name programs, in two forms: its own `.git`, and a bare repository among its files.
+#[cfg(unix)]
+#[test]
+fn no_program_that_a_repository_names_is_executed() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let home = Home::with_skills();
+    let skills = home.skills();
+    repository(&home);
+    let program = skills.join("evil.sh");
+    let pwned = skills.join("pwned");
+    std::fs::write(&program, format!("#!/bin/sh\ntouch {}\n", pwned.display())).unwrap();
+    std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let signed = home.path().join("signed");
+    let commit =
+        Command::new("git").arg("-C").arg(&skills).args(["cat-file", "commit", "HEAD"]).output().unwrap();
+    let commit = String::from_utf8(commit.stdout).unwrap().replace(
+        "\n\n",
+        "\ngpgsig -----BEGIN PGP SIGNATURE-----\n \n iQ==\n -----END PGP SIGNATURE-----\n\n",
+    );
+    std::fs::write(&signed, commit).unwrap();
+    let written = Command::new("git")
+        .arg("-C")
+        .arg(&skills)
+        .args(["hash-object", "-t", "commit", "-w"])
+        .arg(&signed)
+        .output()
+        .unwrap();
+    let id = String::from_utf8(written.stdout).unwrap();
+    git(&skills, &["update-ref", "HEAD", id.trim()]);
+    for (name, value) in [
+        ("log.showSignature", "true"),
+        ("gpg.program", "./evil.sh"),
+        ("core.fsmonitor", "./evil.sh"),
+        ("core.sshCommand", "./evil.sh"),
+        ("extensions.partialClone", "origin"),
+        ("remote.origin.url", "ssh://host/repository"),
+        ("remote.origin.promisor", "true"),
+    ] {
+        git(&skills, &["config", name, value]);
+    }
+    let log = Command::new("git").arg("-C").arg(&skills).args(["log", "-1"]).output().unwrap();
+    assert!(pwned.exists(), "git itself executes it: {log:?}");
+    std::fs::remove_file(&pwned).unwrap();
+    assert_eq!(home.run(&["bisect", REQUEST, "--json"]).json()["current"], "csv-tools");
+    // A blob of the commit before is missing, which git would fetch.
+    let blob = Command::new("git")
+        .arg("-C")
+        .arg(&skills)
+        .args(["rev-parse", "HEAD~2:pdf-tables/SKILL.md"])
+        .output()
+        .unwrap();
+    let blob = String::from_utf8(blob.stdout).unwrap();
+    let (folder, file) = blob.trim().split_at(2);
+    std::fs::remove_file(skills.join(".git/objects").join(folder).join(file)).unwrap();
+    home.run(&["eval", "--against", "HEAD~2"]);
+    home.run(&["bisect", REQUEST]);
+    assert!(!pwned.exists());
+
+    for part in std::fs::read_dir(skills.join(".git")).unwrap().flatten() {
+        std::fs::rename(part.path(), skills.join(part.file_name())).unwrap();
+    }
+    std::fs::remove_dir(skills.join(".git")).unwrap();
+    git(&skills, &["config", "--file", "config", "core.bare", "false"]);
+    git(&skills, &["config", "--file", "config", "core.worktree", "."]);
+    let refused = home.run(&["bisect", REQUEST]);
+    assert_ne!(refused.code, 0, "{}", refused.stdout);
+    assert!(!pwned.exists());
+}
+
 #[test]
 fn an_evaluation_against_a_commit_lists_other_winners() {
     let home = Home::with_skills();

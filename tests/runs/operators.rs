@@ -107,6 +107,35 @@ async fn two_other_people_have_to_approve() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn an_approval_that_arrives_while_the_gate_opens_is_checked() {
+    let place = Place::new();
+    place.write("home/.config/skill-workbench/policy.yaml", "approvals: {id: ledger, not_by: starter}\n");
+    let core = place.open().await;
+    // The same inputs have the same digest, which is therefore known before the gate opens.
+    let known = run(&core, "ledger", json!({ "amounts": [1, 2] })).await;
+    for _ in 0..5 {
+        let launched = core.launch(request("ledger", json!({ "amounts": [1, 2] }))).await.unwrap().run;
+        let attempts = (0..8).map(|_| {
+            let (core, launched, known) = (Arc::clone(&core), launched.clone(), known.clone());
+            tokio::spawn(async move {
+                loop {
+                    let approve = decide(&known, Verdict::Approve, "ana");
+                    let by = key("ana", &[Scope::Decide]);
+                    match core.order_as(&launched.id.0, approve, Some(by)).await {
+                        Err(error) if error.code == Code::Forbidden => break,
+                        Err(_) => {}
+                        Ok(approved) => panic!("approved by who started it: {approved:?}"),
+                    }
+                }
+            })
+        });
+        let attempts = futures::future::join_all(attempts);
+        let attempts = tokio::time::timeout(Duration::from_secs(30), attempts).await.unwrap();
+        attempts.into_iter().for_each(|attempt| attempt.unwrap());
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_contract_raises_what_its_approvals_require() {
     let place = Place::new();
     let contract = std::fs::read_to_string(place.path("skills/ledger/skill.yaml")).unwrap();

@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use proptest::prelude::*;
+use serde_json::json;
 use strum::IntoEnumIterator as _;
 
 use super::*;
@@ -257,6 +258,40 @@ proptest! {
             prop_assert_eq!(allowed(&run).contains(&name), works, "{:?} {}", run, name);
         }
     }
+}
+
+#[test]
+fn a_decision_that_was_not_checked_is_accepted_only_as_a_repetition() {
+    let mut run = snapshot_in(RunState::WaitingForHuman);
+    let approve = decision(Verdict::Approve);
+    let unchecked = Command::RepeatDecision(approve.clone());
+    assert!(matches!(transition(&run, &unchecked), Err(TransitionError::Invalid { .. })));
+    apply(&mut run, &Command::Decide(approve));
+    assert_eq!(transition(&run, &unchecked), Ok(Next::Unchanged));
+}
+
+#[test]
+fn approvals_of_an_unknown_outcome_have_to_agree() {
+    let mut run = snapshot_in(RunState::WaitingForHuman);
+    run.gate = Some(Gate::human("send", "d1", ApprovalReason::UnknownOutcome));
+    let endorse = |by: &str, choice, result: Option<i64>| Command::Endorse {
+        decision: Decision {
+            choice: Some(choice),
+            result: result.map(|paid| json!({ "paid": paid })),
+            ..decision(Verdict::Approve)
+        },
+        by: by.to_owned(),
+        need: 2,
+    };
+    apply(&mut run, &endorse("ana", Choice::Skip, None));
+    let other = transition(&run, &endorse("kim", Choice::Rerun, None)).unwrap_err().to_string();
+    assert!(other.contains("approved by ana with the choice `skip`"), "{other}");
+    // Who is the only one so far may choose again.
+    apply(&mut run, &endorse("ana", Choice::Happened, Some(1)));
+    let other = transition(&run, &endorse("kim", Choice::Happened, Some(1_000_000))).unwrap_err();
+    assert!(matches!(other, TransitionError::DecisionConflict(_)), "{other}");
+    apply(&mut run, &endorse("kim", Choice::Happened, Some(1)));
+    assert_eq!((run.state, run.gate), (RunState::Pending, None));
 }
 
 #[test]

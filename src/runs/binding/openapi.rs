@@ -105,6 +105,10 @@ fn append(url: &mut Url, path: &str, fields: &mut Map<String, Value>) -> Result<
             rest = behind;
         }
         segment.push_str(rest);
+        // They would be removed, also those between two dots.
+        if segment.contains(['\t', '\n', '\r']) {
+            return Err(format!("a value in the path `{path}` contains a tab or a line break"));
+        }
         if segment == "." || segment == ".." {
             return Err(format!("the path `{path}` leaves the service's address"));
         }
@@ -166,6 +170,9 @@ mod tests {
         for (path, fields) in [
             ("../admin", json!({})),
             ("a/{id}", json!({"id": ".."})),
+            ("a/{id}", json!({"id": ".\n."})),
+            ("a/{id}", json!({"id": "\t"})),
+            ("a/{id}", json!({"id": "..\r"})),
             ("//evil.example/x", json!({})),
             ("a?b", json!({})),
             ("a/{id}", json!({})),

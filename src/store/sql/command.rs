@@ -38,31 +38,20 @@ pub(crate) async fn command<T: Tx>(tx: &T, run: &RunId, order: &Order) -> Result
         expired: None,
     };
     let mut earlier: Vec<RecordedDecision> = Vec::new();
-    let command = match &order.command {
-        Command::Decide(decision) | Command::Endorse { decision, .. } => {
-            earlier = read::decisions(tx, run).await?;
-            let decisions = earlier.iter().map(|decided| &decided.decision);
-            let decision = decision.clone().bound_to(before.gate.as_ref(), decisions);
-            if !decision.answers(before.gate.as_ref())
-                && let Some(first) = earlier.iter().rev().find(|decided| decided.decision == decision)
-            {
-                return Ok(repeated(before, Some(first.clone())));
-            }
-            match &order.command {
-                Command::Endorse { by, need, .. } => {
-                    Command::Endorse { decision, by: by.clone(), need: *need }
-                }
-                _ => Command::Decide(decision),
-            }
+    let mut command = order.command.clone();
+    if let Some(decision) = command.decision_mut() {
+        earlier = read::decisions(tx, run).await?;
+        let decisions = earlier.iter().map(|decided| &decided.decision);
+        *decision = decision.clone().bound_to(before.gate.as_ref(), decisions);
+        if !decision.answers(before.gate.as_ref())
+            && let Some(first) = earlier.iter().rev().find(|decided| decided.decision == *decision)
+        {
+            return Ok(repeated(before, Some(first.clone())));
         }
-        other => other.clone(),
-    };
+    }
     let next = transition(&run_snapshot(&before, replays), &command)
         .map_err(|refusal| already_decided(&command, before.gate.as_ref(), &earlier, refusal))?;
-    let decided = match &command {
-        Command::Decide(decision) | Command::Endorse { decision, .. } => Some(decision),
-        _ => None,
-    };
+    let decided = command.decision();
     if next == Next::Unchanged {
         let first =
             decided.and_then(|decision| earlier.into_iter().rfind(|stored| stored.decision == *decision));
@@ -164,7 +153,11 @@ pub(crate) async fn command<T: Tx>(tx: &T, run: &RunId, order: &Order) -> Result
                 events.push(moved(EventKind::RunCanceled, error));
             }
         }
-        Command::Claim { .. } | Command::Work { .. } | Command::Replay | Command::Fork => {}
+        Command::RepeatDecision(_)
+        | Command::Claim { .. }
+        | Command::Work { .. }
+        | Command::Replay
+        | Command::Fork => {}
     }
     let after = get(tx, run).await?.0;
     if after.paused && after.state == RunState::Pending {
@@ -223,12 +216,9 @@ fn already_decided(
     earlier: &[RecordedDecision],
     refusal: TransitionError,
 ) -> StoreError {
-    let first = match command {
-        Command::Decide(decision) | Command::Endorse { decision, .. } if !decision.answers(gate) => {
-            earlier.iter().rev().find(|decided| decided.decision.same_gate(decision))
-        }
-        _ => None,
-    };
+    let unanswered = command.decision().filter(|decision| !decision.answers(gate));
+    let first = unanswered
+        .and_then(|decision| earlier.iter().rev().find(|decided| decided.decision.same_gate(decision)));
     match first {
         Some(first) => StoreError::AlreadyDecided { first: Box::new(first.clone()), refusal },
         None => refusal.into(),

@@ -83,9 +83,12 @@ pub(super) fn commanded(
         Command::Pause => Entry::new("run.paused", who, about),
         Command::Resume => Entry::new("run.resumed", who, about),
         Command::Expire(expiry) => return Some(expired(after, *expiry)),
-        Command::Claim { .. } | Command::Work { .. } | Command::Ask(_) | Command::Replay | Command::Fork => {
-            return None;
-        }
+        Command::RepeatDecision(_)
+        | Command::Claim { .. }
+        | Command::Work { .. }
+        | Command::Ask(_)
+        | Command::Replay
+        | Command::Fork => return None,
     };
     Some(entry.durably())
 }

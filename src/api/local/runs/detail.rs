@@ -127,12 +127,14 @@ impl Runs {
 fn with_approvals(why: String, run: &RunRecord, required: &RequiredApprovals) -> String {
     let mut parts = vec![why];
     if required.need > 1 {
-        let by = match &run.gate {
-            Some(Gate::Human { approvals, .. }) => approvals.by.as_slice(),
-            _ => &[],
+        let so_far = match &run.gate {
+            Some(Gate::Human { approvals, .. }) if !approvals.is_empty() => {
+                let choice = approvals.choice.map(|choice| format!(" with `{choice}`")).unwrap_or_default();
+                let result = approvals.result.as_ref().map(|result| format!(" and the result {result}"));
+                format!("so far {}{choice}{}", approvals.by.join(", "), result.unwrap_or_default())
+            }
+            _ => "none has yet".to_owned(),
         };
-        let so_far =
-            if by.is_empty() { "none has yet".to_owned() } else { format!("so far {}", by.join(", ")) };
         parts.push(format!("{} people have to approve, {so_far}", required.need));
     }
     if required.not_by_starter {

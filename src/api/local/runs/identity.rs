@@ -1,8 +1,10 @@
 //! The default user of requests and decisions: the account of this process, and the configured git user.
 
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 use std::sync::OnceLock;
+
+use crate::git::git;
 
 /// Returns the account's name from the environment (`USER`, `LOGNAME`) or the system's list of users; the user id if
 /// neither contains it.
@@ -37,12 +39,7 @@ fn unnamed() -> String {
 
 /// Returns the default approver and the source of that name: `git config user.name` in this folder, else the account.
 pub(super) fn approver(cwd: &Path) -> (String, String) {
-    let result = Command::new("git")
-        .args(["config", "--get", "user.name"])
-        .current_dir(cwd)
-        .stdin(Stdio::null())
-        .stderr(Stdio::null())
-        .output();
+    let result = git(cwd).args(["config", "--get", "user.name"]).stderr(Stdio::null()).output();
     let name =
         result.ok().filter(|out| out.status.success()).and_then(|out| String::from_utf8(out.stdout).ok());
     match name.map(|name| name.trim().to_owned()).filter(|name| !name.is_empty()) {
