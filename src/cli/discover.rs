@@ -157,7 +157,7 @@ fn readings(answer: &Answer, intent: &str) -> Vec<String> {
         }
     }
     if !unknown.is_empty() {
-        lines.push(format!("no skill has: {}", unknown.join(", ")));
+        lines.push(format!("no indexed text contains: {}", unknown.join(", ")));
     }
     lines
 }

@@ -163,7 +163,7 @@ impl Counting {
     /// Counts the words of a text and the pairs of adjacent ones.
     fn text(&mut self, field: usize, text: &str, words: &Words) {
         let mut before: Option<u32> = None;
-        words.each(text, |word| {
+        words.each_and_joined(text, |word, is_joined| {
             let number =
                 self.written(word.stem, word.text, slice(text, word.start as usize..word.end as usize));
             if let Some(places) = self.places.get_mut(field) {
@@ -171,6 +171,9 @@ impl Counting {
             }
             let count = &mut self.counts[number as usize][field];
             *count = count.saturating_add(1);
+            if is_joined {
+                return;
+            }
             self.lengths[field] = self.lengths[field].saturating_add(1);
             if word.stop {
                 return;

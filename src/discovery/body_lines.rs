@@ -45,7 +45,7 @@ pub(crate) fn body_lines(
             continue;
         }
         let mut distinct = HashSet::new();
-        words.each(text, |w| {
+        words.each_and_joined(text, |w, _| {
             if stems.contains(w.stem.as_str()) {
                 distinct.insert(w.stem);
             }

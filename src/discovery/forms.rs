@@ -97,9 +97,16 @@ impl Forms {
         }
     }
 
-    /// Returns whether a stem occurs in one form only.
-    pub fn is_only_form(&self, stem: StemId) -> bool {
-        self.counts.get(stem as usize) == Some(&1)
+    /// Returns the form of a stem that has no other form; `written` is one of its written forms, not necessarily of
+    /// an indexed text.
+    pub fn only_form<'a>(&'a self, stem: StemId, written: &'a str) -> Option<&'a str> {
+        if self.counts.get(stem as usize) != Some(&1) {
+            return None;
+        }
+        if self.contains(written) {
+            return Some(written);
+        }
+        self.stems.iter().position(|of| *of == stem).map(|at| self.form(at))
     }
 
     /// Calls `take` with each form within `edits` edits of a word, in insertion order.
@@ -169,7 +176,9 @@ mod tests {
         assert_eq!(near(&forms, "gables", 1), [(1, "tables".to_owned(), 1)]);
         assert_eq!(near(&forms, "kuberntse", 2), [(2, "kubernetes".to_owned(), 2)]);
         assert!(near(&forms, "k8", 1).is_empty());
-        assert!(!forms.is_only_form(0) && forms.is_only_form(2));
+        assert_eq!(forms.only_form(0, "accessible"), None);
+        assert_eq!(forms.only_form(2, "kubernetes"), Some("kubernetes"));
+        assert_eq!(forms.only_form(2, "kubernete"), Some("kubernetes"), "of a text that is not indexed");
         let (text, ends, stems) = forms.parts();
         let again = Forms::from_parts(text.to_owned(), ends.to_vec(), stems.to_vec()).unwrap();
         assert_eq!(near(&again, "gables", 1), near(&forms, "gables", 1));

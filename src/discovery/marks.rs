@@ -28,13 +28,15 @@ pub(crate) fn stems<'a>(reading: &'a Reading, written: impl Fn(u32) -> &'a str) 
 /// Marks the words of a text whose stems occur in the request.
 pub(crate) fn by_stem(text: &str, stems: &HashSet<&str>, words: &Words, signal: Signal) -> Vec<Mark> {
     let mut out: Vec<Mark> = Vec::new();
-    words.each(text, |word| {
+    words.each_and_joined(text, |word, _| {
         if !stems.contains(word.stem.as_str()) {
             return;
         }
         match out.last_mut() {
-            // Pairs of characters overlap: merge them into one range.
-            Some(last) if last.end > word.start => last.end = last.end.max(word.end),
+            // Pairs of characters, and joined words with their parts, overlap: merge them into one range.
+            Some(last) if last.end > word.start => {
+                (last.start, last.end) = (last.start.min(word.start), last.end.max(word.end));
+            }
             _ => out.push(Mark { start: word.start, end: word.end, signal }),
         }
     });
@@ -47,7 +49,9 @@ pub(crate) fn by_number(places: &[Place], numbers: &[StemId], signal: Signal) ->
     for place in places.iter().filter(|p| numbers.binary_search(&p.what).is_ok()) {
         let (start, end) = (u32::from(place.start), u32::from(place.end));
         match out.last_mut() {
-            Some(last) if last.end > start => last.end = last.end.max(end),
+            Some(last) if last.end > start => {
+                (last.start, last.end) = (last.start.min(start), last.end.max(end));
+            }
             _ => out.push(Mark { start, end, signal }),
         }
     }

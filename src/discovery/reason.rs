@@ -58,23 +58,25 @@ pub(crate) fn reason(breakdown: &Breakdown, query: &QueryContext<'_>, entry: &En
         let is_label = |text: &str| super::labels::normalize_label(text) == part.label;
         return if is_label(&reading.intent) {
             let document = &entry.document;
-            let what = match (is_label(document.id.as_str()), is_label(&document.name)) {
-                (true, _) => "id",
-                (false, true) => "name",
-                (false, false) => "tag",
+            let tag = || document.tags.iter().find(|tag| is_label(tag)).map_or(&*part.label, String::as_str);
+            let (what, text) = match (is_label(document.id.as_str()), is_label(&document.name)) {
+                (true, _) => ("id", document.id.as_str()),
+                (false, true) => ("name", &*document.name),
+                (false, false) => ("tag", tag()),
             };
-            format!("the request is its {what} “{}”", part.label)
+            format!("the request is its {what} “{text}”")
         } else {
             format!("the request names “{}”", part.label)
         };
     }
     // The contribution of each content word through its occurrences.
     let mut contributions: BTreeMap<usize, f64> = BTreeMap::new();
+    let mut shares_stop_words = false;
     for part in breakdown.parts.iter().filter(|p| p.kind == TermKind::Term) {
-        let Some(word) = breakdown.words[part.word].query_word.filter(|at| reading.is_content(*at)) else {
-            continue;
-        };
-        *contributions.entry(word).or_default() += part.value;
+        match breakdown.words[part.word].query_word {
+            Some(word) if reading.is_content(word) => *contributions.entry(word).or_default() += part.value,
+            _ => shares_stop_words = true,
+        }
     }
     let mut places: BTreeMap<Place, Vec<(f64, usize, String)>> = BTreeMap::new();
     let described = Described::default();
@@ -102,8 +104,12 @@ pub(crate) fn reason(breakdown: &Breakdown, query: &QueryContext<'_>, entry: &En
             place.clause(&listed(words.into_iter().map(|(.., quote)| quote)))
         })
         .collect();
+    if contributions.is_empty() && shares_stop_words {
+        clauses.push("only stop words match".to_owned());
+    }
     if let Some((near, words)) = meaning(breakdown, reading, &contributions) {
-        clauses.push(near);
+        let no_word = contributions.is_empty() && !shares_stop_words;
+        clauses.push(if no_word { format!("no word in common, but {near}") } else { near });
         named.extend(words);
     }
     let lacking: Vec<usize> = (0..reading.words.len())
@@ -116,7 +122,7 @@ pub(crate) fn reason(breakdown: &Breakdown, query: &QueryContext<'_>, entry: &En
         named.extend(lacking);
     }
     if clauses.is_empty() {
-        clauses.push("it shares only common words with the request".to_owned());
+        clauses.push("only the meaning is similar".to_owned());
     }
     for word in named.into_iter().filter(|word| reading.is_corrected(*word)) {
         clauses.push(format!("“{}” was read as “{}”", reading.written(word), reading.read_as(word)));
@@ -133,7 +139,7 @@ struct Described {
 
 fn stems_of(text: &str, query: &QueryContext<'_>) -> Vec<u32> {
     let mut found = Vec::new();
-    query.router.words.each(text, |w| found.extend(query.cx.index.vocabulary.find(&w.stem)));
+    query.router.words.each_and_joined(text, |w, _| found.extend(query.cx.index.vocabulary.find(&w.stem)));
     found
 }
 
@@ -182,7 +188,7 @@ fn find_word(
         .or_else(|| {
             let mut forms = Vec::new();
             for tag in &document.tags {
-                words.each(tag, |w| {
+                words.each_and_joined(tag, |w, _| {
                     if index.vocabulary.find(&w.stem).is_some_and(|stem| stems.contains(&stem)) {
                         forms.push(whole_word(tag, w.start as usize..w.end as usize).to_owned());
                     }
@@ -194,10 +200,13 @@ fn find_word(
             // The text of the body is not available here, so only a word with a single form in all skills can be
             // quoted.
             let stem = *stems.first()?;
-            let only = stems.len() == 1 && index.forms.is_only_form(stem);
+            // Forms of fewer than three letters, which have short stems, are not stored.
+            let (text, written) = (index.vocabulary.stem(stem), index.vocabulary.written(stem));
+            let is_single = stems.len() == 1 && text.chars().nth(2).is_some();
+            let only = is_single.then(|| index.forms.only_form(stem, written)).flatten();
             let read = reading.read_as(word);
-            let quote = if only {
-                quote(index.vocabulary.written(stem))
+            let quote = if let Some(only) = only {
+                quote(only)
             } else if !read.chars().any(|c| c.is_alphabetic() && !is_unspaced(c)) {
                 // Numbers and characters of unspaced scripts have no other forms.
                 quote(read)
@@ -237,11 +246,10 @@ fn meaning(
     words.sort_by_key(|(_, word)| *word);
     let near: Vec<usize> =
         words.into_iter().map(|(_, word)| word).filter(|w| !contributions.contains_key(w)).collect();
-    let text = match (contributions.is_empty(), near.is_empty()) {
-        (true, true) => "no common words, but similar meaning".to_owned(),
-        (true, false) => format!("no common words, but similar in meaning to {}", quoted(&near, reading)),
-        (false, true) => "similar meaning".to_owned(),
-        (false, false) => format!("similar in meaning to {}", quoted(&near, reading)),
+    let text = if near.is_empty() {
+        "similar meaning".to_owned()
+    } else {
+        format!("similar in meaning to {}", quoted(&near, reading))
     };
     Some((text, near))
 }

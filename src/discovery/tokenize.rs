@@ -12,6 +12,9 @@ use skills_skill::slice;
 /// Maximum number of stems that a thread caches: stemming is expensive, and texts repeat their words.
 const REMEMBERED: usize = 20_000;
 
+/// Number of letters of a word that is read in addition to its camelCase parts.
+const JOINED_LETTERS: std::ops::RangeInclusive<usize> = 4..=24;
+
 thread_local! {
     static STEMS: RefCell<FastMap<String, String>> = RefCell::default();
 }
@@ -72,6 +75,23 @@ impl Words {
         let mut out = Vec::new();
         self.each(text, |word| out.push(word));
         out
+    }
+
+    /// Like [`Self::each`]; a word that camelCase splits follows its parts, marked with `true`: `SwiftUI` is read as
+    /// `swift`, `ui` and `swiftui`.
+    pub fn each_and_joined(&self, text: &str, mut take: impl FnMut(Word, bool)) {
+        let mut run = Run::default();
+        self.each(text, |word| {
+            if run.parts == 0 || run.end != word.start {
+                run.joined(self, &mut take);
+                run = Run { start: word.start, ..Run::default() };
+            }
+            run.parts += 1;
+            run.end = word.end;
+            run.text.push_str(&word.text);
+            take(word, false);
+        });
+        run.joined(self, &mut take);
     }
 
     /// Calls `take` with each word of a text, in order.
@@ -151,6 +171,28 @@ impl Words {
                 chars.next();
             }
         }
+    }
+}
+
+/// Adjacent words without a separator.
+#[derive(Default)]
+struct Run {
+    start: u32,
+    end: u32,
+    parts: u32,
+    text: String,
+}
+
+impl Run {
+    /// Calls `take` with the joined word if there are several parts.
+    fn joined(&self, words: &Words, take: &mut impl FnMut(Word, bool)) {
+        let text = &self.text;
+        let is_word = JOINED_LETTERS.contains(&text.len()) && text.bytes().all(|b| b.is_ascii_alphabetic());
+        if self.parts < 2 || !is_word {
+            return;
+        }
+        let (stem, stop) = (words.stem(text), words.is_stop(text));
+        take(Word { start: self.start, end: self.end, text: text.clone(), stem, stop }, true);
     }
 }
 

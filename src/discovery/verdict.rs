@@ -176,7 +176,7 @@ fn with_sentence(
         (Fit::None, VerdictReason::StopWords) if query.reading.words.is_empty() => {
             "no skill fits: the request contains no words".to_owned()
         }
-        (Fit::None, VerdictReason::StopWords) => "no skill fits: only common words match".to_owned(),
+        (Fit::None, VerdictReason::StopWords) => "no skill fits: only stop words match".to_owned(),
         (Fit::None, VerdictReason::NothingKnown) => {
             "no skill fits: no skill searched contains a word of the request".to_owned()
         }

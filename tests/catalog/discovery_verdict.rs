@@ -105,6 +105,29 @@ fn reasons_quote_words_as_they_were_read() {
 }
 
 #[test]
+fn words_that_capitals_split_are_found_as_one() {
+    let views = Document::new("views", "views", "Builds SwiftUI views. Reads and writes OpenAPI documents.");
+    let other = |n: usize| Document::new(format!("s{n}"), format!("s{n}"), "Sorts rows of a list.");
+    let router = filled([views].into_iter().chain((0..8).map(other)).collect());
+    for (intent, quoted) in [("swiftui views", "“SwiftUI” and “views”"), ("an openapi file", "“OpenAPI”")]
+    {
+        let answer = ask(&router, intent);
+        assert_eq!(first(&answer), "views", "{intent}");
+        assert!(answer.results[0].reason.contains(quoted), "{}", answer.results[0].reason);
+    }
+}
+
+#[test]
+fn shared_stop_words_are_not_called_no_word() {
+    let answer = ask(&shipped(), "what should I do with it");
+    assert_eq!(answer.fit, Fit::None);
+    for hit in &answer.results {
+        assert!(!hit.reason.contains("no word in common"), "{}", hit.reason);
+    }
+    assert!(answer.results[0].reason.starts_with("only stop words match"), "{}", answer.results[0].reason);
+}
+
+#[test]
 fn fit_by_corrected_words_is_low() {
     let answer = ask(&router(), "wekly reprot");
     assert_eq!(first(&answer), "weekly-report");

@@ -237,7 +237,8 @@ impl Discover {
             Fit::None => format!("{} is nearest: {}", shown(first.skill_id.as_str()), shown(&first.reason)),
             _ => shown(&first.reason),
         });
-        let unknown = (!unknown.is_empty()).then(|| format!("no skill has {}", unknown.join(", ")));
+        let unknown =
+            (!unknown.is_empty()).then(|| format!("no indexed text contains {}", unknown.join(", ")));
         let read = self.reading().map(|(read, all)| format!("{} of {} read", count(read), count(all)));
         read.into_iter().chain(reason).chain(unknown).collect::<Vec<_>>().join("; ")
     }
