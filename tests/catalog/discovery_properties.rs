@@ -101,11 +101,23 @@ fn same(a: &Answer, b: &Answer) -> Result<(), TestCaseError> {
     Ok(())
 }
 
-/// Returns whether a text contains a word, also as part of a run of another script.
+/// Returns whether a text contains a word, also as a part of a camelCase word or of a run of another script.
 fn has_word(text: &str, word: &str) -> bool {
-    let text = text.to_lowercase();
-    text.split(|c: char| !c.is_alphanumeric() && !word.contains(c)).any(|other| other == word)
-        || !word.is_ascii() && text.contains(word)
+    let mut parts = String::new();
+    let mut last = ' ';
+    for c in text.chars() {
+        if last.is_lowercase() && c.is_uppercase() {
+            parts.push(' ');
+        }
+        parts.push(c);
+        last = c;
+    }
+    let found = |text: String| {
+        text.split(|c: char| !c.is_alphanumeric() && !word.contains(c)).any(|other| other == word)
+    };
+    found(text.to_lowercase())
+        || found(parts.to_lowercase())
+        || !word.is_ascii() && text.to_lowercase().contains(word)
 }
 
 proptest! {
