@@ -16,6 +16,9 @@ use skills_skill::contract::{Conformance, Endpoint};
 /// Name of the project's settings file, which is searched from the working directory up to the repository root.
 pub const PROJECT_FILE: &str = ".skill-workbench.yaml";
 
+/// Contexts with keys that approve, confirm or close dialogs.
+const DECIDING_CONTEXTS: [&str; 3] = ["sheet", "overlay", "error"];
+
 /// Environment variables with settings, each with its meaning.
 pub const VARIABLES: [(&str, &str); 16] = [
     ("SKILLS_CONFIG", "a configuration file to use instead of the default config.yaml"),
@@ -414,6 +417,12 @@ impl Config {
         }
         for (context, actions) in layer.keys.unwrap_or_default() {
             for (action, keys) in actions {
+                if !own && DECIDING_CONTEXTS.contains(&context.as_str()) {
+                    let message = format!(
+                        "`keys.{context}` in a project's file would let a repository choose the keys that approve"
+                    );
+                    return Err(own_only(file, keys.referenced, &message));
+                }
                 self.places.insert(format!("keys.{context}.{action}"), place(file, keys.referenced));
                 self.keys.entry(context.clone()).or_default().insert(action, keys.value.0);
             }

@@ -94,6 +94,19 @@ fn a_project_cannot_choose_the_editor() {
     );
 }
 
+#[test]
+fn a_project_cannot_choose_the_keys_that_approve() {
+    let place = LocationInFile::new();
+    place.write("repo/.skill-workbench.yaml", "keys:\n  list: {down: ctrl-n}\n");
+    place.load(&Arguments::default()).unwrap();
+    for context in ["sheet", "overlay", "error"] {
+        let text = format!("keys:\n  {context}: {{approve-now: esc}}\n");
+        place.write("repo/.skill-workbench.yaml", &text);
+        let error = place.load(&Arguments::default()).unwrap_err();
+        assert!(place.said(&error).contains("allowed: in your own config.yaml only"), "{context}");
+    }
+}
+
 #[cfg(unix)]
 #[test]
 fn a_project_file_that_never_ends_is_refused() {

@@ -19,7 +19,7 @@ use strum::Display;
 use self::digest::CachedDigest;
 use self::file::Pins;
 use super::shipped;
-use skills_config::Config;
+use skills_config::{Config, quoted};
 
 pub use self::digest::{BundleDigest, DigestError, FileKind, SeenFile, combined_digest};
 pub use self::file::Pin;
@@ -210,6 +210,7 @@ impl Trust {
     /// argument for `skills trust`.
     #[must_use]
     pub fn refusal(&self, place: &Path, what: &str, name: &str) -> Option<String> {
+        let name = quoted(name);
         match self.state(place) {
             TrustState::Shipped | TrustState::Config { .. } | TrustState::Pinned { .. } => None,
             TrustState::Changed { files } => Some(format!(

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 
 use skills_api::operations::{Principal, Service};
-use skills_api::{Code, Error, Local};
+use skills_api::{Code, Error, Local, account};
 use skills_cli::{Context, Done, Failure, Global, McpArgs, connect, invocation};
 use skills_config::{Config, MEMORY_STORE};
 use skills_mcp::{Settings, Transport};
@@ -55,10 +55,7 @@ async fn over(cx: &Context, config: &Config, args: &McpArgs, service: Service) -
 }
 
 fn settings(cx: &Context, config: &Config, args: &McpArgs, leave: CancellationToken) -> Settings {
-    let named = ["USER", "LOGNAME"].iter().filter_map(|name| cx.env.get(name)).map(str::trim);
-    let name = named.filter(|name| !name.is_empty()).map(str::to_owned).next();
-    let principal =
-        Principal { name: name.unwrap_or_else(unnamed), scopes: args.scopes.iter().copied().collect() };
+    let principal = Principal { name: account(), scopes: args.scopes.iter().copied().collect() };
     // Resolve values that depend on this process's environment or working directory: another shell does not have them.
     let global = Global {
         connect: config.connect.clone(),
@@ -75,17 +72,6 @@ fn settings(cx: &Context, config: &Config, args: &McpArgs, leave: CancellationTo
         compat: args.compat,
         leave,
     }
-}
-
-/// Returns the name that runs are recorded under for an account without a name.
-#[cfg(unix)]
-fn unnamed() -> String {
-    format!("uid {}", rustix::process::getuid().as_raw())
-}
-
-#[cfg(not(unix))]
-fn unnamed() -> String {
-    "unnamed".to_owned()
 }
 
 #[cfg(unix)]

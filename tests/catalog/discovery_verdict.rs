@@ -109,8 +109,7 @@ fn words_that_capitals_split_are_found_as_one() {
     let views = Document::new("views", "views", "Builds SwiftUI views. Reads and writes OpenAPI documents.");
     let other = |n: usize| Document::new(format!("s{n}"), format!("s{n}"), "Sorts rows of a list.");
     let router = filled([views].into_iter().chain((0..8).map(other)).collect());
-    for (intent, quoted) in [("swiftui charts", "“SwiftUI”"), ("an openapi file", "“OpenAPI”")]
-    {
+    for (intent, quoted) in [("swiftui charts", "“SwiftUI”"), ("an openapi file", "“OpenAPI”")] {
         let answer = ask(&router, intent);
         assert_eq!(first(&answer), "views", "{intent}");
         assert!(answer.results[0].reason.contains(quoted), "{}", answer.results[0].reason);

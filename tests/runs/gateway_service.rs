@@ -146,6 +146,22 @@ async fn the_policy_decides_about_a_capability_alone() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn rules_for_a_skill_hold_for_the_capabilities_of_its_bundle() {
+    let mut place = Place::new();
+    place.write("policy.yaml", "deny: {id: ledger}\nrequire_approval: {id: upload}\n");
+    place.config.policy_file = Some(place.path("policy.yaml"));
+    let core = place.open().await;
+    let book = capability("test.ledger.book", json!({ "amount": 7, "account": "1" }));
+    let refused = core.execute_capability(book).await.unwrap_err();
+    assert_eq!(refused.code, Code::Forbidden);
+    assert!(refused.message.contains("the policy forbids ledger, which contains capability:"), "{refused}");
+    let begun = std::fs::read_to_string(place.path("skills/upload/capabilities/begin.yaml")).unwrap();
+    let id = begun.lines().find_map(|line| line.strip_prefix("id: ")).unwrap();
+    let asked = executed(&core, id, json!({ "name": "a.csv" })).await;
+    assert_eq!(asked.state, RunState::WaitingForHuman, "the rule for the skill requires approval");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_skill_rises_with_golden_requests_and_runs() {
     let place = Place::new();
     place.write(

@@ -76,16 +76,29 @@ impl Runs {
         self.begin(prepared, None, &request.options, request.started_by).await
     }
 
-    /// Like [`Runs::approval`] for a capability: a policy names it `capability:ID`, by its domain or its effect.
+    /// Like [`Runs::approval`] for a capability: a policy names it `capability:ID`, by its domain or its effect. Rules
+    /// for the skill whose bundle contains the capability apply too.
     fn approval_of(&self, capability: &Capability) -> Result<Option<String>, Error> {
         let id = format!("{PREFIX}{}", capability.id);
         let labels = BTreeMap::new();
-        let verdict = self.deciding()?.verdict(&subject(&id, capability, &labels));
-        if verdict.allowed {
-            return Ok(verdict.require_approval);
+        let own = self.deciding()?.verdict(&subject(&id, capability, &labels));
+        let (denied, own) = (own.denied_by, own.allowed.then_some(own.require_approval));
+        let Some(own) = own else {
+            let why = denied.unwrap_or_else(|| "no rule allows it".to_owned());
+            return Err(Error::new(Code::Forbidden, format!("the policy forbids {id}: {why}")));
+        };
+        let catalogue = self.registry.snapshot();
+        let skills = catalogue.entries.iter().map(|entry| &entry.skill);
+        let containing = skills.filter(|skill| capability.location.starts_with(&skill.root_dir));
+        let Some(skill) = containing.max_by_key(|skill| skill.root_dir.as_os_str().len()) else {
+            return Ok(own);
+        };
+        let of_skill = self.verdict(skill)?;
+        if let Some(why) = of_skill.denied_by {
+            let message = format!("the policy forbids {}, which contains {id}: {why}", skill.id);
+            return Err(Error::new(Code::Forbidden, message));
         }
-        let why = verdict.denied_by.unwrap_or_else(|| "no rule allows it".to_owned());
-        Err(Error::new(Code::Forbidden, format!("the policy forbids {id}: {why}")))
+        Ok(own.or(of_skill.require_approval))
     }
 
     /// Returns the digest and version of the plan that a run of a capability would be launched with now.

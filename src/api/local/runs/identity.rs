@@ -8,7 +8,7 @@ use crate::git::git;
 
 /// Returns the account's name from the environment (`USER`, `LOGNAME`) or the system's list of users; the user id if
 /// neither contains it.
-pub(super) fn account() -> String {
+pub fn account() -> String {
     let said = ["USER", "LOGNAME"].iter().filter_map(|name| std::env::var(name).ok());
     said.map(|name| name.trim().to_owned()).find(|name| !name.is_empty()).unwrap_or_else(unnamed)
 }

@@ -45,6 +45,7 @@ use std::time::Instant;
 
 use tokio::sync::OnceCell;
 
+pub use self::identity::account;
 pub(super) use self::launch::files as handed_over;
 pub(super) use self::runtime::StorePlace;
 use self::runtime::{CallServices, RunRuntime};

@@ -11,6 +11,7 @@ use crate::overlay::Drafting;
 use crate::pane::Effect;
 use crate::widgets::scroll::Scroll;
 use skills_api::{CollisionReport, Error};
+use skills_config::quoted;
 use skills_discovery::{Collision, PairReport};
 use skills_skill::SkillId;
 
@@ -292,7 +293,7 @@ impl Browse {
             Action::Copy => {
                 let (row, column) = map.pair()?;
                 vec![Effect::CopyCommand(
-                    format!("skills collisions {row} {column}"),
+                    format!("skills collisions {} {}", quoted(row.as_str()), quoted(column.as_str())),
                     "command line".to_owned(),
                 )]
             }

@@ -13,6 +13,7 @@ use crate::overlay::Drafting;
 use crate::pane::{Draw, Effect, Message, Pane, PaneId, Picker, PickerKind, Target, skills_to_open};
 use crate::widgets::text_width::shown as safe;
 use skills_api::WhyRequest;
+use skills_config::quoted;
 use skills_skill::Invocation;
 
 impl Pane for Browse {
@@ -337,7 +338,7 @@ impl Browse {
 
     fn copy_choices(&self) -> Option<Picker> {
         let entry = self.shown_entry()?;
-        let line = format!("skills describe {}", entry.id);
+        let line = format!("skills describe {}", quoted(entry.id.as_str()));
         let mut choices = vec![
             ("id".to_owned(), "id".to_owned(), entry.id.to_string()),
             ("cli".to_owned(), "command line".to_owned(), line),
@@ -356,7 +357,8 @@ impl Browse {
         let copied = match what {
             "id" => Some(Effect::Copy(entry.id.to_string(), "id".to_owned())),
             "cli" => {
-                Some(Effect::CopyCommand(format!("skills describe {}", entry.id), "command line".to_owned()))
+                let line = format!("skills describe {}", quoted(entry.id.as_str()));
+                Some(Effect::CopyCommand(line, "command line".to_owned()))
             }
             "location" => {
                 skill.map(|s| Effect::Copy(s.location.display().to_string(), "location".to_owned()))
