@@ -8,7 +8,7 @@ use super::adjust::Adjustments;
 use super::answer::{Answer, Confidence, MatcherReport, MatcherState, TermKind, Verdict};
 use super::embedding::DIM;
 use super::hit;
-use super::language;
+use super::language::{self, Language};
 use super::lookup::View;
 use super::matcher::{Column, Context, Failure, Matcher, Row, ScoreTerm, Scorer};
 use super::reading::{ReadWord, Reading, is_acronym};
@@ -132,6 +132,9 @@ fn ranking<T>(
     reading.language = language::of_request(&request.intent, unknown, &router.words, &router.lexicon);
     for (matcher, report) in router.matchers.iter().zip(&mut reports) {
         read(matcher.as_ref(), report, &mut reading, &cx);
+    }
+    if reading.language.is_none() && is_unreadable(&reading, &cx) {
+        reading.language = Some(Language::Undetermined);
     }
     reading.find_names(|read| cx.documents(&read.word.stem) == 0);
     if let Ok(model) = &cx.model {
@@ -335,6 +338,23 @@ fn stems(read: &ReadWord, cx: &Context<'_>) -> Vec<StemId> {
 fn unknown_words(reading: &Reading, cx: &Context<'_>) -> usize {
     let content = (0..reading.words.len()).filter(|at| !reading.words[*at].word.stop);
     content.filter(|at| !is_known(reading, cx, *at)).count()
+}
+
+/// Returns whether a request is in another language although it has no function words: at least half of its words are
+/// unknown, one of them has an accent, and none is an English stop word. Without accents they may be names.
+fn is_unreadable(reading: &Reading, cx: &Context<'_>) -> bool {
+    let (mut content, mut unread, mut has_accent) = (0, 0, false);
+    for (at, read) in reading.words.iter().enumerate() {
+        if read.word.stop {
+            return false;
+        }
+        let is_accented = read.word.text.chars().any(|c| matches!(c, 'à'..='ÿ' | 'œ'));
+        let is_unread = (is_accented || !reading.is_corrected(at)) && !is_known(reading, cx, at);
+        content += 1;
+        unread += usize::from(is_unread);
+        has_accent |= is_unread && is_accented;
+    }
+    has_accent && 2 * unread >= content
 }
 
 /// Returns whether the word pieces of an unknown word carry no meaning: those of a short word, and of one with

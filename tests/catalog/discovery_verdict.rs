@@ -152,6 +152,17 @@ fn strict_policy_names_itself_in_verdict() {
 }
 
 #[test]
+fn a_foreign_request_without_function_words_is_reported() {
+    let router = shipped();
+    for intent in ["Sicherheitslücken beheben", "Übersetzung Geschäftsbericht", "réunion hebdomadaire"] {
+        let verdict = ask(&router, intent).verdict;
+        assert_eq!(verdict.reason, VerdictReason::Language, "{intent}: {}", verdict.sentence);
+    }
+    let names = ask(&router, "traefik nginx ingress").verdict;
+    assert_ne!(names.reason, VerdictReason::Language, "{}", names.sentence);
+}
+
+#[test]
 fn foreign_requests_are_reported_as_such() {
     let router = shipped();
     for (language, requests) in languages().foreign {
