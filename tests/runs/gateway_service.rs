@@ -148,7 +148,7 @@ async fn the_policy_decides_about_a_capability_alone() {
 #[tokio::test(flavor = "multi_thread")]
 async fn rules_for_a_skill_hold_for_the_capabilities_of_its_bundle() {
     let mut place = Place::new();
-    place.write("policy.yaml", "deny: {id: ledger}\nrequire_approval: {id: upload}\n");
+    place.write("policy.yaml", "deny: [{id: ledger}]\nrequire_approval: [{id: upload}]\n");
     place.config.policy_file = Some(place.path("policy.yaml"));
     let core = place.open().await;
     let book = capability("test.ledger.book", json!({ "amount": 7, "account": "1" }));
