@@ -369,6 +369,11 @@ async fn export(cx: &mut Context, args: &GoldenExportArgs) -> Result<Done, Failu
     let skill = args.skill.as_ref().map(SkillId::new);
     let text = format_golden(args.format.into(), &cases, skill.as_ref());
     let text = text.map_err(|error| Failure::usage(error.to_string()))?;
+    // Queries may contain control characters; a file gets them as they are.
+    let text = match cx.out.look.terminal {
+        true => text.lines().map(|line| format!("{}\n", safe_text::line(line))).collect(),
+        false => text,
+    };
     cx.out.raw(text.as_bytes())?;
     Ok(Done::Fine)
 }

@@ -404,10 +404,9 @@ pub fn advise(
         router.with_document(Document { description, digest: None, ..document.clone() })
     };
     let gain = |then: &Place| then.score.unwrap_or(0.0) - present.score.unwrap_or(0.0);
-    let mut tried: Vec<(String, Place)> = Vec::new();
-    for word in present.missing.iter().take(MAX_WORDS) {
-        tried.push((word.clone(), place(&with(word), &document.id, query)?));
-    }
+    let words = &present.missing[..present.missing.len().min(MAX_WORDS)];
+    let measured = words.par_iter().map(|word| Ok((word.clone(), place(&with(word), &document.id, query)?)));
+    let mut tried: Vec<(String, Place)> = measured.collect::<Result<_, RequestError>>()?;
     let order = |a: &(String, Place), b: &(String, Place)| {
         let rank = |place: &Place| place.rank.unwrap_or(usize::MAX);
         rank(&a.1).cmp(&rank(&b.1)).then(gain(&b.1).total_cmp(&gain(&a.1)))
