@@ -31,7 +31,16 @@ pub struct ExclusionPhrases {
     pub openings: Vec<String>,
     /// Phrases inside a segment.
     pub inside: Vec<String>,
-    /// Words before a phrase of `inside` that turn it into a condition.
+    /// Phrases inside a segment that count after a comma, after a word of `joins`, or with a capitalized “NOT”.
+    #[serde(default)]
+    pub negations: Vec<String>,
+    /// Words that join a phrase of `negations` to the text before it.
+    #[serde(default, deserialize_with = "word_list")]
+    pub joins: Vec<String>,
+    /// Phrases that begin like an exclusion but are a compound.
+    #[serde(default)]
+    pub compounds: Vec<String>,
+    /// Words before a phrase inside a segment that turn it into a condition.
     #[serde(deserialize_with = "word_list")]
     pub conditions: Vec<String>,
 }
@@ -141,6 +150,9 @@ pub(crate) struct Lexicon {
     pub trigger_cues: Vec<Pattern>,
     pub exclusion_openings: Vec<Pattern>,
     pub exclusion_inside: Vec<Pattern>,
+    pub exclusion_negations: Vec<Pattern>,
+    pub exclusion_joins: FastSet<String>,
+    pub exclusion_compounds: Vec<Pattern>,
     pub exclusion_conditions: FastSet<String>,
     /// Code and English name of each language.
     pub languages: Vec<(String, String)>,
@@ -171,6 +183,9 @@ impl Lexicon {
             trigger_cues: patterns(&phrases.trigger_cues),
             exclusion_openings: patterns(&phrases.exclusions.openings),
             exclusion_inside: patterns(&phrases.exclusions.inside),
+            exclusion_negations: patterns(&phrases.exclusions.negations),
+            exclusion_joins: set(&phrases.exclusions.joins),
+            exclusion_compounds: patterns(&phrases.exclusions.compounds),
             exclusion_conditions: set(&phrases.exclusions.conditions),
             languages: phrases.languages.iter().map(|l| (l.code.clone(), l.name.clone())).collect(),
             letters: phrases.languages.iter().map(|l| l.letters.clone()).collect(),

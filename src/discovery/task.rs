@@ -3,7 +3,7 @@
 
 use std::ops::Range;
 
-use super::phrases::{Lexicon, Token, longest, tokens};
+use super::phrases::{Lexicon, Pattern, Token, longest, tokens};
 use super::reading::ReadWord;
 use super::tokenize::Words;
 use skills_skill::slice;
@@ -268,31 +268,72 @@ pub(crate) fn exclusion_ranges(description: &str, lexicon: &Lexicon) -> Vec<Rang
             out.push(sentence);
             continue;
         }
-        for segment in segments(description, sentence) {
+        for segment in segments(description, sentence.clone()) {
             let tokens = tokens(slice(description, segment.clone()), segment.start);
-            if longest(&lexicon.exclusion_openings, &tokens, 0).is_some() {
-                out.push(segment);
-                continue;
-            }
-            let from = (1..tokens.len()).find(|at| {
-                let token = &tokens[*at];
-                let not_for = token.text == "not" && tokens.get(at + 1).is_some_and(|t| t.text == "for");
-                let after_comma = slice(description, tokens[at - 1].end..token.start).contains(',');
-                let found = longest(&lexicon.exclusion_inside, &tokens, *at).is_some()
-                    || (not_for && (after_comma || token.written == "NOT"));
-                let text = slice(description, segment.start..token.start);
-                let quoted = text.matches('"').count() % 2 == 1
-                    || text.matches('“').count() > text.matches('”').count();
-                found
-                    && !quoted
-                    && !tokens[..*at].iter().any(|t| lexicon.exclusion_conditions.contains(&t.text))
-            });
-            if let Some(at) = from {
-                out.push(tokens[at].start..segment.end);
+            let cue = exclusion_cue(description, &tokens, lexicon);
+            if let Some(at) = cue.filter(|at| !is_quoted(slice(description, sentence.start..*at))) {
+                out.push(if tokens.first().is_some_and(|t| t.start == at) {
+                    segment
+                } else {
+                    at..segment.end
+                });
             }
         }
     }
     out
+}
+
+/// Returns the byte at which a segment begins to state what the skill is not for.
+fn exclusion_cue(description: &str, tokens: &[Token<'_>], lexicon: &Lexicon) -> Option<usize> {
+    // `not-for-profit` is one word, and "not for profit" the same with spaces.
+    let matches = |patterns: &[Pattern], at: usize| {
+        longest(patterns, tokens, at).is_some_and(|length| {
+            let words = tokens.get(at..at + length).unwrap_or_default();
+            longest(&lexicon.exclusion_compounds, tokens, at).is_none()
+                && !words.windows(2).any(|two| slice(description, two[0].end..two[1].start).contains('-'))
+        })
+    };
+    if matches(&lexicon.exclusion_openings, 0) {
+        return tokens.first().map(|token| token.start);
+    }
+    for (at, token) in tokens.iter().enumerate().skip(1) {
+        if lexicon.exclusion_conditions.contains(&tokens[at - 1].text) {
+            return None;
+        }
+        if matches(&lexicon.exclusion_inside, at) {
+            return Some(token.start);
+        }
+        if matches(&lexicon.exclusion_negations, at) {
+            let joins = tokens[1..at].iter().rev().take_while(|t| lexicon.exclusion_joins.contains(&t.text));
+            let from = at - joins.count();
+            let after_comma = slice(description, tokens[at - 1].end..token.start).contains(',');
+            if from < at || after_comma || token.written == "NOT" {
+                return Some(tokens[from].start);
+            }
+        }
+    }
+    None
+}
+
+/// Returns whether a text ends inside quotes or inline code.
+fn is_quoted(before: &str) -> bool {
+    let (mut straight, mut code, mut single, mut curly) = (false, false, false, 0_usize);
+    let mut last = ' ';
+    for c in before.chars() {
+        match c {
+            '"' => straight = !straight,
+            '`' => code = !code,
+            '“' => curly += 1,
+            '”' => curly = curly.saturating_sub(1),
+            // Otherwise an apostrophe, or the end of a quote.
+            '\'' | '‘' if last.is_whitespace() || matches!(last, '(' | '[' | ',') => single = true,
+            '\'' | '’' if !last.is_alphanumeric() => single = false,
+            _ if matches!(last, '\'' | '’') && !c.is_alphanumeric() => single = false,
+            _ => {}
+        }
+        last = c;
+    }
+    straight || code || single || curly > 0
 }
 
 /// Returns whether a sentence refers to another skill: `For X, see Y.`
@@ -407,5 +448,77 @@ mod tests {
             "Use it even if the user does not say so."
         );
         assert_eq!(left("Sorts lists rather than tables."), "Sorts lists rather than tables.");
+    }
+
+    #[test]
+    fn exclusions_inside_a_sentence_are_cut_out() {
+        let (_, lexicon) = tools();
+        let excluded = |text: &str| {
+            let ranges = exclusion_ranges(text, &lexicon).into_iter();
+            ranges.map(|range| text[range].trim().to_owned()).collect::<Vec<_>>()
+        };
+        for (text, expected) in [
+            ("Not legal advice, and not for holes in packages.", "and not for holes in packages."),
+            ("Lists licenses and not for holes. Fast.", "and not for holes."),
+            ("Lists licenses, nor for holes.", "nor for holes."),
+            (
+                "Also not for projects that stay on an old version.",
+                "Also not for projects that stay on an old version.",
+            ),
+            ("Ports programs (and also not for new ones).", "and also not for new ones"),
+            ("Ports programs, NOT for writing new programs", "NOT for writing new programs"),
+            ("Ports programs NOT for writing new programs", "NOT for writing new programs"),
+            ("Ports programs, but not intended for new ones; fast.", "but not intended for new ones"),
+            ("Ports 'old' programs, the user's too, and not for new ones.", "and not for new ones."),
+            ("This skill is not for new programs.", "This skill is not for new programs."),
+            ("Reads \"a; b\" files, not for maps.", "not for maps."),
+        ] {
+            assert_eq!(excluded(text), [expected], "{text}");
+        }
+        for text in [
+            "Decides whether or not for each file a test exists.",
+            "Keeps the books of startups, not-for-profit organizations and schools.",
+            "Not-for-profit accounting, and not for profit schools.",
+            "Writes mails, not only for customers and not just for partners.",
+            "Use when a file is for review, and not for release.",
+            "Use if the change is large and not for production.",
+            "Checks whether a package is for tests, and not for release.",
+            "Use even if the request says it is done, and not for whom.",
+            "Use for a note such as \"wip; also not for release\" in a ticket.",
+            "Answers “yes, and not for long” to users.",
+            "Answers 'yes, and not for long' to users.",
+            "Runs `build, not for release`.",
+            "Finds films that are not for children.",
+            "Flags texts not suitable for children.",
+        ] {
+            assert_eq!(excluded(text), Vec::<String>::new(), "{text}");
+        }
+    }
+
+    #[test]
+    fn an_exclusion_ends_with_its_segment() {
+        let (_, lexicon) = tools();
+        for join in [", not", ", and not", " and not", ", but not", ", also not", " NOT"] {
+            for condition in ["", "if ", "when ", "whether "] {
+                for after in [". Fast.", "; fast", " (fast)", ""] {
+                    for negation in ["for", "meant for", "suitable for"] {
+                        let text = format!("Reads {condition}data{join} {negation} maps of towns{after}");
+                        let left = without(&text, &exclusion_ranges(&text, &lexicon));
+                        let words = left.split_whitespace().collect::<Vec<_>>().join(" ");
+                        let kept = match (condition, after) {
+                            ("", ". Fast.") => "Fast.",
+                            ("", _) => after.trim(),
+                            _ => "",
+                        };
+                        if condition.is_empty() {
+                            let words = words.replacen("data,", "data", 1).replacen("data;", "data ;", 1);
+                            assert_eq!(words, format!("Reads data {kept}").trim(), "{text}");
+                        } else {
+                            assert_eq!(left, text);
+                        }
+                    }
+                }
+            }
+        }
     }
 }
