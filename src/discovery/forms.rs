@@ -109,6 +109,20 @@ impl Forms {
         self.stems.iter().position(|of| *of == stem).map(|at| self.form(at))
     }
 
+    /// Calls `take` with each form that starts with a text and is longer, and its stem.
+    pub fn continuing<'a>(&'a self, start: &str, mut take: impl FnMut(&'a str, StemId)) {
+        let bits = letter_bits(start);
+        for (at, (other, _)) in self.letters.iter().enumerate() {
+            if bits & !other != 0 {
+                continue;
+            }
+            let form = self.form(at);
+            if form.len() > start.len() && form.starts_with(start) {
+                take(form, self.stems[at]);
+            }
+        }
+    }
+
     /// Calls `take` with each form within `edits` edits of a word, in insertion order.
     pub fn near<'a>(&'a self, word: &str, edits: usize, mut take: impl FnMut(Near<'a>)) {
         let (bits, length) = (letter_bits(word), word.chars().count());

@@ -307,7 +307,14 @@ proptest! {
         let spaced = ask(format!("{intent} "), true).unwrap();
         prop_assert_eq!(&spaced.results, &finished.results);
         prop_assert_eq!(&spaced.verdict, &finished.verdict);
-        let open = ask(intent, true).unwrap();
+        let open = ask(intent.clone(), true).unwrap();
+        for word in &open.words {
+            let Some(Correction::Completed(completions)) = &word.correction else { continue };
+            let fragment = intent[word.start as usize..word.end as usize].to_lowercase();
+            for completion in completions {
+                prop_assert!(completion.starts_with(&fragment) && *completion != fragment, "{}", completion);
+            }
+        }
         let completes = |c: &Option<Correction>| matches!(c, Some(Correction::Completed(_) | Correction::Dropped));
         if !open.words.iter().any(|word| completes(&word.correction)) {
             prop_assert_eq!(&open.results, &finished.results);

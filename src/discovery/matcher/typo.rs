@@ -5,6 +5,7 @@ use std::collections::HashSet;
 use std::time::{Duration, Instant};
 
 use super::super::answer::Correction;
+use super::super::fast_hash::FastMap;
 use super::super::forms::letter_bits;
 use super::super::language::Language;
 use super::super::reading::{ReadWord, Reading, is_acronym};
@@ -16,9 +17,6 @@ use super::{Context, Failure, Matcher, rarity};
 
 /// Corrects misspelled words and completes an unfinished one.
 pub(super) struct TypoMatcher;
-
-/// Maximum number of letters that an unfinished word may have beyond a stem (`extracti` of `extract`).
-const SUFFIX: usize = 4;
 
 impl Matcher for TypoMatcher {
     fn name(&self) -> &'static str {
@@ -110,41 +108,40 @@ fn latin(text: &str) -> bool {
     text.chars().all(char::is_alphanumeric) && text.chars().any(char::is_alphabetic)
 }
 
-/// Reads an unfinished word as its most frequent completions in the index.
+/// Reads an unfinished word as its most frequent completions in the index: longer words that start with it.
 fn complete(read: &mut ReadWord, cx: &Context<'_>) -> bool {
     let vocabulary = &cx.index.vocabulary;
     let fragment = read.word.text.as_str();
-    let mut found: Vec<(usize, StemId)> = vocabulary
-        .same_initial(fragment)
-        .iter()
-        .filter(|id| {
-            vocabulary.stem(**id).starts_with(fragment) || vocabulary.written(**id).starts_with(fragment)
-        })
-        .map(|id| (cx.index.frequency(Key::stem(*id), cx.view), *id))
-        .filter(|(df, _)| *df > 0)
-        .collect();
-    if found.is_empty() {
-        // The fragment is longer than a stem: `extracti`, typed on the way from `extract` to `extracting`.
-        found = vocabulary
-            .same_initial(fragment)
-            .iter()
-            .filter(|id| {
-                let stem = vocabulary.stem(**id);
-                stem.len() >= 4 && fragment.starts_with(stem) && fragment.len() - stem.len() <= SUFFIX
-            })
-            .max_by_key(|id| vocabulary.stem(**id).len())
-            .map(|id| (cx.index.frequency(Key::stem(*id), cx.view), *id))
-            .into_iter()
-            .filter(|(df, _)| *df > 0)
-            .collect();
+    let mut shortest: FastMap<StemId, &str> = FastMap::default();
+    let mut take = |form, stem| {
+        let known = shortest.entry(stem).or_insert(form);
+        if (form.len(), form) < (known.len(), *known) {
+            *known = form;
+        }
+    };
+    cx.index.forms.continuing(fragment, &mut take);
+    // Words with digits are not among the forms.
+    for id in vocabulary.same_initial(fragment) {
+        let written = vocabulary.written(*id);
+        if written.len() > fragment.len()
+            && written.starts_with(fragment)
+            && !written.chars().all(char::is_alphabetic)
+        {
+            take(written, *id);
+        }
     }
+    let mut found: Vec<(usize, StemId, &str)> = shortest
+        .into_iter()
+        .map(|(stem, form)| (cx.index.frequency(Key::stem(stem), cx.view), stem, form))
+        .filter(|(documents, ..)| *documents > 0)
+        .collect();
     found.sort_unstable_by(|a, b| b.0.cmp(&a.0).then_with(|| vocabulary.stem(a.1).cmp(vocabulary.stem(b.1))));
     found.truncate(cx.weights.completion.words);
     if found.is_empty() {
         return false;
     }
-    let words = found.iter().map(|(_, id)| vocabulary.written(*id).to_owned()).collect();
-    read.completions = found.into_iter().map(|(_, id)| id).collect();
+    let words = found.iter().map(|(_, _, form)| (*form).to_owned()).collect();
+    read.completions = found.into_iter().map(|(_, stem, _)| stem).collect();
     read.correction = Some(Correction::Completed(words));
     true
 }
@@ -288,4 +285,87 @@ fn candidates<'a>(text: &str, letters: usize, cx: &'a Context<'_>) -> Vec<Candid
         }
     }
     out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::answer::Answer;
+    use super::super::super::document::Document;
+    use super::super::super::request::Request;
+    use super::super::super::router::Router;
+    use super::super::super::weights::Weights;
+    use super::*;
+
+    const DESCRIPTIONS: [&str; 4] = [
+        "Reviews pull requests and checks each license. Has the licensee ever signed?",
+        "Pivots tables in a spreadsheet and converts them to black and white charts, extracted with Postgre tools.",
+        "Backed up databases are restored; refers to the manual of postgres2pdf.",
+        "Checks licensing terms, extracting every clause of a contract.",
+    ];
+
+    fn ask(router: &Router, intent: &str, typing: bool) -> Answer {
+        router.discover(&Request { intent: intent.to_owned(), typing, ..Request::default() }).unwrap()
+    }
+
+    fn router() -> Router {
+        let mut router = Router::new(Weights::shipped().unwrap().patient());
+        let documents = DESCRIPTIONS.iter().enumerate();
+        router.update(documents.map(|(at, text)| Document::new(format!("s{at}"), "x", *text)).collect(), &[]);
+        router
+    }
+
+    /// The completions of the last word.
+    fn completions(answer: &Answer) -> Vec<String> {
+        match answer.words.last().and_then(|word| word.correction.clone()) {
+            Some(Correction::Completed(words)) => words,
+            _ => Vec::new(),
+        }
+    }
+
+    #[test]
+    fn an_unfinished_word_is_read_as_words_that_start_with_it() {
+        let router = router();
+        let of = |fragment: &str| completions(&ask(&router, &format!("check {fragment}"), true));
+        assert_eq!(of("licens"), ["license", "licensee"]);
+        assert_eq!(of("pivo"), ["pivots"]);
+        assert_eq!(of("extracti"), ["extracting"]);
+        assert_eq!(of("postgres2"), ["postgres2pdf"]);
+        for complete in ["everest", "postgress", "blackjack", "referendum", "backyard"] {
+            assert_eq!(of(complete), Vec::<String>::new(), "{complete}");
+        }
+    }
+
+    #[test]
+    fn a_complete_unknown_word_scores_alike_while_typing() {
+        let router = router();
+        let text = DESCRIPTIONS.join(" ").to_lowercase();
+        let forms: Vec<&str> = text.split(|c: char| !c.is_alphanumeric()).filter(|f| f.len() > 2).collect();
+        let endings = ["", "s", "ss", "est", "jack", "um", "yard", "x", "ing"];
+        let mut alike = 0;
+        for (at, form) in forms.iter().enumerate() {
+            for (step, ending) in endings.iter().enumerate() {
+                // Complete forms, and forms that lost their last letters, with an ending.
+                let cut = form.len() - (at + step) % 3;
+                let last = format!("{}{ending}", &form[..cut]);
+                let before = forms[(at * 7 + step * 3) % forms.len()];
+                let intent = format!("{before} with {last}");
+                let typed = ask(&router, &intent, true);
+                for completion in completions(&typed) {
+                    assert!(
+                        completion.starts_with(&last) && completion.len() > last.len(),
+                        "{intent}: {completion}"
+                    );
+                    assert!(forms.contains(&completion.as_str()), "{intent}: {completion}");
+                }
+                if last.len() < 3 || forms.iter().any(|f| f.starts_with(&last) && f.len() > last.len()) {
+                    continue;
+                }
+                let finished = ask(&router, &intent, false);
+                assert_eq!(typed.results, finished.results, "{intent}");
+                assert_eq!(typed.verdict, finished.verdict, "{intent}");
+                alike += 1;
+            }
+        }
+        assert!(alike > 200, "{alike}");
+    }
 }
