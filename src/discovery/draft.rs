@@ -68,7 +68,7 @@ pub struct GoldenFigures {
     /// Queries that no skill fits, or that one skill must not win.
     #[serde(default)]
     pub out_of_scope: usize,
-    /// Share of them that are not false triggers; absent if there are none.
+    /// Share of the queries that no skill fits which are rejected; absent if there are none.
     #[serde(default)]
     pub out_of_scope_rejected: Option<f64>,
 }
@@ -80,7 +80,7 @@ impl From<&EvalReport> for GoldenFigures {
             p_at_1: report.p_at_1,
             mrr_at_10: report.mrr_at_10,
             false_triggers: report.false_triggers.len(),
-            out_of_scope: report.out_of_scope,
+            out_of_scope: report.out_of_scope + report.near_misses.map_or(0, |near| near.queries),
             out_of_scope_rejected: report.out_of_scope_rejected,
         }
     }

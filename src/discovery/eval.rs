@@ -73,7 +73,7 @@ pub struct OperatingPoint {
     pub kept: f64,
     /// Share of the out-of-scope requests that are rejected, without near misses.
     pub rejected: Option<f64>,
-    /// The threshold for a skill that shares more than one word with the request.
+    /// The threshold of the collection: for a skill that shares more than one word with a request in its language.
     pub threshold: Option<f64>,
 }
 
@@ -99,16 +99,15 @@ pub struct EvalReport {
     pub hit_at_5: f64,
     /// Mean reciprocal rank of the best expected skill, 0 past the tenth.
     pub mrr_at_10: f64,
-    /// Share of the out-of-scope requests that are rejected, and of the near misses that the forbidden skill does not
-    /// win; `None` if there are no such requests.
+    /// Share of the out-of-scope requests that are rejected; `None` if there are no such requests.
     pub out_of_scope_rejected: Option<f64>,
-    /// Number of out-of-scope requests, including near misses.
+    /// Number of out-of-scope requests, without near misses.
     pub out_of_scope: usize,
     /// The current threshold: requests accepted, and out-of-scope requests rejected.
     pub present: OperatingPoint,
     /// The thresholds that accept 90, 94 and 98 % of the requests with an expected skill.
     pub thresholds: Vec<OperatingPoint>,
-    /// Near misses; `None` if there are none.
+    /// Near misses, counted nowhere else but among the false triggers; `None` if there are none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub near_misses: Option<NearMisses>,
     /// Requests with an expected skill that are rejected.
@@ -135,7 +134,7 @@ pub struct Outcome {
     pub by: Option<f64>,
     /// Score of the first result minus the threshold; `None` if the verdict does not depend on the score.
     pub margin: Option<f64>,
-    /// The threshold at which the first result fits.
+    /// The threshold of the collection.
     threshold: Option<f64>,
     took_us: u64,
 }
@@ -164,7 +163,7 @@ pub fn outcome(router: &Router, case: &Case, options: EvalOptions) -> Result<Out
         ..Request::default()
     };
     let started = Instant::now();
-    let Order { mut results, verdict, confidence } = router.order(&request)?;
+    let Order { mut results, verdict, confidence, threshold: of_collection } = router.order(&request)?;
     let took_us = started.elapsed().as_micros() as u64;
     results.truncate(request.limit);
     let by_score = matches!(
@@ -187,7 +186,7 @@ pub fn outcome(router: &Router, case: &Case, options: EvalOptions) -> Result<Out
         rank: at.map(|at| at + 1),
         by: score_of(0).zip(other).map(|(first, other)| first - other),
         margin: score_of(0).zip(threshold).map(|(first, threshold)| first - threshold),
-        threshold,
+        threshold: Some(of_collection),
         first: results.into_iter().next().map(|(id, _)| id),
         took_us,
     })
@@ -218,7 +217,7 @@ impl EvalReport {
         let mut lost = Vec::new();
         let mut false_triggers = Vec::new();
         let (mut queries, mut first, mut five, mut reciprocal) = (0, 0, 0, 0.0);
-        let (mut out_of_scope, mut wrongly_rejected) = (0, 0);
+        let mut wrongly_rejected = 0;
         let mut near = NearMisses { queries: 0, forbidden_first: 0, routed: 0 };
         let mut scores = Scores::default();
         for (case, outcome) in cases.iter().zip(outcomes) {
@@ -241,7 +240,6 @@ impl EvalReport {
                     }
                 }
                 Expect::Nothing | Expect::Not(_) => {
-                    out_of_scope += 1;
                     if let Expect::Not(id) = &case.expect {
                         let first = outcome.first.as_ref() == Some(id);
                         near.queries += 1;
@@ -258,16 +256,16 @@ impl EvalReport {
             }
         }
         let share = |n: usize, of: usize| if of == 0 { 0.0 } else { n as f64 / of as f64 };
+        let present = scores.present();
         let mut times: Vec<u64> = outcomes.iter().map(|outcome| outcome.took_us).collect();
         Self {
             queries,
             p_at_1: share(first, queries),
             hit_at_5: share(five, queries),
             mrr_at_10: if queries == 0 { 0.0 } else { reciprocal / queries as f64 },
-            out_of_scope_rejected: (out_of_scope > 0)
-                .then(|| share(out_of_scope - false_triggers.len(), out_of_scope)),
-            out_of_scope,
-            present: scores.present(),
+            out_of_scope_rejected: present.rejected,
+            out_of_scope: scores.stray.len(),
+            present,
             thresholds: KEPT_SHARES.iter().filter_map(|share| scores.keeping(*share)).collect(),
             near_misses: (near.queries > 0).then_some(near),
             wrongly_rejected,
@@ -284,7 +282,7 @@ struct Scores {
     /// Distance of each score above the threshold in force for it, by request.
     fitting: Vec<f64>,
     stray: Vec<f64>,
-    /// The lowest threshold in force for any request.
+    /// The threshold of the collection.
     threshold: Option<f64>,
     fits: usize,
     rejected: usize,
@@ -293,7 +291,7 @@ struct Scores {
 impl Scores {
     fn take(&mut self, outcome: &Outcome, expect: &Expect) {
         let score = outcome.margin.unwrap_or(f64::NEG_INFINITY);
-        self.threshold = self.threshold.into_iter().chain(outcome.threshold).reduce(f64::min);
+        self.threshold = self.threshold.or(outcome.threshold);
         match expect {
             Expect::AnyOf(_) => {
                 self.fitting.push(score);
@@ -301,7 +299,7 @@ impl Scores {
             }
             Expect::Nothing => {
                 self.stray.push(score);
-                self.rejected += usize::from(!outcome.fits);
+                self.rejected += usize::from(outcome.is_expected(expect));
             }
             Expect::Not(_) => {}
         }
@@ -323,7 +321,7 @@ impl Scores {
         Some(OperatingPoint {
             kept: min_kept,
             rejected,
-            threshold: self.threshold.map(|lowest| lowest + threshold),
+            threshold: self.threshold.map(|present| present + threshold),
         })
     }
 }
@@ -351,7 +349,7 @@ pub struct ChangedQuery {
 /// A figure that got worse.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Regression {
-    /// The figure: `p_at_1`, `hit_at_5`, `mrr_at_10` or `out_of_scope_rejected`.
+    /// The figure: `p_at_1`, `hit_at_5`, `mrr_at_10`, `out_of_scope_rejected` or `near_misses_not_routed`.
     pub figure: String,
     /// Its value in the baseline.
     pub was: f64,
@@ -371,6 +369,9 @@ pub struct Baseline {
     /// See [`EvalReport::out_of_scope_rejected`].
     #[serde(default)]
     pub out_of_scope_rejected: Option<f64>,
+    /// See [`EvalReport::near_misses`].
+    #[serde(default)]
+    pub near_misses: Option<NearMisses>,
     /// See [`EvalReport::lost`].
     #[serde(default)]
     pub lost: Option<Vec<Lost>>,
@@ -383,6 +384,7 @@ impl From<EvalReport> for Baseline {
             hit_at_5: report.hit_at_5,
             mrr_at_10: report.mrr_at_10,
             out_of_scope_rejected: report.out_of_scope_rejected,
+            near_misses: report.near_misses,
             lost: Some(report.lost),
         }
     }
@@ -414,11 +416,13 @@ pub fn changed_winners(now: &EvalReport, cases: &[Case], baseline: &Baseline) ->
 /// Returns the figures that are lower than in a baseline by more than `tolerance` (a fraction of 1).
 #[must_use]
 pub fn regressions(now: &EvalReport, baseline: &Baseline, tolerance: f64) -> Vec<Regression> {
+    let not_routed = |near: NearMisses| 1.0 - near.routed as f64 / near.queries.max(1) as f64;
     let figures = [
         ("p_at_1", Some(baseline.p_at_1), Some(now.p_at_1)),
         ("hit_at_5", Some(baseline.hit_at_5), Some(now.hit_at_5)),
         ("mrr_at_10", Some(baseline.mrr_at_10), Some(now.mrr_at_10)),
         ("out_of_scope_rejected", baseline.out_of_scope_rejected, now.out_of_scope_rejected),
+        ("near_misses_not_routed", baseline.near_misses.map(not_routed), now.near_misses.map(not_routed)),
     ];
     figures
         .into_iter()
@@ -456,30 +460,76 @@ mod tests {
             case("send short mails", Expect::AnyOf(vec![id("pdf")])),
             case("extract tables from pdf files", Expect::Not(id("pdf"))),
             case("ωωω", Expect::Nothing),
+            case("short mails to colleagues", Expect::Nothing),
         ];
         let report = eval(&router(), &cases, EvalOptions::default()).unwrap();
-        assert_eq!((report.queries, report.out_of_scope), (3, 2));
+        assert_eq!((report.queries, report.out_of_scope), (3, 2), "near misses are counted apart");
         assert!((report.p_at_1 - 2.0 / 3.0).abs() < 1e-12);
-        assert_eq!(report.out_of_scope_rejected, Some(0.5));
+        assert_eq!((report.out_of_scope_rejected, report.present.rejected), (Some(0.5), Some(0.5)));
+        assert_eq!(report.near_misses, Some(NearMisses { queries: 1, forbidden_first: 1, routed: 1 }));
         assert_eq!(report.lost.len(), 1);
         assert_eq!(report.lost[0].won, Some(id("mail")));
         assert_eq!(report.false_triggers[0].won, id("pdf"));
-        assert!(report.false_triggers[0].near_miss);
+        assert!(report.false_triggers[0].near_miss && !report.false_triggers[1].near_miss);
+        let only_near = eval(&router(), &cases[3..4], EvalOptions::default()).unwrap();
+        assert_eq!((only_near.out_of_scope_rejected, only_near.out_of_scope), (None, 0));
+    }
+
+    #[test]
+    fn the_present_threshold_is_that_of_the_collection() {
+        let router = router();
+        let threshold = |queries: &[&str], options| {
+            let cases: Vec<Case> =
+                queries.iter().map(|q| case(q, Expect::AnyOf(vec![SkillId::new("pdf")]))).collect();
+            let report = eval(&router, &cases, options).unwrap();
+            let at =
+                |kept| report.thresholds.iter().find(|point| point.kept == kept).and_then(|p| p.threshold);
+            (report.present.threshold.unwrap(), at(0.98))
+        };
+        let options = EvalOptions::default();
+        let confidence = |intent: &str| {
+            let answer =
+                router.discover(&Request { intent: intent.to_owned(), ..Request::default() }).unwrap();
+            answer.confidence.unwrap().fit_threshold
+        };
+        let plain = "extract the tables of a pdf";
+        let chance = "tables of astronauts and elephants";
+        let foreign = "提取 pdf tables spreadsheets";
+        assert!(confidence(chance) > confidence(plain));
+        let (alone, keeps) = threshold(&[plain], options);
+        assert!((alone - confidence(plain)).abs() < 1e-12);
+        let score = |intent: &str| {
+            let answer =
+                router.discover(&Request { intent: intent.to_owned(), ..Request::default() }).unwrap();
+            answer.results[0].score
+        };
+        assert!((keeps.unwrap() - score(plain)).abs() < 1e-12);
+        for others in [&[chance][..], &[plain, foreign], &[foreign, chance, plain], &["ωωω"]] {
+            assert_eq!(threshold(others, options).0, alone, "{others:?}");
+        }
+        let strict = EvalOptions { policy: Policy::Strict, ..options };
+        assert!(threshold(&[plain], strict).0 < alone);
     }
 
     #[test]
     fn only_what_fell_further_than_the_tolerance_is_a_regression() {
         let mut now = eval(&router(), &[], EvalOptions::default()).unwrap();
         (now.p_at_1, now.hit_at_5, now.mrr_at_10) = (0.70, 0.90, 0.80);
-        let was = Baseline {
+        let near = |routed| Some(NearMisses { queries: 10, forbidden_first: 9, routed });
+        now.near_misses = near(5);
+        let mut was = Baseline {
             p_at_1: 0.75,
             hit_at_5: 0.905,
             mrr_at_10: 0.7,
             out_of_scope_rejected: Some(0.9),
+            near_misses: near(5),
             lost: None,
         };
-        let found: Vec<String> = regressions(&now, &was, 0.01).into_iter().map(|r| r.figure).collect();
-        assert_eq!(found, ["p_at_1"]);
+        let found =
+            |was: &Baseline| regressions(&now, was, 0.01).into_iter().map(|r| r.figure).collect::<Vec<_>>();
+        assert_eq!(found(&was), ["p_at_1"]);
+        was.near_misses = near(4);
+        assert_eq!(found(&was), ["p_at_1", "near_misses_not_routed"]);
     }
 
     #[test]

@@ -65,6 +65,8 @@ pub(crate) struct Order {
     pub verdict: Verdict,
     /// The thresholds in force.
     pub confidence: Option<Confidence>,
+    /// The threshold of the collection, apart from what the request adds to or takes off it.
+    pub threshold: f64,
 }
 
 /// Answers a non-empty request.
@@ -101,8 +103,16 @@ pub(crate) fn order(router: &Router, request: &Request) -> Order {
             results: results.filter_map(|(ranked, _)| Some((id(ranked.slot)?, ranked.score))).collect(),
             verdict: ranking.verdict,
             confidence: ranking.confidence,
+            threshold: collection_threshold(router, request),
         }
     })
+}
+
+/// Returns the score from which a skill fits if neither language nor the number of matched words change it.
+fn collection_threshold(router: &Router, request: &Request) -> f64 {
+    let rules = &router.weights.rules;
+    let terms = if strict(request) { 0.0 } else { rules.role.procedure + rules.status.stable };
+    profile(router, request).1.confidence.at(router.index.ranked()).fit_threshold + terms
 }
 
 fn ranking<T>(
