@@ -283,6 +283,44 @@ fn a_proposal_is_approved_by_its_digests_and_rolled_back() {
 }
 
 #[test]
+fn a_proposal_of_a_repository_names_no_other_file() {
+    let home = Home::with_skills();
+    home.skill("billing", "description: Writes bills for customers.", "# Billing\n\nWrite them.\n");
+    let (profile, work) = (home.path().join("home/.profile"), home.path().join("work"));
+    let file = home.skills().join("billing/SKILL.md").canonicalize().unwrap();
+    let old = fs::read_to_string(&file).unwrap();
+    // Its content is known, so that the diff applies to it.
+    fs::write(&profile, &old).unwrap();
+    fs::write(work.join(".skill-workbench.yaml"), "client: claude-code\n").unwrap();
+    home.json(&["draft", "billing", "--description", "Writes bills and invoices.", "--propose"]);
+    let listed = home.json(&["proposals", "list"]);
+    let id = listed["proposals"][0]["proposal_id"].as_str().unwrap();
+    let proposal = work.join(format!("proposals/{id}.md"));
+    let text = fs::read_to_string(&proposal).unwrap();
+    let stated = |path: &std::path::Path| format!("real: {}", path.display());
+    assert!(text.contains(&stated(&file)), "{text}");
+    fs::write(&proposal, text.replace(&stated(&file), &stated(&profile))).unwrap();
+    let shown = home.json(&["proposals", "show", id]);
+    assert_eq!(
+        (&shown["checks"][0]["check"], &shown["checks"][0]["result"]),
+        (&"unchanged".into(), &"fail".into())
+    );
+    let digests = [shown["proposal_digest"].as_str().unwrap(), shown["base_digest"].as_str().unwrap()];
+    let approve =
+        ["proposals", "approve", id, "--proposal-digest", digests[0], "--base-digest", digests[1], "--yes"];
+    let refused = home.run(&[&["--json"], &approve[..]].concat());
+    assert_eq!(refused.error()["error"]["code"], "invalid_configuration", "{}", refused.stderr);
+    let unchanged = || [&profile, &file].iter().all(|path| fs::read_to_string(path).unwrap() == old);
+    assert!(unchanged());
+    // One that claims to be approved writes nothing with a rollback either.
+    let text = fs::read_to_string(&proposal).unwrap();
+    fs::write(&proposal, text.replace("state: waiting", "state: approved")).unwrap();
+    let refused = home.run(&["--json", "proposals", "rollback", id, "--yes"]);
+    assert_eq!(refused.error()["error"]["code"], "invalid_configuration", "{}", refused.stderr);
+    assert!(unchanged());
+}
+
+#[test]
 fn clients_are_compared_with_a_reason_for_each_missing_skill() {
     let home = Home::empty();
     let write = |path: &str, text: &str| home.file(&format!("../home/.claude/skills/{path}"), text);

@@ -60,8 +60,12 @@ impl From<ProposalError> for Error {
         let message = error.to_string();
         let code = match &error {
             ProposalError::NotFound { .. } => Code::NotFound,
-            ProposalError::Damaged { .. } | ProposalError::NoVersion { .. } => Code::InvalidConfiguration,
-            ProposalError::Changed(_) | ProposalError::ChangedSince(_) => Code::SkillChanged,
+            ProposalError::Damaged { .. }
+            | ProposalError::NoVersion { .. }
+            | ProposalError::OtherFile { .. } => Code::InvalidConfiguration,
+            ProposalError::Changed(_) | ProposalError::ChangedSince(_) | ProposalError::Revised(_) => {
+                Code::SkillChanged
+            }
             ProposalError::Write(error) => match error {
                 skills_authoring::write_back::WriteError::Changed(_) => Code::SkillChanged,
                 _ => Code::InvalidConfiguration,
@@ -201,7 +205,10 @@ impl Local {
         run_blocking(move || {
             let facts = &proposal.facts;
             let skill = evaluator.catalogue.by_location(&facts.location).cloned();
-            let present = present_digest(facts);
+            let present = match &skill {
+                Some(skill) => skill.read().ok().map(|bytes| Digest::of(&bytes)),
+                None => present_digest(facts),
+            };
             let waits = facts.state == ProposalState::Waiting;
             let base = match (&skill, present == Some(facts.base_digest)) {
                 (Some(skill), true) => base_of(skill).ok(),
@@ -278,9 +285,8 @@ impl Local {
             self.check_approval(&found, (*proposal_digest, *base_digest), &by).await?;
         }
         let writes = !matches!(order, ProposalOrder::Deny);
-        if writes && matches!(found.facts.state, ProposalState::Waiting | ProposalState::Approved) {
-            self.check_writable(&found.facts)?;
-        }
+        let is_open = matches!(found.facts.state, ProposalState::Waiting | ProposalState::Approved);
+        let real = (writes && is_open).then(|| self.writable_file(&found.facts)).transpose()?;
         let who = by.by.filter(|by| !by.trim().is_empty());
         let who = match who {
             Some(who) => who,
@@ -292,13 +298,13 @@ impl Local {
         }
         let decision =
             ProposalDecision { by: who.clone(), at_ms: jiff::Timestamp::now().as_millisecond(), notes };
-        let (id, said) = (found.facts.proposal_id.clone(), decision.notes.clone());
+        let said = decision.notes.clone();
         let ordered = order.clone();
         let (proposal, repeated) = run_blocking(move || {
             Ok(match ordered {
-                ProposalOrder::Approve { .. } => store.approve(&id, decision)?,
-                ProposalOrder::Deny => store.deny(&id, decision)?,
-                ProposalOrder::RollBack => store.roll_back(&id, decision)?,
+                ProposalOrder::Approve { .. } => store.approve(&found, real.as_deref(), decision)?,
+                ProposalOrder::Deny => store.deny(&found.facts.proposal_id, decision)?,
+                ProposalOrder::RollBack => store.roll_back(&found, real.as_deref(), decision)?,
             })
         })
         .await?;
@@ -380,9 +386,9 @@ impl Local {
         Ok(())
     }
 
-    /// Checks that the file is that of a skill in the current catalog: no other file is written, whatever the
-    /// proposal's file states.
-    fn check_writable(&self, facts: &Facts) -> Result<(), Error> {
+    /// Returns the file of the proposal's skill, without links, as the current catalog knows it: no other file is written,
+    /// whatever the proposal states.
+    fn writable_file(&self, facts: &Facts) -> Result<PathBuf, Error> {
         let catalogue = self.registry.snapshot();
         let Some(skill) = catalogue.by_location(&facts.location) else {
             let message = format!(
@@ -392,12 +398,21 @@ impl Local {
             );
             return Err(Error::new(Code::NotFound, message));
         };
+        if catalogue.by_id(facts.skill_id.as_str()).is_some_and(|named| named.location != skill.location) {
+            let message = format!(
+                "proposal {} is for {}, but states {}, the file of another skill; propose the change again",
+                facts.proposal_id,
+                facts.skill_id,
+                facts.location.display()
+            );
+            return Err(Error::new(Code::InvalidConfiguration, message));
+        }
         match read_only(&catalogue, skill) {
             Some(why) => {
                 let message = format!("cannot write {}: {why}", facts.location.display());
                 Err(Error::new(Code::InvalidConfiguration, message))
             }
-            None => Ok(()),
+            None => Ok(skill.real_location().to_owned()),
         }
     }
 
@@ -548,6 +563,9 @@ impl Evaluator {
             return checks;
         };
         let (result, evidence) = match present {
+            _ if facts.real.as_deref().is_some_and(|stated| stated != skill.real_location()) => {
+                (CheckResult::Fail, "it states another file than that of the skill; propose the change again")
+            }
             Some(digest) if digest == facts.base_digest => {
                 (CheckResult::Pass, "file unchanged, diff applies")
             }

@@ -48,6 +48,26 @@ pub enum ProposalError {
     /// The skill's file is not what the approval wrote.
     #[error("{} has changed since the proposal was applied; nothing was rolled back", .0.display())]
     ChangedSince(PathBuf),
+    /// The proposal's file is not the one that was reviewed.
+    #[error("proposal {0} has changed since it was read; review it again")]
+    Revised(String),
+    /// The proposal states another file than that of the skill.
+    #[error(
+        "proposal {id} states {} as the file of {}, which is {}; nothing was written. Propose the change again",
+        stated.display(),
+        location.display(),
+        real.display()
+    )]
+    OtherFile {
+        /// The proposal.
+        id: String,
+        /// The path that it states.
+        stated: PathBuf,
+        /// The skill's file.
+        location: PathBuf,
+        /// The skill's file without links.
+        real: PathBuf,
+    },
     /// The proposal was decided before.
     #[error("proposal {} was already {} by {}", .0.proposal_id, past(.0.state), decider(.0))]
     AlreadyDecided(Box<Facts>),
@@ -342,21 +362,29 @@ impl ProposalStore {
             .ok_or_else(|| ProposalError::NoVersion { location: facts.location.clone(), folder })
     }
 
-    /// Approves a proposal and writes the skill's file. Repeating the approval returns the first one, with `true`.
+    /// Approves the proposal that was reviewed, and writes the skill's file at `real`, its path without links. `None`
+    /// if nothing can be written in the state that was reviewed. Repeating the approval returns the first one, with
+    /// `true`.
     ///
     /// # Errors
-    /// Returns `AlreadyDecided` for a denied proposal, and `Changed` if the file is not the one that it was made for.
-    pub fn approve(&self, id: &str, by: ProposalDecision) -> Result<(Proposal, bool), ProposalError> {
+    /// Returns `AlreadyDecided` for a denied proposal, `Revised` or `OtherFile` if it does not state what was reviewed
+    /// for this file, and `Changed` if the file is not the one that it was made for.
+    pub fn approve(
+        &self,
+        reviewed: &Proposal,
+        real: Option<&Path>,
+        by: ProposalDecision,
+    ) -> Result<(Proposal, bool), ProposalError> {
         let _lock = self.lock()?;
-        let mut proposal = self.find(id)?;
+        let mut proposal = self.find(&reviewed.facts.proposal_id)?;
         match proposal.facts.state {
             ProposalState::Waiting => {}
             ProposalState::Approved => return Ok((proposal, true)),
             _ => return Err(ProposalError::AlreadyDecided(Box::new(proposal.facts))),
         }
         let location = proposal.facts.location.clone();
-        let real = real(&proposal.facts)?;
-        let base = read(&real, &location, ProposalError::Changed)?;
+        let real = file_of(&proposal, reviewed, real)?;
+        let base = read(real, &location, ProposalError::Changed)?;
         if Digest::of(base.as_bytes()) != proposal.facts.base_digest {
             return Err(ProposalError::Changed(location));
         }
@@ -370,7 +398,7 @@ impl ProposalStore {
         proposal.facts.applying = Some(by.clone());
         self.write(&proposal)?;
         fail::fail_point!("proposal.applying");
-        replace_real_file(&real, base.as_bytes(), result.as_bytes())?;
+        replace_real_file(real, base.as_bytes(), result.as_bytes())?;
         fail::fail_point!("proposal.applied");
         proposal.facts.applying = None;
         proposal.facts.decision = Some(by);
@@ -398,28 +426,39 @@ impl ProposalStore {
         Ok((proposal, false))
     }
 
-    /// Restores the version before an applied proposal. Repeating the rollback returns the first one, with `true`.
+    /// Restores the version before an applied proposal, like [`Self::approve`]. Repeating the rollback returns the first
+    /// one, with `true`.
     ///
     /// # Errors
-    /// Returns `NotApplied`, `ChangedSince` if the file is not what the approval wrote, or `NoVersion`.
-    pub fn roll_back(&self, id: &str, by: ProposalDecision) -> Result<(Proposal, bool), ProposalError> {
+    /// Returns `NotApplied`, `Revised`, `OtherFile`, `ChangedSince` if the file is not what the approval wrote,
+    /// `NoVersion`, or `Diff` if the diff that is shown does not lead from that version to the file.
+    pub fn roll_back(
+        &self,
+        reviewed: &Proposal,
+        real: Option<&Path>,
+        by: ProposalDecision,
+    ) -> Result<(Proposal, bool), ProposalError> {
         let _lock = self.lock()?;
-        let mut proposal = self.find(id)?;
+        let mut proposal = self.find(&reviewed.facts.proposal_id)?;
         match proposal.facts.state {
             ProposalState::Approved => {}
             ProposalState::RolledBack => return Ok((proposal, true)),
             _ => return Err(ProposalError::NotApplied(Box::new(proposal.facts))),
         }
         let facts = &proposal.facts;
+        let real = file_of(&proposal, reviewed, real)?;
         let base = self.version(facts, facts.base_digest)?;
+        // The diff is what was shown: a version that it does not belong to was not reviewed.
+        if Digest::of(diff::apply(&base, &proposal.diff)?.as_bytes()) != facts.result_digest {
+            return Err(DiffError::Mismatch(1).into());
+        }
         let location = facts.location.clone();
-        let real = real(facts)?;
-        let present = read(&real, &location, ProposalError::ChangedSince)?;
+        let present = read(real, &location, ProposalError::ChangedSince)?;
         match Digest::of(present.as_bytes()) {
             // An earlier rollback was written but not recorded.
             digest if digest == facts.base_digest => {}
             digest if digest == facts.result_digest => {
-                replace_real_file(&real, present.as_bytes(), base.as_bytes())?;
+                replace_real_file(real, present.as_bytes(), base.as_bytes())?;
             }
             _ => return Err(ProposalError::ChangedSince(location)),
         }
@@ -430,11 +469,23 @@ impl ProposalStore {
     }
 }
 
-/// Returns the real path of the file. A link that replaced it after the proposal is rejected when it is opened.
-fn real(facts: &Facts) -> Result<PathBuf, ProposalError> {
+/// Returns the file to write: the skill's, whatever a proposal states, because proposals come with repositories.
+fn file_of<'p>(
+    proposal: &Proposal,
+    reviewed: &Proposal,
+    real: Option<&'p Path>,
+) -> Result<&'p Path, ProposalError> {
+    let facts = &proposal.facts;
+    let revised = || ProposalError::Revised(facts.proposal_id.clone());
+    let real = real.filter(|_| proposal.digest() == reviewed.digest()).ok_or_else(revised)?;
     match &facts.real {
-        Some(real) => Ok(real.clone()),
-        None => facts.location.canonicalize().map_err(failed(&facts.location)),
+        Some(stated) if stated != real => Err(ProposalError::OtherFile {
+            id: facts.proposal_id.clone(),
+            stated: stated.clone(),
+            location: facts.location.clone(),
+            real: real.to_owned(),
+        }),
+        _ => Ok(real),
     }
 }
 
@@ -453,7 +504,8 @@ fn read(
 /// Returns the current digest of a proposal's file.
 #[must_use]
 pub fn present_digest(facts: &Facts) -> Option<Digest> {
-    files::read_file(&real(facts).ok()?, MAX_BYTES).ok().map(|bytes| Digest::of(&bytes))
+    let real = facts.location.canonicalize().ok()?;
+    files::read_file(&real, MAX_BYTES).ok().map(|bytes| Digest::of(&bytes))
 }
 
 /// Checks the id, and completes an approval whose end was not recorded: the file shows whether it was written.
@@ -481,6 +533,8 @@ mod tests {
         _dir: tempfile::TempDir,
         store: ProposalStore,
         file: PathBuf,
+        /// `file` without links.
+        real: PathBuf,
     }
 
     fn place() -> Place {
@@ -488,7 +542,8 @@ mod tests {
         let file = dir.path().join("billing/SKILL.md");
         std::fs::create_dir(file.parent().unwrap()).unwrap();
         std::fs::write(&file, BASE).unwrap();
-        Place { store: ProposalStore::new(dir.path().join("proposals")), file, _dir: dir }
+        let real = file.canonicalize().unwrap();
+        Place { store: ProposalStore::new(dir.path().join("proposals")), file, real, _dir: dir }
     }
 
     impl Place {
@@ -500,7 +555,7 @@ mod tests {
             NewProposal {
                 skill_id: SkillId::new("billing"),
                 location: self.file.clone(),
-                real: self.file.canonicalize().unwrap(),
+                real: self.real.clone(),
                 base: BASE.to_owned(),
                 result: RESULT.to_owned(),
                 justification: "Shorter.".to_owned(),
@@ -509,6 +564,22 @@ mod tests {
                 at_ms: 1_780_000_000_123,
                 effect: None,
             }
+        }
+
+        fn approve(&self, id: &str, name: &str) -> Result<(Proposal, bool), ProposalError> {
+            self.store.approve(&self.store.find(id)?, Some(&self.real), by(name))
+        }
+
+        fn roll_back(&self, id: &str, name: &str) -> Result<(Proposal, bool), ProposalError> {
+            self.store.roll_back(&self.store.find(id)?, Some(&self.real), by(name))
+        }
+
+        /// Changes the stored proposal as a repository could.
+        fn revise(&self, id: &str, from: &str, to: &str) {
+            let file = self.store.folder().join(format!("{id}.md"));
+            let text = std::fs::read_to_string(&file).unwrap();
+            assert!(text.contains(from), "{text}");
+            std::fs::write(&file, text.replace(from, to)).unwrap();
         }
 
         fn text(&self) -> String {
@@ -531,20 +602,20 @@ mod tests {
         let id = place.propose().facts.proposal_id;
         std::fs::remove_file(&place.file).unwrap();
         std::os::unix::fs::symlink(&target, &place.file).unwrap();
-        assert!(matches!(place.store.approve(&id, by("kim")), Err(ProposalError::Changed(_))));
+        assert!(matches!(place.approve(&id, "kim"), Err(ProposalError::Changed(_))));
         std::fs::remove_dir_all(&folder).unwrap();
         std::os::unix::fs::symlink(elsewhere.path(), &folder).unwrap();
-        assert!(matches!(place.store.approve(&id, by("kim")), Err(ProposalError::Changed(_))));
+        assert!(matches!(place.approve(&id, "kim"), Err(ProposalError::Changed(_))));
         assert_eq!(std::fs::read_to_string(&target).unwrap(), BASE);
         // After the folder is restored, the approval succeeds; a rollback does not follow a link either.
         std::fs::remove_file(&folder).unwrap();
         std::fs::create_dir(&folder).unwrap();
         std::fs::write(&place.file, BASE).unwrap();
-        place.store.approve(&id, by("kim")).unwrap();
+        place.approve(&id, "kim").unwrap();
         std::fs::write(&target, RESULT).unwrap();
         std::fs::remove_dir_all(&folder).unwrap();
         std::os::unix::fs::symlink(elsewhere.path(), &folder).unwrap();
-        assert!(matches!(place.store.roll_back(&id, by("lee")), Err(ProposalError::ChangedSince(_))));
+        assert!(matches!(place.roll_back(&id, "lee"), Err(ProposalError::ChangedSince(_))));
         assert_eq!(std::fs::read_to_string(&target).unwrap(), RESULT);
     }
 
@@ -555,18 +626,18 @@ mod tests {
         assert_eq!(id, "billing-20260528T202640123Z");
         assert!(place.store.folder().join(format!("{id}.md")).is_file());
         assert_ne!(place.propose().facts.proposal_id, id, "two of one millisecond have two names");
-        let (approved, repeated) = place.store.approve(&id, by("kim")).unwrap();
+        let (approved, repeated) = place.approve(&id, "kim").unwrap();
         assert_eq!(
             (approved.facts.state, repeated, place.text().as_str()),
             (ProposalState::Approved, false, RESULT)
         );
-        let (again, repeated) = place.store.approve(&id, by("lee")).unwrap();
+        let (again, repeated) = place.approve(&id, "lee").unwrap();
         assert_eq!((again.facts.decision.unwrap().by.as_str(), repeated), ("kim", true));
         assert!(matches!(place.store.deny(&id, by("lee")), Err(ProposalError::AlreadyDecided(_))));
-        let (back, _) = place.store.roll_back(&id, by("lee")).unwrap();
+        let (back, _) = place.roll_back(&id, "lee").unwrap();
         assert_eq!((back.facts.state, place.text().as_str()), (ProposalState::RolledBack, BASE));
-        assert!(place.store.roll_back(&id, by("kim")).unwrap().1);
-        assert!(matches!(place.store.approve(&id, by("kim")), Err(ProposalError::AlreadyDecided(_))));
+        assert!(place.roll_back(&id, "kim").unwrap().1);
+        assert!(matches!(place.approve(&id, "kim"), Err(ProposalError::AlreadyDecided(_))));
     }
 
     #[test]
@@ -589,16 +660,16 @@ mod tests {
         let place = place();
         let id = place.propose().facts.proposal_id;
         std::fs::write(&place.file, "mine").unwrap();
-        assert!(matches!(place.store.approve(&id, by("kim")), Err(ProposalError::Changed(_))));
+        assert!(matches!(place.approve(&id, "kim"), Err(ProposalError::Changed(_))));
         std::fs::write(&place.file, BASE).unwrap();
-        place.store.approve(&id, by("kim")).unwrap();
+        place.approve(&id, "kim").unwrap();
         std::fs::write(&place.file, "mine").unwrap();
-        assert!(matches!(place.store.roll_back(&id, by("kim")), Err(ProposalError::ChangedSince(_))));
+        assert!(matches!(place.roll_back(&id, "kim"), Err(ProposalError::ChangedSince(_))));
         assert_eq!(place.text(), "mine");
         let missing = place.store.version_file(Digest::of(BASE.as_bytes()));
         std::fs::write(&place.file, RESULT).unwrap();
         std::fs::write(missing, "forged").unwrap();
-        assert!(matches!(place.store.roll_back(&id, by("kim")), Err(ProposalError::NoVersion { .. })));
+        assert!(matches!(place.roll_back(&id, "kim"), Err(ProposalError::NoVersion { .. })));
     }
 
     #[test]
@@ -619,11 +690,58 @@ mod tests {
     fn a_changed_proposal_does_not_write_something_else() {
         let place = place();
         let id = place.propose().facts.proposal_id;
-        let file = place.store.folder().join(format!("{id}.md"));
-        let text = std::fs::read_to_string(&file).unwrap();
-        std::fs::write(&file, text.replace("+description: New.", "+description: Evil.")).unwrap();
-        assert!(matches!(place.store.approve(&id, by("kim")), Err(ProposalError::Diff(_))));
+        place.revise(&id, "+description: New.", "+description: Evil.");
+        assert!(matches!(place.approve(&id, "kim"), Err(ProposalError::Diff(_))));
         assert_eq!(place.text(), BASE);
+    }
+
+    #[test]
+    fn a_proposal_that_states_another_file_writes_none() {
+        let place = place();
+        let other = place.real.with_file_name("profile");
+        std::fs::write(&other, BASE).unwrap();
+        let id = place.propose().facts.proposal_id;
+        let (stated, real) = (other.display().to_string(), place.real.display().to_string());
+        place.revise(&id, &format!("real: {real}"), &format!("real: {stated}"));
+        let error = place.approve(&id, "kim").unwrap_err();
+        assert!(matches!(&error, ProposalError::OtherFile { stated, .. } if *stated == other), "{error}");
+        assert_eq!(place.text(), BASE);
+        // One that also claims to be applied, so that a rollback would write any content.
+        place.revise(&id, "state: waiting", "state: approved");
+        std::fs::write(&other, RESULT).unwrap();
+        place.store.keep_version(BASE.as_bytes()).unwrap();
+        let error = place.roll_back(&id, "kim").unwrap_err();
+        assert!(matches!(error, ProposalError::OtherFile { .. }), "{error}");
+        assert_eq!(
+            (std::fs::read_to_string(&other).unwrap().as_str(), place.text().as_str()),
+            (RESULT, BASE)
+        );
+    }
+
+    #[test]
+    fn a_proposal_revised_after_its_review_is_not_applied() {
+        let place = place();
+        let reviewed = place.propose();
+        let id = &reviewed.facts.proposal_id;
+        place.revise(id, "Shorter.", "Longer.");
+        let error = place.store.approve(&reviewed, Some(&place.real), by("kim")).unwrap_err();
+        assert!(matches!(error, ProposalError::Revised(_)), "{error}");
+        let error = place.store.approve(&place.store.find(id).unwrap(), None, by("kim")).unwrap_err();
+        assert!(matches!(error, ProposalError::Revised(_)), "{error}");
+        assert_eq!(place.text(), BASE);
+    }
+
+    #[test]
+    fn a_rollback_restores_only_what_its_diff_shows() {
+        let place = place();
+        let id = place.propose().facts.proposal_id;
+        place.approve(&id, "kim").unwrap();
+        let evil = BASE.replace("Body", "Evil");
+        place.store.keep_version(evil.as_bytes()).unwrap();
+        let digest = |text: &str| Digest::of(text.as_bytes()).to_string();
+        place.revise(&id, &digest(BASE), &digest(&evil));
+        assert!(matches!(place.roll_back(&id, "lee"), Err(ProposalError::Diff(_))));
+        assert_eq!(place.text(), RESULT);
     }
 
     #[test]
