@@ -1,25 +1,46 @@
 //! Saves a description: to the file if it is writable, otherwise as a proposal.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use super::proposals::{ProposalRequest, ProposalView};
 use super::{Client, Code, Connection, Error, local};
 use skills_authoring::proposals::diff;
 use skills_authoring::write_back::{WriteError, replace_file, with_description};
+use skills_skill::{Digest, parse};
 
 /// A description to save.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct NewDescription {
     /// Id, unambiguous name or location of the skill.
     pub skill_id: String,
-    /// The description that the author started from, if another one must not be replaced.
-    pub present: Option<String>,
+    /// What the author was shown of the file; anything else is not replaced. `None` if nothing was shown.
+    pub shown: Option<ShownFile>,
     /// The new one.
     pub description: String,
     /// Justification of the proposal; default: that the author saved it.
     pub justification: Option<String>,
     /// Whether to create a proposal even if the file is writable.
     pub propose: bool,
+}
+
+/// What an author was shown of a file before changing its description.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ShownFile {
+    /// The file with this digest.
+    Digest(Digest),
+    /// This description.
+    Description(String),
+}
+
+impl ShownFile {
+    fn is_of(&self, location: &Path, source: &str) -> bool {
+        match self {
+            Self::Digest(digest) => *digest == Digest::of(source.as_bytes()),
+            Self::Description(shown) => {
+                parse(location, source.as_bytes(), 0).is_ok_and(|present| present.description == *shown)
+            }
+        }
+    }
 }
 
 /// Where a description was saved.
@@ -46,12 +67,15 @@ pub async fn save_description(
         WriteError::Changed(_) | WriteError::Io(..) => Error::new(Code::SkillChanged, error.to_string()),
     };
     let detail = core.describe(&new.skill_id).await?;
-    if new.present.as_ref().is_some_and(|present| *present != detail.summary.description) {
-        let message =
-            "the description in the file has changed since the draft was opened; open the draft again";
+    // The text that is compared is the one that is replaced: the catalog may not have noticed a change yet.
+    let (location, source) = (detail.summary.location.clone(), detail.source.clone());
+    if new.shown.as_ref().is_some_and(|shown| !shown.is_of(&location, &source)) {
+        let message = format!(
+            "not written: {} has changed since its description was shown; compare again",
+            location.display()
+        );
         return Err(Error::new(Code::SkillChanged, message));
     }
-    let (location, source) = (detail.summary.location.clone(), detail.source.clone());
     let written = with_description(&location, &source, &new.description).map_err(refused)?;
     let obstacle = match core.connection() {
         Connection::Remote { .. } => Some("the file is on the service's machine".to_owned()),

@@ -71,7 +71,7 @@ pub use budget_fit::{
 pub use client::{Client, Core, SharedClient};
 pub use collisions::{CollisionBaseline, CollisionFilter, CollisionReport, SkillRivals};
 pub use contract_types::{CapabilityExplanation, ContractStep, ContractView, InputFields};
-pub use description::{NewDescription, SavedDescription, save_description};
+pub use description::{NewDescription, SavedDescription, ShownFile, save_description};
 pub use draft::{DraftMeasure, DraftPlace, DraftReport, DraftRequest, DraftShown};
 pub use error::{Code, Error, ErrorBody, ErrorDetail};
 pub use eval::{EvalJob, Evaluation};

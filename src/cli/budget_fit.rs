@@ -9,7 +9,7 @@ use super::failure::{Done, Failure};
 use super::output::{TerminalCaps, TextStyle, counted, grouped};
 use super::runs::Caller;
 use skills_api::{
-    BudgetFit, BudgetFitRequest, FitLevel, FittedClient, Needs, NewDescription, SavedDescription,
+    BudgetFit, BudgetFitRequest, FitLevel, FittedClient, Needs, NewDescription, SavedDescription, ShownFile,
     save_description, write_overrides,
 };
 use skills_skill::safe_text;
@@ -51,7 +51,7 @@ pub async fn run(cx: &mut Context, args: &BudgetFitArgs) -> Result<Done, Failure
     for description in &fit.descriptions {
         let new = NewDescription {
             skill_id: description.skill_id.to_string(),
-            present: Some(description.before.clone()),
+            shown: Some(ShownFile::Description(description.before.clone())),
             description: description.after.clone(),
             justification: Some(format!("Fits the catalog budget of {}.", args.clients.join(", "))),
             propose: false,

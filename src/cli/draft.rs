@@ -64,7 +64,7 @@ pub async fn run(cx: &mut Context, args: &DraftArgs) -> Result<Done, Failure> {
             description,
             justification: args.justification.clone(),
             propose: args.propose,
-            present: None,
+            shown: None,
         };
         match save_description(&*core, new).await? {
             SavedDescription::Written(location, old, new) => {

@@ -12,17 +12,17 @@ use tokio::task::AbortHandle;
 
 use super::app::AppEvent;
 use super::golden_requests::{GoldenPaneResponse, GoldenPlace, own_queries};
-use super::pane::{Effect, Message, PaneId, RenderJob, Saved};
+use super::pane::{Effect, InFile, Message, PaneId, RenderJob, Saved};
 use super::why_report;
 use super::widgets::render::render;
 use super::widgets::rich::RichLine;
 use skills_api::{
     Code, CollisionFilter, Connection, Core, DraftMeasure, Error, Event, LocalFiles, NewDescription,
-    SavedDescription, SharedClient, SharedSessionClient, VisibilityRequest, save_description, visibility,
-    why,
+    SavedDescription, SharedClient, SharedSessionClient, ShownFile, VisibilityRequest, save_description,
+    visibility, why,
 };
 use skills_config::Invocation;
-use skills_skill::SkillId;
+use skills_skill::{Digest, SkillId, parse};
 
 /// Number of rendered texts in the cache.
 const RENDER_CACHE_SIZE: usize = 128;
@@ -317,9 +317,9 @@ impl Calls {
                     older.abort();
                 }
             }
-            Effect::WriteDescription { skill_id, present, description } => {
+            Effect::WriteDescription { skill_id, shown, description } => {
                 self.spawn("write_description", async move {
-                    let written = write_description(&*client, &skill_id, &present, description).await;
+                    let written = write_description(&*client, &skill_id, shown, description).await;
                     answer(Message::DescriptionWritten(skill_id, written))
                 });
             }
@@ -489,23 +489,27 @@ impl Calls {
 async fn write_description(
     client: &dyn Core,
     skill: &SkillId,
-    present: &str,
+    shown: Digest,
     description: String,
 ) -> Result<Saved, Error> {
     let new = NewDescription {
         skill_id: skill.to_string(),
-        present: Some(present.to_owned()),
+        shown: Some(ShownFile::Digest(shown)),
         description: description.clone(),
         justification: Some("Changes the description, measured as a draft in the workbench.".to_owned()),
         propose: false,
     };
     match save_description(client, new).await {
-        Ok(SavedDescription::Written(..)) => Ok(Saved::InFile(description)),
+        Ok(SavedDescription::Written(_, _, text)) => {
+            Ok(Saved::InFile(InFile { description, digest: Digest::of(text.as_bytes()) }))
+        }
         Ok(SavedDescription::Proposed(_, obstacle)) => Ok(Saved::AsProposal(obstacle)),
         Err(error) if error.code == Code::SkillChanged => {
-            let now = client.describe(skill.as_str()).await?.summary.description;
-            // Another part of the file changed, or the catalog has not picked up the change yet.
-            if now == present { Err(error) } else { Ok(Saved::Changed(now)) }
+            // From the file: the catalog may not have noticed the change yet.
+            let present = client.describe(skill.as_str()).await?;
+            let source = present.source.as_bytes();
+            let Ok(parsed) = parse(&present.summary.location, source, 0) else { return Err(error) };
+            Ok(Saved::Changed(InFile { description: parsed.description, digest: Digest::of(source) }))
         }
         Err(error) => Err(error),
     }

@@ -27,7 +27,7 @@ use skills_api::{
 };
 use skills_discovery::{Answer, BodyLine, PairReport, Request};
 use skills_registry::Catalogue;
-use skills_skill::SkillId;
+use skills_skill::{Digest, SkillId};
 use skills_store::RunId;
 
 /// A pane of the workbench. The numbers of the keys are stable.
@@ -130,8 +130,8 @@ pub enum Effect {
     WriteDescription {
         /// The skill.
         skill_id: SkillId,
-        /// The description that the editor started from: if the file has another one, it is not replaced.
-        present: String,
+        /// Digest of the file whose description was shown: another file is not changed.
+        shown: Digest,
         /// The new description.
         description: String,
     },
@@ -319,12 +319,21 @@ pub enum Message {
 /// Where a description was saved.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Saved {
-    /// In the file, with this text.
-    InFile(String),
+    /// In the file.
+    InFile(InFile),
     /// As a proposal, because the file cannot be written; with the reason.
     AsProposal(String),
-    /// Nowhere, because the file now has this other description.
-    Changed(String),
+    /// Nowhere, because the file is now another one.
+    Changed(InFile),
+}
+
+/// The description in a file, and the digest of the file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct InFile {
+    /// The description.
+    pub description: String,
+    /// The digest.
+    pub digest: Digest,
 }
 
 /// The context in which a pane draws.

@@ -78,9 +78,13 @@ impl Place {
     }
 
     pub fn open(&self, width: u16, height: u16) -> Harness {
+        self.open_watching(true, width, height)
+    }
+
+    fn open_watching(&self, watch: bool, width: u16, height: u16) -> Harness {
         let cwd = self.home.path().join("repo");
         let arguments =
-            Arguments { watch: Some(true), store: Some("memory:".to_owned()), ..Arguments::default() };
+            Arguments { watch: Some(watch), store: Some("memory:".to_owned()), ..Arguments::default() };
         let config = Config::load(&cwd, &Env::at(self.home.path().join("home")), &arguments).unwrap();
         let settings = Settings { log: skills_base::telemetry::RingBuffer::new(), ..Settings::of(&config) };
         let settings =
@@ -247,6 +251,27 @@ fn a_draft_says_that_the_file_changed_on_disk() {
     screen.wait_for("Description written");
     let text = std::fs::read_to_string(&skill).unwrap();
     assert!(text.contains("rows and columns. Invoices too.\n---\n"), "{text}");
+}
+
+#[test]
+fn a_draft_replaces_only_what_was_shown() {
+    let place = Place::new();
+    // Without a watcher, only the comparison while writing notices the change.
+    let mut screen = place.open_watching(false, 120, 36);
+    screen.press("6").wait_for("failing first");
+    screen.press("w").wait_for("Draft of pdf-tables").type_text(" Invoices too.");
+    screen.press("ctrl-s").wait_for("Write this description?");
+    let skill = place.home.path().join("repo/skills/pdf-tables/SKILL.md");
+    let text = std::fs::read_to_string(&skill).unwrap();
+    let others = text.replace("rows and columns.", "sheets.");
+    std::fs::write(&skill, &others).unwrap();
+    screen.press("ctrl-s").wait_for("Not written: the file changed on disk");
+    screen.wait_for("Extracts tables from PDF files into sheets.").wait_for("Invoices too.");
+    assert_eq!(std::fs::read_to_string(&skill).unwrap(), others);
+    // The comparison with the present text may be confirmed.
+    screen.press("ctrl-s").wait_for("present one? Ctrl-S confirms").press("ctrl-s");
+    screen.wait_for("Description written");
+    assert_eq!(std::fs::read_to_string(&skill).unwrap(), text.replace("columns.", "columns. Invoices too."));
 }
 
 #[test]

@@ -11,7 +11,7 @@ use super::draft_report::{Item, left_items, right_items};
 use super::{Hint, Outcome, Overlay, frame};
 use crate::action::{Action, Context};
 use crate::form::Text;
-use crate::pane::{Effect, Message, PaneId, Saved};
+use crate::pane::{Effect, InFile, Message, PaneId, Saved};
 use crate::theme::Role;
 use crate::widgets::format::tokens;
 use crate::widgets::painter::Painter;
@@ -22,7 +22,7 @@ use crate::widgets::text_width::{cells, shown};
 use crate::widgets::wrap::wrap;
 use skills_api::{DraftMeasure, DraftReport, DraftRequest, Event};
 use skills_registry::Catalogue;
-use skills_skill::{Skill, SkillId};
+use skills_skill::{Digest, Skill, SkillId};
 
 /// Maximum number of rows of the text field.
 const MAX_FIELD_HEIGHT: u16 = 8;
@@ -36,6 +36,8 @@ pub struct Drafting {
     pub skill_id: SkillId,
     /// The description in the file.
     pub description: String,
+    /// Digest of the file.
+    pub digest: Digest,
     /// The name in the file.
     pub name: String,
     /// The tags in the file.
@@ -53,6 +55,7 @@ impl Drafting {
         Self {
             skill_id: skill.id.clone(),
             description: skill.description.clone(),
+            digest: skill.digest,
             name: skill.name.clone(),
             tags: skill.tags.clone(),
             proposed: None,
@@ -87,8 +90,8 @@ pub struct DraftEditor {
     discarding: bool,
     /// Why the text became a proposal instead of being written.
     proposed: Option<String>,
-    /// The description that another program wrote to the file since the draft was opened.
-    on_disk: Option<String>,
+    /// What another program wrote to the file since the draft was opened.
+    on_disk: Option<InFile>,
     /// The description that was replaced by writing.
     replaced: Option<String>,
     /// Whether writing was rejected because the file had changed.
@@ -185,7 +188,7 @@ impl DraftEditor {
 
     /// Returns the description that the file has now.
     fn in_file(&self) -> &str {
-        self.on_disk.as_deref().unwrap_or(&self.skill.description)
+        self.on_disk.as_ref().map_or(&self.skill.description, |now| &now.description)
     }
 
     /// Makes the description in the file the base of the comparison; the entered text is kept. Returns whether the base
@@ -193,7 +196,7 @@ impl DraftEditor {
     fn take_base(&mut self) -> bool {
         self.refused = false;
         let Some(base) = self.on_disk.take() else { return false };
-        self.skill.description = base;
+        (self.skill.description, self.skill.digest) = (base.description, base.digest);
         true
     }
 
@@ -202,22 +205,29 @@ impl DraftEditor {
         let Some(skill) = catalogue.by_id(self.skill.skill_id.as_str()) else { return Outcome::Stay };
         let now = &skill.description;
         // A catalog from before the text was written does not count as a change.
-        if now.trim() == self.in_file().trim() || self.replaced.as_ref() == Some(now) {
+        if self.replaced.as_ref() == Some(now) {
             return Outcome::Stay;
         }
-        if now.trim() == self.description().trim() || now.trim() == self.skill.description.trim() {
+        if now.trim() == self.in_file().trim() {
+            // Another part of the file changed: the difference that is shown stays the same.
+            let digest = self.on_disk.as_mut().map_or(&mut self.skill.digest, |on_disk| &mut on_disk.digest);
+            *digest = skill.digest;
+            return Outcome::Stay;
+        }
+        let is_own = now.trim() == self.description().trim() || now.trim() == self.skill.description.trim();
+        // Unless a text was entered that could be lost, the file's is taken.
+        if is_own || !self.is_changed() {
             (self.on_disk, self.refused) = (None, false);
             self.skill.description.clone_from(now);
-            return Outcome::Stay;
-        }
-        if !self.is_changed() {
-            // Nothing was entered that could be lost.
-            self.skill.description.clone_from(now);
+            self.skill.digest = skill.digest;
+            if is_own {
+                return Outcome::Stay;
+            }
             self.fields[0].set(now);
             return self.changed();
         }
         self.confirming = false;
-        self.on_disk = Some(now.clone());
+        self.on_disk = Some(InFile { description: now.clone(), digest: skill.digest });
         Outcome::Stay
     }
 
@@ -239,7 +249,7 @@ impl DraftEditor {
         self.take_base();
         let write = Effect::WriteDescription {
             skill_id: self.skill.skill_id.clone(),
-            present: self.skill.description.clone(),
+            shown: self.skill.digest,
             description: self.description().to_owned(),
         };
         Outcome::Request(self.pane, vec![write])
@@ -321,7 +331,7 @@ impl DraftEditor {
             };
             out.push(("", what.to_owned(), Role::Warning));
             if self.refused {
-                out.push(("-", now.clone(), Role::Danger));
+                out.push(("-", now.description.clone(), Role::Danger));
                 out.push(("+", self.description().to_owned(), Role::Success));
             }
         }
@@ -434,8 +444,9 @@ impl Overlay for DraftEditor {
             Message::Draft(..) => Outcome::Handled,
             Message::DescriptionWritten(skill, Ok(saved)) if *skill == self.skill.skill_id => {
                 match saved {
-                    Saved::InFile(description) => {
+                    Saved::InFile(InFile { description, digest }) => {
                         let before = std::mem::replace(&mut self.skill.description, description.clone());
+                        self.skill.digest = *digest;
                         // The catalog may report the new text before the response arrives.
                         self.replaced =
                             Some(before).filter(|before| before != description).or(self.replaced.take());
@@ -593,6 +604,7 @@ mod tests {
         let skill = Drafting {
             skill_id: SkillId::new("statements"),
             description: "Reads statements.".to_owned(),
+            digest: Digest::of(b"Reads statements."),
             name: "statements".to_owned(),
             tags: Vec::new(),
             proposed: None,
@@ -601,6 +613,10 @@ mod tests {
         let (editor, effect) = DraftEditor::open(PaneId::Browse, skill);
         assert!(matches!(effect, Effect::Draft { generation: 1, .. }));
         editor
+    }
+
+    fn in_file(description: &str) -> InFile {
+        InFile { description: description.to_owned(), digest: Digest::of(description.as_bytes()) }
     }
 
     fn report(description: &str) -> Arc<DraftReport> {
@@ -695,11 +711,11 @@ mod tests {
         let Outcome::Request(_, effects) = editor.key(key(KeyCode::Null), Some(Action::CarryOut)) else {
             panic!()
         };
-        let [Effect::WriteDescription { present, description, .. }] = &effects[..] else {
+        let [Effect::WriteDescription { shown, description, .. }] = &effects[..] else {
             panic!("{effects:?}")
         };
-        assert_eq!((present.as_str(), description.as_str()), ("Reads statements.", "Reads statements.!"));
-        let saved = Ok(Saved::InFile(description.clone()));
+        assert_eq!((*shown, description.as_str()), (Digest::of(b"Reads statements."), "Reads statements.!"));
+        let saved = Ok(Saved::InFile(in_file(description)));
         let written = Message::DescriptionWritten(SkillId::new("statements"), saved);
         editor.on_message(&written);
         assert!(!editor.is_changed());
@@ -717,7 +733,7 @@ mod tests {
     fn a_refused_text_is_kept_and_compared_with_the_file() {
         let mut editor = editor();
         editor.key(key(KeyCode::Char('!')), None);
-        let changed = Ok(Saved::Changed("Reads bank statements.".to_owned()));
+        let changed = Ok(Saved::Changed(in_file("Reads bank statements.")));
         editor.on_message(&Message::DescriptionWritten(SkillId::new("statements"), changed));
         assert_eq!(editor.description(), "Reads statements.!");
         assert!(
@@ -735,12 +751,12 @@ mod tests {
         let Outcome::Request(_, effects) = editor.key(key(KeyCode::Null), Some(Action::CarryOut)) else {
             panic!()
         };
-        let [Effect::WriteDescription { present, description, .. }] = &effects[..] else {
+        let [Effect::WriteDescription { shown, description, .. }] = &effects[..] else {
             panic!("{effects:?}")
         };
         assert_eq!(
-            (present.as_str(), description.as_str()),
-            ("Reads bank statements.", "Reads statements.!")
+            (*shown, description.as_str()),
+            (Digest::of(b"Reads bank statements."), "Reads statements.!")
         );
     }
 
@@ -753,7 +769,7 @@ mod tests {
             Outcome::Stay,
             "nothing to reload"
         );
-        editor.on_disk = Some("Reads bank statements.".to_owned());
+        editor.on_disk = Some(in_file("Reads bank statements."));
         assert!(text(&editor).contains("The file changed on disk: Ctrl-R"), "{}", text(&editor));
         let measured = editor.key(key(KeyCode::Null), Some(Action::ReloadFile));
         assert_eq!(stage(&measured), Some(DraftMeasure::Request));
