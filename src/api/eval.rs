@@ -359,7 +359,7 @@ fn other_winners(
 }
 
 /// Maximum number of lost queries for which changes are searched.
-const MAX_ADVISED: usize = 10;
+pub const MAX_ADVISED: usize = 10;
 
 fn advice(
     router: &Router,

@@ -74,7 +74,7 @@ pub use contract_types::{CapabilityExplanation, ContractStep, ContractView, Inpu
 pub use description::{NewDescription, SavedDescription, ShownFile, save_description};
 pub use draft::{DraftMeasure, DraftPlace, DraftReport, DraftRequest, DraftShown};
 pub use error::{Code, Error, ErrorBody, ErrorDetail};
-pub use eval::{EvalJob, Evaluation};
+pub use eval::{EvalJob, Evaluation, MAX_ADVISED};
 pub use golden::{
     Confusion, GoldenExplainRequest, GoldenExplanation, GoldenQuery, GoldenReport, GoldenRequest,
     GoldenResult, GoldenSource, GoldenState, SkillPrecision,

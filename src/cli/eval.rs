@@ -11,7 +11,7 @@ use super::args::{EvalArgs, EvalReportForm};
 use super::eval_report;
 use super::failure::{Done, Failure, warn};
 use super::output::{TerminalCaps, TextStyle, counted, cut, took};
-use skills_api::{Client as _, Code, Error, EvalJob, Evaluation, Event, Local};
+use skills_api::{Client as _, Code, Error, EvalJob, Evaluation, Event, Local, MAX_ADVISED};
 use skills_config::{Config, RankPolicy};
 use skills_discovery::{EvalReport, Policy};
 use skills_skill::{SkillId, safe_text};
@@ -291,6 +291,12 @@ fn lost(out: &mut String, evaluation: &Evaluation, look: TerminalCaps) {
         }
     }
     more(out, report.lost.len());
+    if !evaluation.advice.is_empty() && report.lost.len() > MAX_ADVISED {
+        let text = format!(
+            "advice is measured for the first {MAX_ADVISED}; `skills golden explain QUERY` measures it for the others"
+        );
+        let _ = writeln!(out, "  {}", TextStyle::Muted.paint(&text, look.colour));
+    }
     if !report.false_triggers.is_empty() {
         title(out, "false triggers", report.false_triggers.len());
     }
