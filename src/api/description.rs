@@ -76,7 +76,8 @@ pub async fn save_description(
         );
         return Err(Error::new(Code::SkillChanged, message));
     }
-    let written = with_description(&location, &source, &new.description).map_err(refused)?;
+    // A description has no blanks around it.
+    let written = with_description(&location, &source, new.description.trim()).map_err(refused)?;
     let obstacle = match core.connection() {
         Connection::Remote { .. } => Some("the file is on the service's machine".to_owned()),
         Connection::Local if new.propose => Some("as requested".to_owned()),

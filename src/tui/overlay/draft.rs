@@ -447,6 +447,11 @@ impl Overlay for DraftEditor {
                     Saved::InFile(InFile { description, digest }) => {
                         let before = std::mem::replace(&mut self.skill.description, description.clone());
                         self.skill.digest = *digest;
+                        if self.description() == description {
+                            // The written text is one step, which one undo takes back.
+                            self.fields[0].set(&before);
+                            self.fields[0].set(description);
+                        }
                         // The catalog may report the new text before the response arrives.
                         self.replaced =
                             Some(before).filter(|before| before != description).or(self.replaced.take());
@@ -705,6 +710,8 @@ mod tests {
     fn writing_shows_the_difference_first() {
         let mut editor = editor();
         assert_eq!(editor.key(key(KeyCode::Null), Some(Action::CarryOut)), Outcome::Stay, "nothing to write");
+        editor.key(key(KeyCode::Char('?')), None);
+        editor.key(key(KeyCode::Backspace), None);
         editor.key(key(KeyCode::Char('!')), None);
         assert_eq!(editor.key(key(KeyCode::Null), Some(Action::CarryOut)), Outcome::Stay);
         assert!(text(&editor).contains("- Reads statements.\n+ Reads statements.!"), "{}", text(&editor));
@@ -719,6 +726,10 @@ mod tests {
         let written = Message::DescriptionWritten(SkillId::new("statements"), saved);
         editor.on_message(&written);
         assert!(!editor.is_changed());
+        let undo = KeyEvent::new(KeyCode::Char('_'), KeyModifiers::CONTROL);
+        editor.key(undo, None);
+        assert_eq!(editor.description(), "Reads statements.", "one undo restores what was replaced");
+        editor.key(key(KeyCode::Char('!')), None);
         assert_eq!(editor.key(key(KeyCode::Null), Some(Action::Back)), Outcome::Close);
         editor.key(key(KeyCode::Char('?')), None);
         assert_eq!(
