@@ -10,10 +10,9 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::SystemTime;
 
-use super::ClientViewState;
 use super::client_order::english;
 use super::client_roots::{ClientFolder, Found, Missed, places};
-use super::user_invocable;
+use super::{ClientViewState, ForeignBundle, user_invocable};
 use skills_base::files;
 use skills_config::Config;
 use skills_registry::Catalogue;
@@ -21,7 +20,7 @@ use skills_session::Listed;
 use skills_skill::client::{
     Among, AsRead, Bundled, Location, Order, Profile, SameName, Scope, SkillFile, Taken, read,
 };
-use skills_skill::{MAX_BYTES, RejectedBundle, Skill, SkillId};
+use skills_skill::{MAX_BYTES, RefusalReason, RejectedBundle, Skill, SkillId};
 
 /// A bundle of the catalog in a client's view.
 pub struct ClientBundle<'a> {
@@ -47,7 +46,9 @@ pub struct ClientCatalog<'a> {
     pub rows: Vec<Row<'a>>,
     /// The bundles of the catalog: those that it lists in its order, then the others.
     pub bundles: Vec<ClientBundle<'a>>,
-    /// Bundles in its folders that are neither listed nor in the catalog: name and reason.
+    /// Bundles in its folders that are not in the catalog.
+    pub foreign: Vec<ForeignBundle>,
+    /// Those of them that it does not list: name and reason.
     pub others: Vec<(String, String)>,
 }
 
@@ -132,11 +133,8 @@ impl<'a> Known<'a> {
             }
         }
         let refused = catalogue.refused.iter().map(|refusal| (refusal.location.as_path(), refusal)).collect();
-        let links = catalogue
-            .refused
-            .iter()
-            .filter(|refusal| refusal.reason == skills_skill::RefusalReason::LeavesRoot)
-            .collect();
+        let links =
+            catalogue.refused.iter().filter(|refusal| refusal.reason == RefusalReason::LeavesRoot).collect();
         Self { skills, refused, links }
     }
 
@@ -182,6 +180,17 @@ pub fn sight<'a>(
     let writing = Writing { profile, config, places: &places, scopes: &scopes, aliases: &aliases };
     let mut bundles: Vec<ClientBundle<'a>> = Vec::new();
     let (mut rows, mut others, mut seen_bundles) = (Vec::new(), Vec::new(), HashSet::new());
+    let (mut foreign, mut seen_files) = (Vec::new(), HashSet::new());
+    let mut add_foreign = |one: &Candidate<'_>| {
+        if one.id.is_none() && !one.bundled && seen_files.insert(one.found.real.clone()) {
+            foreign.push(ForeignBundle {
+                name: one.read.name.clone(),
+                location: one.found.file.clone(),
+                description: one.read.description.clone(),
+                state: one.state.clone(),
+            });
+        }
+    };
     // A file that is listed under any path counts as listed: another path to it may have lost the name.
     let (listed, unlisted): (Vec<usize>, Vec<usize>) =
         order.into_iter().partition(|at| candidates[*at].is_listed());
@@ -191,6 +200,7 @@ pub fn sight<'a>(
         if let Some(id) = one.id.filter(|id| seen_bundles.insert(id.as_str())) {
             bundles.push(ClientBundle { id, state: one.state.clone(), why: None });
         }
+        add_foreign(one);
         if !either.hidden.contains(&at) {
             let other = one.read.other_name.as_deref().filter(|other| names.insert(*other));
             rows.push(writing.row(one, other));
@@ -199,6 +209,7 @@ pub fn sight<'a>(
     for at in unlisted {
         let one = &candidates[at];
         let Some(why) = one.why.clone() else { continue };
+        add_foreign(one);
         match one.id {
             Some(id) if seen_bundles.insert(id.as_str()) => {
                 bundles.push(ClientBundle { id, state: one.state.clone(), why: Some(why) });
@@ -207,21 +218,32 @@ pub fn sight<'a>(
             None => others.push((one.read.name.clone(), why)),
         }
     }
-    for (id, location) in everything(catalogue) {
+    for (id, location, refusal) in everything(catalogue) {
         if seen_bundles.insert(id.as_str()) {
-            let (state, why) = missed(location, catalogue, &places, profile, &config.dirs.home);
+            let (state, why) = match refusal.and_then(|refusal| without_file(refusal, &places)) {
+                Some(why) => (ClientViewState::NotRead(why), "no SKILL.md".to_owned()),
+                None => missed(location, catalogue, &places, profile, &config.dirs.home),
+            };
             bundles.push(ClientBundle { id, state, why: Some(why) });
         }
     }
-    ClientCatalog { rows, bundles, others }
+    ClientCatalog { rows, bundles, foreign, others }
 }
 
-/// Returns the ids and locations of all bundles of the catalog.
-fn everything(catalogue: &Catalogue) -> impl Iterator<Item = (&SkillId, &Path)> {
+/// Returns why the client finds no skill, for a folder of its own without a SKILL.md.
+fn without_file(refusal: &RejectedBundle, places: &[ClientFolder]) -> Option<String> {
+    let is_searched = || places.iter().any(|place| refusal.location.starts_with(&place.path));
+    let is_missing = refusal.reason == RefusalReason::NoSkillFile && is_searched();
+    refusal.findings.last().filter(|_| is_missing).map(|finding| finding.message.clone())
+}
+
+/// Returns the ids and locations of all bundles of the catalog, and the rejected ones.
+fn everything(catalogue: &Catalogue) -> impl Iterator<Item = (&SkillId, &Path, Option<&RejectedBundle>)> {
     let skills = catalogue.entries.iter().map(|entry| &entry.skill);
     let skills = skills.chain(catalogue.shadowed.iter().map(|loser| &loser.skill));
-    let skills = skills.map(|skill| (&skill.id, skill.location.as_path()));
-    skills.chain(catalogue.refused.iter().map(|refusal| (&refusal.id, refusal.location.as_path())))
+    let skills = skills.map(|skill| (&skill.id, skill.location.as_path(), None));
+    let refused = catalogue.refused.iter();
+    skills.chain(refused.map(|refusal| (&refusal.id, refusal.location.as_path(), Some(refusal))))
 }
 
 fn candidate<'a>(

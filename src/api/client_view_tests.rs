@@ -271,3 +271,22 @@ fn behind_a_link_no_text_without_frontmatter_is_read() {
     );
     assert_eq!(sight.others.len(), 1);
 }
+
+#[test]
+fn what_only_the_client_finds_is_told_with_its_state() {
+    let home = Home::new();
+    home.skill("repo/skills/pdf", "pdf");
+    let broken = home.skill("repo/skills/broken", "broken");
+    fs::write(&broken.location, "No frontmatter.\n").unwrap();
+    let known = home.skill("repo/.agents/skills/known", "known");
+    let catalogue = Home::catalogue(vec![known]);
+    let profile = client::profile("openclaw").unwrap();
+    let sight = sight(profile, &catalogue, &home.config(), &SkillFiles::default());
+    let told: Vec<_> = sight.foreign.iter().map(|one| (one.name.as_str(), &one.state)).collect();
+    assert!(
+        matches!(told[..], [("pdf", ClientViewState::Found), ("broken", ClientViewState::Dropped(_))]),
+        "{told:?}"
+    );
+    assert_eq!(sight.foreign[0].location, home.path("repo/skills/pdf/SKILL.md"));
+    assert_eq!(sight.foreign[0].description, "Does pdf.");
+}

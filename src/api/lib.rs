@@ -15,6 +15,7 @@ mod detail;
 mod draft;
 mod error;
 mod eval;
+mod foreign;
 mod git;
 pub mod golden;
 mod health_checks;
@@ -141,8 +142,8 @@ pub use trace::new_trace_id;
 pub use trusting::TrustSubject;
 pub use types::{
     ClientView, ClientViewEntry, ClientViewState, Connection, ConnectionState, Diagnostics, Event,
-    FileContent, FileEntry, FileText, IndexProgress, LevelTokens, ListFilter, OperationCount, SkillDetail,
-    SkillList, SkillSummary,
+    FileContent, FileEntry, FileText, ForeignBundle, IndexProgress, LevelTokens, ListFilter, OperationCount,
+    SkillDetail, SkillList, SkillSummary,
 };
 pub use visibility::{
     Visibility, VisibilityCell, VisibilityClient, VisibilityReport, VisibilityRequest, VisibilityRow,

@@ -310,6 +310,20 @@ pub struct ClientViewEntry {
     pub state: ClientViewState,
 }
 
+/// A bundle in a client's folders that this catalog does not contain: it is in no root, or behind a link out of one.
+/// Only its frontmatter is read.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct ForeignBundle {
+    /// The name that the client gives it.
+    pub name: String,
+    /// Its file, under the client's path.
+    pub location: PathBuf,
+    /// The description that the client reads.
+    pub description: String,
+    /// What happens to it.
+    pub state: ClientViewState,
+}
+
 /// The catalog as a given client sees it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct ClientView {
@@ -324,6 +338,9 @@ pub struct ClientView {
     pub version: Option<String>,
     /// Every bundle of the catalog.
     pub entries: Vec<ClientViewEntry>,
+    /// Bundles in the client's folders that this catalog does not contain.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub foreign: Vec<ForeignBundle>,
     /// The client's list, in its order, with its names and within its budget: also skills that are built
     /// in, and those in its folders that are not in this catalog. The same as in a budget.
     #[serde(default)]

@@ -1,12 +1,13 @@
 //! `visibility`: which clients show which skills to their models, how much of each description, and why not more.
 
 use std::collections::HashMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use strum::Display;
 
+use super::foreign::{foreign, is_named};
 use super::{Client, ClientView, ClientViewState, Error, paging, why};
 use skills_registry::Catalogue;
 use skills_session::{Listed, Shown};
@@ -134,7 +135,7 @@ pub struct VisibilityRow {
     pub skill_id: SkillId,
     /// Its file.
     pub location: PathBuf,
-    /// Its root, as text.
+    /// Its root, as text; `in no root of this catalog` if only clients find it.
     pub root: String,
     /// Words of its description.
     pub words: usize,
@@ -168,7 +169,7 @@ pub struct VisibilityClient {
 pub struct VisibilityReport {
     /// The clients.
     pub clients: Vec<VisibilityClient>,
-    /// The skills, in catalog order; those that cannot be parsed last.
+    /// The skills, in catalog order; after them those that cannot be parsed, and those that only clients find.
     pub skills: Vec<VisibilityRow>,
     /// Skills on all pages.
     pub total: usize,
@@ -177,9 +178,9 @@ pub struct VisibilityReport {
     pub next: Option<String>,
 }
 
-/// A skill of the catalog, parsed or not.
+/// A skill of the catalog, parsed or not, or one that only clients find.
 struct Subject<'c> {
-    id: &'c SkillId,
+    id: SkillId,
     location: &'c PathBuf,
     description: &'c str,
 }
@@ -189,6 +190,9 @@ struct Index<'v> {
     view: &'v ClientView,
     states: HashMap<&'v str, &'v ClientViewState>,
     listed: HashMap<&'v str, &'v (Listed, Shown)>,
+    /// What it lists that the catalog cannot read, and what it does with bundles that the catalog does not contain.
+    listed_files: HashMap<&'v Path, &'v (Listed, Shown)>,
+    foreign: HashMap<&'v Path, &'v ClientViewState>,
     withheld: HashMap<&'v str, &'v str>,
 }
 
@@ -210,10 +214,17 @@ pub async fn visibility(
     // An unknown client is rejected with similar ids.
     let views = futures::future::try_join_all(ids.into_iter().map(|id| core.client_view(id))).await?;
     let catalogue = core.catalogue().await?;
-    let mut subjects = subjects(&catalogue);
+    let mut subjects = subjects(&catalogue, &views);
     if let Some(wanted) = &request.skill {
-        let id = why::subject_id(core, wanted).await?;
-        subjects.retain(|subject| *subject.id == id);
+        match why::subject_id(core, wanted).await {
+            Ok(id) => subjects.retain(|subject| subject.id == id),
+            Err(error) => {
+                subjects.retain(|subject| is_named(&subject.id, subject.location, wanted));
+                if subjects.is_empty() {
+                    return Err(error);
+                }
+            }
+        }
     }
     let single = request.skill.is_some();
     let indexes: Vec<Index<'_>> = views.iter().map(Index::of).collect();
@@ -244,26 +255,31 @@ pub async fn visibility(
     Ok(VisibilityReport { clients, skills, total: subjects.len(), next })
 }
 
-fn subjects(catalogue: &Catalogue) -> Vec<Subject<'_>> {
+fn subjects<'c>(catalogue: &'c Catalogue, views: &'c [ClientView]) -> Vec<Subject<'c>> {
     let losers = catalogue.shadowed.iter().map(|loser| &loser.skill);
     let skills = catalogue.entries.iter().map(|entry| &entry.skill).chain(losers);
     let parsed = skills.map(|skill| Subject {
-        id: &skill.id,
+        id: skill.id.clone(),
         location: &skill.location,
         description: &skill.description,
     });
     let refused = catalogue.refused.iter().map(|refusal| Subject {
-        id: &refusal.id,
+        id: refusal.id.clone(),
         location: &refusal.location,
         description: "",
     });
-    parsed.chain(refused).collect()
+    let foreign = foreign(views, catalogue).into_iter().map(|(id, one)| Subject {
+        id,
+        location: &one.location,
+        description: &one.description,
+    });
+    parsed.chain(refused).chain(foreign).collect()
 }
 
-fn root_of(catalogue: &Catalogue, location: &std::path::Path) -> String {
+fn root_of(catalogue: &Catalogue, location: &Path) -> String {
     let roots = catalogue.roots.iter().filter(|root| location.starts_with(&root.path));
     let nearest = roots.max_by_key(|root| root.path.as_os_str().len());
-    nearest.map(|root| root.label.clone()).unwrap_or_default()
+    nearest.map_or_else(|| "in no root of this catalog".to_owned(), |root| root.label.clone())
 }
 
 fn words(text: &str) -> usize {
@@ -275,10 +291,20 @@ impl<'v> Index<'v> {
         let states = view.entries.iter().map(|entry| (entry.skill_id.as_str(), &entry.state));
         let entries = view.list.entries.iter();
         let listed = entries.filter_map(|entry| Some((entry.0.skill_id.as_ref()?.as_str(), entry)));
+        let files = view.list.entries.iter().filter(|(entry, _)| entry.skill_id.is_none() && !entry.bundled);
+        let listed_files = files.filter_map(|entry| Some((entry.0.location.as_deref()?, entry)));
+        let foreign = view.foreign.iter().map(|one| (one.location.as_path(), &one.state));
         let groups = view.not_listed.iter();
         let withheld =
             groups.flat_map(|group| group.names.iter().map(|name| (name.as_str(), group.why.as_str())));
-        Self { states: states.collect(), listed: listed.collect(), withheld: withheld.collect(), view }
+        Self {
+            states: states.collect(),
+            listed: listed.collect(),
+            listed_files: listed_files.collect(),
+            foreign: foreign.collect(),
+            withheld: withheld.collect(),
+            view,
+        }
     }
 
     fn cell(&self, subject: &Subject<'_>, with_text: bool) -> VisibilityCell {
@@ -294,7 +320,8 @@ impl<'v> Index<'v> {
             shown: None,
         };
         let (mut undefined, mut repaired) = (None, None);
-        match self.states.get(id) {
+        let foreign = self.foreign.get(subject.location.as_path());
+        match self.states.get(id).or(foreign) {
             None | Some(ClientViewState::NotLooked) => {
                 return without(Visibility::NotSearched, format!("{name} does not search its folder"));
             }
@@ -323,10 +350,12 @@ impl<'v> Index<'v> {
                 undefined = Some(format!("this one or another with its name: {}", others.join(", ")));
             }
         }
-        if let Some(why) = self.withheld.get(id) {
+        // A foreign bundle can have the name of a skill of the catalog.
+        if let Some(why) = self.withheld.get(id).filter(|_| foreign.is_none()) {
             return VisibilityCell { repaired, ..without(Visibility::Dropped, (*why).to_owned()) };
         }
-        let Some((listed, shown)) = self.listed.get(id) else {
+        let listed = self.listed.get(id).or_else(|| self.listed_files.get(subject.location.as_path()));
+        let Some((listed, shown)) = listed else {
             let state = if undefined.is_some() { Visibility::Undefined } else { Visibility::Unknown };
             return VisibilityCell { repaired, ..without(state, undefined.unwrap_or_default()) };
         };

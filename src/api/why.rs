@@ -7,11 +7,13 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use strum::Display;
 
+use super::foreign::{foreign, is_named};
 use super::{
     Client, ClientView, ClientViewState, Code, DraftMeasure, DraftPlace, DraftRequest, Error,
     GoldenExplainRequest, GoldenQuery,
 };
 use skills_discovery::{Advice, Answer, ExcludedWhy, Fit, Hit, Mark, Request, SignalSums, matched_exclusion};
+use skills_registry::Catalogue;
 use skills_session::{Listed, Shown};
 use skills_skill::{Finding, RejectedBundle, Severity, SkillId};
 
@@ -252,6 +254,7 @@ struct Subject {
     parse: WhyCheck,
     /// The bundle that wins its name in the catalog.
     shadowed_by: Option<PathBuf>,
+    /// Whether it is ranked: it is in the catalog and could be parsed.
     parsed: bool,
 }
 
@@ -261,14 +264,6 @@ struct Subject {
 /// Returns `not_found` with similar names, and the errors of `discover` and `client_view`.
 pub async fn why(core: &(impl Client + ?Sized), request: &WhyRequest) -> Result<WhyReport, Error> {
     core.wait_for_catalog().await?;
-    let subject = subject(core, &request.skill_id).await?;
-    let intent = request.intent.as_deref().map(str::trim).filter(|intent| !intent.is_empty());
-    let ranking = match intent.filter(|_| subject.parsed) {
-        Some(intent) => Some(ranked(core, &subject, intent).await?),
-        None => None,
-    };
-    let (ranking, rank_checks) =
-        ranking.map_or((None, Vec::new()), |(ranking, checks)| (Some(ranking), checks));
     let known = core.client_profiles().await?;
     let is_requested =
         |id: &str| request.clients.is_empty() || request.clients.iter().any(|wanted| wanted == id);
@@ -278,6 +273,19 @@ pub async fn why(core: &(impl Client + ?Sized), request: &WhyRequest) -> Result<
     }
     let views = known.iter().filter(|(id, _)| is_requested(id)).map(|(id, _)| core.client_view(id));
     let views = futures::future::try_join_all(views).await?;
+    let subject = match subject(core, &request.skill_id).await {
+        Err(error) if error.code == Code::NotFound => {
+            foreign_subject(&*core.catalogue().await?, &views, &request.skill_id).ok_or(error)?
+        }
+        subject => subject?,
+    };
+    let intent = request.intent.as_deref().map(str::trim).filter(|intent| !intent.is_empty());
+    let ranking = match intent.filter(|_| subject.parsed) {
+        Some(intent) => Some(ranked(core, &subject, intent).await?),
+        None => None,
+    };
+    let (ranking, rank_checks) =
+        ranking.map_or((None, Vec::new()), |(ranking, checks)| (Some(ranking), checks));
     let terms = ranking.as_ref().map_or(&[][..], |ranking| ranking.terms.as_slice());
     let mut clients: Vec<ClientChecks> =
         views.iter().map(|view| client_checks(view, &subject, terms, intent.is_some())).collect();
@@ -301,7 +309,11 @@ pub async fn why(core: &(impl Client + ?Sized), request: &WhyRequest) -> Result<
     }
     checks.extend(rank_checks);
     let failed = |check: &WhyCheck| check.result == CheckResult::Fail;
-    let wins = !checks.iter().any(failed) && !clients.iter().any(|client| client.checks.iter().any(failed));
+    // With a request, a skill that is not ranked does not win.
+    let is_ranked = intent.is_none() || ranking.is_some();
+    let wins = is_ranked
+        && !checks.iter().any(failed)
+        && !clients.iter().any(|client| client.checks.iter().any(failed));
     Ok(WhyReport {
         skill_id: subject.id,
         location: subject.location,
@@ -362,7 +374,8 @@ async fn subject(core: &(impl Client + ?Sized), wanted: &str) -> Result<Subject,
         // A rejected file has no record.
         Err(error) if matches!(error.code, Code::NotFound | Code::InvalidConfiguration) => {
             let catalogue = core.catalogue().await?;
-            let refusal = catalogue.refused.iter().find(|refusal| is_named(refusal, wanted)).ok_or(error)?;
+            let mut all = catalogue.refused.iter();
+            let refusal = all.find(|one| is_named(&one.id, &one.location, wanted)).ok_or(error)?;
             Ok(Subject {
                 id: refusal.id.clone(),
                 location: refusal.location.clone(),
@@ -376,13 +389,23 @@ async fn subject(core: &(impl Client + ?Sized), wanted: &str) -> Result<Subject,
     }
 }
 
-fn is_named(refusal: &RejectedBundle, wanted: &str) -> bool {
-    let path = Path::new(wanted);
-    let folder = refusal.location.parent();
-    refusal.id.as_str() == wanted
-        || refusal.location == path
-        || folder
-            .is_some_and(|folder| folder == path || folder.file_name().is_some_and(|name| name == wanted))
+/// Returns a bundle that clients find and that the catalog does not contain.
+fn foreign_subject(catalogue: &Catalogue, views: &[ClientView], wanted: &str) -> Option<Subject> {
+    let all = foreign(views, catalogue);
+    let (id, one) = all.into_iter().find(|(id, one)| is_named(id, &one.location, wanted))?;
+    let root = one.location.parent().and_then(Path::parent).unwrap_or(&one.location);
+    let evidence = "in no root of this catalog: only its frontmatter is read, and it is not ranked";
+    Some(Subject {
+        id,
+        location: one.location.clone(),
+        description: one.description.clone(),
+        parse: WhyCheck {
+            help: Some(format!("to rank it, run with `--root {}`", root.display())),
+            ..WhyCheck::unknown(CheckKind::Parse, evidence)
+        },
+        shadowed_by: None,
+        parsed: false,
+    })
 }
 
 fn place_of(finding: &Finding) -> String {
@@ -410,7 +433,8 @@ fn parsed(findings: &[Finding]) -> WhyCheck {
 }
 
 fn refused(refusal: &RejectedBundle) -> WhyCheck {
-    match refusal.findings.iter().rev().find(|finding| finding.severity == Severity::Error) {
+    let error = refusal.findings.iter().rev().find(|finding| finding.severity == Severity::Error);
+    match error.or(refusal.findings.last()) {
         Some(error) => WhyCheck::fail(
             CheckKind::Parse,
             format!("{}: {} ({})", place_of(error), error.message, error.code),
@@ -633,7 +657,7 @@ fn terms_check(terms: &[WhyTerm], clause: Option<&str>, winner: Option<&Hit>, fi
 fn client_checks(view: &ClientView, subject: &Subject, terms: &[WhyTerm], has_request: bool) -> ClientChecks {
     use CheckKind::{Folder, Name, Offered, Parse};
     let name = &view.name;
-    let state = view.entries.iter().find(|entry| entry.skill_id == subject.id).map(|entry| &entry.state);
+    let state = view.state_of(&subject.id, &subject.location);
     let mut checks = Vec::new();
     let mut searches_folder = true;
     let searched = || WhyCheck::pass(Folder, format!("{name} searches the folder"));
@@ -718,7 +742,9 @@ fn client_checks(view: &ClientView, subject: &Subject, terms: &[WhyTerm], has_re
             let withheld = view
                 .not_listed
                 .iter()
-                .find(|group| group.names.iter().any(|name| name == subject.id.as_str()));
+                .find(|group| group.names.iter().any(|name| name == subject.id.as_str()))
+                // The names are those of skills of the catalog.
+                .filter(|_| view.foreign.iter().all(|one| one.location != subject.location));
             if let Some(group) = withheld {
                 checks.push(WhyCheck::fail(Offered, group.why.clone(), ""));
             } else {
@@ -746,7 +772,9 @@ fn repair_help(subject: &Subject) -> String {
         return "rename the file to SKILL.md".to_owned();
     }
     let help = subject.parse.help.as_deref().unwrap_or_default();
-    help.split_once(": ").map_or(help, |(what, _)| what).to_owned()
+    let is_text = |at: &usize| help[..*at].matches('`').count() % 2 == 0;
+    let end = help.match_indices(": ").map(|(at, _)| at).find(is_text);
+    help[..end.unwrap_or(help.len())].to_owned()
 }
 
 fn folder_of(location: &Path) -> String {
@@ -797,8 +825,7 @@ fn description_check(
     repaired: Option<&str>,
 ) -> (WhyCheck, Option<CutDescription>) {
     let kind = CheckKind::Description;
-    let entry = view.list.entries.iter().find(|(entry, _)| entry.skill_id.as_ref() == Some(&subject.id));
-    let Some((listed, shown)) = entry else {
+    let Some((listed, shown)) = view.listed(&subject.id, &subject.location) else {
         let evidence = format!("which text {} shows as the description is not known", view.name);
         return (WhyCheck::unknown(kind, evidence), None);
     };

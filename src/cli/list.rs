@@ -11,9 +11,7 @@ use super::args::ListArgs;
 use super::context::FullClient;
 use super::failure::{Done, Failure};
 use super::output::{TerminalCaps, TextStyle, cells, counted, cut, fit};
-use skills_api::{
-    ClientView, ClientViewEntry, ClientViewState, ListFilter, Needs, SkillList, SkillSummary, near,
-};
+use skills_api::{ClientView, ClientViewState, ListFilter, Needs, SkillList, SkillSummary, near};
 use skills_session::{Listed, Shown};
 use skills_skill::{SkillId, safe_text};
 
@@ -235,17 +233,17 @@ fn render_client(list: &SkillList, view: &ClientView, filtered: bool, look: Term
             TextStyle::Muted.paint(&cut(&safe_text::line(&text), about, look.unicode), look.colour),
         );
     }
-    let unseen: Vec<&ClientViewEntry> = view
-        .entries
-        .iter()
-        .filter(|entry| !is_listed(&entry.state) && is_wanted(Some(&entry.skill_id)))
-        .collect();
+    let known = view.entries.iter().filter(|entry| is_wanted(Some(&entry.skill_id)));
+    let known = known.map(|entry| (entry.skill_id.as_str(), &entry.state));
+    let foreign = view.foreign.iter().filter(|_| is_wanted(None)).map(|one| (one.name.as_str(), &one.state));
+    let unseen: Vec<(&str, &ClientViewState)> =
+        known.chain(foreign).filter(|(_, state)| !is_listed(state)).collect();
     if !unseen.is_empty() {
         let _ = writeln!(out, "\n{}", TextStyle::Strong.paint("not listed", look.colour));
     }
-    for entry in &unseen {
-        let id = look.name(&safe_text::line(entry.skill_id.as_str()), width);
-        let why = state_text(&entry.state);
+    for (name, state) in &unseen {
+        let id = look.name(&safe_text::line(name), width);
+        let why = state_text(state);
         let available = look.text_width(usize::MAX).saturating_sub(6 + width + 2);
         let _ = writeln!(out, "      {id}  {}", middle(&why, available, look));
     }

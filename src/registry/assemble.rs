@@ -10,6 +10,7 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use super::incomplete::incomplete;
 use super::tree::{Outcome, Record, Tree};
 use super::{Alias, Catalogue, Change, Entry, Root, RootOrigin, RootState, Shadowed};
 use skills_skill::{Digest, Skill, SkillId, slice};
@@ -87,6 +88,8 @@ pub(super) fn assemble(tree: &Tree, live: &[bool], generation: u64) -> Catalogue
     }
     let leaving = tree.refused_links.iter().filter(|((root, _), _)| counts(*root));
     out.refused.extend(leaving.map(|(_, refusal)| (**refusal).clone()));
+    let present = (0..tree.roots.len()).filter(|root| tree.roots[*root].state == RootState::Present);
+    out.refused.extend(present.flat_map(|root| incomplete(tree, root)));
     out
 }
 

@@ -7,6 +7,7 @@ mod assemble;
 mod cache;
 mod catalogue;
 mod changes;
+mod incomplete;
 mod live;
 mod ordered_path;
 pub mod policy;

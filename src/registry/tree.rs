@@ -1,7 +1,8 @@
 //! The current content of the roots: a record for each bundle found, the links, the folders. Updated incrementally;
 //! the catalog is rebuilt from it each time.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::ffi::OsStr;
 use std::fs::{self, Metadata};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -247,6 +248,14 @@ impl Tree {
             scan.parsed.fetch_add(1, Ordering::Relaxed);
             self.apply(ScanReport::Read(root, record));
         }
+    }
+
+    /// Returns the names of the direct children of a root that are a bundle or a link, or have one below them.
+    pub fn children_with_bundles(&self, root: usize) -> HashSet<&OsStr> {
+        let top = self.roots[root].spec.path.as_path();
+        let records = self.records.keys().chain(self.links.keys()).chain(self.refused_links.keys());
+        let paths = records.filter(|(at, _)| *at == root);
+        paths.filter_map(|(_, path)| path.strip_prefix(top).ok()?.iter().next()).collect()
     }
 
     /// Returns the nearest folder at or above `path` that is a bundle.

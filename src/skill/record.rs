@@ -180,6 +180,8 @@ pub enum RefusalReason {
     Unreadable,
     /// A link that leads out of its root.
     LeavesRoot,
+    /// A folder in a client's folder of skills has no SKILL.md.
+    NoSkillFile,
 }
 
 /// A bundle that was found but cannot be used.

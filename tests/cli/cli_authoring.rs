@@ -4,7 +4,8 @@ use crate::binary;
 
 use std::fs;
 
-use binary::Home;
+use binary::{Answer, Home};
+use serde_json::json;
 
 const NEW: &[&str] = &[
     "scaffold",
@@ -318,6 +319,83 @@ fn a_proposal_of_a_repository_names_no_other_file() {
     let refused = home.run(&["--json", "proposals", "rollback", id, "--yes"]);
     assert_eq!(refused.error()["error"]["code"], "invalid_configuration", "{}", refused.stderr);
     assert!(unchanged());
+}
+
+#[test]
+fn blanks_around_a_description_are_not_written() {
+    let home = Home::with_skills();
+    home.skill("billing", "description: Writes bills for customers.", "# Billing\n");
+    let written = home.run(&["draft", "billing", "--description", " Writes invoices. ", "--write"]);
+    assert_eq!(written.code, 0, "{}", written.stderr);
+    let text = fs::read_to_string(home.skills().join("billing/SKILL.md")).unwrap();
+    assert!(text.contains("description: Writes invoices.\n"), "{text}");
+}
+
+#[test]
+fn a_folder_without_a_skill_file_is_reported() {
+    let home = Home::empty();
+    let folder = home.path().join("home/.claude/skills/pdf-tables");
+    fs::create_dir_all(&folder).unwrap();
+    fs::write(folder.join("README.md"), "# PDF tables\n").unwrap();
+    let run = |args: &[&str]| Answer::of(home.command().args(args).arg("--json").output().unwrap());
+    let listed = run(&["list"]).json();
+    assert_eq!(
+        (&listed["refused"][0]["id"], &listed["refused"][0]["reason"]),
+        (&json!("pdf-tables"), &json!("no_skill_file"))
+    );
+    let why = run(&["why", "pdf-tables", "--client", "claude-code"]);
+    assert_eq!(why.code, 1, "{}", why.stderr);
+    let why = why.json();
+    for check in [&why["checks"][0], &why["clients"][0]["checks"][0]] {
+        assert_eq!(check["result"], "fail");
+        let evidence = check["evidence"].as_str().unwrap();
+        assert!(
+            evidence.contains("no SKILL.md in ~/.claude/skills/pdf-tables; found README.md"),
+            "{evidence}"
+        );
+    }
+    let lint = run(&["lint"]).json();
+    let findings = lint["findings"].as_array().unwrap();
+    assert!(findings.iter().any(|one| one["code"] == "skill-file-missing"), "{findings:?}");
+    fs::write(folder.join("SKILL.md"), "---\nname: pdf-tables\ndescription: Reads tables.\n---\nText\n")
+        .unwrap();
+    assert_eq!(run(&["list"]).json()["refused"], json!([]));
+}
+
+#[test]
+fn a_skill_that_only_a_client_finds_has_its_reports() {
+    let home = Home::empty();
+    let work = home.path().join("work");
+    fs::create_dir_all(work.join("skills/pdf-tables")).unwrap();
+    let file = work.join("skills/pdf-tables/SKILL.md");
+    fs::write(&file, "---\nname: pdf-tables\ndescription: Reads tables in PDF files.\n---\nText\n").unwrap();
+    fs::create_dir_all(work.join("skills/broken")).unwrap();
+    fs::write(work.join("skills/broken/SKILL.md"), "No frontmatter.\n").unwrap();
+    let run = |args: &[&str]| Answer::of(home.command().args(args).arg("--json").output().unwrap());
+    let listed = run(&["list", "--client", "openclaw"]).json();
+    let names: Vec<_> =
+        listed["client"]["foreign"].as_array().unwrap().iter().map(|one| &one["name"]).collect();
+    assert_eq!(names, ["pdf-tables", "broken"]);
+    let why = run(&["why", "pdf-tables", "--client", "openclaw"]);
+    assert_eq!(why.code, 0, "{}", why.stderr);
+    let why = why.json();
+    assert_eq!(why["location"].as_str().map(std::path::Path::new), Some(file.as_path()));
+    let checks = why["clients"][0]["checks"].as_array().unwrap();
+    assert!(checks.iter().all(|check| check["result"] == "pass"), "{checks:?}");
+    // It is not ranked, so it wins no request.
+    assert_eq!(run(&["why", "pdf-tables", "tables in a pdf", "--client", "openclaw"]).code, 1);
+    let broken = run(&["why", "broken", "--client", "openclaw"]);
+    assert_eq!(broken.code, 1, "{}", broken.stderr);
+    assert_eq!(run(&["why", "pdf-tables", "--client", "claude-code"]).code, 3);
+    let cell = |args: &[&str]| {
+        let report = run(args).json();
+        let rows = report["skills"].as_array().unwrap();
+        let row = rows.iter().find(|row| row["skill_id"] == "pdf-tables").unwrap();
+        (row["cells"][0]["state"].clone(), report["clients"][0]["with_description"].clone())
+    };
+    let full = (json!("full"), json!(1));
+    assert_eq!(cell(&["visibility", "--client", "openclaw"]), full);
+    assert_eq!(cell(&["visibility", "pdf-tables", "--client", "openclaw"]), full);
 }
 
 #[test]

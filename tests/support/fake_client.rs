@@ -124,6 +124,7 @@ impl Client for FakeClient {
             source: String::new(),
             version: None,
             entries: Vec::new(),
+            foreign: Vec::new(),
             list: skills_session::Allowance::default(),
             not_listed: Vec::new(),
         })

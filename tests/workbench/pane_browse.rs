@@ -7,7 +7,7 @@ use std::sync::Arc;
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers, MouseButton, MouseEvent, MouseEventKind};
 use skills_api::{
     BudgetView, ClientView, ClientViewEntry, ClientViewState, Code, Error, Event, FileContent, FileText,
-    NotListed,
+    ForeignBundle, NotListed,
 };
 use skills_registry::{Catalogue, Change, Entry};
 use skills_session::{Allowance, Fill, Listed, Shown, Unit};
@@ -238,6 +238,41 @@ fn a_changed_bundle_shows_at_once_with_the_cursor_where_it_was() {
 }
 
 #[test]
+fn a_skill_that_only_the_client_finds_shows_no_other_text() {
+    let mut pane = opened();
+    drawn(&mut pane, &mut Screen::new(120, 36));
+    let location = "/ws/skills/tide-log/SKILL.md";
+    let view = ClientView {
+        client: "openclaw".into(),
+        name: "OpenClaw".into(),
+        source: String::new(),
+        version: None,
+        entries: Vec::new(),
+        foreign: vec![ForeignBundle {
+            name: "tide-log".into(),
+            location: location.into(),
+            description: "Logs the tides of a harbor.".into(),
+            state: ClientViewState::Found,
+        }],
+        list: Allowance::default(),
+        not_listed: Vec::new(),
+    };
+    let effects = pane.message(&Message::ClientView(Some(Arc::new(view))));
+    serve(&mut pane, effects);
+    let body = detail("pdf-tables").body;
+    let line = body.lines().find(|line| line.starts_with(char::is_alphabetic)).unwrap();
+    let words: String = line.chars().take(20).collect();
+    let screen = drawn(&mut pane, &mut Screen::new(120, 36));
+    assert!(screen.contains(&words), "{words}: {screen}");
+    let effects = pane.message(&Message::Visit(Target::Skill(SkillId::new(location))));
+    serve(&mut pane, effects);
+    let screen = drawn(&mut pane, &mut Screen::new(120, 36));
+    assert!(screen.contains("Logs the tides of a harbor."), "{screen}");
+    assert!(screen.contains("--root /ws/skills"), "{screen}");
+    assert!(!screen.contains(&words), "{screen}");
+}
+
+#[test]
 fn with_a_client_chosen_the_list_says_what_it_does_not_see() {
     let mut pane = opened();
     assert_eq!(pane.act(Action::PickClient), Some(vec![Effect::PickClient(None)]));
@@ -258,6 +293,7 @@ fn with_a_client_chosen_the_list_says_what_it_does_not_see() {
         source: "https://developers.openai.com/codex, 0.40".into(),
         version: None,
         entries: entries.iter().map(entry).collect(),
+        foreign: Vec::new(),
         list: Allowance::default(),
         not_listed: Vec::new(),
     };

@@ -9,7 +9,8 @@ use super::prepared::{Key, Ready};
 use crate::local::levels::Levels;
 use crate::policies::verdict;
 use crate::{
-    BudgetView, ClientView, ClientViewEntry, Code, DraftShown, Error, NotListed, client_view, names,
+    BudgetView, ClientView, ClientViewEntry, Code, DraftShown, Error, ForeignBundle, NotListed, client_view,
+    names,
 };
 use skills_session::{
     Agent, Allowance, Composed, Form, Listed, PartKind, Settings, Shown, ToolNameFormat, catalogue_text,
@@ -69,6 +70,8 @@ struct Seen {
     not_listed: Vec<NotListed>,
     /// The client's state for every bundle.
     states: Vec<ClientViewEntry>,
+    /// Bundles in its folders that are not in the catalog.
+    foreign: Vec<ForeignBundle>,
 }
 
 impl Seen {
@@ -186,6 +189,7 @@ impl Local {
             }
             seen.states.push(ClientViewEntry { skill_id: bundle.id.clone(), state: bundle.state });
         }
+        seen.foreign = sight.foreign;
         for (name, why) in sight.others {
             left_out.add(why, name);
         }
@@ -204,6 +208,7 @@ impl Local {
             source: profile.sources_line(),
             version: profile.measured_at.clone(),
             entries: seen.states,
+            foreign: seen.foreign,
             list,
             not_listed: seen.not_listed,
         })

@@ -51,6 +51,7 @@ impl Browse {
         let body = Rect { y: body.y + y_reason, height: body.height.saturating_sub(y_reason), ..body };
         let note = match self.detail.tab {
             _ if self.refusal().is_some() => self.draw_refusal(body, buf, cx),
+            _ if self.foreign().is_some() => self.draw_foreign(body, buf, cx),
             Tab::Instructions => self.draw_instructions(body, buf, cx),
             Tab::Frontmatter => self.draw_frontmatter(body, buf, cx),
             Tab::Files => self.draw_files(body, buf, cx),
@@ -75,7 +76,10 @@ impl Browse {
     /// Draws the full reason for how the selected client treats this bundle; returns the number of rows.
     fn draw_reason(&self, area: Rect, buf: &mut Buffer, cx: &Draw<'_>) -> u16 {
         let Some((client, entry)) = self.client.as_ref().zip(self.shown_entry()) else { return 0 };
-        let state = client.entries.iter().find(|e| e.skill_id == entry.id).map(|e| &e.state);
+        let state = match self.foreign() {
+            Some(foreign) => Some(&foreign.state),
+            None => client.entries.iter().find(|e| e.skill_id == entry.id).map(|e| &e.state),
+        };
         let note = self.budget().and_then(|budget| budget.reason(&entry.id));
         let reasons: Vec<String> = state.and_then(super::items::reason).into_iter().chain(note).collect();
         if reasons.is_empty() {
@@ -261,6 +265,33 @@ impl Browse {
         painter.put(area.x + 2, area.y + 1, &place, Role::Muted, width);
         let below = Rect { y: area.y + 3, height: area.height.saturating_sub(3), ..area };
         self.draw_findings(below, buf, cx)
+    }
+
+    /// Draws what is known of a bundle that only the selected client finds, on any sub-tab.
+    fn draw_foreign(&self, area: Rect, buf: &mut Buffer, cx: &Draw<'_>) -> String {
+        let Some(foreign) = self.foreign() else { return String::new() };
+        let mut painter = Painter::new(buf, cx);
+        let width = area.width.saturating_sub(4);
+        let place = shown(&foreign.location.display().to_string());
+        let place =
+            crate::widgets::text_width::cut_middle(&place, width, painter.glyphs.ellipsis).into_owned();
+        painter.put(area.x + 2, area.y, "in no root here: only its frontmatter is read", Role::Strong, width);
+        painter.put(area.x + 2, area.y + 1, &place, Role::Muted, width);
+        let root = foreign.location.parent().and_then(std::path::Path::parent);
+        let root = root.map(|root| shown(&root.display().to_string())).unwrap_or_default();
+        let help = format!("To open, rank and lint it, start with --root {root}");
+        let texts = [(shown(&foreign.description), Role::Text), (help, Role::Muted)];
+        let mut y = area.y + 3;
+        for (text, role) in texts.into_iter().filter(|(text, _)| !text.trim().is_empty()) {
+            for segs in wrap(&[Seg::new(text, role)], width) {
+                if y < area.bottom() {
+                    painter.line(area.x + 2, y, &RichLine::from_segs(segs), width);
+                }
+                y += 1;
+            }
+            y += 1;
+        }
+        String::new()
     }
 
     fn draw_waiting(&self, area: Rect, buf: &mut Buffer, cx: &Draw<'_>) -> String {

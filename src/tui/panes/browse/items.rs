@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use nucleo_matcher::Utf32String;
 
 use crate::widgets::text_width::shown;
-use skills_api::{ClientView, ClientViewState};
+use skills_api::{ClientView, ClientViewState, ForeignBundle};
 use skills_registry::Catalogue;
 use skills_skill::{Finding, RefusalReason, Role, Severity, Skill, SkillId, Status};
 
@@ -18,7 +18,7 @@ pub enum ExclusionReason {
     Shadowed(usize),
     /// It is invalid; index into the rejected bundles.
     Refused(usize),
-    /// It is not in the catalog, but the selected client lists it.
+    /// It is not in the catalog, but the selected client finds it.
     Elsewhere,
 }
 
@@ -97,25 +97,21 @@ pub fn entries(catalogue: &Catalogue) -> Vec<Entry> {
     out
 }
 
-/// Returns what the client lists from its folders but this catalog does not contain: outside of every root, or behind a
+/// Returns what the client finds in its folders but this catalog does not contain: outside of every root, or behind a
 /// link out of one.
 #[must_use]
-pub fn elsewhere(view: &ClientView, catalogue: &Catalogue) -> Vec<Entry> {
-    let refused: Vec<&std::path::Path> =
-        catalogue.refused.iter().map(|refusal| refusal.location.as_path()).collect();
-    let listed = view.list.entries.iter().map(|(entry, _)| entry);
-    let foreign = listed.filter(|entry| entry.skill_id.is_none() && !entry.bundled).filter_map(|entry| {
-        let location = entry.location.as_deref()?;
-        let known = refused.iter().any(|path| *path == location || Some(*path) == location.parent());
-        (!known).then(|| of_foreign(&entry.name, location, &view.name))
-    });
-    foreign.collect()
+pub fn elsewhere(view: &ClientView) -> Vec<Entry> {
+    view.foreign.iter().map(|one| of_foreign(one, &view.name)).collect()
 }
 
-fn of_foreign(name: &str, location: &std::path::Path, client: &str) -> Entry {
-    let label = shown(name);
+fn of_foreign(bundle: &ForeignBundle, client: &str) -> Entry {
+    let label = shown(&bundle.name);
+    let note = match why_unseen(&bundle.state) {
+        Some(why) => format!("in no root here; {why}"),
+        None => format!("listed by {}, in no root here", shown(client)),
+    };
     Entry {
-        id: SkillId::new(location.display().to_string()),
+        id: SkillId::new(bundle.location.display().to_string()),
         hay: Utf32String::from(label.as_str()),
         key: label.to_lowercase(),
         label,
@@ -127,7 +123,7 @@ fn of_foreign(name: &str, location: &std::path::Path, client: &str) -> Entry {
         domain: None,
         modified: 0,
         exclusion: ExclusionReason::Elsewhere,
-        note: Some(format!("listed by {}, in no root here", shown(client))),
+        note: Some(note),
     }
 }
 
@@ -169,6 +165,7 @@ fn refused_because(reason: &RefusalReason) -> String {
         RefusalReason::BadFrontmatter => "frontmatter cannot be read",
         RefusalReason::Unreadable => "file cannot be read",
         RefusalReason::LeavesRoot => "symbolic link out of its root",
+        RefusalReason::NoSkillFile => "no SKILL.md",
     }
     .to_owned()
 }
@@ -176,7 +173,13 @@ fn refused_because(reason: &RefusalReason) -> String {
 /// Returns for each bundle that a client does not list, why.
 #[must_use]
 pub fn unseen(view: &ClientView) -> HashMap<SkillId, String> {
-    let why = |state: &ClientViewState| match state {
+    let entries = view.entries.iter();
+    entries.filter_map(|e| why_unseen(&e.state).map(|why| (e.skill_id.clone(), why))).collect()
+}
+
+/// Returns briefly why a client does not list a bundle.
+fn why_unseen(state: &ClientViewState) -> Option<String> {
+    match state {
         ClientViewState::Found
         | ClientViewState::Repaired(_)
         | ClientViewState::Unknown(_)
@@ -190,8 +193,7 @@ pub fn unseen(view: &ClientView) -> HashMap<SkillId, String> {
         ClientViewState::Waiting(until) => Some(format!("not yet: {}", shown(until))),
         ClientViewState::NotLooked => Some("not in its folders".to_owned()),
         ClientViewState::TooDeep(_) => Some("nested too deep".to_owned()),
-    };
-    view.entries.iter().filter_map(|e| why(&e.state).map(|w| (e.skill_id.clone(), w))).collect()
+    }
 }
 
 /// Describes in full how a client treats a bundle; `None` if it simply lists it.

@@ -31,7 +31,7 @@ use crate::run_requests::{RunRequest, RunResponse};
 use crate::session_requests::SessionResponse;
 use crate::widgets::fuzzy::Fuzzy;
 use crate::widgets::scroll::Scroll;
-use skills_api::{ClientView, ContractView, Error, Event, LevelTokens};
+use skills_api::{ClientView, ContractView, Error, Event, ForeignBundle, LevelTokens};
 use skills_registry::{Catalogue, ScanProgress};
 use skills_skill::{RejectedBundle, SkillId};
 
@@ -122,6 +122,13 @@ impl Browse {
         }
     }
 
+    /// Returns the bundle that is shown if only the selected client finds it.
+    fn foreign(&self) -> Option<&ForeignBundle> {
+        let entry = self.shown_entry().filter(|entry| entry.exclusion == ExclusionReason::Elsewhere)?;
+        let all = &self.client.as_ref()?.foreign;
+        all.iter().find(|one| one.location.as_os_str() == entry.id.as_str())
+    }
+
     fn take_catalogue(&mut self, catalogue: &Arc<Catalogue>) -> Vec<Effect> {
         self.catalogue = Arc::clone(catalogue);
         self.detail.forget();
@@ -145,7 +152,7 @@ impl Browse {
     fn take_entries(&mut self) {
         self.entries = items::entries(&self.catalogue);
         if let Some(client) = &self.client {
-            self.entries.extend(items::elsewhere(client, &self.catalogue));
+            self.entries.extend(items::elsewhere(client));
         }
         self.sort_again();
     }

@@ -1,0 +1,60 @@
+//! Bundles that clients find in their folders and that the catalog does not contain.
+
+use std::collections::HashSet;
+use std::path::Path;
+
+use super::{ClientView, ClientViewState, ForeignBundle};
+use skills_registry::Catalogue;
+use skills_session::{Listed, Shown};
+use skills_skill::SkillId;
+
+/// Returns the bundles of these views that are not in the catalog, each file once, with ids of their own: the name, or
+/// the path if a name is taken.
+pub(super) fn foreign<'v>(
+    views: impl IntoIterator<Item = &'v ClientView>,
+    catalogue: &Catalogue,
+) -> Vec<(SkillId, &'v ForeignBundle)> {
+    let (mut files, mut names) = (HashSet::new(), HashSet::new());
+    let refused: HashSet<&str> = catalogue.refused.iter().map(|refusal| refusal.id.as_str()).collect();
+    let bundles = views.into_iter().flat_map(|view| &view.foreign);
+    let bundles = bundles.filter(|one| files.insert(one.location.as_path()));
+    let with_id = |one: &'v ForeignBundle| {
+        let name = one.name.as_str();
+        let is_free = !name.is_empty()
+            && catalogue.by_id(name).is_none()
+            && !refused.contains(name)
+            && names.insert(name);
+        let id = if is_free { SkillId::new(name) } else { SkillId::new(one.location.display().to_string()) };
+        (id, one)
+    };
+    bundles.map(with_id).collect()
+}
+
+/// Returns whether a user means the bundle at `location` by an id, a path, or the name of its folder.
+pub(super) fn is_named(id: &SkillId, location: &Path, wanted: &str) -> bool {
+    let path = Path::new(wanted);
+    let folder = location.parent();
+    id.as_str() == wanted
+        || location == path
+        || folder
+            .is_some_and(|folder| folder == path || folder.file_name().is_some_and(|name| name == wanted))
+}
+
+impl ClientView {
+    /// Returns what the client does with a bundle, whether the catalog contains it or not.
+    #[must_use]
+    pub fn state_of(&self, id: &SkillId, location: &Path) -> Option<&ClientViewState> {
+        let own = self.entries.iter().find(|entry| entry.skill_id == *id).map(|entry| &entry.state);
+        let foreign = || self.foreign.iter().find(|one| one.location == location).map(|one| &one.state);
+        own.or_else(foreign)
+    }
+
+    /// Returns a bundle's entry in the client's list, whether the catalog can read it or not.
+    #[must_use]
+    pub fn listed(&self, id: &SkillId, location: &Path) -> Option<&(Listed, Shown)> {
+        self.list.entries.iter().find(|(entry, _)| match &entry.skill_id {
+            Some(skill) => skill == id,
+            None => !entry.bundled && entry.location.as_deref() == Some(location),
+        })
+    }
+}

@@ -1,0 +1,199 @@
+//! Folders and files in a client's folder of skills that no client offers, because there is no SKILL.md. Without them,
+//! a misplaced or misnamed file has no trace anywhere.
+
+use std::ffi::OsStr;
+use std::fs;
+use std::path::Path;
+
+use super::RootOrigin;
+use super::tree::{ScannedRoot, Tree};
+use super::walk::{main_file, passes_skipped};
+use skills_skill::lint::rules;
+use skills_skill::{Finding, RefusalReason, RejectedBundle, SkillId, is_main_file};
+
+/// The file that clients read.
+const SKILL_FILE: &str = "SKILL.md";
+/// Maximum number of found files that are named.
+const MAX_NAMED: usize = 3;
+/// Maximum number of entries that are searched for a bundle below a folder.
+const MAX_ENTRIES: usize = 1_000;
+/// Number of bytes that show whether a file begins with frontmatter, after a byte order mark.
+const HEAD_BYTES: usize = 6;
+
+/// Returns the direct children of the root that could have been meant as a skill: folders without a bundle at any
+/// depth, broken links, and Markdown files with frontmatter. Only in folders that belong to a client: elsewhere,
+/// children can be anything.
+pub(super) fn incomplete(tree: &Tree, root: usize) -> Vec<RejectedBundle> {
+    let ScannedRoot { spec, real, .. } = &tree.roots[root];
+    let is_of_client = matches!(spec.origin, RootOrigin::Project { .. } | RootOrigin::User { .. });
+    let is_first = |real| tree.roots[..root].iter().all(|other| other.real.as_ref() != Some(real));
+    // The children of a root that is a bundle itself are its resources.
+    if !is_of_client || !real.as_ref().is_some_and(is_first) || main_file(&spec.path).is_some() {
+        return Vec::new();
+    }
+    let Ok(entries) = fs::read_dir(&spec.path) else { return Vec::new() };
+    let with_bundle = tree.children_with_bundles(root);
+    let mut found = Vec::new();
+    for entry in entries.flatten() {
+        let (Ok(kind), Ok(name)) = (entry.file_type(), entry.file_name().into_string()) else { continue };
+        let path = entry.path();
+        let is_known = with_bundle.contains(OsStr::new(&name));
+        if is_known || name.starts_with('.') || passes_skipped(Path::new(&name)) {
+            continue;
+        }
+        let place = format!("{}/{name}", spec.label);
+        if kind.is_dir() {
+            found.extend(folder(&path, &name, &place));
+        } else if kind.is_symlink() && fs::metadata(&path).is_err() {
+            found.push(rejected(&path, &name, format!("{place} is a broken symbolic link"), None));
+        } else if let Some(stem) = name.strip_suffix(".md").filter(|_| has_frontmatter(&path)) {
+            let message = format!("{place} is a file; clients read only {SKILL_FILE} in a folder");
+            let help = format!("Move it to {stem}/{SKILL_FILE}.");
+            found.push(rejected(&path, stem, message, Some(help)));
+        }
+    }
+    found.sort_by(|a, b| a.location.cmp(&b.location));
+    found
+}
+
+/// Returns the finding about a folder; `None` if there is a bundle in it, or too much to tell.
+fn folder(path: &Path, name: &str, place: &str) -> Option<RejectedBundle> {
+    let file = path.join(SKILL_FILE);
+    if fs::symlink_metadata(&file).is_ok() {
+        let is_broken = fs::metadata(&file).is_err();
+        let message = format!("{SKILL_FILE} in {place} is a broken symbolic link");
+        return is_broken.then(|| rejected(&file, name, message, None));
+    }
+    if may_have_bundle(path, &mut 0) {
+        return None;
+    }
+    let mut names: Vec<String> = fs::read_dir(path)
+        .ok()?
+        .flatten()
+        .filter_map(|entry| entry.file_name().into_string().ok())
+        .filter(|name| !name.starts_with('.'))
+        .collect();
+    names.sort();
+    let content = match names.len() {
+        0 => "the folder is empty".to_owned(),
+        count => {
+            let more =
+                if count > MAX_NAMED { format!(" and {} more", count - MAX_NAMED) } else { String::new() };
+            format!("found {}{more}", names[..count.min(MAX_NAMED)].join(", "))
+        }
+    };
+    let is_meant = |name: &&String| name.to_lowercase().starts_with("skill");
+    let help = names.iter().find(is_meant).map(|wrong| format!("Rename {wrong} to {SKILL_FILE}."));
+    Some(rejected(&file, name, format!("no {SKILL_FILE} in {place}; {content}"), help))
+}
+
+/// Returns whether a main file is below a folder, or what is below it was not searched completely.
+fn may_have_bundle(folder: &Path, searched: &mut usize) -> bool {
+    let Ok(entries) = fs::read_dir(folder) else { return true };
+    for entry in entries.flatten() {
+        *searched += 1;
+        let name = entry.file_name();
+        if *searched > MAX_ENTRIES || name.to_str().is_some_and(is_main_file) {
+            return true;
+        }
+        let is_folder = entry.file_type().is_ok_and(|kind| kind.is_dir());
+        if is_folder && !passes_skipped(Path::new(&name)) && may_have_bundle(&entry.path(), searched) {
+            return true;
+        }
+    }
+    false
+}
+
+fn has_frontmatter(path: &Path) -> bool {
+    use std::io::Read as _;
+    let mut head = [0; HEAD_BYTES];
+    let is_file = fs::metadata(path).is_ok_and(|found| found.is_file());
+    let read = is_file.then(|| fs::File::open(path).and_then(|mut file| file.read(&mut head)));
+    let Some(Ok(length)) = read else { return false };
+    let head = &head[..length];
+    head.strip_prefix("\u{feff}".as_bytes()).unwrap_or(head).starts_with(b"---")
+}
+
+fn rejected(location: &Path, name: &str, message: String, help: Option<String>) -> RejectedBundle {
+    let rule = &rules::SKILL_FILE_MISSING;
+    RejectedBundle {
+        id: SkillId::new(name),
+        location: location.to_owned(),
+        reason: RefusalReason::NoSkillFile,
+        findings: vec![Finding {
+            code: rule.code.to_owned(),
+            severity: rule.severity,
+            field: None,
+            file: location.file_name().unwrap_or_default().into(),
+            span: None,
+            message,
+            help: help.unwrap_or_else(|| rule.help.to_owned()),
+            fixable: false,
+        }],
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::roots::RootSpec;
+
+    const SKILL: &str = "---\nname: x\ndescription: Does x.\n---\nbody\n";
+
+    fn tree(root: &Path, origin: RootOrigin) -> Tree {
+        Tree::new(vec![RootSpec { path: root.to_owned(), label: "~/.claude/skills".to_owned(), origin }])
+    }
+
+    fn write(root: &Path, path: &str, text: &str) {
+        let path = root.join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn children_without_a_skill_file_are_told_in_client_folders() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path();
+        write(root, "readme-only/README.md", "# Text");
+        write(root, "text/SKILL.md.txt", SKILL);
+        write(root, "flat.md", SKILL);
+        write(root, "README.md", "# Notes");
+        write(root, ".hidden/README.md", "");
+        write(root, "node_modules/x/README.md", "");
+        write(root, "whole/SKILL.md", SKILL);
+        write(root, "nested/deeper/SKILL.md", SKILL);
+        write(root, "dangling/notes.txt", "");
+        fs::create_dir(root.join("empty")).unwrap();
+        std::os::unix::fs::symlink("/nowhere/SKILL.md", root.join("dangling/SKILL.md")).unwrap();
+        std::os::unix::fs::symlink("/nowhere", root.join("gone")).unwrap();
+        let origin = RootOrigin::User { client: "claude-code".to_owned() };
+        let found = incomplete(&tree(root, origin), 0);
+        let told: Vec<_> = found
+            .iter()
+            .map(|one| (one.id.as_str(), one.findings[0].message.as_str(), one.findings[0].help.as_str()))
+            .collect();
+        let help = rules::SKILL_FILE_MISSING.help;
+        let expected = [
+            ("dangling", "SKILL.md in ~/.claude/skills/dangling is a broken symbolic link", help),
+            ("empty", "no SKILL.md in ~/.claude/skills/empty; the folder is empty", help),
+            (
+                "flat",
+                "~/.claude/skills/flat.md is a file; clients read only SKILL.md in a folder",
+                "Move it to flat/SKILL.md.",
+            ),
+            ("gone", "~/.claude/skills/gone is a broken symbolic link", help),
+            ("readme-only", "no SKILL.md in ~/.claude/skills/readme-only; found README.md", help),
+            (
+                "text",
+                "no SKILL.md in ~/.claude/skills/text; found SKILL.md.txt",
+                "Rename SKILL.md.txt to SKILL.md.",
+            ),
+        ];
+        assert_eq!(told, expected);
+        assert_eq!(incomplete(&tree(root, RootOrigin::Argument), 0), []);
+        write(root, "SKILL.md", SKILL);
+        let origin = RootOrigin::User { client: "claude-code".to_owned() };
+        assert_eq!(incomplete(&tree(root, origin), 0), [], "the folders of a bundle are its resources");
+    }
+}
