@@ -273,7 +273,7 @@ fn behind_a_link_no_text_without_frontmatter_is_read() {
 }
 
 #[test]
-fn what_only_the_client_finds_is_told_with_its_state() {
+fn what_only_the_client_finds_has_its_state() {
     let home = Home::new();
     home.skill("repo/skills/pdf", "pdf");
     let broken = home.skill("repo/skills/broken", "broken");
@@ -282,10 +282,10 @@ fn what_only_the_client_finds_is_told_with_its_state() {
     let catalogue = Home::catalogue(vec![known]);
     let profile = client::profile("openclaw").unwrap();
     let sight = sight(profile, &catalogue, &home.config(), &SkillFiles::default());
-    let told: Vec<_> = sight.foreign.iter().map(|one| (one.name.as_str(), &one.state)).collect();
+    let found: Vec<_> = sight.foreign.iter().map(|one| (one.name.as_str(), &one.state)).collect();
     assert!(
-        matches!(told[..], [("pdf", ClientViewState::Found), ("broken", ClientViewState::Dropped(_))]),
-        "{told:?}"
+        matches!(found[..], [("pdf", ClientViewState::Found), ("broken", ClientViewState::Dropped(_))]),
+        "{found:?}"
     );
     assert_eq!(sight.foreign[0].location, home.path("repo/skills/pdf/SKILL.md"));
     assert_eq!(sight.foreign[0].description, "Does pdf.");

@@ -152,7 +152,7 @@ mod tests {
 
     #[cfg(unix)]
     #[test]
-    fn children_without_a_skill_file_are_told_in_client_folders() {
+    fn children_without_a_skill_file_are_reported_in_client_folders() {
         let dir = tempfile::tempdir().unwrap();
         let root = dir.path();
         write(root, "readme-only/README.md", "# Text");
@@ -169,7 +169,7 @@ mod tests {
         std::os::unix::fs::symlink("/nowhere", root.join("gone")).unwrap();
         let origin = RootOrigin::User { client: "claude-code".to_owned() };
         let found = incomplete(&tree(root, origin), 0);
-        let told: Vec<_> = found
+        let reported: Vec<_> = found
             .iter()
             .map(|one| (one.id.as_str(), one.findings[0].message.as_str(), one.findings[0].help.as_str()))
             .collect();
@@ -190,7 +190,7 @@ mod tests {
                 "Rename SKILL.md.txt to SKILL.md.",
             ),
         ];
-        assert_eq!(told, expected);
+        assert_eq!(reported, expected);
         assert_eq!(incomplete(&tree(root, RootOrigin::Argument), 0), []);
         write(root, "SKILL.md", SKILL);
         let origin = RootOrigin::User { client: "claude-code".to_owned() };
