@@ -180,7 +180,7 @@ fn render(evaluation: &Evaluation, look: TerminalCaps) -> String {
         out += &figure("rejected", rejected, &format!("of {} that fit none", report.out_of_scope));
     } else if report.near_misses.is_some() {
         let note = "no query that fits none, only near misses";
-        let _ = writeln!(out, "  {:<10} -      {}", "rejected", TextStyle::Muted.paint(note, look.colour));
+        let _ = writeln!(out, "  rejected   -      {}", TextStyle::Muted.paint(note, look.colour));
     }
     if let Some(near) = report.near_misses {
         let share = near.routed as f64 / near.queries as f64;
