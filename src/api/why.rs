@@ -772,7 +772,7 @@ fn repair_help(subject: &Subject) -> String {
         return "rename the file to SKILL.md".to_owned();
     }
     let help = subject.parse.help.as_deref().unwrap_or_default();
-    let is_text = |at: &usize| help[..*at].matches('`').count() % 2 == 0;
+    let is_text = |at: &usize| help[..*at].matches('`').count().is_multiple_of(2);
     let end = help.match_indices(": ").map(|(at, _)| at).find(is_text);
     help[..end.unwrap_or(help.len())].to_owned()
 }

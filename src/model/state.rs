@@ -199,13 +199,11 @@ fn differs(step: &str, approvals: &Approvals) -> String {
 
 /// Accepts a decision only if it was recorded before.
 fn repeat_decision(run: &RunSnapshot, decision: &Decision) -> Result<Next, TransitionError> {
-    match decide(run, decision)? {
-        Next::Unchanged => Ok(Next::Unchanged),
-        _ => {
-            let needed = format!("step {} started to wait only now; review it first", decision.step);
-            Err(invalid(run, &decision.verdict.to_string(), Some(needed)))
-        }
+    if decide(run, decision)? == Next::Unchanged {
+        return Ok(Next::Unchanged);
     }
+    let needed = format!("step {} started to wait only now; review it first", decision.step);
+    Err(invalid(run, &decision.verdict.to_string(), Some(needed)))
 }
 
 /// Checks that an approval has a choice if and only if it is for an unknown outcome.
