@@ -370,9 +370,10 @@ async fn export(cx: &mut Context, args: &GoldenExportArgs) -> Result<Done, Failu
     let text = format_golden(args.format.into(), &cases, skill.as_ref());
     let text = text.map_err(|error| Failure::usage(error.to_string()))?;
     // Queries may contain control characters; a file gets them as they are.
-    let text = match cx.out.look.terminal {
-        true => text.lines().map(|line| format!("{}\n", safe_text::line(line))).collect(),
-        false => text,
+    let text = if cx.out.look.terminal {
+        text.lines().map(|line| safe_text::line(line).into_owned() + "\n").collect()
+    } else {
+        text
     };
     cx.out.raw(text.as_bytes())?;
     Ok(Done::Fine)
