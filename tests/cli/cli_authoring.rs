@@ -203,8 +203,7 @@ fn why_shows_what_a_client_makes_of_a_file_that_it_repairs() {
     assert_eq!((&*result, &*evidence), ("fail", "Claude Code shows “---” instead of the description"));
     assert_eq!(checks("colon"), ("pass".into(), "all 29 characters of the description are shown".into()));
     let (result, evidence) = checks("nodesc");
-    let unknown = "which text Claude Code shows as the description is not known";
-    assert_eq!((&*result, &*evidence), ("unknown", unknown));
+    assert_eq!((&*result, &*evidence), ("fail", "Claude Code shows “Skill” instead of the description"));
     for name in ["noend", "colon", "nodesc"] {
         let text = home.run_bare(&["why", name, "--client", "claude-code"]).stdout;
         assert!(text.contains("reads the file with a workaround"), "{text}");

@@ -447,6 +447,7 @@ mod tests {
         "unreadable",
         "link-leaves-root",
         "file-name-case",
+        "skill-file-missing",
         "file-ignored",
         "capability-duplicate",
         "binding-duplicate",

@@ -238,7 +238,7 @@ impl Discover {
             _ => shown(&first.reason),
         });
         let unknown =
-            (!unknown.is_empty()).then(|| format!("no indexed text contains {}", unknown.join(", ")));
+            (!unknown.is_empty()).then(|| format!("not indexed: {}", unknown.join(", ")));
         let read = self.reading().map(|(read, all)| format!("{} of {} read", count(read), count(all)));
         read.into_iter().chain(reason).chain(unknown).collect::<Vec<_>>().join("; ")
     }
