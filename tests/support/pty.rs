@@ -118,7 +118,8 @@ impl Pty {
                 self.take(&bytes);
             }
             if let Some(status) = self.child.try_wait().unwrap() {
-                while let Ok(bytes) = self.bytes.recv_timeout(Duration::from_millis(200)) {
+                // Until the reader is at the end, which may take a while on a busy machine.
+                while let Ok(bytes) = self.bytes.recv_timeout(Duration::from_secs(2)) {
                     self.take(&bytes);
                 }
                 return status.exit_code();
