@@ -13,7 +13,7 @@ use skills_skill::slice;
 const REMEMBERED: usize = 20_000;
 
 /// Number of letters of a word that is read in addition to its camelCase parts.
-const JOINED_LETTERS: std::ops::RangeInclusive<usize> = 4..=24;
+const JOINED_LETTERS: std::ops::RangeInclusive<usize> = 3..=24;
 
 thread_local! {
     static STEMS: RefCell<FastMap<String, String>> = RefCell::default();

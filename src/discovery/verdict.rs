@@ -98,8 +98,8 @@ pub(crate) fn verdict(
     let rules = &query.cx.weights.rules;
     // Scores include rule terms, which most skills have in full, so the threshold includes them as well.
     let terms = if strict(query.request) { 0.0 } else { rules.role.procedure + rules.status.stable };
-    // A single word of several may match by chance, which requires a higher score.
-    let by_chance = !evidence.exact && content.len() > 1 && evidence.matched < 2;
+    // A single word of several, or one of a body alone, may match by chance, which requires a higher score.
+    let by_chance = !evidence.exact && evidence.matched < content.len().min(2);
     let base = terms + if by_chance { query.cx.profile.single_word } else { 0.0 };
     let is_function_word = |at: usize| {
         let text = &reading.words[at].word.text;

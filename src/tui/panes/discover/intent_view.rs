@@ -237,8 +237,7 @@ impl Discover {
             Fit::None => format!("{} is nearest: {}", shown(first.skill_id.as_str()), shown(&first.reason)),
             _ => shown(&first.reason),
         });
-        let unknown =
-            (!unknown.is_empty()).then(|| format!("not indexed: {}", unknown.join(", ")));
+        let unknown = (!unknown.is_empty()).then(|| format!("not indexed: {}", unknown.join(", ")));
         let read = self.reading().map(|(read, all)| format!("{} of {} read", count(read), count(all)));
         read.into_iter().chain(reason).chain(unknown).collect::<Vec<_>>().join("; ")
     }
