@@ -165,7 +165,7 @@ fn endorse(run: &RunSnapshot, decision: &Decision, by: &str, need: u32) -> Resul
     let by: Vec<String> = match (approved, agrees) {
         (true, true) => return Ok(Next::Unchanged),
         (false, true) => approvals.by.iter().cloned().chain([by.to_owned()]).collect(),
-        // Nobody else has agreed to the former choice yet.
+        // No other person has approved with the earlier choice.
         (true, false) if approvals.by.len() == 1 => approvals.by.clone(),
         (_, false) => return Err(TransitionError::DecisionConflict(differs(step, approvals))),
     };
@@ -188,13 +188,8 @@ fn endorse(run: &RunSnapshot, decision: &Decision, by: &str, need: u32) -> Resul
 
 /// Returns why an approval is rejected whose choice or result differs from that of the earlier ones.
 fn differs(step: &str, approvals: &Approvals) -> String {
-    let by = approvals.by.join(" and ");
-    let choice = approvals.choice.map(|choice| format!(" with the choice `{choice}`")).unwrap_or_default();
-    let result = approvals.result.as_ref().map(|result| format!(" and the result {result}"));
-    format!(
-        "step {step} was approved by {by}{choice}{}; approve the same, or deny it",
-        result.unwrap_or_default()
-    )
+    let (by, choice) = (approvals.by.join(" and "), approvals.shared_choice());
+    format!("step {step} was approved by {by}{choice}; approve the same, or deny it")
 }
 
 /// Accepts a decision only if it was recorded before.

@@ -1,5 +1,5 @@
-//! Folders and files in a client's folder of skills that no client offers, because there is no SKILL.md. Without them,
-//! a misplaced or misnamed file has no trace anywhere.
+//! Folders and files in a client's folder of skills that no client offers, because there is no SKILL.md. They are
+//! reported, since clients skip a misplaced or misnamed file without a message.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -8,6 +8,7 @@ use std::path::Path;
 use super::RootOrigin;
 use super::tree::{ScannedRoot, Tree};
 use super::walk::{main_file, passes_skipped};
+use skills_base::files::MAX_DEPTH;
 use skills_skill::lint::rules;
 use skills_skill::{Finding, RefusalReason, RejectedBundle, SkillId, is_main_file};
 
@@ -64,7 +65,7 @@ fn folder(path: &Path, name: &str, place: &str) -> Option<RejectedBundle> {
         let message = format!("{SKILL_FILE} in {place} is a broken symbolic link");
         return is_broken.then(|| rejected(&file, name, message, None));
     }
-    if may_have_bundle(path, &mut 0) {
+    if may_have_bundle(path, 1, &mut 0) {
         return None;
     }
     let mut names: Vec<String> = fs::read_dir(path)
@@ -88,7 +89,11 @@ fn folder(path: &Path, name: &str, place: &str) -> Option<RejectedBundle> {
 }
 
 /// Returns whether a main file is below a folder, or what is below it was not searched completely.
-fn may_have_bundle(folder: &Path, searched: &mut usize) -> bool {
+fn may_have_bundle(folder: &Path, depth: usize, searched: &mut usize) -> bool {
+    // Each level keeps a folder open.
+    if depth > MAX_DEPTH {
+        return true;
+    }
     let Ok(entries) = fs::read_dir(folder) else { return true };
     for entry in entries.flatten() {
         *searched += 1;
@@ -97,7 +102,10 @@ fn may_have_bundle(folder: &Path, searched: &mut usize) -> bool {
             return true;
         }
         let is_folder = entry.file_type().is_ok_and(|kind| kind.is_dir());
-        if is_folder && !passes_skipped(Path::new(&name)) && may_have_bundle(&entry.path(), searched) {
+        if is_folder
+            && !passes_skipped(Path::new(&name))
+            && may_have_bundle(&entry.path(), depth + 1, searched)
+        {
             return true;
         }
     }

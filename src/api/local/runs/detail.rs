@@ -129,9 +129,7 @@ fn with_approvals(why: String, run: &RunRecord, required: &RequiredApprovals) ->
     if required.need > 1 {
         let so_far = match &run.gate {
             Some(Gate::Human { approvals, .. }) if !approvals.is_empty() => {
-                let choice = approvals.choice.map(|choice| format!(" with `{choice}`")).unwrap_or_default();
-                let result = approvals.result.as_ref().map(|result| format!(" and the result {result}"));
-                format!("so far {}{choice}{}", approvals.by.join(", "), result.unwrap_or_default())
+                format!("so far {}{}", approvals.by.join(", "), approvals.shared_choice())
             }
             _ => "none has yet".to_owned(),
         };
