@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use super::RootState;
 use super::ordered_path::OrderedPath;
 use super::roots::RootSpec;
-use super::walk::{self, WalkEntry, main_file, passes_skipped};
+use super::walk::{self, Siblings, WalkEntry, main_file, passes_skipped};
 use skills_skill::lint::rules;
 use skills_skill::{
     Finding, RealPaths, RefusalReason, RejectedBundle, Skill, SkillId, is_main_file, read_bundle_at,
@@ -34,15 +34,10 @@ pub(super) struct Stamp {
 }
 
 impl Stamp {
-    fn of(location: &Path) -> Option<Self> {
+    fn of(location: &Path, siblings: Siblings) -> Option<Self> {
         let metadata = fs::metadata(location).ok()?;
-        let folder = location.parent()?;
-        Some(Self {
-            bytes: metadata.len(),
-            modified_ns: nanoseconds(&metadata),
-            scripts: folder.join("scripts").is_dir(),
-            contract: folder.join("skill.yaml").is_file(),
-        })
+        let Siblings { scripts, contract } = siblings;
+        Some(Self { bytes: metadata.len(), modified_ns: nanoseconds(&metadata), scripts, contract })
     }
 }
 
@@ -300,16 +295,16 @@ fn report(root: usize, batch: Vec<WalkEntry>, scan: &Scan<'_>, send: &mpsc::Sync
     // The receiver may be closed.
     let _ = send.send(vec![ScanReport::Found(found)]);
     let news = batch.into_iter().filter_map(|seen| match seen {
-        WalkEntry::Bundle(location, real) => {
-            known_or_read(location, real, scan).map(|record| ScanReport::Read(root, record))
+        WalkEntry::Bundle(location, real, siblings) => {
+            known_or_read(location, real, siblings, scan).map(|record| ScanReport::Read(root, record))
         }
         other => Some(ScanReport::Seen(root, other)),
     });
     let _ = send.send(news.collect());
 }
 
-fn known_or_read(location: PathBuf, real: PathBuf, scan: &Scan<'_>) -> Option<Record> {
-    let stamp = Stamp::of(&location)?;
+fn known_or_read(location: PathBuf, real: PathBuf, siblings: Siblings, scan: &Scan<'_>) -> Option<Record> {
+    let stamp = Stamp::of(&location, siblings)?;
     let known = scan.known.get(&location).filter(|(then, _)| *then == stamp);
     if let Some((_, outcome)) = known {
         let outcome = with_real_location(outcome.clone(), RealPaths::of(&location, real.clone()).ok()?);
@@ -322,7 +317,7 @@ fn known_or_read(location: PathBuf, real: PathBuf, scan: &Scan<'_>) -> Option<Re
 /// Reads a bundle. Returns `None` if the file no longer exists.
 fn read(location: PathBuf, real: PathBuf, stamp: Option<Stamp>) -> Option<Record> {
     // The stamp is determined first: a change during the read then makes it stale, never the other way round.
-    let stamp = stamp.or_else(|| Stamp::of(&location))?;
+    let stamp = stamp.or_else(|| Stamp::of(&location, Siblings::of(location.parent()?)))?;
     let places = RealPaths::of(&location, real.clone()).ok()?;
     let outcome = match read_bundle_at(&location, places) {
         Ok(skill) => Outcome::Skill(Arc::new(skill)),

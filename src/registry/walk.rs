@@ -3,11 +3,12 @@
 //! Links to folders are not followed. One that leads into a root is another path to content that is read there anyway;
 //! one that leads elsewhere is rejected. So a walk terminates, and each file is read once.
 
-use std::fs;
+use std::ffi::{OsStr, OsString};
+use std::fs::{self, FileType};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
-
-use ignore::{WalkBuilder, WalkState};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 use skills_base::files::MAX_DEPTH;
 use skills_skill::is_main_file;
@@ -20,12 +21,34 @@ const SKIPPED: [&str; 3] = [".git", "node_modules", "target"];
 pub(super) enum WalkEntry {
     /// A folder that was read.
     Folder(PathBuf),
-    /// A bundle's main file, and its real path.
-    Bundle(PathBuf, PathBuf),
+    /// A bundle's main file, its real path, and what is beside it.
+    Bundle(PathBuf, PathBuf, Siblings),
     /// A link to a folder in one of the roots, with its target.
     Link(PathBuf, PathBuf),
     /// A link to a folder or main file that leads out of all roots, with its target.
     Leaves(PathBuf, PathBuf),
+}
+
+/// What is beside a main file and determines the kind of its bundle.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Siblings {
+    pub scripts: bool,
+    pub contract: bool,
+}
+
+impl Siblings {
+    /// Looks for them in a folder.
+    pub fn of(folder: &Path) -> Self {
+        Self { scripts: folder.join("scripts").is_dir(), contract: folder.join("skill.yaml").is_file() }
+    }
+
+    /// The same if the names in the folder are known: most folders have none of them.
+    fn among(names: &[(OsString, FileType)], folder: &Path) -> Self {
+        // Some file systems ignore case.
+        let is_one =
+            |name: &OsStr| name.eq_ignore_ascii_case("scripts") || name.eq_ignore_ascii_case("skill.yaml");
+        if names.iter().any(|(name, _)| is_one(name)) { Self::of(folder) } else { Self::default() }
+    }
 }
 
 /// Number of entries that a thread collects before it reports them: waking the receiver for each file takes longer
@@ -45,53 +68,136 @@ pub(super) fn walk(
     see: &(dyn Fn(Vec<WalkEntry>) + Sync),
 ) {
     let Some(levels) = MAX_DEPTH.checked_sub(depth) else { return };
-    let mut builder = WalkBuilder::new(start);
-    builder
-        .max_depth(Some(levels))
-        .standard_filters(false)
-        .follow_links(false)
-        .threads(threads)
-        .filter_entry(|entry| {
-            let folder = entry.file_type().is_some_and(|kind| kind.is_dir());
-            entry.depth() == 0 || !folder || !is_skipped(entry.file_name().to_str())
-        });
-    builder.build_parallel().run(|| {
+    let top = Folder { path: start.to_owned(), levels };
+    let queue =
+        Queue { state: Mutex::new(State { folders: vec![top], ..State::default() }), grown: Condvar::new() };
+    see(vec![WalkEntry::Folder(start.to_owned())]);
+    let work = || {
         let mut batch = Batch { seen: Vec::new(), see };
-        Box::new(move |entry| {
-            if stop.load(Ordering::Relaxed) {
-                return WalkState::Quit;
+        while let Some(mut reading) = queue.next(stop) {
+            let Folder { path, levels } = reading.folder.clone();
+            if let Err(error) =
+                read_folder(&path, levels, (start, real, fences), &mut batch, &mut reading.found)
+            {
+                tracing::warn!("the folder {} is skipped: {error}", path.display());
             }
-            match entry {
-                Ok(entry) if entry.file_type().is_some_and(|kind| kind.is_dir()) || entry.depth() == 0 => {
-                    // A folder with the name of a main file is not a bundle, which has to be reported.
-                    let named = entry.depth() > 0 && entry.file_name().to_str().is_some_and(is_main_file);
-                    if named && is_the_main_file(entry.path()) {
-                        batch.add(bundle(entry.path(), start, real));
-                    }
-                    batch.add(WalkEntry::Folder(entry.into_path()));
-                }
-                Ok(entry) if entry.path_is_symlink() => {
-                    if let Some(seen) = link(entry.path(), fences) {
-                        batch.add(seen);
-                    }
-                }
-                Ok(entry) => {
-                    let named = entry.file_name().to_str().is_some_and(is_main_file);
-                    if named && is_the_main_file(entry.path()) {
-                        batch.add(bundle(entry.path(), start, real));
-                    }
-                }
-                Err(error) => tracing::warn!("a folder in {} is skipped: {error}", start.display()),
-            }
-            WalkState::Continue
-        })
+        }
+    };
+    std::thread::scope(|scope| {
+        for _ in 1..threads {
+            scope.spawn(work);
+        }
+        work();
     });
 }
 
+/// A folder to be read, with the number of levels below it that are scanned.
+#[derive(Clone)]
+struct Folder {
+    path: PathBuf,
+    levels: usize,
+}
+
+/// The folders of a walk that are not yet read.
+struct Queue {
+    state: Mutex<State>,
+    grown: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    folders: Vec<Folder>,
+    /// Number of folders being read.
+    reading: usize,
+    /// Number of threads that wait for a folder.
+    waiting: usize,
+}
+
+/// A folder being read; the folders found in it are queued when it is dropped.
+struct Reading<'q> {
+    queue: &'q Queue,
+    folder: Folder,
+    found: Vec<Folder>,
+}
+
+impl Queue {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns the next folder; `None` at the end of the walk.
+    fn next(&self, stop: &AtomicBool) -> Option<Reading<'_>> {
+        let mut state = self.state();
+        loop {
+            if stop.load(Ordering::Relaxed) {
+                return None;
+            }
+            if let Some(folder) = state.folders.pop() {
+                state.reading += 1;
+                return Some(Reading { queue: self, folder, found: Vec::new() });
+            }
+            if state.reading == 0 {
+                return None;
+            }
+            state.waiting += 1;
+            state = self.grown.wait(state).unwrap_or_else(PoisonError::into_inner);
+            state.waiting -= 1;
+        }
+    }
+}
+
+impl Drop for Reading<'_> {
+    fn drop(&mut self) {
+        let mut state = self.queue.state();
+        state.reading -= 1;
+        state.folders.append(&mut self.found);
+        if state.waiting > 0 {
+            self.queue.grown.notify_all();
+        }
+    }
+}
+
+/// Reports what is in a folder, and collects the folders in it.
+fn read_folder(
+    folder: &Path,
+    levels: usize,
+    (start, real, fences): (&Path, &Path, &[PathBuf]),
+    batch: &mut Batch<'_>,
+    found: &mut Vec<Folder>,
+) -> io::Result<()> {
+    let Some(levels) = levels.checked_sub(1) else { return Ok(()) };
+    let entries = fs::read_dir(folder)?.flatten();
+    let names: Vec<_> =
+        entries.filter_map(|entry| Some((entry.file_name(), entry.file_type().ok()?))).collect();
+    let siblings = Siblings::among(&names, folder);
+    let main = main_name(names.iter().filter_map(|(name, _)| name.to_str())).map(str::to_owned);
+    for (name, kind) in names {
+        let path = folder.join(&name);
+        if kind.is_symlink() {
+            if let Some(seen) = link(&path, fences) {
+                batch.add(seen);
+            }
+            continue;
+        }
+        if kind.is_dir() && is_skipped(name.to_str()) {
+            continue;
+        }
+        // A folder with the name of a main file is not a bundle, which has to be reported.
+        if main.as_deref().is_some_and(|main| name == main) {
+            batch.add(bundle(&path, start, real, siblings));
+        }
+        if kind.is_dir() {
+            batch.add(WalkEntry::Folder(path.clone()));
+            found.push(Folder { path, levels });
+        }
+    }
+    Ok(())
+}
+
 /// Returns the entry of a main file below `start`, whose real path is `real`.
-fn bundle(path: &Path, start: &Path, real: &Path) -> WalkEntry {
+fn bundle(path: &Path, start: &Path, real: &Path, siblings: Siblings) -> WalkEntry {
     let real = path.strip_prefix(start).map_or_else(|_| path.to_owned(), |rest| real.join(rest));
-    WalkEntry::Bundle(path.to_owned(), real)
+    WalkEntry::Bundle(path.to_owned(), real, siblings)
 }
 
 /// Entries of one thread that are not reported yet; the rest is reported when the thread ends.
@@ -123,7 +229,10 @@ pub(super) fn link(path: &Path, fences: &[PathBuf]) -> Option<WalkEntry> {
     let main = path.file_name().and_then(|name| name.to_str()).is_some_and(is_main_file);
     match (folder, inside) {
         (true, true) => Some(WalkEntry::Link(at, real)),
-        (false, true) if main && is_the_main_file(path) => Some(WalkEntry::Bundle(at, real)),
+        (false, true) if main && is_the_main_file(path) => {
+            let siblings = path.parent().map(Siblings::of).unwrap_or_default();
+            Some(WalkEntry::Bundle(at, real, siblings))
+        }
         (true, false) => Some(WalkEntry::Leaves(at, real)),
         (false, false) if main => Some(WalkEntry::Leaves(at, real)),
         (false, _) => None,
@@ -139,11 +248,19 @@ fn is_skipped(name: Option<&str>) -> bool {
     name.is_some_and(|name| SKIPPED.contains(&name))
 }
 
-/// Returns the main file of a folder: `SKILL.md`, otherwise the same name in a different case, otherwise `skill.yaml`.
+/// Returns the main file of a folder.
 pub(super) fn main_file(folder: &Path) -> Option<PathBuf> {
     let names = fs::read_dir(folder).ok()?.flatten().filter_map(|entry| entry.file_name().into_string().ok());
-    let rank = |name: &String| (name != "SKILL.md", name == "skill.yaml", name.clone());
-    names.filter(|name| is_main_file(name)).min_by_key(rank).map(|name| folder.join(name))
+    let names: Vec<String> = names.collect();
+    main_name(names.iter().map(String::as_str)).map(|name| folder.join(name))
+}
+
+/// Returns which of the names in a folder is its main file: `SKILL.md`, otherwise the same name in a different case,
+/// otherwise `skill.yaml`.
+fn main_name<'n>(names: impl Iterator<Item = &'n str>) -> Option<&'n str> {
+    names
+        .filter(|name| is_main_file(name))
+        .min_by_key(|name| (*name != "SKILL.md", *name == "skill.yaml", *name))
 }
 
 fn is_the_main_file(path: &Path) -> bool {
@@ -170,7 +287,7 @@ mod tests {
         walk(root, &real, std::slice::from_ref(&real), 0, 2, &AtomicBool::new(false), &|seen| {
             let lines = seen.into_iter().filter_map(|seen| match seen {
                 WalkEntry::Folder(_) => None,
-                WalkEntry::Bundle(path, _) => Some(format!("bundle {}", name(&path))),
+                WalkEntry::Bundle(path, ..) => Some(format!("bundle {}", name(&path))),
                 WalkEntry::Link(path, to) => Some(format!("link {} {}", name(&path), name(&to))),
                 WalkEntry::Leaves(path, _) => Some(format!("leaves {}", name(&path))),
             });

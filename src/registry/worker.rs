@@ -11,6 +11,7 @@ use fail::fail_point;
 use tokio::sync::{broadcast, oneshot, watch};
 
 use super::assemble::{assemble, difference};
+use super::incomplete::incomplete;
 use super::live::{RegistryEvent, Settings};
 use super::roots::ShippedUse;
 use super::tree::{Known, Scan, ScanReport, Tree};
@@ -166,7 +167,7 @@ impl Worker {
         }
         let mut tree = Tree::new(specs);
         self.scan_all(&mut tree, &known, true);
-        if self.settings.shipped == ShippedUse::WhenEmpty && tree.records.is_empty() {
+        if self.settings.shipped == ShippedUse::WhenEmpty && is_empty(&tree) {
             self.unpack();
             let last = tree.roots.len() - 1;
             tree.roots[last] = super::tree::probe_root(shipped);
@@ -362,6 +363,13 @@ fn publish(shared: &Shared, tree: &Tree, live: &[bool]) {
     *shared.catalogue.write().unwrap_or_else(PoisonError::into_inner) = new;
     // The receiver may be closed.
     let _ = shared.events.send(RegistryEvent::Change(Arc::new(change)));
+}
+
+/// Returns whether nothing was found, not even something that was meant as a skill.
+fn is_empty(tree: &Tree) -> bool {
+    tree.records.is_empty()
+        && tree.refused_links.is_empty()
+        && (0..tree.roots.len()).all(|root| incomplete(tree, root).is_empty())
 }
 
 fn threads() -> usize {
