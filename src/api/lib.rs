@@ -88,7 +88,7 @@ pub use lint::{
     LintRule, LintStyle, RuleCount, lint_rules, lint_sarif, lint_text,
 };
 pub use listing::QueryWords;
-pub use local::{Local, Needs, account, bisect, eval, lint, usual_request};
+pub use local::{Local, Needs, account, bisect, config_problems, eval, lint, usual_request};
 pub use local_files::LocalFiles;
 pub use names::near;
 pub use operator_client::OperatorClient;

@@ -375,6 +375,7 @@ impl Config {
                     "`store` in a project's file would let a repository choose where your runs are recorded";
                 return Err(own_only(file, store.referenced, message));
             }
+            self.places.insert("store".to_owned(), place(file, store.referenced));
             self.store = Some(store_place(&store.value, folder, &self.dirs.home));
         }
         if let Some(mode) = layer.store_mode {

@@ -114,11 +114,13 @@ fn left(ended: Result<Exit, RunError>) -> Result<Done, Failure> {
     }
 }
 
-/// Returns problems of the key bindings and the theme, with file and line.
+/// Returns problems of the settings that loading does not detect, with file and line: key bindings, theme, addresses
+/// and saved views.
 pub fn settings_problems(config: &Config) -> Vec<String> {
     let settings = Settings::of(config);
     let keys = Keymap::shipped().and_then(|keymap| keymap.remapped(&settings.remaps));
     let mut found: Vec<String> = keys.err().iter().map(ToString::to_string).collect();
+    found.extend(skills_api::config_problems(config));
     match Themes::shipped() {
         Err(error) => found.push(error.to_string()),
         Ok(themes) => {

@@ -166,6 +166,25 @@ fn an_unknown_key_in_the_settings_names_file_and_line() {
 }
 
 #[test]
+fn config_check_reports_settings_that_fail_only_when_they_are_used() {
+    let home = Home::with_skills();
+    let file = home.config(
+        "store: mysql://db/runs\nconnect: ftp://gate\nruns:\n  views: {Failed: 'state:faild', All: ''}\n",
+    );
+    let check = home.run_bare(&["config", "check"]);
+    assert_eq!(check.code, 2, "{}", check.stdout);
+    let lines: Vec<&str> = check.stdout.lines().collect();
+    assert_eq!(lines.len(), 3, "{}", check.stdout);
+    for (line, parts) in lines.iter().zip([
+        [format!("{}:1:", file.display()), "unknown store".to_owned()],
+        [format!("{}:2:", file.display()), "ftp:// is not supported".to_owned()],
+        ["`Failed`".to_owned(), "faild".to_owned()],
+    ]) {
+        assert!(parts.iter().all(|part| line.contains(part)), "{line}");
+    }
+}
+
+#[test]
 fn a_service_that_is_not_there_exits_with_69() {
     let home = Home::with_skills();
     // A port that was free a moment ago.

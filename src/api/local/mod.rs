@@ -56,7 +56,7 @@ use skills_skill::{Skill, SkillId, client};
 
 pub use self::one_shot::{Needs, bisect, eval, lint};
 pub(super) use self::proposing::read_only;
-pub use self::runs::account;
+pub use self::runs::{account, config_problems};
 
 /// Up to this many skills a request is answered on the caller's own thread: that is faster than passing it to another
 /// thread and back.

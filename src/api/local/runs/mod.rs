@@ -48,6 +48,7 @@ use tokio::sync::OnceCell;
 pub use self::identity::account;
 pub(super) use self::launch::files as handed_over;
 pub(super) use self::runtime::StorePlace;
+pub use self::runtime::config_problems;
 use self::runtime::{CallServices, RunRuntime};
 use super::Local;
 use super::indexer::Shared;

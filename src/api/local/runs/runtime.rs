@@ -14,16 +14,17 @@ use super::Runs;
 use super::durations::StepDurations;
 use super::measured::CountedBroker;
 use super::observed::MeteredStore;
+use crate::remote::Address;
 use crate::{Code, Error};
 use skills_base::audit::Anchor;
 use skills_base::locked_folder::LockedFolder;
-use skills_config::{MEMORY_STORE, MissingStore};
+use skills_config::{Config, MEMORY_STORE, MissingStore};
 use skills_registry::{Catalogue, Root, RootOrigin, SHIPPED};
 use skills_runs::{Artifacts, Broker, BrokerSettings, Capabilities, Engine, Execute, TrustCheck};
 use skills_sandbox::{Level, Limits, Sandbox};
 use skills_store::{
     self, AuditAnchor, AuditAnchors, Claimed, Clocks, CommitObserver, Counts, KnownStores, OpenOptions,
-    Places, Postgres, PostgresAddress, PostgresOptions, Reset, Sessions, Sqlite, Store, StoreError,
+    Places, Postgres, PostgresAddress, PostgresOptions, Reset, RunQuery, Sessions, Sqlite, Store, StoreError,
 };
 
 /// Maximum age of the capability catalog when a worker starts a run.
@@ -61,6 +62,23 @@ pub(super) struct RunRuntime {
     pub execute: Arc<dyn Execute>,
     /// Typical durations of steps.
     pub durations: StepDurations,
+}
+
+/// Returns problems of the settings that are parsed only when a store, a service or a saved view is used.
+#[must_use]
+pub fn config_problems(config: &Config) -> Vec<String> {
+    let located = |key: &str, problem: String| match config.places.get(key) {
+        Some(place) => format!("{place}: {problem}"),
+        None => problem,
+    };
+    let store = StorePlace::of(config.store.as_deref(), &config.dirs.data).err();
+    let connect = config.connect.as_deref().and_then(|address| Address::parse(address).err());
+    let views = config.runs.views.iter().filter_map(|(name, filter)| {
+        Some(format!("the filter of the view `{name}` (runs.views): {}", RunQuery::parse(filter).err()?))
+    });
+    let store = store.map(|error| located("store", error.to_string()));
+    let connect = connect.map(|error| located("connect", error.to_string()));
+    store.into_iter().chain(connect).chain(views).collect()
 }
 
 /// The location of a store.
