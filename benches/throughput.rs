@@ -18,7 +18,8 @@
 //! - **engine**: a run is launched, claimed and executed, then the next one; steps call a function of this process.
 //! - **fleet**: supervisors that claim what is launched, eight runs each, each with a store and connections of its own.
 //!   All are in this process, so that they share its cores with each other and with the server.
-//! - **2 ms commits**: through a proxy that delays the answer to each `COMMIT`; there the cores do not limit a fleet.
+//! - **20 ms commits**: through a proxy that delays the answer to each `COMMIT`, one run per supervisor: most of the time
+//!   is spent waiting, so that the cores do not limit a fleet, and its ratio shows what the workers wait for each other.
 //!
 //! A slice begins and ends without runs in progress; its time includes the last of them.
 #![allow(
@@ -55,15 +56,16 @@ use tokio_util::sync::CancellationToken;
 /// Runs that a worker of a fleet executes at once.
 const SLOTS: usize = 8;
 
-/// Delay of the answer to a commit.
-const DELAY: Duration = Duration::from_millis(2);
+/// Delay of the answer to a commit: long compared with the time of the cores for one.
+const DELAY: Duration = Duration::from_millis(20);
 
 /// What a row runs.
 enum Load {
     BareSqlite(Arc<Mutex<BareSqlite>>),
     BarePostgres(Vec<Arc<BarePostgres>>),
     Engine(Arc<dyn Store>),
-    Fleet(Vec<Arc<dyn Store>>),
+    /// Supervisors with this number of slots.
+    Fleet(Vec<Arc<dyn Store>>, usize),
     Peer(Arc<Mutex<Peer>>),
 }
 
@@ -243,10 +245,10 @@ impl Bench {
     }
 
     /// Launches runs, twice as many as are executed, through the first worker's store, and waits until all are complete.
-    async fn fleet(&self, stores: &[Arc<dyn Store>]) -> f64 {
-        let limit = 2 * SLOTS * stores.len();
+    async fn fleet(&self, stores: &[Arc<dyn Store>], slots: usize) -> f64 {
+        let limit = 2 * slots * stores.len();
         let pending = Arc::new(Semaphore::new(limit));
-        let settings = SupervisorSettings { workers: SLOTS, ..SupervisorSettings::default() };
+        let settings = SupervisorSettings { workers: slots, ..SupervisorSettings::default() };
         let workers: Vec<Supervisor> = stores
             .iter()
             .map(|store| {
@@ -285,7 +287,7 @@ impl Bench {
                 self.runtime.block_on(self.closed_loop(row.concurrency, one))
             }
             Load::Engine(store) => self.runtime.block_on(self.engine(row.concurrency, store)),
-            Load::Fleet(stores) => self.runtime.block_on(self.fleet(stores)),
+            Load::Fleet(stores, slots) => self.runtime.block_on(self.fleet(stores, *slots)),
             Load::Peer(peer) => peer.lock().expect("a peer").slice(&row.name, row.concurrency, self.time),
         }
     }
@@ -354,20 +356,20 @@ async fn postgres_rows(server: &Server, rows: &mut Vec<Row>) {
     }
     let (near, far) = (server.store().0, server.store().0);
     let far = delay::start(&far, DELAY).await;
-    let fleets = [(near, "fleet of 1, PostgreSQL", ""), (far, "fleet of 1, 2 ms commits", ", 2 ms commits")];
-    for (address, alone, delayed) in fleets {
+    let fleets = [
+        (near, SLOTS, "fleet of 1, PostgreSQL", "PostgreSQL"),
+        (far, 1, "fleet of 1, 20 ms commits", "20 ms commits"),
+    ];
+    for (address, slots, alone, store) in fleets {
         let mut stores = Vec::new();
         for _ in 0..4 {
             stores.push(open_postgres(&address).await);
         }
         for workers in [1, 2, 4] {
-            let name = match workers {
-                1 => alone.to_owned(),
-                _ if delayed.is_empty() => format!("fleet of {workers}, PostgreSQL"),
-                _ => format!("fleet of {workers}{delayed}"),
-            };
+            let name = format!("fleet of {workers}, {store}");
             let baseline = (workers > 1).then_some(alone);
-            rows.push(Row::new(&name, workers * SLOTS, baseline, Load::Fleet(stores[..workers].to_vec())));
+            let load = Load::Fleet(stores[..workers].to_vec(), slots);
+            rows.push(Row::new(&name, workers * slots, baseline, load));
         }
     }
 }
@@ -391,7 +393,7 @@ fn print(rows: &[Row]) {
     for row in rows {
         let (median, least, most) = spread(&row.rates);
         let baseline = rows.iter().find(|other| {
-            let is_comparable = other.concurrency == row.concurrency || matches!(row.load, Load::Fleet(_));
+            let is_comparable = other.concurrency == row.concurrency || matches!(row.load, Load::Fleet(..));
             Some(other.name.as_str()) == row.baseline && is_comparable
         });
         let ratio = baseline.map_or(String::new(), |baseline| {
