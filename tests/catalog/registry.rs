@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::fs;
 use std::path::Path;
 
-use skills_registry::{Registry, RootState, ShippedUse};
+use skills_registry::{Registry, RootOrigin, RootState, ShippedUse};
 use skills_skill::{RefusalReason, SkillId};
 
 use crate::registry_support;
