@@ -13,13 +13,14 @@ use std::sync::Arc;
 use super::incomplete::incomplete;
 use super::tree::{Outcome, Record, Tree};
 use super::{Alias, Catalogue, Change, Entry, Root, RootOrigin, RootState, Shadowed};
-use skills_skill::{Digest, Skill, SkillId, slice};
+use skills_skill::{Digest, RejectedBundle, Skill, SkillId, slice};
 
 /// Builds a snapshot of the tree. `live` tells for each root whether file events are available.
 pub(super) fn assemble(tree: &Tree, live: &[bool], generation: u64) -> Catalogue {
     let stands_in = |root: usize| tree.roots[root].spec.origin == RootOrigin::Shipped;
+    let incomplete = all_incomplete(tree);
     // The shipped skills are only listed if there are no others.
-    let own = tree.records.keys().any(|(root, _)| !stands_in(*root));
+    let own = has_own(tree, &incomplete);
     let counts = |root: usize| !(own && stands_in(root));
     let roots = tree.roots.iter().enumerate().map(|(i, ground)| Root {
         path: ground.spec.path.clone(),
@@ -88,9 +89,21 @@ pub(super) fn assemble(tree: &Tree, live: &[bool], generation: u64) -> Catalogue
     }
     let leaving = tree.refused_links.iter().filter(|((root, _), _)| counts(*root));
     out.refused.extend(leaving.map(|(_, refusal)| (**refusal).clone()));
-    let present = (0..tree.roots.len()).filter(|root| tree.roots[*root].state == RootState::Present);
-    out.refused.extend(present.flat_map(|root| incomplete(tree, root)));
+    out.refused.extend(incomplete);
     out
+}
+
+/// Returns what could have been meant as a skill in all roots.
+pub(super) fn all_incomplete(tree: &Tree) -> Vec<RejectedBundle> {
+    let present = (0..tree.roots.len()).filter(|root| tree.roots[*root].state == RootState::Present);
+    present.flat_map(|root| incomplete(tree, root)).collect()
+}
+
+/// Returns whether the user has skills, or something that was meant as one: whoever begins a skill is shown why it is not
+/// offered, and not the shipped skills.
+pub(super) fn has_own(tree: &Tree, incomplete: &[RejectedBundle]) -> bool {
+    let mut keys = tree.records.keys().chain(tree.refused_links.keys());
+    !incomplete.is_empty() || keys.any(|(root, _)| tree.roots[*root].spec.origin != RootOrigin::Shipped)
 }
 
 /// Returns the depth of a path; roots of one kind have the same form, so counting separators is sufficient.

@@ -10,8 +10,7 @@ use std::time::{Duration, Instant, SystemTime};
 use fail::fail_point;
 use tokio::sync::{broadcast, oneshot, watch};
 
-use super::assemble::{assemble, difference};
-use super::incomplete::incomplete;
+use super::assemble::{all_incomplete, assemble, difference, has_own};
 use super::live::{RegistryEvent, Settings};
 use super::roots::ShippedUse;
 use super::tree::{Known, Scan, ScanReport, Tree};
@@ -167,7 +166,7 @@ impl Worker {
         }
         let mut tree = Tree::new(specs);
         self.scan_all(&mut tree, &known, true);
-        if self.settings.shipped == ShippedUse::WhenEmpty && is_empty(&tree) {
+        if self.settings.shipped == ShippedUse::WhenEmpty && !has_own(&tree, &all_incomplete(&tree)) {
             self.unpack();
             let last = tree.roots.len() - 1;
             tree.roots[last] = super::tree::probe_root(shipped);
@@ -363,13 +362,6 @@ fn publish(shared: &Shared, tree: &Tree, live: &[bool]) {
     *shared.catalogue.write().unwrap_or_else(PoisonError::into_inner) = new;
     // The receiver may be closed.
     let _ = shared.events.send(RegistryEvent::Change(Arc::new(change)));
-}
-
-/// Returns whether nothing was found, not even something that was meant as a skill.
-fn is_empty(tree: &Tree) -> bool {
-    tree.records.is_empty()
-        && tree.refused_links.is_empty()
-        && (0..tree.roots.len()).all(|root| incomplete(tree, root).is_empty())
 }
 
 fn threads() -> usize {
