@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 
 use super::{Code, Error};
 use skills_base::files::{Folder, OpenError};
+use skills_base::nesting;
 use skills_runs::Artifact;
 use skills_skill::read_regular;
 
@@ -54,12 +55,18 @@ pub fn of_bytes(name: &str, bytes: &[u8]) -> Value {
 
 fn is_json(name: &str, text: &str) -> bool {
     let named = Path::new(name).extension().is_some_and(|end| end.eq_ignore_ascii_case("json"));
-    named && serde_json::from_str::<serde::de::IgnoredAny>(text).is_ok()
+    named && serde_json::from_str::<serde::de::IgnoredAny>(text).is_ok() && !is_too_deep(text)
+}
+
+/// Returns whether JSON is nested too deeply to be part of a run; then it is passed as text.
+fn is_too_deep(json: &str) -> bool {
+    nesting::text_exceeds(json, nesting::MAX_LEVELS)
 }
 
 fn value(name: &str, media_type: &str, bytes: &[u8]) -> Value {
     let text = std::str::from_utf8(bytes).ok().filter(|text| !text.contains('\0'));
-    let parsed = text.filter(|text| is_json(name, text) || media_type == "application/json");
+    let is_declared = media_type == "application/json";
+    let parsed = text.filter(|text| is_json(name, text) || is_declared && !is_too_deep(text));
     let (encoding, content) = match (parsed.and_then(|text| serde_json::from_str::<Value>(text).ok()), text) {
         (Some(value), _) => ("json", value),
         (None, Some(text)) => ("text", Value::String(text.to_owned())),
@@ -106,6 +113,9 @@ mod tests {
         let text = of("a.csv", b"a,b\n");
         assert_eq!((text["encoding"].as_str(), text["content"].as_str()), (Some("text"), Some("a,b\n")));
         assert_eq!(of("broken.json", b"{")["encoding"], "text");
+        let nested = |levels| [vec![b'['; levels], vec![b']'; levels]].concat();
+        assert_eq!(of("deep.json", &nested(64))["encoding"], "json");
+        assert_eq!(of("deep.json", &nested(65))["encoding"], "text");
         let binary = of("a.bin", &[0, 255]);
         assert_eq!((binary["encoding"].as_str(), binary["content"].as_str()), (Some("base64"), Some("AP8=")));
     }

@@ -8,5 +8,6 @@ pub mod files;
 pub mod hex;
 pub mod idle_cache;
 pub mod locked_folder;
+pub mod nesting;
 pub mod private_files;
 pub mod telemetry;

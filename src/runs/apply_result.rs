@@ -8,6 +8,7 @@ use super::failure::{Failure, error_json};
 use super::progress::{Part, Progress, split};
 use super::scheduled_call::{Role, ScheduledCall};
 use super::scheduler::{Running, Turn, remark};
+use skills_base::nesting::{self, MAX_LEVELS};
 use skills_skill::contract::MergeStrategy;
 use skills_store::{AuditMode, EventKind, NewEvent, StepRecord, StepStatus};
 
@@ -21,15 +22,20 @@ pub(super) struct AppliedReply {
     pub events: Vec<NewEvent>,
 }
 
-/// Returns the reply unless its outputs exceed [`RESULT_BYTES`].
+/// Returns the reply unless its outputs exceed [`RESULT_BYTES`] or [`MAX_LEVELS`].
 pub(super) fn check_size(reply: Reply) -> Result<Reply, CallError> {
     let bytes = serde_json::to_vec(&reply.outputs).map_or(usize::MAX, |json| json.len());
-    if bytes <= RESULT_BYTES {
+    let is_too_deep = reply.outputs.values().any(|output| nesting::exceeds(output, MAX_LEVELS));
+    if bytes <= RESULT_BYTES && !is_too_deep {
         return Ok(reply);
     }
+    let size = if is_too_deep {
+        format!("is nested more than {MAX_LEVELS} levels deep")
+    } else {
+        format!("has {bytes} bytes of JSON, the maximum is {RESULT_BYTES}")
+    };
     let message = format!(
-        "its result has {bytes} bytes of JSON, the maximum is {RESULT_BYTES}: write it to a file, which \
-            is kept as an artifact, and return the file name"
+        "its result {size}: write it to a file, which is kept as an artifact, and return the file name"
     );
     let mut error = CallError::new(CallFailure::InvalidRequest, message);
     error.binding = Some(reply.binding);

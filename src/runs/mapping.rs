@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value};
 
 use super::scope::{Space, StepScope, walk};
+use skills_base::nesting::{self, MAX_LEVELS};
 use skills_skill::contract::expression::Scope as _;
 use skills_skill::contract::{MergeStrategy, Source, Step};
 
@@ -38,8 +39,8 @@ pub fn inputs_of(
     sources
         .iter()
         .map(|(field, source)| {
-            let value = value_of(source, scope).map_err(|reason| format!("input {field}: {reason}"))?;
-            Ok((field.clone(), value))
+            let value = value_of(source, scope).and_then(not_too_deep);
+            Ok((field.clone(), value.map_err(|reason| format!("input {field}: {reason}"))?))
         })
         .collect()
 }
@@ -74,9 +75,23 @@ pub fn write_outputs(
         let [namespace, path @ ..] = target.as_slice() else { continue };
         let map =
             space.writable(namespace).ok_or_else(|| format!("{dotted} cannot be written to by a step"))?;
-        put(map, path, value.clone(), strategy).map_err(|reason| format!("{dotted}: {reason}"))?;
+        let written = not_too_deep(value.clone()).and_then(|value| put(map, path, value, strategy));
+        written.map_err(|reason| format!("{dotted}: {reason}"))?;
+        // Appended and merged values are nested in the present one.
+        let top = path.first().and_then(|name| map.get(name));
+        if top.is_some_and(|value| nesting::exceeds(value, MAX_LEVELS)) {
+            return Err(format!("{dotted}: {}", too_deep()));
+        }
     }
     Ok(())
+}
+
+fn too_deep() -> String {
+    format!("nested more than {MAX_LEVELS} levels deep")
+}
+
+fn not_too_deep(value: Value) -> Result<Value, String> {
+    if nesting::exceeds(&value, MAX_LEVELS) { Err(too_deep()) } else { Ok(value) }
 }
 
 /// Looks up a produced field by name or dotted path.

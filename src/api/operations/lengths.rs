@@ -9,6 +9,7 @@ use serde_json::{Map, Value};
 
 use super::operations;
 use crate::{Code, Error};
+use skills_base::nesting::{self, MAX_LEVELS};
 
 /// Maximum lengths of a value and of what it contains.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -35,8 +36,14 @@ const MAX_DEPTH: usize = 4;
 /// Checks the arguments of an operation.
 ///
 /// # Errors
-/// Returns `invalid_request` for the first value that is too long, naming it and the maximum.
+/// Returns `invalid_request` for the first value that is too long or too deeply nested, naming it and the maximum.
 pub(super) fn check(operation: &str, arguments: &Value) -> Result<(), Error> {
+    for (name, value) in arguments.as_object().into_iter().flatten() {
+        if nesting::exceeds(value, MAX_LEVELS) {
+            let message = format!("`{name}` is nested more than {MAX_LEVELS} levels deep");
+            return Err(Error::new(Code::InvalidRequest, message));
+        }
+    }
     LENGTHS.get(operation).map_or(Ok(()), |lengths| lengths.check(arguments, ""))
 }
 
@@ -129,5 +136,11 @@ mod tests {
         let longest = "ä".repeat(20_000);
         check("skill.draft", &json!({ "skill_id": "a", "intent": longest, "name": 5 })).unwrap();
         check("skill.draft", &json!({ "unknown": longest })).unwrap();
+        let nested = |levels| (0..levels).fold(json!(1), |value, _| json!([value]));
+        check("skill.execute", &json!({ "inputs": nested(MAX_LEVELS) })).unwrap();
+        assert_eq!(
+            message("skill.execute", json!({ "inputs": nested(MAX_LEVELS + 1) })),
+            "`inputs` is nested more than 64 levels deep"
+        );
     }
 }

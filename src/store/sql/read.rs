@@ -82,7 +82,8 @@ fn event(mut row: Row) -> Result<RunEvent, StoreError> {
         event: NewEvent {
             kind: row.text(4).unwrap_or_default().into(),
             step: row.take(5)?,
-            data: row.json(6)?,
+            // One event must not hide those after it.
+            data: row.json(6).unwrap_or_else(|error| serde_json::json!({"unreadable": error.to_string()})),
         },
     })
 }

@@ -1,6 +1,7 @@
 //! Conversions between rows and records.
 
 use serde::Serialize;
+use serde::de::DeserializeOwned;
 use serde_json::Value as Json;
 
 use super::integrity::digest;
@@ -9,6 +10,7 @@ use crate::{
     BootTime, EventKind, LeaseHolder, NewEvent, RunId, RunLease, RunOptions, RunRecord, StoreError, WorkerId,
     expiry,
 };
+use skills_base::nesting::{self, MAX_STORED_LEVELS};
 use skills_model::{Command, Decision, Gate, Lease, Next, RunSnapshot, RunState, allowed, transition};
 
 /// The columns that [`record`] reads, in order.
@@ -54,8 +56,14 @@ const INPUTS: usize = 7;
 /// Index of the first of [`COUNTED_COLUMNS`].
 const COUNTED: usize = 30;
 
+/// Encodes a value that can be read again.
 pub(super) fn json<T: Serialize>(value: &T) -> Result<String, StoreError> {
-    serde_json::to_string(value).map_err(|e| failed("encoding a record", &e))
+    let text = serde_json::to_string(value).map_err(|e| failed("encoding a record", &e))?;
+    if nesting::text_exceeds(&text, MAX_STORED_LEVELS) {
+        let message = format!("a value is nested more than {MAX_STORED_LEVELS} levels deep");
+        return Err(StoreError::Unasked(message));
+    }
+    Ok(text)
 }
 
 pub(super) fn state(row: &Row, index: usize) -> Result<RunState, StoreError> {
@@ -77,8 +85,25 @@ fn hold(row: &mut Row) -> Result<Option<RunLease>, StoreError> {
     Ok(Some(RunLease { worker: worker.map(WorkerId), until_ms, until_boot, holder }))
 }
 
-/// Reads a run from a row of [`RUN_COLUMNS`], and whether it is a replay.
-pub(super) fn record(mut row: Row) -> Result<(RunRecord, bool), StoreError> {
+/// Reads a run from a row of [`RUN_COLUMNS`], and whether it is a replay. Values that cannot be read are omitted: one run
+/// must not hide all others.
+pub(super) fn record(row: Row) -> Result<(RunRecord, bool), StoreError> {
+    record_or_damage(row).map(|(run, replays, _)| (run, replays))
+}
+
+/// Like [`record`], and with the first value that cannot be read.
+fn record_or_damage(mut row: Row) -> Result<(RunRecord, bool, Option<&'static str>), StoreError> {
+    let mut unreadable = None;
+    fn read<T: DeserializeOwned>(
+        row: &Row,
+        (index, name): (usize, &'static str),
+        unreadable: &mut Option<&'static str>,
+    ) -> Option<T> {
+        row.optional_json(index).unwrap_or_else(|_| {
+            unreadable.get_or_insert(name);
+            None
+        })
+    }
     let source_run: Option<String> = row.take(14)?;
     let source_checkpoint: Option<u64> = row.take(15)?;
     let replays = row.take(REPLAYS)?;
@@ -87,14 +112,14 @@ pub(super) fn record(mut row: Row) -> Result<(RunRecord, bool), StoreError> {
         skill_id: row.take(1)?,
         state: state(&row, 2)?,
         paused: row.take(3)?,
-        gate: row.optional_json(4)?,
-        decided: row.optional_json(5)?,
+        gate: read(&row, (4, "gate"), &mut unreadable),
+        decided: read(&row, (5, "decision"), &mut unreadable),
         contract_digest: row.take(6)?,
-        inputs: row.json(7)?,
-        target: row.optional_json(8)?,
-        options: row.json(9)?,
-        outputs: row.optional_json(10)?,
-        error: row.optional_json(11)?,
+        inputs: read(&row, (INPUTS, "inputs"), &mut unreadable).unwrap_or_default(),
+        target: read(&row, (8, "target"), &mut unreadable),
+        options: read(&row, (9, "options"), &mut unreadable).unwrap_or_default(),
+        outputs: read(&row, (10, "outputs"), &mut unreadable),
+        error: read(&row, (11, "error"), &mut unreadable),
         trace_id: row.take(12)?,
         started_by: row.take(13)?,
         source: source_run.zip(source_checkpoint).map(|(run, number)| (RunId(run), number)),
@@ -109,7 +134,7 @@ pub(super) fn record(mut row: Row) -> Result<(RunRecord, bool), StoreError> {
         allowed: Vec::new(),
     };
     run.allowed = allowed(&run_snapshot(&run, replays));
-    Ok((run, replays))
+    Ok((run, replays, unreadable))
 }
 
 /// Reads a run from a row of [`listed_columns`], with its position in launch order; modified inputs are omitted.
@@ -121,7 +146,10 @@ pub(super) fn listed(row: Row, now_ms: i64) -> Result<(RunRecord, i64), StoreErr
     let mut row = row;
     let seq = row.take(SEQ)?;
     let (mut run, replays) = record(row)?;
-    if !sound {
+    for value in [&mut run.target, &mut run.outputs, &mut run.error] {
+        value.take_if(|value| nesting::exceeds(value, MAX_STORED_LEVELS));
+    }
+    if !sound || nesting::exceeds(&run.inputs, MAX_STORED_LEVELS) {
         run.inputs = Json::Null;
     }
     Ok((as_of(run, replays, now_ms), seq))
@@ -173,6 +201,8 @@ pub(super) struct HeldRun {
     pub lost_leases: u32,
     /// The inputs as they are stored, with their digest.
     pub inputs: (String, Option<String>),
+    /// The first of its values that cannot be read.
+    pub unreadable: Option<&'static str>,
 }
 
 impl HeldRun {
@@ -189,8 +219,8 @@ impl HeldRun {
     pub fn read(mut row: Row) -> Result<Self, StoreError> {
         let (events, lost_leases) = (row.take(COUNTED)?, row.take(COUNTED + 1)?);
         let inputs = (row.text(INPUTS).unwrap_or_default().to_owned(), row.take(COUNTED + 2)?);
-        let (run, replays) = record(row)?;
-        Ok(Self { run, replays, events, lost_leases, inputs })
+        let (run, replays, unreadable) = record_or_damage(row)?;
+        Ok(Self { run, replays, events, lost_leases, inputs, unreadable })
     }
 
     /// Returns the next state of the run for a command.

@@ -7,10 +7,10 @@ use super::read::{lapsed_values, place};
 use super::rows::{HeldRun, append, apply, get, hold_run, json as encode, moved, run_snapshot, write_events};
 use super::{Row, Tx, Value, checkpoints, dialect, failed, integrity, read, values};
 use crate::{
-    Claimed, EventKind, LeaseHolder, Moment, NewEvent, RunId, RunLease, RunRecord, StepIntent, StoreError,
-    WorkerId, damaged,
+    Checkpoint, Claimed, EventKind, LeaseHolder, Moment, NewEvent, RunId, RunLease, RunRecord, StepIntent,
+    StoreError, WorkerId, damaged,
 };
-use skills_model::{Command, Next, TransitionError, WorkerReport, transition};
+use skills_model::{Command, TransitionError, WorkerReport, transition};
 
 /// Number of lost leases before a run is given up: a run that kills its worker must not kill them all.
 const LOST_LEASES: u32 = 5;
@@ -36,14 +36,25 @@ pub(crate) async fn claim<T: Tx>(
         apply(tx, &id, &next, None, now_ms).await?;
         let (inputs, stored) = &held.inputs;
         let damage = integrity::part_damaged(Some(inputs), stored.as_deref(), &chain);
-        if let (Some(part), Next::Move { fence, .. }) = (damage, &next) {
-            let report = Command::Work { fence: *fence, report: WorkerReport::Fail };
-            let (run, replays) = get(tx, &id).await?;
-            apply(tx, &id, &transition(&run_snapshot(&run, replays), &report)?, None, now_ms).await?;
-            let message = damaged(&id, part);
-            give_up(tx, &id, json!({"code": "runtime_error", "message": message}), now_ms).await?;
-            continue;
-        }
+        let damage = damage.map(|part| damaged(&id, part)).or_else(|| {
+            let part = held.unreadable?;
+            Some(format!("the stored {part} of run {id} cannot be read; see `skills db check`"))
+        });
+        // A run that cannot be read would be claimed again and again, before all others.
+        let needed = match damage {
+            None => Needed::read(&held.run, chain, &intents, &contract).map_err(|error| error.to_string()),
+            Some(message) => Err(message),
+        };
+        let needed = match needed {
+            Ok(needed) => needed,
+            Err(message) => {
+                let (run, replays) = get(tx, &id).await?;
+                let report = Command::Work { fence: run.fence, report: WorkerReport::Fail };
+                apply(tx, &id, &transition(&run_snapshot(&run, replays), &report)?, None, now_ms).await?;
+                give_up(tx, &id, json!({"code": "runtime_error", "message": message}), now_ms).await?;
+                continue;
+            }
+        };
         if used_up && lease_expired {
             // The current holder is lost, too.
             let lost = lost + 1;
@@ -80,13 +91,30 @@ pub(crate) async fn claim<T: Tx>(
             data["attempts"] = (LOST_LEASES + 1).into();
         }
         write_events(tx, &id, held.events + 1, &[moved(EventKind::RunClaimed, data)], now_ms).await?;
-        let checkpoint = checkpoints::end_of(&id, run.head, chain)?;
-        let unfinished = intents.iter().map(|row| row.json(0)).collect::<Result<_, _>>()?;
+        let Needed { checkpoint, unfinished, contract } = needed;
+        return Ok(Some(Claimed { fence: run.fence, run, contract, checkpoint, takeover, unfinished }));
+    }
+}
+
+/// What is needed to execute a run.
+struct Needed {
+    checkpoint: Checkpoint,
+    unfinished: Vec<StepIntent>,
+    contract: Json,
+}
+
+impl Needed {
+    /// Reads the rows of [`needed`].
+    fn read(run: &RunRecord, chain: Vec<Row>, intents: &[Row], contract: &[Row]) -> Result<Self, StoreError> {
         let contract = contract.first().map(|row| row.json(0)).transpose()?.ok_or_else(|| {
-            let missing = format!("the contract of run {id} is missing; see `skills db check`");
+            let missing = format!("the contract of run {} is missing; see `skills db check`", run.id);
             failed("claiming a run", &missing)
         })?;
-        return Ok(Some(Claimed { fence: run.fence, run, contract, checkpoint, takeover, unfinished }));
+        Ok(Self {
+            checkpoint: checkpoints::end_of(&run.id, run.head, chain)?,
+            unfinished: intents.iter().map(|row| row.json(0)).collect::<Result<_, _>>()?,
+            contract,
+        })
     }
 }
 
