@@ -128,7 +128,7 @@ pub enum RunOrder {
     Assign {
         /// The person; if omitted, the run is unassigned.
         to: Option<String>,
-        /// What they have to know.
+        /// Note for the assignee.
         note: Option<String>,
         /// Who the run was assigned to when the caller read it (empty: unassigned); the command is rejected if that
         /// changed. Not compared if omitted.

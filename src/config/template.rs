@@ -97,7 +97,7 @@ pub const TEMPLATE: &str = "\
 #:   webhook: {url: 'https://hooks.example.com/runs', secret_env: SKILLS_WEBHOOK_SECRET}
 
 # The list of runs, and how long they wait for an approval or a signal where neither launch nor contract says.
-# Views are filters with a name; see docs/runs.md.
+# Views are named filters; see docs/runs.md.
 #: runs:
 #:   expires_in: 7d
 #:   warn_before: 1h

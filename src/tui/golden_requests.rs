@@ -289,7 +289,7 @@ fn import(path: &str, skill: Option<&SkillId>, place: &GoldenPlace) -> Result<St
     Ok(if added.conflicts == 0 {
         note
     } else {
-        format!("{note}; {} have another expectation there and were left out", added.conflicts)
+        format!("{note}; {} have a different expectation there and were skipped", added.conflicts)
     })
 }
 

@@ -1,4 +1,4 @@
-//! `skills runs board`: what waits by deadline, what runs, why runs failed, and the workers, on one page.
+//! `skills runs board`: waiting runs by deadline, runs in progress, failures by reason, and the workers, on one page.
 
 use std::fmt::Write as _;
 

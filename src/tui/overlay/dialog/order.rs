@@ -441,7 +441,7 @@ fn assignment_form(assigned: Option<&str>) -> Form {
     };
     let fields: InputFields = BTreeMap::from([
         (ASSIGNEE.to_owned(), field("A person; leave empty to unassign the run.")),
-        (NOTE.to_owned(), field("What they have to know.")),
+        (NOTE.to_owned(), field("Note for the assignee.")),
     ]);
     let values = assigned.map(|to| (ASSIGNEE.to_owned(), Value::from(to)));
     Form::new(&fields, &Map::from_iter(values))
