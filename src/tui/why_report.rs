@@ -97,7 +97,7 @@ fn push_advice(report: &WhyReport, passages: &mut Vec<Passage>) {
     );
     passages.push(text("", &what, Role::Strong));
     if let Some(measured) = measured {
-        let rank = measured.rank.map_or_else(|| "not a result".to_owned(), |rank| format!("rank {rank}"));
+        let rank = measured.rank.map_or_else(|| "not ranked".to_owned(), |rank| format!("rank {rank}"));
         let mut effect = format!("then {rank}, score {:+.2}", measured.gain);
         if measured.won + measured.lost > 0 {
             let _ = write!(effect, "; golden queries: {} won, {} lost", measured.won, measured.lost);
@@ -181,7 +181,7 @@ fn push_scores(report: &WhyReport, ranking: &WhyRanking, passages: &mut Vec<Pass
     let label_width = bars.iter().map(|bar| shown(&bar.label).chars().count()).max().unwrap_or(0);
     let scale = bars.iter().map(|bar| bar.score).fold(MIN_SCALE, f64::max);
     let threshold =
-        ranking.fit_threshold.map(|from| format!("; a skill fits from {from:.2}")).unwrap_or_default();
+        ranking.fit_threshold.map(|from| format!("; threshold {from:.2}")).unwrap_or_default();
     passages.push(Passage::Heading(format!("Score{threshold}")));
     passages.extend(bars.into_iter().map(|bar| Passage::Score(ScoreBar { label_width, scale, ..bar })));
 }
@@ -468,7 +468,7 @@ mod tests {
             "{all}"
         );
         let scores =
-            "Score; a skill fits from 1.50\na Some(2) 1.00\nwith the advice Some(1) 2.25\nb Some(1) 2.00";
+            "Score; threshold 1.50\na Some(2) 1.00\nwith the advice Some(1) 2.25\nb Some(1) 2.00";
         assert!(all.contains(scores), "{all}");
         assert!(all.contains("What Two shows: 5 of 13 characters\nReads{- tables.-} [\"tables\"]"), "{all}");
         assert!(all.contains("What b says; missing here: tables\nTables."), "{all}");

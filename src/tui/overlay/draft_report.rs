@@ -152,7 +152,7 @@ pub fn right_items(
         let then = match advice.rank {
             Some(1) => "then first".to_owned(),
             Some(rank) => format!("then rank {rank}"),
-            None => "then not a result".to_owned(),
+            None => "then not ranked".to_owned(),
         };
         let main = format!("add “{}”: {}, {then}", shown(&advice.word), signed(advice.gain, painter.glyphs));
         let more = format!("  {} won, {} lost, for “{}”", advice.won, advice.lost, shown(&advice.query));
@@ -173,7 +173,7 @@ fn place(place: &DraftPlace, painter: &Painter<'_>) -> String {
             format!("rank 1 ({}), below the threshold", plain_score(score, painter.glyphs))
         }
         (Some(rank), Some(score)) => format!("rank {rank} ({})", plain_score(score, painter.glyphs)),
-        _ => "not a result".to_owned(),
+        _ => "not ranked".to_owned(),
     }
 }
 

@@ -491,7 +491,7 @@ fn pair_lines(report: &PairReport, width: u16, painter: &Painter<'_>) -> Vec<Ric
         ]));
     }
     out.push(RichLine::of(
-        format!("{:<26}{:>5.2}   not used by the advice", "similarity", report.similarity),
+        format!("{:<26}{:>5.2}   not used for the advice", "similarity", report.similarity),
         Role::Muted,
     ));
     heading(&mut out, "Clauses", "requests kept by their own skill", width, painter);
@@ -519,7 +519,7 @@ fn pair_lines(report: &PairReport, width: u16, painter: &Painter<'_>) -> Vec<Ric
     out.extend(report.advice.iter().map(|advice| advice_line(advice, painter)));
     match report.advice.iter().find(|advice| advice.is_best) {
         Some(best) => advised_texts(&mut out, best, width),
-        None => out.push(RichLine::of("no option was found that helps", Role::Muted)),
+        None => out.push(RichLine::of("no effective change found", Role::Muted)),
     }
     out
 }
@@ -560,7 +560,7 @@ pub(super) fn clause_line(
 
 fn separating(out: &mut Vec<RichLine>, letter: &str, side: &PairSide, width: u16) {
     if side.own_terms.is_empty() {
-        out.push(RichLine::of(format!("{letter} has no term of its own that wins a request"), Role::Muted));
+        out.push(RichLine::of(format!("{letter} has no unique term that wins a request"), Role::Muted));
         return;
     }
     let mut segs = vec![Seg::new(format!("only {letter} says "), Role::Muted)];

@@ -190,7 +190,7 @@ fn why_unseen(state: &ClientViewState) -> Option<String> {
         ClientViewState::Dropped(why) => Some(format!("dropped: {}", shown(why))),
         ClientViewState::NotRead(why) => Some(format!("unreadable: {}", shown(why))),
         ClientViewState::ForPeople(said) => Some(format!("user-only: {}", shown(said))),
-        ClientViewState::Waiting(until) => Some(format!("not yet: {}", shown(until))),
+        ClientViewState::Waiting(until) => Some(format!("not loaded yet: {}", shown(until))),
         ClientViewState::NotLooked => Some("not in its folders".to_owned()),
         ClientViewState::TooDeep(_) => Some("nested too deep".to_owned()),
     }

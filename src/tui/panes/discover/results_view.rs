@@ -152,7 +152,7 @@ impl Discover {
         let confidence = answer.and_then(|a| a.confidence).filter(|_| !self.drawn.folded);
         let notes = match confidence.map(|c| plain_score(c.fit_threshold, cx.glyphs)) {
             Some(from) => vec![
-                format!("{} fits from {from} {} {range}", cx.glyphs.tick, cx.glyphs.dot),
+                format!("{} threshold {from} {} {range}", cx.glyphs.tick, cx.glyphs.dot),
                 format!("{} {from} {} {range}", cx.glyphs.tick, cx.glyphs.dot),
                 range.to_owned(),
             ],
