@@ -239,7 +239,7 @@ pub struct StepView {
 
 impl DecisionSheet {
     /// Shown in place of the inputs if what would run was changed since approval was requested.
-    pub const CHANGED: &'static str = "changed since requested: approving asks again";
+    pub const CHANGED: &'static str = "changed since requested: approval leads to another request";
 }
 
 /// Everything needed to decide a gate.

@@ -3,8 +3,8 @@
 /// Every key with its meaning, commented out; removing `#: ` activates a line.
 pub const TEMPLATE: &str = "\
 # Settings of Skill Workbench. Remove '#: ' before a line to activate it.
-# A project may have a .skill-workbench.yaml with the same keys in its repository, but for those that are
-# yours alone: editor, trust, policy_file, services, bindings, audit, scripts, notify, connect, api_key_file,
+# A project may have a .skill-workbench.yaml with the same keys in its repository, except those that only
+# your own file may set: editor, trust, policy_file, services, bindings, audit, scripts, notify, connect, api_key_file,
 # store, store_mode, retention.
 
 # Folders with skills, searched before those of known clients. Paths are relative to this file.

@@ -464,7 +464,7 @@ fn of_what_was_edited_since_it_asked_no_inputs_are_shown_as_what_runs() {
     let mut run = detail(&id(1), "invoice-intake", RunState::WaitingForHuman);
     run.sheet.as_mut().unwrap().inputs = json!(null);
     let mut harness = opened(&core(vec![run]), 120, 36);
-    harness.press("a").wait_for("changed since requested: approving asks again");
+    harness.press("a").wait_for("changed since requested: approval leads to another request");
     assert!(!harness.screen().contains("exactly these inputs are used"), "{}", harness.screen());
 }
 

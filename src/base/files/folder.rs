@@ -253,7 +253,7 @@ fn checked_path(path: &str) -> Result<&Path, OpenError> {
                 return refused("is hidden");
             }
             Component::Normal(_) | Component::CurDir => {}
-            Component::ParentDir => return refused("leads upwards"),
+            Component::ParentDir => return refused("contains `..`"),
             Component::RootDir | Component::Prefix(_) => return refused("is absolute"),
         }
     }
