@@ -644,10 +644,10 @@ fn terms_check(terms: &[WhyTerm], clause: Option<&str>, winner: Option<&Hit>, fi
         ),
         Some(_) => WhyCheck::pass(
             CheckKind::Terms,
-            format!("missing: {missing_text}; the first result does not have them either"),
+            format!("the first result does not have these terms either: {missing_text}"),
         ),
         None if fits => {
-            WhyCheck::pass(CheckKind::Terms, format!("missing: {missing_text}; it ranks first without them"))
+            WhyCheck::pass(CheckKind::Terms, format!("ranks first without these terms: {missing_text}"))
         }
         None => WhyCheck::fail(CheckKind::Terms, format!("missing: {missing_text}"), help(&missing)),
     }

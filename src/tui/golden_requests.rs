@@ -38,7 +38,7 @@ pub struct GoldenForm {
     pub query: Option<String>,
     /// Ids, `none`, or `not ID`.
     pub skills: String,
-    /// The query to replace: its file, its index there, and its present content.
+    /// The query to replace: its file, its index there, and its current content.
     pub replaces: Option<(PathBuf, usize, Case)>,
 }
 

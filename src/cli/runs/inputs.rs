@@ -99,9 +99,10 @@ fn object(text: &str, file: &Path) -> Result<Map<String, Value>, Failure> {
     let wrong = |why: String| Failure::usage(format!("{}: {why}", file.display()));
     // YAML 1.2 includes JSON, but errors of a JSON parser are more specific for JSON.
     let value: Value = if text.trim_start().starts_with('{') {
-        serde_json::from_str(text).map_err(|error| wrong(format!("not JSON: {error}")))?
+        serde_json::from_str(text).map_err(|error| wrong(format!("invalid JSON: {error}")))?
     } else {
-        serde_saphyr::from_str(text).map_err(|error| wrong(format!("not YAML: {error}")))?
+        serde_saphyr::from_str(text)
+            .map_err(|error| wrong(format!("invalid YAML: {}", skills_skill::yaml_message(&error))))?
     };
     match value {
         Value::Object(fields) => Ok(fields),

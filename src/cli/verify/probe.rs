@@ -188,9 +188,12 @@ impl Probe {
     async fn sent(&self, request: RequestBuilder) -> Result<RawResponse, (Failure, bool)> {
         let failed = |error: reqwest::Error| {
             let broke = !error.is_connect() && !error.is_timeout();
-            let why = error.without_url().to_string();
+            let mut why: &dyn std::error::Error = &error;
+            while let Some(cause) = why.source() {
+                why = cause;
+            }
             let message =
-                format!("{} does not answer: {why}; is `skills serve` running there?", self.address);
+                format!("{} does not respond: {why}; is `skills serve` running there?", self.address);
             let error = Error::service_unreachable(Code::UpstreamFailure, &self.address, message);
             (Failure::from(error), broke)
         };

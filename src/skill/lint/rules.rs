@@ -163,7 +163,7 @@ rules! {
     NAME_MISSING = "name-missing" Error: "Add `name:` with the folder's name."
         why "The specification requires it; some clients drop the skill."
         example "---\ndescription: Extracts tables from PDF files. Use when a request names a PDF.\n---\n# Tables\n";
-    /// `name` is not 1 to 64 lower-case letters, digits and single hyphens.
+    /// `name` is not 1 to 64 lowercase letters, digits and single hyphens.
     NAME_INVALID = "name-invalid" Error: "Use 1 to 64 lowercase letters, digits and single hyphens."
         why "The specification restricts names, so that they work as folder names and in commands."
         example "---\nname: PDF Tables\ndescription: Extracts tables from PDF files. Use when a request names a PDF.\n---\n# Tables\n";

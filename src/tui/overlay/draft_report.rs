@@ -49,7 +49,7 @@ fn fixed(text: &str, width: u16, painter: &Painter<'_>) -> String {
 pub fn left_items(report: &DraftReport, width: u16, painter: &Painter<'_>) -> Vec<Item> {
     let mut out = Vec::new();
     if !report.clauses.is_empty() {
-        out.push(Item::Title("Clauses", "queries lost without each".to_owned()));
+        out.push(Item::Title("Clauses", "queries lost without it".to_owned()));
         let most = report.clauses.iter().map(|clause| clause.queries.abs()).max().unwrap_or(0).max(1);
         let name = width.saturating_sub(6 + BAR_WIDTH);
         for clause in &report.clauses {
@@ -212,7 +212,7 @@ fn golden_items(
     }
     let split = &golden.split;
     if split.prompt.queries > 0 && split.held_out.queries > 0 {
-        out.extend([Item::Gap, Item::Title("Verdict", "60/40 split by hash".to_owned())]);
+        out.extend([Item::Gap, Item::Title("Held-out check", "60/40 split by hash".to_owned())]);
         for (name, half) in [("in the prompt", split.prompt), ("held out", split.held_out)] {
             out.push(row(
                 &format!("{name} {}", half.queries),
@@ -273,7 +273,7 @@ fn changed_items(golden: &GoldenChange, width: u16, painter: &Painter<'_>, out: 
     let gains: Vec<&ChangedQuery> = golden.won.iter().chain(&golden.rejected).collect();
     let losses: Vec<&ChangedQuery> = golden.lost.iter().chain(&golden.triggered).collect();
     let note = format!("{} won {} {} lost", gains.len(), painter.glyphs.dot, losses.len());
-    out.extend([Item::Gap, Item::Title("Changed hands", note)]);
+    out.extend([Item::Gap, Item::Title("Changed winners", note)]);
     if gains.is_empty() && losses.is_empty() {
         out.push(line(vec![Seg::new("no query changes its winner", Role::Muted)]));
         return;

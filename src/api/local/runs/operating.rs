@@ -383,7 +383,7 @@ impl Runs {
         Ok(self.with_subject(run, |subject| policy.approvals(subject)))
     }
 
-    /// Checks that the present policy permits what a run executes next. Rules may be newer than the run; `is_approved` is
+    /// Checks that the current policy permits what a run executes next. Rules may be newer than the run; `is_approved` is
     /// whether its next step is approved.
     ///
     /// # Errors

@@ -67,7 +67,7 @@ impl Runs {
             RunOrder::Assign { to, note, assignee, by } => {
                 let to = to.map(|to| to.trim().to_owned()).filter(|to| !to.is_empty());
                 for (what, name) in
-                    [("name of the assignee", &to), ("name of the present assignee", &assignee)]
+                    [("name of the assignee", &to), ("name of the current assignee", &assignee)]
                 {
                     ensure_name_length(what, name.as_deref().unwrap_or_default())?;
                 }

@@ -167,7 +167,7 @@ pub(super) fn check_name(check: skills_api::AttachCheck, kind: &str) -> String {
     match check {
         AttachCheck::Exists => "exists".to_owned(),
         AttachCheck::Invocation => "attachable".to_owned(),
-        AttachCheck::TargetType => format!("takes {kind}"),
+        AttachCheck::TargetType => "target type".to_owned(),
         AttachCheck::Target => "target exists".to_owned(),
     }
 }

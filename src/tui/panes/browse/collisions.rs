@@ -119,7 +119,7 @@ impl Map {
         if self.complete().is_some() {
             self.column = self.column.max(1);
             self.find_chosen();
-            return Vec::new();
+            return self.request_missing().into_iter().collect();
         }
         if report.is_ok() && self.is_open { self.ask() } else { Vec::new() }
     }

@@ -107,8 +107,8 @@ pub fn elsewhere(view: &ClientView) -> Vec<Entry> {
 fn of_foreign(bundle: &ForeignBundle, client: &str) -> Entry {
     let label = shown(&bundle.name);
     let note = match why_unseen(&bundle.state) {
-        Some(why) => format!("in no root here; {why}"),
-        None => format!("listed by {}, in no root here", shown(client)),
+        Some(why) => format!("outside the roots; {why}"),
+        None => format!("listed by {}, outside the roots", shown(client)),
     };
     Entry {
         id: SkillId::new(bundle.location.display().to_string()),

@@ -105,7 +105,7 @@ impl Golden {
         let text = if pairs.is_empty() {
             "no skill wins queries of another"
         } else {
-            "pairs that win each other's queries"
+            "skills that win each other's queries"
         };
         painter.put(area.x, area.y, text, Role::Muted, area.width);
         let rows = usize::from(area.height.saturating_sub(2));
