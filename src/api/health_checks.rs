@@ -75,9 +75,7 @@ pub fn links(reports: &[MatcherReport]) -> Vec<Check> {
         match &report.state {
             MatcherState::Ran => Check::good(subject, "ok"),
             MatcherState::Idle => Check::good(subject, "ok (not used yet)"),
-            MatcherState::Off => {
-                Check::note(subject, "disabled", "set in the configuration under `links`")
-            }
+            MatcherState::Off => Check::note(subject, "disabled", "set in the configuration under `links`"),
             MatcherState::Failed(why) => {
                 Check::problem(subject, why.clone(), "the other matchers continue to work; please report it")
             }

@@ -48,9 +48,9 @@ fn language(word: ScriptWord) -> ScriptLanguage {
 
 fn scaffold_from_args(args: &ScaffoldArgs) -> Result<Scaffold, Failure> {
     let needed = |value: &Option<String>, what: &str| {
-        value
-            .clone()
-            .ok_or_else(|| Failure::usage(format!("{what} is required; it is prompted for only on a terminal")))
+        value.clone().ok_or_else(|| {
+            Failure::usage(format!("{what} is required; it is prompted for only on a terminal"))
+        })
     };
     Ok(Scaffold {
         id: needed(&args.id, "an id")?,

@@ -131,7 +131,8 @@ pub fn settings_problems(config: &Config) -> Vec<String> {
             if let Some((name, Err(error))) = theme {
                 let place = config.places.get("theme").map(|place| format!("{place}: ")).unwrap_or_default();
                 // A missing theme has no file; other errors name theirs.
-                let why = if error.file == "theme" { error.message } else { format!("theme `{name}`: {error}") };
+                let why =
+                    if error.file == "theme" { error.message } else { format!("theme `{name}`: {error}") };
                 found.push(format!("{place}{why}"));
             }
         }

@@ -45,8 +45,8 @@ pub fn reading(report: &WhyReport, skill: Option<&Skill>) -> Reading {
     });
     let is_first =
         report.checks.iter().any(|check| check.check == CheckKind::Rank && check.result == CheckResult::Pass);
-    let is_only_excluded = is_first
-        && report.checks.iter().filter(is_failed).all(|check| check.check == CheckKind::Exclusion);
+    let is_only_excluded =
+        is_first && report.checks.iter().filter(is_failed).all(|check| check.check == CheckKind::Exclusion);
     let answer = match (&report.intent, report.wins) {
         (Some(_), true) => "The skill is offered and ranks first for this request.",
         (Some(_), false) if is_fine_here && is_only_cut => {
@@ -187,8 +187,7 @@ fn push_scores(report: &WhyReport, ranking: &WhyRanking, passages: &mut Vec<Pass
     }
     let label_width = bars.iter().map(|bar| shown(&bar.label).chars().count()).max().unwrap_or(0);
     let scale = bars.iter().map(|bar| bar.score).fold(MIN_SCALE, f64::max);
-    let threshold =
-        ranking.fit_threshold.map(|from| format!("; threshold {from:.2}")).unwrap_or_default();
+    let threshold = ranking.fit_threshold.map(|from| format!("; threshold {from:.2}")).unwrap_or_default();
     passages.push(Passage::Heading(format!("Score{threshold}")));
     passages.extend(bars.into_iter().map(|bar| Passage::Score(ScoreBar { label_width, scale, ..bar })));
 }
@@ -474,8 +473,7 @@ mod tests {
             ),
             "{all}"
         );
-        let scores =
-            "Score; threshold 1.50\na Some(2) 1.00\nwith the advice Some(1) 2.25\nb Some(1) 2.00";
+        let scores = "Score; threshold 1.50\na Some(2) 1.00\nwith the advice Some(1) 2.25\nb Some(1) 2.00";
         assert!(all.contains(scores), "{all}");
         assert!(all.contains("What Two shows: 5 of 13 characters\nReads{- tables.-} [\"tables\"]"), "{all}");
         assert!(all.contains("What b says; missing here: tables\nTables."), "{all}");

@@ -46,8 +46,9 @@ pub fn validate(file: &Path) -> Result<PackageReport, Error> {
     report.bytes = bytes.len() as u64;
     report.sha256 = Some(Digest::of(&bytes));
     let temp_dir = tempfile::Builder::new().prefix("skill-package-").tempdir();
-    let temp_dir =
-        temp_dir.map_err(|e| Error::new(Code::InternalError, format!("not enough disk space to unpack: {e}")))?;
+    let temp_dir = temp_dir.map_err(|e| {
+        Error::new(Code::InternalError, format!("cannot create a temporary folder to unpack: {e}"))
+    })?;
     let mut reading = Reading {
         folder: temp_dir.path(),
         found: Vec::new(),

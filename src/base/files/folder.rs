@@ -171,7 +171,8 @@ pub fn read_user_text(path: &Path) -> io::Result<String> {
         let message = format!("the file has more than {} MiB", MAX_USER_FILE >> 20);
         return Err(io::Error::new(io::ErrorKind::FileTooLarge, message));
     }
-    String::from_utf8(bytes).map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "the file is not UTF-8 text"))
+    String::from_utf8(bytes)
+        .map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "the file is not UTF-8 text"))
 }
 
 /// Resolves a file or folder that the user names to its real path, for [`read_file`] and [`replace_file`]: links in

@@ -71,7 +71,9 @@ pub fn gather(args: &InputArgs, known: Known<'_>, cwd: &Path) -> Result<Map<Stri
         match (single.get_mut(name), value) {
             (Some(Value::Array(all)), Value::Array(more)) => all.extend(more),
             (Some(_), _) => {
-                return Err(Failure::usage(format!("input `{name}` is set more than once, but is not a list")));
+                return Err(Failure::usage(format!(
+                    "input `{name}` is set more than once, but is not a list"
+                )));
             }
             (None, value) => {
                 single.insert(name.clone(), value);

@@ -12,8 +12,8 @@ use crate::args::RunsShowArgs;
 use crate::failure::{Done, Failure};
 use crate::output::{TerminalCaps, TextStyle, cells, cut, fit, wrap};
 use skills_api::{Change, Code, Error, Needs, RunDetail, StepState, changes, sidecar_wishes, unworked};
-use skills_skill::safe_text;
 use skills_model::RunState;
+use skills_skill::safe_text;
 use skills_store::{Checkpoint, RunId, RunLease};
 
 /// `skills runs show --checkpoint --json`.
@@ -283,7 +283,8 @@ impl Page {
                     why.unwrap_or_default()
                 );
             }
-            let with = if attempt.changed.is_empty() { "with the same inputs" } else { "with changed inputs" };
+            let with =
+                if attempt.changed.is_empty() { "with the same inputs" } else { "with changed inputs" };
             let _ = writeln!(
                 out,
                 "      {}  resumed from checkpoint {} {with}",

@@ -128,3 +128,18 @@ fn render(line: &LogLine, with_step: bool, zone: &TimeZone, look: TerminalCaps) 
         if line.stream == "stderr" { TextStyle::Warn.paint(&text, look.colour) } else { text.into_owned() };
     format!("{}  {step}{text}", TextStyle::Muted.paint(&clock::time_of_day(line.at_ms, zone), look.colour))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::runs::samples;
+    use skills_model::RunState;
+
+    #[test]
+    fn an_unknown_step_is_not_found() {
+        let detail = samples::detail(RunState::Completed);
+        assert!(has_step(&detail, "extract").is_ok() && has_step(&detail, "extract[2]/read").is_ok());
+        let Err(Failure::Core(error)) = has_step(&detail, "extrct") else { panic!() };
+        assert_eq!((error.code, error.suggestions), (Code::NotFound, vec!["extract".to_owned()]));
+    }
+}

@@ -73,8 +73,8 @@ rules! {
         why "Reading it would expose files outside the folders that were configured."
         example "skills/notes -> /home/ana/private/notes";
     /// A folder in a client's folder of skills has no `SKILL.md`.
-    SKILL_FILE_MISSING = "skill-file-missing" Warning: "Add a SKILL.md to the folder, or move it elsewhere if it is no \
-        skill."
+    SKILL_FILE_MISSING = "skill-file-missing" Warning: "Add a SKILL.md to the folder, or move it elsewhere if it is not \
+        a skill."
         why "Clients skip such a folder without a message, so nothing shows why the skill is not offered."
         example "~/.claude/skills/pdf-tables/README.md without a SKILL.md beside it";
     /// The file's name differs from `SKILL.md` by case.

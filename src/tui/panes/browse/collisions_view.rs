@@ -504,8 +504,10 @@ fn pair_lines(report: &PairReport, width: u16, painter: &Painter<'_>) -> Vec<Ric
     }
     if report.shared > 0 {
         let role = if report.shared_lost > 0 { Role::Warning } else { Role::Muted };
-        let text =
-            format!("requests without a distinguishing term: {} of {} lost", report.shared_lost, report.shared);
+        let text = format!(
+            "requests without a distinguishing term: {} of {} lost",
+            report.shared_lost, report.shared
+        );
         out.push(RichLine::from_segs(vec![
             Seg::new(format!("{} ", painter.glyphs.warn), role),
             Seg::new(text, Role::Text),
