@@ -70,7 +70,7 @@ fn a_waiting_run_is_assigned_and_handed_over_with_a_note() {
     harness
         .press("H")
         .wait_for("Reassign this run")
-        .wait_for("kim has it now")
+        .wait_for("Assigned to kim")
         .press("ctrl-u")
         .type_text("ana");
     harness.press("ctrl-s").wait_until("the sheet is gone", |screen| !screen.contains("Reassign this run"));

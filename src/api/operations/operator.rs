@@ -74,7 +74,7 @@ pub(super) fn operations() -> Vec<Operation> {
             "view.list",
             Route::get("/v1/views"),
             Scope::Read,
-            "Lists saved views: filters of runs with a name.",
+            "Lists saved views: named filters of runs.",
             |context: CallContext, _: Nothing| async move { context.service.core.views().await },
         ),
         Operation::new(

@@ -260,7 +260,7 @@ pub struct OnwardArgs {
 /// `skills runs approve` and `skills runs deny`
 #[derive(Debug, Args)]
 #[command(after_help = "Shows what would happen and asks for confirmation. The decision applies to \
-    exactly what was shown. Without a terminal, or with --yes alone, prints the details and the full command and exits with 5: an approval needs --yes with --inputs-digest, a denial --yes with --step or --inputs-digest. With --where, the digest of the set takes their place: --yes with --digest.")]
+    exactly what was shown. Without a terminal, or with --yes alone, prints the details and the full command and exits with 5: an approval needs --yes with --inputs-digest, a denial --yes with --step or --inputs-digest. With --where, use --yes with the --digest that is printed with the list.")]
 pub struct DecideArgs {
     /// Id of the run.
     #[arg(required_unless_present = "where", conflicts_with = "where")]
