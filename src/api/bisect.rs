@@ -52,7 +52,7 @@ pub struct Bisection {
     pub change: Option<WinnerChange>,
     /// Commits that were read.
     pub commits: usize,
-    /// Whether older commits were not read.
+    /// Whether older commits were not examined.
     pub is_limited: bool,
 }
 

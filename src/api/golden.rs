@@ -25,7 +25,7 @@ pub struct GoldenQuery {
     /// Skills of which one should be first; empty if no skill fits, and with `not`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub expect: Vec<SkillId>,
-    /// A skill that must not be first.
+    /// Skill that must not rank first.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub not: Option<SkillId>,
 }

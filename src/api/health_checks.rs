@@ -71,13 +71,11 @@ pub fn settings(config: &Config) -> Vec<Check> {
 /// Returns the results of a test request for each matcher.
 pub fn links(reports: &[MatcherReport]) -> Vec<Check> {
     let check = |report: &MatcherReport| {
-        let subject = format!("link {}", report.matcher);
+        let subject = format!("matcher {}", report.matcher);
         match &report.state {
-            MatcherState::Ran => Check::good(subject, "works"),
-            MatcherState::Idle => Check::good(subject, "works, if it applies"),
-            MatcherState::Off => {
-                Check::note(subject, "switched off", "set in the configuration under `links`")
-            }
+            MatcherState::Ran => Check::good(subject, "ok"),
+            MatcherState::Idle => Check::good(subject, "ok (not used yet)"),
+            MatcherState::Off => Check::note(subject, "disabled", "set in the configuration under `links`"),
             MatcherState::Failed(why) => {
                 Check::problem(subject, why.clone(), "the other matchers continue to work; please report it")
             }
@@ -97,7 +95,7 @@ pub fn roots(roots: &[Root], watch: bool, skills_in: impl Fn(usize) -> usize) ->
             RootState::Present => {
                 let n = skills_in(i);
                 let plural = if n == 1 { "" } else { "s" };
-                let how = if watch { "" } else { ", not followed (--no-watch)" };
+                let how = if watch { "" } else { ", not watched (--no-watch)" };
                 checks.push(Check::good(subject, format!("{n} skill{plural}{how}")));
             }
             RootState::Missing if asked_for => checks.push(Check::problem(
@@ -135,7 +133,7 @@ pub fn core(diagnostics: &Diagnostics) -> Vec<Check> {
         )
     });
     let IndexProgress { indexed, total, .. } = diagnostics.index;
-    checks.push(Check::good("index", format!("{indexed} of {total} bodies read")));
+    checks.push(Check::good("index", format!("{indexed} of {total} bodies indexed")));
     let (path, state) = &diagnostics.cache;
     checks.push(Check::good("cache", format!("{} ({state})", path.display())));
     for (matcher, failures) in &diagnostics.link_failures {

@@ -1,4 +1,4 @@
-//! The prompt for a better description: missed queries, wrongly won queries, neighboring skills, and limits.
+//! The prompt for a better description: missed queries, false triggers, neighboring skills, and limits.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;

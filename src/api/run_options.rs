@@ -38,7 +38,7 @@ impl ExecutionOptions {
                     .all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"_-.".contains(&byte));
             if !fits {
                 let message = format!(
-                    "the label {name:?} has no valid name; allowed: a lowercase letter, then up to {} of a-z, 0-9, _, - and .",
+                    "{name:?} is not a valid label name; allowed: a lowercase letter, then up to {} of a-z, 0-9, _, - and .",
                     MAX_LABEL_NAME - 1
                 );
                 return Err(Error::new(Code::InvalidRequest, message));

@@ -128,7 +128,7 @@ pub enum RunOrder {
     Assign {
         /// The person; if omitted, the run is unassigned.
         to: Option<String>,
-        /// What they have to know.
+        /// Note for the assignee.
         note: Option<String>,
         /// Who the run was assigned to when the caller read it (empty: unassigned); the command is rejected if that
         /// changed. Not compared if omitted.
@@ -239,7 +239,7 @@ pub struct StepView {
 
 impl DecisionSheet {
     /// Shown in place of the inputs if what would run was changed since approval was requested.
-    pub const CHANGED: &'static str = "changed since requested: approving asks again";
+    pub const CHANGED: &'static str = "changed since requested: approval leads to another request";
 }
 
 /// Everything needed to decide a gate.

@@ -20,12 +20,11 @@ pub fn schema() -> Result<String, Error> {
 /// # Errors
 /// Returns `invalid_request` for a copy that is not valid JSON.
 pub fn schema_drift(copy: &str, schema: &str) -> Result<Option<String>, Error> {
-    let parsed = |what: &str, text: &str| {
-        serde_json::from_str::<Value>(text).map_err(|error| {
-            Error::new(Code::InvalidRequest, format!("the {what} is not valid JSON: {error}"))
-        })
+    let parsed = |text: &str| {
+        serde_json::from_str::<Value>(text)
+            .map_err(|error| Error::new(Code::InvalidRequest, format!("not valid JSON: {error}")))
     };
-    Ok(difference(&parsed("copy", copy)?, &parsed("document", schema)?, ""))
+    Ok(difference(&parsed(copy)?, &parsed(schema)?, ""))
 }
 
 fn difference(copy: &Value, schema: &Value, at: &str) -> Option<String> {

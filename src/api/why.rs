@@ -521,7 +521,7 @@ fn rank_check(
         return match (left_out, own.attachable.first()) {
             (Some(excluded), _) => WhyCheck::fail(
                 kind,
-                format!("not a result: {}", excluded.why),
+                format!("not ranked: {}", excluded.why),
                 match excluded.reason {
                     ExcludedWhy::Deprecated => "change its status, or search with --include-deprecated",
                     ExcludedWhy::Policy(_) => "`skills policy explain` names the rule",
@@ -530,17 +530,17 @@ fn rank_check(
             ),
             (None, Some(_)) => WhyCheck::fail(
                 kind,
-                "not a result: a sidecar is offered for attachment only",
+                "not ranked: a sidecar is offered for attachment only",
                 "change its role if it should be found by requests",
             ),
             (None, None) => WhyCheck::fail(
                 kind,
                 match rival {
                     Some(winner) => format!(
-                        "not a result: no term of the request matches the skill; {} is first with {:.2}",
+                        "not ranked: no term of the request matches the skill; {} is first with {:.2}",
                         winner.skill_id, winner.score
                     ),
-                    None => "not a result: no term of the request matches the skill".to_owned(),
+                    None => "not ranked: no term of the request matches the skill".to_owned(),
                 },
                 "use the words of the request in the description",
             ),
@@ -644,10 +644,10 @@ fn terms_check(terms: &[WhyTerm], clause: Option<&str>, winner: Option<&Hit>, fi
         ),
         Some(_) => WhyCheck::pass(
             CheckKind::Terms,
-            format!("missing: {missing_text}; the first result does not have them either"),
+            format!("the first result does not have these terms either: {missing_text}"),
         ),
         None if fits => {
-            WhyCheck::pass(CheckKind::Terms, format!("missing: {missing_text}; it ranks first without them"))
+            WhyCheck::pass(CheckKind::Terms, format!("ranks first without these terms: {missing_text}"))
         }
         None => WhyCheck::fail(CheckKind::Terms, format!("missing: {missing_text}"), help(&missing)),
     }

@@ -127,7 +127,7 @@ pub struct NewCases {
     pub new: Vec<Case>,
     /// Number of queries that are in the set with the same expectation.
     pub known: usize,
-    /// Queries that are in the set with another expectation.
+    /// Queries that are in the set with a different expectation.
     pub conflicts: Vec<Case>,
 }
 

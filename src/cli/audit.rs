@@ -38,7 +38,10 @@ pub async fn run(cx: &mut Context, action: &AuditAction) -> Result<Done, Failure
             if cx.out.json {
                 cx.out.value(&lines)?;
             } else {
-                let text: String = lines.iter().map(|line| shown(line, cx.out.look)).collect();
+                let mut text: String = lines.iter().map(|line| shown(line, cx.out.look)).collect();
+                if lines.is_empty() {
+                    text.push_str("no entries match\n");
+                }
                 cx.out.raw(text.as_bytes())?;
             }
             Ok(Done::Fine)

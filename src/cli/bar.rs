@@ -74,7 +74,7 @@ pub fn legend(look: TerminalCaps) -> String {
         .map(|i| format!("{} {}", TextStyle::SIGNALS[i].paint(sign(i), look.colour), names[i]))
         .collect();
     let tick = if look.unicode { "┊" } else { ":" };
-    format!("{}  {tick} fits from here", parts.join("  "))
+    format!("{}  {tick} threshold", parts.join("  "))
 }
 
 #[cfg(test)]

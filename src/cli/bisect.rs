@@ -39,9 +39,9 @@ fn name(id: Option<&SkillId>) -> String {
 fn render(found: &Bisection, look: TerminalCaps) -> String {
     let commits = counted(found.commits, "commit", "commits");
     let Some(change) = &found.change else {
-        let end = if found.is_limited { "; older commits were not read (--max-commits)" } else { "" };
+        let end = if found.is_limited { "; older commits were not examined (--max-commits)" } else { "" };
         return format!(
-            "no commit changed the winner: {} is first in {commits}{end}\n",
+            "no commit changed the winner: {} ranks first in {commits}{end}\n",
             name(found.current.as_ref())
         );
     };
@@ -59,7 +59,7 @@ fn render(found: &Bisection, look: TerminalCaps) -> String {
     let first = |hit: Option<&Hit>| name(hit.map(|hit| &hit.skill_id));
     let _ = writeln!(
         out,
-        "first before: {}; first after: {}\n",
+        "ranked first before: {}; after: {}\n",
         first(change.before.as_ref()),
         first(change.after.as_ref())
     );
@@ -78,7 +78,7 @@ fn breakdowns(out: &mut String, change: &WinnerChange, look: TerminalCaps) {
         let Some(id) = before.or(after).map(|hit| &hit.skill_id) else { continue };
         let score = |hit: Option<&Hit>| match hit {
             Some(hit) => format!("{:.2}", hit.score),
-            None => "not a result".to_owned(),
+            None => "not ranked".to_owned(),
         };
         let _ = writeln!(out, "{}: {} -> {}", name(Some(id)), score(before), score(after));
         let mut words: Vec<&str> = Vec::new();

@@ -54,7 +54,7 @@ fn all(views: &[BudgetView], look: TerminalCaps) -> String {
             (None, _) => "none".to_owned(),
             (_, Some(limit)) => {
                 let (used, limit) = (grouped(fill.used as u64), grouped(limit as u64));
-                let over = if fill.over.is_some() { ", over it" } else { "" };
+                let over = if fill.over.is_some() { ", exceeded" } else { "" };
                 format!("{used} of {limit} {}{over}", fill.unit)
             }
             (_, None) if fill.unbounded => "no limit".to_owned(),
@@ -65,7 +65,7 @@ fn all(views: &[BudgetView], look: TerminalCaps) -> String {
             skills => format!(", {skills} built in"),
         };
         let entries = view.allowance.entries.iter().filter(|(entry, _)| !entry.bundled).count();
-        let beyond = if beyond > 0 { format!(", {beyond} beyond it") } else { String::new() };
+        let beyond = if beyond > 0 { format!(", {beyond} over the limit") } else { String::new() };
         let _ = writeln!(
             out,
             "{}  {unseen:>8}  {:>7}  {unchanged:>7}  {shortened:>9}  {name_only:>9}  {omitted:>8}  {:>6}  {limit}{beyond}{own}",
@@ -84,7 +84,7 @@ fn one(view: &BudgetView, every: bool, look: TerminalCaps) -> String {
     let measured_at = view.version.as_ref().map(|version| format!(" {version}")).unwrap_or_default();
     let _ = writeln!(out, "{}", TextStyle::Strong.paint(&format!("{}{measured_at}", view.name), look.colour));
     let fill = &allowance.fill;
-    let _ = writeln!(out, "  bound     {}", fill.limit_from);
+    let _ = writeln!(out, "  limit     {}", fill.limit_from);
     let _ = writeln!(
         out,
         "  catalog   {} {} as written, {} as shown{}",
@@ -100,7 +100,7 @@ fn one(view: &BudgetView, every: bool, look: TerminalCaps) -> String {
         let sign = if own.approximate { about(look.unicode) } else { "" };
         let skills = counted(own.skills, "skill", "skills");
         let used = grouped(own.used as u64);
-        let _ = writeln!(out, "  built-in  {skills} built in, {sign}{used}{of} {}", fill.unit);
+        let _ = writeln!(out, "  built-in  {skills}, {sign}{used}{of} {}", fill.unit);
     }
     if let Some(why) = &fill.over {
         let _ = writeln!(out, "  {}", TextStyle::Warn.paint(&format!("over budget: {why}"), look.colour));
@@ -170,7 +170,7 @@ fn one(view: &BudgetView, every: bool, look: TerminalCaps) -> String {
         let _ = writeln!(out, "\n  {}", TextStyle::Muted.paint(&text, look.colour));
     }
     let _ = writeln!(out);
-    let by = if view.source.is_empty() { String::new() } else { format!("by {}", view.source) };
+    let by = if view.source.is_empty() { String::new() } else { format!("sources: {}", view.source) };
     for line in wrap(&by, available) {
         let _ = writeln!(out, "{}", TextStyle::Muted.paint(&line, look.colour));
     }

@@ -89,7 +89,7 @@ fn check(cx: &mut Context) -> Result<Done, Failure> {
             cx.out.line("no configuration file; defaults apply (`skills config edit` creates one)")?;
         }
         for file in files {
-            cx.out.line(format!("{} holds", file.display()))?;
+            cx.out.line(format!("{}: valid", file.display()))?;
         }
     } else {
         for mistake in mistakes {
@@ -98,11 +98,8 @@ fn check(cx: &mut Context) -> Result<Done, Failure> {
         }
     }
     if found > 0 {
-        let mistakes = counted(found, "mistake", "mistakes");
-        return Err(Failure::usage(format!(
-            "the configuration has {mistakes}; commands fail until this is \
-            fixed"
-        )));
+        let errors = counted(found, "error", "errors");
+        return Err(Failure::usage(format!("{errors} in the configuration; commands fail until fixed")));
     }
     Ok(Done::Fine)
 }
@@ -140,5 +137,5 @@ fn edit(cx: &mut Context) -> Result<Done, Failure> {
 
 /// Converts a configuration error to a usage error.
 pub fn failure(error: &ConfigError) -> Failure {
-    Failure::usage(format!("{error} (skills config check)"))
+    Failure::usage(format!("{error}; `skills config check` lists all errors"))
 }

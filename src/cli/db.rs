@@ -77,7 +77,7 @@ fn render(found: &StoreHealth, look: TerminalCaps) -> String {
     if health.bytes > 0 {
         let _ = writeln!(
             out,
-            "  {}, {}, {} of which {} free",
+            "  {}, {}, {}, {} free",
             counted(usize::try_from(health.runs).unwrap_or(usize::MAX), "run", "runs"),
             format_args!("{} events", grouped(health.events)),
             size(health.bytes),
@@ -95,7 +95,7 @@ fn render(found: &StoreHealth, look: TerminalCaps) -> String {
         }
     }
     if health.is_sound() {
-        let _ = writeln!(out, "  {}", TextStyle::Good.paint("sound", look.colour));
+        let _ = writeln!(out, "  {}", TextStyle::Good.paint("ok", look.colour));
     } else if !health.damage.iter().any(|line| line.contains("`skills db ")) {
         out += if health.damage.is_empty() {
             "  back it up now (skills db backup FILE), and keep your existing backups\n"
@@ -158,7 +158,7 @@ async fn reset(cx: &mut Context, args: &ConfirmArgs) -> Result<Done, Failure> {
         ))?;
     }
     let done = client.store_reset().await?;
-    print_replaced(cx, &done, "a new store")
+    print_replaced(cx, &done, "created an empty store")
 }
 
 async fn restore(cx: &mut Context, args: &RestoreArgs) -> Result<Done, Failure> {
@@ -173,7 +173,7 @@ async fn restore(cx: &mut Context, args: &RestoreArgs) -> Result<Done, Failure> 
         ))?;
     }
     let done = client.store_restore(file).await?;
-    print_replaced(cx, &done, "the restored store")
+    print_replaced(cx, &done, "restored the store")
 }
 
 fn print_replaced(cx: &mut Context, done: &StoreReset, what: &str) -> Result<Done, Failure> {
@@ -181,9 +181,9 @@ fn print_replaced(cx: &mut Context, done: &StoreReset, what: &str) -> Result<Don
         cx.out.value(done)?;
         return Ok(Done::Fine);
     }
-    cx.out.line(format!("{} is {what}, {}", safe_text::line(&done.place), done.id))?;
+    cx.out.line(format!("{what} {} (id {})", safe_text::line(&done.place), done.id))?;
     for file in &done.kept {
-        cx.out.line(format!("  kept: {}", safe_text::line(&file.display().to_string())))?;
+        cx.out.line(format!("  old file: {}", safe_text::line(&file.display().to_string())))?;
     }
     Ok(Done::Fine)
 }

@@ -53,6 +53,7 @@ pub fn clean(text: &str) -> String {
         '“' | '”' => '"',
         '‘' | '’' => '\'',
         '–' | '—' | '−' => '-',
+        '×' => 'x',
         c if c.is_ascii() || c.is_alphanumeric() => c,
         _ => '?',
     };

@@ -90,7 +90,7 @@ async fn explained(
     }
     let why = match (all.excluded.first(), all.attachable.first()) {
         (Some(left), _) => format!("it is excluded: {}", left.why),
-        (None, Some(_)) => "it is a sidecar, which is attached and never a result".to_owned(),
+        (None, Some(_)) => "it is a sidecar: attached to a target, not ranked".to_owned(),
         (None, None) => "it does not match the request".to_owned(),
     };
     let message = format!("{} has no score for this request: {why}", safe_text::line(id.as_str()));
@@ -147,17 +147,17 @@ fn readings(answer: &Answer, intent: &str) -> Vec<String> {
         let as_written = intent.get(word.start as usize..word.end as usize).unwrap_or_default();
         let as_written = safe_text::line(as_written);
         match &word.correction {
-            Some(Correction::Typo(read)) => lines.push(format!("reading {as_written} as {read}")),
+            Some(Correction::Typo(read)) => lines.push(format!("interpreted {as_written} as {read}")),
             Some(Correction::Completed(to)) => {
-                lines.push(format!("completing {as_written} to {}", to.join(", ")));
+                lines.push(format!("completed {as_written} to {}", to.join(", ")));
             }
-            Some(Correction::Dropped) => lines.push(format!("leaving out {as_written}")),
+            Some(Correction::Dropped) => lines.push(format!("ignored {as_written}")),
             None if !word.known && !word.stop => unknown.push(as_written.into_owned()),
             None => {}
         }
     }
     if !unknown.is_empty() {
-        lines.push(format!("no indexed text contains: {}", unknown.join(", ")));
+        lines.push(format!("not found in any skill: {}", unknown.join(", ")));
     }
     lines
 }
@@ -175,7 +175,7 @@ fn troubles(answer: &Answer) -> Vec<String> {
         })
         .collect();
     if answer.bodies_missing > 0 {
-        lines.push(format!("{} not read yet", counted(answer.bodies_missing, "body is", "bodies are")));
+        lines.push(format!("{} not indexed yet", counted(answer.bodies_missing, "body is", "bodies are")));
     }
     lines
 }
@@ -195,7 +195,7 @@ fn result(out: &mut String, place: usize, hit: &Hit, best: f64, answer: &Answer,
         notes.push(format!("its name is {}", hit.name));
     }
     if let Some(note) = &hit.exclusion_note {
-        notes.push(format!("its description says: {note}"));
+        notes.push(format!("exclusion clause: {note}"));
     }
     if hit.group != Group::Primary {
         notes.push(format!("role {}", hit.role));
@@ -229,7 +229,7 @@ fn print_sidecars(out: &mut String, answer: &Answer, request: &Request, look: Te
         let _ = writeln!(out, "    {id} {:>6.2}  {}", left.score, TextStyle::Muted.paint(&why, look.colour));
     }
     if answer.excluded.len() > LEFT_OUT {
-        let more = format!("and {} more (--json names them)", answer.excluded.len() - LEFT_OUT);
+        let more = format!("and {} more (--json lists all)", answer.excluded.len() - LEFT_OUT);
         let _ = writeln!(out, "    {}", TextStyle::Muted.paint(&more, look.colour));
     }
     if answer.below_limit > 0 {

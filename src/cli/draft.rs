@@ -117,7 +117,7 @@ pub fn render(report: &DraftReport, look: TerminalCaps) -> String {
             (Some(1), Some(score)) if !place.fits => format!("first ({score:.2}), below the threshold"),
             (Some(1), Some(score)) => format!("first ({score:.2})"),
             (Some(rank), Some(score)) => format!("rank {rank} ({score:.2})"),
-            _ => "not a result".to_owned(),
+            _ => "not ranked".to_owned(),
         };
         let _ = writeln!(out, "request: {} -> {}", place(before), place(after));
     }
@@ -131,7 +131,7 @@ pub fn render(report: &DraftReport, look: TerminalCaps) -> String {
             let then = match advice.rank {
                 Some(1) => "then first".to_owned(),
                 Some(rank) => format!("then rank {rank}"),
-                None => "still not a result".to_owned(),
+                None => "still not ranked".to_owned(),
             };
             let _ = writeln!(
                 out,

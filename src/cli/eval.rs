@@ -173,13 +173,13 @@ fn render(evaluation: &Evaluation, look: TerminalCaps) -> String {
         let value = TextStyle::Strong.paint(&format!("{value:.3}"), look.colour);
         format!("  {name:<10} {value}  {}\n", TextStyle::Muted.paint(note, look.colour)).replace("  \n", "\n")
     };
-    out += &figure("P@1", report.p_at_1, &format!("{first} of {} first", report.queries));
+    out += &figure("P@1", report.p_at_1, &format!("{first} of {} ranked first", report.queries));
     out += &figure("hit@5", report.hit_at_5, "");
     out += &figure("MRR@10", report.mrr_at_10, "");
     if let Some(rejected) = report.out_of_scope_rejected {
-        out += &figure("rejected", rejected, &format!("of {} that fit none", report.out_of_scope));
+        out += &figure("rejected", rejected, &format!("of {} out-of-scope queries", report.out_of_scope));
     } else if report.near_misses.is_some() {
-        let note = "no query that fits none, only near misses";
+        let note = "no out-of-scope queries, only near misses";
         let _ = writeln!(out, "  rejected   -      {}", TextStyle::Muted.paint(note, look.colour));
     }
     if let Some(near) = report.near_misses {
@@ -189,7 +189,7 @@ fn render(evaluation: &Evaluation, look: TerminalCaps) -> String {
     }
     out += &operating_points(report, look);
     if report.wrongly_rejected > 0 {
-        let _ = writeln!(out, "  {} wrongly rejected", report.wrongly_rejected);
+        let _ = writeln!(out, "  {} in-scope queries rejected", report.wrongly_rejected);
     }
     let (half, most) = (took(report.latency_us.p50, look.unicode), took(report.latency_us.p99, look.unicode));
     let _ = writeln!(out, "  latency    {half} (p50), {most} (p99)");
@@ -197,15 +197,15 @@ fn render(evaluation: &Evaluation, look: TerminalCaps) -> String {
     if !evaluation.missing.is_empty() {
         let ids: Vec<String> =
             evaluation.missing.iter().map(|id| safe_text::line(id.as_str()).into_owned()).collect();
-        let _ = writeln!(out, "\nexpected, but not found: {}", ids.join(", "));
+        let _ = writeln!(out, "\nunknown skills in the golden set: {}", ids.join(", "));
     }
     if let Some(changed) = &evaluation.changed {
         let _ = writeln!(
             out,
-            "\n{} their winner",
+            "\n{} winner",
             match changed.len() {
-                1 => "1 query changes".to_owned(),
-                count => format!("{count} queries change"),
+                1 => "1 query changed its".to_owned(),
+                count => format!("{count} queries changed their"),
             }
         );
         for one in changed.iter().take(MAX_LOST_QUERIES) {
@@ -244,12 +244,12 @@ fn render(evaluation: &Evaluation, look: TerminalCaps) -> String {
 /// Renders what the current threshold keeps and rejects, and what others would.
 fn operating_points(report: &EvalReport, look: TerminalCaps) -> String {
     let Some(rejected) = report.present.rejected else { return String::new() };
-    let mut out = format!("\n{}\n", TextStyle::Strong.paint("threshold  kept   rejected", look.colour));
+    let mut out = format!("\n{}\n", TextStyle::Strong.paint("threshold  accepted  rejected", look.colour));
     let present = report.present.threshold.map(|from| format!("{from:.2}")).unwrap_or_default();
-    let _ = writeln!(out, "  {present:<7}  {:.3}  {rejected:.3}  present", report.present.kept);
+    let _ = writeln!(out, "  {present:<7}  {:<8.3}  {rejected:.3}  current", report.present.kept);
     for point in &report.thresholds {
         if let (Some(threshold), Some(rejected)) = (point.threshold, point.rejected) {
-            let _ = writeln!(out, "  {threshold:<7.2}  {:.3}  {rejected:.3}", point.kept);
+            let _ = writeln!(out, "  {threshold:<7.2}  {:<8.3}  {rejected:.3}", point.kept);
         }
     }
     out
@@ -263,7 +263,7 @@ fn lost(out: &mut String, evaluation: &Evaluation, look: TerminalCaps) {
     let available = look.width.min(110);
     let more = |out: &mut String, n: usize| {
         if n > MAX_LOST_QUERIES {
-            let text = format!("and {} more (--json names them)", n - MAX_LOST_QUERIES);
+            let text = format!("and {} more (--json lists all)", n - MAX_LOST_QUERIES);
             let _ = writeln!(out, "  {}", TextStyle::Muted.paint(&text, look.colour));
         }
     };
@@ -283,7 +283,7 @@ fn lost(out: &mut String, evaluation: &Evaluation, look: TerminalCaps) {
             let then = match advice.rank {
                 Some(1) => "then first".to_owned(),
                 Some(rank) => format!("then rank {rank}"),
-                None => "then not a result".to_owned(),
+                None => "then not ranked".to_owned(),
             };
             let word = safe_text::line(&advice.word);
             let text = format!("add “{word}” to the description: {:+.2}, {then}", advice.gain);

@@ -155,7 +155,7 @@ fn outcome(result: &GoldenResult) -> String {
         (GoldenState::Lost, Some(rank)) => {
             format!("expects {expects} (rank {rank}); {first} is first, ahead by {by:.2}")
         }
-        (GoldenState::Lost, None) => format!("expects {expects} (not a result); {first} is first"),
+        (GoldenState::Lost, None) => format!("expects {expects} (not ranked); {first} is first"),
         (GoldenState::FalseTrigger, _) => {
             format!("expects {expects}; {first} fits, {by:.2} above the threshold")
         }
@@ -189,7 +189,7 @@ async fn explain(cx: &mut Context, args: &GoldenExplainArgs) -> Result<Done, Fai
         let found = known.into_iter().find(|result| result.query.query == text);
         found.map(|result| result.query).ok_or_else(|| {
             Failure::usage(
-                "no golden set has this query; state what it expects with --expect, --none or --not",
+                "the query is in no golden set; state what it expects with --expect, --none or --not",
             )
         })?
     } else {
@@ -223,7 +223,7 @@ fn explained(explanation: &GoldenExplanation, is_lost: bool, look: TerminalCaps)
     };
     let title = |hit: Option<&Hit>| match hit {
         Some(hit) => format!("{} ({}, {:.2})", name(Some(&hit.skill_id)), rank(hit), hit.score),
-        None => "not a result".to_owned(),
+        None => "not ranked".to_owned(),
     };
     let is_same = expected.map(|hit| &hit.skill_id) == first.map(|hit| &hit.skill_id);
     let _ = writeln!(out, "\nexpected  {}", title(expected));
@@ -251,7 +251,7 @@ pub fn advised(advice: &Advice, look: TerminalCaps) -> String {
     let then = match advice.rank {
         Some(1) => "then first".to_owned(),
         Some(rank) => format!("then rank {rank}"),
-        None => "then not a result".to_owned(),
+        None => "then not ranked".to_owned(),
     };
     let main = format!("add “{}” to the description", safe_text::line(&advice.word));
     let main = TextStyle::Strong.paint(&main, look.colour);
@@ -342,7 +342,7 @@ fn import(cx: &mut Context, args: &GoldenImportArgs) -> Result<Done, Failure> {
         cx.out.value(&json!({"file": to, "added": added, "known": split.known, "conflicts": queries}))?;
     } else {
         let mut text = format!(
-            "{} added to {}, {} already there\n",
+            "{} added to {}, {} already present\n",
             counted(added, "query", "queries"),
             safe_text::line(&to.display().to_string()),
             split.known

@@ -61,8 +61,7 @@ async fn place(cx: &mut Context, wanted: &Path) -> Result<PathBuf, Failure> {
             return Err(Failure::file(&path, &error));
         }
         Err(_) => {
-            let message =
-                format!("no file or folder {}; lint takes paths and ids of skills", wanted.display());
+            let message = format!("`{}` is not a file, folder or skill id", wanted.display());
             Error::new(Code::NotFound, message)
         }
     };

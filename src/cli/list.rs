@@ -254,7 +254,7 @@ fn render_client(list: &SkillList, view: &ClientView, filtered: bool, look: Term
         format!("{} not listed", unseen.len()),
     ];
     if own > 0 {
-        parts.push(format!("{own} of its own"));
+        parts.push(format!("{own} built in"));
     }
     let dot = if look.unicode { " · " } else { " - " };
     out + "\n" + &TextStyle::Muted.paint(&parts.join(dot), look.colour) + "\n"
@@ -278,7 +278,7 @@ fn state_text(state: &ClientViewState) -> String {
             let others: Vec<String> = others.iter().map(|path| path_text(path)).collect();
             format!("undefined: this skill or {}; the choice varies between starts", others.join(" or "))
         }
-        ClientViewState::Waiting(until) => format!("not yet: {until}"),
+        ClientViewState::Waiting(until) => format!("not loaded yet: {until}"),
         ClientViewState::NotLooked => "not in a folder of this client".to_owned(),
         ClientViewState::TooDeep(place) => {
             format!("nested too deep: only folders directly in {} are loaded", path_text(place))

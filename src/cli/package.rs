@@ -30,26 +30,26 @@ pub async fn prepare(cx: &mut Context, args: &PackagePrepareArgs) -> Result<Done
     };
     let report = skills_api::package_prepare(&job)?;
     let verb = if args.dry_run { "would pack" } else { "packed" };
-    said(cx, &report, verb)
+    said(cx, &report, verb, "cannot be packaged:")
 }
 
 /// Runs `skills package-validate`.
 pub fn validate(cx: &mut Context, args: &PackageValidateArgs) -> Result<Done, Failure> {
     let report = skills_api::package_validate(&cx.cwd.join(&args.file))?;
-    said(cx, &report, "good")
+    said(cx, &report, "valid", "invalid package:")
 }
 
-fn said(cx: &mut Context, report: &PackageReport, verb: &str) -> Result<Done, Failure> {
+fn said(cx: &mut Context, report: &PackageReport, verb: &str, refusal: &str) -> Result<Done, Failure> {
     if cx.out.json {
         cx.out.value(report)?;
     } else {
-        let text = render(report, verb, cx.out.look);
+        let text = render(report, verb, refusal, cx.out.look);
         cx.out.raw(text.as_bytes())?;
     }
     Ok(if report.good() { Done::Fine } else { Done::Findings })
 }
 
-fn render(report: &PackageReport, verb: &str, look: TerminalCaps) -> String {
+fn render(report: &PackageReport, verb: &str, refusal: &str, look: TerminalCaps) -> String {
     let mut out = String::new();
     for found in &report.lint {
         out += &finding::render(&found.finding, look);
@@ -79,7 +79,7 @@ fn render(report: &PackageReport, verb: &str, look: TerminalCaps) -> String {
         .as_ref()
         .map_or_else(|| "the file".to_owned(), |id| safe_text::line(id.as_str()).into_owned());
     if !report.good() {
-        let _ = writeln!(out, "{} {id} cannot be packaged", TextStyle::Bad.paint("refused:", look.colour));
+        let _ = writeln!(out, "{} {id}", TextStyle::Bad.paint(refusal, look.colour));
         return out;
     }
     if let Some(manifest) = &report.manifest {

@@ -141,11 +141,11 @@ impl<R: BufRead, W: Write> Dialog<R, W> {
                     }
                 }
                 Reply::Help => {
-                    self.say("A number reads the score of a result, word by word.")?;
-                    self.say("why and a number, or a skill, reads every check from its file to its rank.")?;
-                    self.say("r asks for another request. l reads the results again. q quits.")?;
+                    self.say("NUMBER: the score of a result by words.")?;
+                    self.say("why NUMBER or why SKILL: all checks of a skill, from its file to its rank.")?;
+                    self.say("r: another request. l: the results again. q: quit.")?;
                 }
-                Reply::Unknown => self.say("Not understood.")?,
+                Reply::Unknown => self.say("Unknown command. h: help.")?,
             }
         }
     }

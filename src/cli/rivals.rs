@@ -123,7 +123,7 @@ fn losers(map: &CollisionMap, all: bool, look: TerminalCaps) -> String {
     let shown = if all { usize::MAX } else { MAX_LISTED };
     let width = look.name_width(map.losers.iter().take(shown).map(|skill| skill.skill_id.as_str()), 5, 40);
     if !map.losers.is_empty() {
-        let head = format!("{:<width$}  {:>5}  {:>5}  nearest rival", "skill", "made", "kept");
+        let head = format!("{:<width$}  {:>5}  {:>5}  nearest rival", "skill", "made", "won");
         let _ = writeln!(out, "\n{}", TextStyle::Muted.paint(&head, look.colour));
     }
     for skill in map.losers.iter().take(shown) {
@@ -165,7 +165,7 @@ fn clauses(out: &mut String, clauses: &[ProbedClause], look: TerminalCaps) {
 fn rivals_text(rivals: &SkillRivals, look: TerminalCaps) -> String {
     let report = &rivals.report;
     let mut out = format!(
-        "{}: keeps {} of {}",
+        "{}: wins {} of {}",
         TextStyle::Strong.paint(&name(&report.skill_id), look.colour),
         report.kept,
         counted(report.made, "probe request", "probe requests")
@@ -178,7 +178,7 @@ fn rivals_text(rivals: &SkillRivals, look: TerminalCaps) -> String {
             counted(report.golden, "golden query", "golden queries")
         );
     }
-    out.push_str("\n\nclauses, with the probe requests that the skill keeps\n");
+    out.push_str("\n\nclauses, with the probe requests that the skill wins\n");
     clauses(&mut out, &report.clauses, look);
     if !report.rivals.is_empty() {
         let width = look.name_width(report.rivals.iter().map(|rival| rival.skill_id.as_str()), 5, 40);
@@ -196,7 +196,7 @@ fn rivals_text(rivals: &SkillRivals, look: TerminalCaps) -> String {
                 rival.lost, rival.won, rival.similarity
             );
         }
-        let note = "similarity is a candidate for review and does not decide the order";
+        let note = "similarity suggests pairs to review; it does not affect the order";
         let _ = writeln!(out, "{}", TextStyle::Muted.paint(note, look.colour));
     }
     if !report.lost.is_empty() {
@@ -320,11 +320,11 @@ fn matrix(out: &mut String, cluster: &Cluster, map: &CollisionMap, look: Termina
 fn pair_text(pair: &PairReport, look: TerminalCaps) -> String {
     let mut out = String::new();
     for (letter, side) in [("A", &pair.a), ("B", &pair.b)] {
-        let lost = format!("{} lost to the other", side.lost);
+        let lost = format!("{} of them lost to the other skill", side.lost);
         let lost = if side.lost > 0 { TextStyle::Warn.paint(&lost, look.colour) } else { lost };
         let _ = writeln!(
             out,
-            "{letter} {}: {} of {} kept, {lost}",
+            "{letter} {}: wins {} of {}, {lost}",
             TextStyle::Strong.paint(&name(&side.skill_id), look.colour),
             side.kept,
             counted(side.made, "probe request", "probe requests")
@@ -335,7 +335,7 @@ fn pair_text(pair: &PairReport, look: TerminalCaps) -> String {
         let queries = counted(pair.golden.len(), "golden query", "golden queries");
         let _ = writeln!(out, "{queries}: A wins {}, B wins {}", won(&pair.a), won(&pair.b));
     }
-    let _ = writeln!(out, "similarity {:.2}, not used by the advice", pair.similarity);
+    let _ = writeln!(out, "similarity {:.2}, not used for the advice", pair.similarity);
     for (letter, side) in [("A", &pair.a), ("B", &pair.b)] {
         let _ = writeln!(out, "\nclauses of {letter}");
         clauses(&mut out, &side.clauses, look);
@@ -343,7 +343,7 @@ fn pair_text(pair: &PairReport, look: TerminalCaps) -> String {
     out.push_str("\nseparating clause\n");
     for (letter, side) in [("A", &pair.a), ("B", &pair.b)] {
         if side.own_terms.is_empty() {
-            let _ = writeln!(out, "  {letter} has no term that the other lacks and that wins a request");
+            let _ = writeln!(out, "  {letter} has no unique term that wins a request");
             continue;
         }
         let terms = side
@@ -352,8 +352,8 @@ fn pair_text(pair: &PairReport, look: TerminalCaps) -> String {
             .map(|term| safe_text::line(term).into_owned())
             .collect::<Vec<_>>()
             .join(", ");
-        let separable_note = format!("{} of {} kept", side.separable_kept, side.separable);
-        let _ = writeln!(out, "  only {letter} says {terms}: {separable_note}");
+        let separable_note = format!("wins {} of {} requests", side.separable_kept, side.separable);
+        let _ = writeln!(out, "  only in {letter}: {terms}; {separable_note}");
         if let Some(clause) = &side.separating_clause {
             let _ = writeln!(
                 out,
@@ -364,7 +364,7 @@ fn pair_text(pair: &PairReport, look: TerminalCaps) -> String {
     }
     let _ = writeln!(
         out,
-        "  requests without a term of only one side: {} of {} lost",
+        "  requests without a distinguishing term: {} of {} lost",
         pair.shared_lost, pair.shared
     );
     out.push_str("\nadvice, measured; nothing is written\n");
@@ -372,7 +372,7 @@ fn pair_text(pair: &PairReport, look: TerminalCaps) -> String {
         advice_text(&mut out, advice, look);
     }
     if !pair.advice.iter().any(|advice| advice.is_best) {
-        out.push_str("  no option was found that helps\n");
+        out.push_str("  no effective change found\n");
     }
     out
 }

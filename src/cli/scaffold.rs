@@ -48,9 +48,9 @@ fn language(word: ScriptWord) -> ScriptLanguage {
 
 fn scaffold_from_args(args: &ScaffoldArgs) -> Result<Scaffold, Failure> {
     let needed = |value: &Option<String>, what: &str| {
-        value
-            .clone()
-            .ok_or_else(|| Failure::usage(format!("{what} is required (prompted for at a terminal)")))
+        value.clone().ok_or_else(|| {
+            Failure::usage(format!("{what} is required; it is prompted for only on a terminal"))
+        })
     };
     Ok(Scaffold {
         id: needed(&args.id, "an id")?,
@@ -76,7 +76,7 @@ fn prompt_scaffold(args: &ScaffoldArgs) -> Result<Scaffold, Failure> {
         Some(text) => Ok(Some(text.clone())),
         None => line(question).map(|answer| Some(answer).filter(|text| !text.is_empty())),
     };
-    let id = text(&args.id, "id (lower-case letters, digits, hyphens)")?.unwrap_or_default();
+    let id = text(&args.id, "id (lowercase letters, digits, hyphens)")?.unwrap_or_default();
     let description = text(&args.description, "what does it do, in one sentence")?.unwrap_or_default();
     let when = text(&args.when, "use it when …")?;
     let role = word(args.role, "role: procedure, utility or sidecar", Role::Procedure)?;

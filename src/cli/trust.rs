@@ -136,7 +136,7 @@ fn render(cx: &Context, subjects: &[TrustSubject]) -> String {
     let (running, quiet): (Vec<&TrustSubject>, Vec<_>) =
         subjects.iter().partition(|subject| subject.runs_something() || subjects.len() == 1);
     for subject in running {
-        let name = subject.skill_id.as_ref().map_or("parts of a registry", |id| id.as_str());
+        let name = subject.skill_id.as_ref().map_or("registry files", |id| id.as_str());
         let place = safe_text::line(&shown(&subject.place, &cx.cwd, &home)).into_owned();
         let _ = writeln!(
             out,
@@ -187,7 +187,7 @@ fn lines(out: &mut String, name: &str, lines: &[String], look: TerminalCaps) {
         let _ = writeln!(out, "  {head:<9} {}", safe_text::line(line));
     }
     if lines.len() > MAX_SHOWN_LINES {
-        let more = format!("and {} more (--json names them)", lines.len() - MAX_SHOWN_LINES);
+        let more = format!("and {} more (--json lists all)", lines.len() - MAX_SHOWN_LINES);
         let _ = writeln!(out, "  {:<9} {}", "", TextStyle::Muted.paint(&more, look.colour));
     }
 }

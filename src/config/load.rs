@@ -305,7 +305,7 @@ impl Config {
         set(&mut self.conformance, layer.conformance);
         if let Some(audit) = layer.audit {
             if !own {
-                let message = "`audit` in a project's file would let a repository switch your audit log off";
+                let message = "`audit` in a project's file would let a repository disable your audit log";
                 return Err(own_only(file, audit.referenced, message));
             }
             self.audit = audit.value;
@@ -400,7 +400,7 @@ impl Config {
             if !own {
                 let message =
                     "`services` in a project's file would let a repository choose what runs on your machine";
-                return Err(wrong(at, message, "allowed: in your own config.yaml only"));
+                return Err(wrong(at, message, "only allowed in your own config.yaml"));
             }
             let endpoint = services::endpoint(&id, service, file, &self.dirs.home)?;
             self.places.insert(format!("services.{id}"), at);
@@ -411,7 +411,7 @@ impl Config {
             if !own {
                 let message =
                     "`bindings` in a project's file would let a repository choose where your data goes";
-                return Err(wrong(at, message, "allowed: in your own config.yaml only"));
+                return Err(wrong(at, message, "only allowed in your own config.yaml"));
             }
             self.places.insert(format!("bindings.{capability}"), at);
             self.bindings.insert(capability, binding.value);
@@ -597,7 +597,7 @@ const MAX_PROJECT_FILE_BYTES: u64 = 1 << 20;
 
 /// Creates the error for a key that is only allowed in the user's own file.
 fn own_only(file: &Path, at: serde_saphyr::Location, message: &str) -> ConfigError {
-    wrong(place(file, at), message, "allowed: in your own config.yaml only")
+    wrong(place(file, at), message, "only allowed in your own config.yaml")
 }
 
 fn known_clients() -> String {

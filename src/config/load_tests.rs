@@ -90,7 +90,7 @@ fn a_project_cannot_choose_the_editor() {
     assert_eq!(
         place.said(&error),
         "/repo/.skill-workbench.yaml:1:9: `editor` in a project's file would let a repository choose what \
-         runs on your machine; allowed: in your own config.yaml only"
+         runs on your machine; only allowed in your own config.yaml"
     );
 }
 
@@ -103,7 +103,7 @@ fn a_project_cannot_choose_the_keys_that_approve() {
         let text = format!("keys:\n  {context}: {{approve-now: esc}}\n");
         place.write("repo/.skill-workbench.yaml", &text);
         let error = place.load(&Arguments::default()).unwrap_err();
-        assert!(place.said(&error).contains("allowed: in your own config.yaml only"), "{context}");
+        assert!(place.said(&error).contains("only allowed in your own config.yaml"), "{context}");
     }
 }
 

@@ -110,7 +110,7 @@ pub(super) fn endpoint(
 /// Returns why a text is not a valid service address, or `None` if it is.
 fn no_address(url: &str) -> Option<&'static str> {
     let Some(rest) = url.strip_prefix("http://").or_else(|| url.strip_prefix("https://")) else {
-        return Some("it does not begin with http:// or https://");
+        return Some("it must start with http:// or https://");
     };
     let host = rest.split(['/', '?', '#']).next().unwrap_or_default();
     if host.is_empty() || host.starts_with(':') {

@@ -3,8 +3,8 @@
 /// Every key with its meaning, commented out; removing `#: ` activates a line.
 pub const TEMPLATE: &str = "\
 # Settings of Skill Workbench. Remove '#: ' before a line to activate it.
-# A project may have a .skill-workbench.yaml with the same keys in its repository, but for those that are
-# yours alone: editor, trust, policy_file, services, bindings, audit, scripts, notify, connect, api_key_file,
+# A project may have a .skill-workbench.yaml with the same keys in its repository, except those that only
+# your own file may set: editor, trust, policy_file, services, bindings, audit, scripts, notify, connect, api_key_file,
 # store, store_mode, retention.
 
 # Folders with skills, searched before those of known clients. Paths are relative to this file.
@@ -97,7 +97,7 @@ pub const TEMPLATE: &str = "\
 #:   webhook: {url: 'https://hooks.example.com/runs', secret_env: SKILLS_WEBHOOK_SECRET}
 
 # The list of runs, and how long they wait for an approval or a signal where neither launch nor contract says.
-# Views are filters with a name; see docs/runs.md.
+# Views are named filters; see docs/runs.md.
 #: runs:
 #:   expires_in: 7d
 #:   warn_before: 1h

@@ -29,9 +29,9 @@ pub struct Timeouts {
     pub body: Duration,
     /// With a response to send: until the peer reads some of it.
     pub write: Duration,
-    /// Maximum number of connections. A further one replaces an idle one, or waits until one ends.
+    /// Maximum number of connections. At the limit, a new one replaces an idle one, or waits until one ends.
     pub connections: usize,
-    /// Maximum number of connections per address. A further one replaces an idle one of the same address, or is closed.
+    /// Maximum number of connections per address. At the limit, a new one replaces an idle one of the same address, or is closed.
     /// If equal to `connections`, there is no separate limit.
     pub per_address: usize,
 }

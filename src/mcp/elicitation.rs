@@ -239,7 +239,7 @@ fn notes(said: Option<&str>, cx: &RequestContext<RoleServer>) -> String {
 
 fn form(sheet: &DecisionSheet) -> ElicitationSchema {
     let mut form = ElicitationSchema::builder().optional_string_with("notes", |notes| {
-        notes.title("Notes").description("Kept with the decision.").max_length(2000)
+        notes.title("Notes").description("Comment stored with the decision.").max_length(2000)
     });
     if sheet.outcome_unknown {
         // The outputs of a step do not fit in such a form, so the choice `happened` is only available for the run

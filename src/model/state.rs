@@ -125,7 +125,7 @@ fn decide(run: &RunSnapshot, decision: &Decision) -> Result<Next, TransitionErro
     if run.state != RunState::WaitingForHuman {
         if let Some(first) = run.decided.as_ref().filter(|first| first.same_gate(decision)) {
             return Err(TransitionError::DecisionConflict(format!(
-                "step {} was already decided: {}; a decision cannot be taken back",
+                "step {} was already decided: {}; a decision cannot be reverted",
                 first.step, first.verdict
             )));
         }
@@ -277,7 +277,7 @@ fn cancel(run: &RunSnapshot) -> Result<Next, TransitionError> {
 /// wait ends.
 fn pause(run: &RunSnapshot) -> Result<Next, TransitionError> {
     if run.state.is_terminal() || run.state == RunState::Failed {
-        return Err(invalid(run, "pause", Some("nothing of it is being executed".to_owned())));
+        return Err(invalid(run, "pause", Some("no step is running".to_owned())));
     }
     if run.paused {
         return Ok(Next::Unchanged);

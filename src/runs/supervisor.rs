@@ -222,7 +222,7 @@ async fn follow(shared: Arc<Shared>, here: ProcessIdentity) {
         tokio::select! {
             () = shared.closing.cancelled() => return,
             looked = looked => if let Err(error) = looked {
-                tracing::error!("looking for something to do: {error}");
+                tracing::error!("polling for work: {error}");
                 tokio::time::sleep(STORE_PAUSE).await;
             },
         }

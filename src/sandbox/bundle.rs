@@ -41,7 +41,7 @@ pub fn locate(root: &Path, follow_links: bool, script: &Path) -> Result<ScriptLo
         match part {
             Component::Normal(name) => normalized.push(name),
             Component::CurDir => {}
-            Component::ParentDir => return Err(refused("it holds `..`")),
+            Component::ParentDir => return Err(refused("it contains `..`")),
             Component::RootDir | Component::Prefix(_) => return Err(refused("it is absolute")),
         }
     }

@@ -83,7 +83,7 @@ fn probe(
     let mut work = WorkDir::create(base, owner, &[], Path::new("")).map_err(|error| error.to_string())?;
     let out = work.export().map_err(|error| error.to_string())?;
     let outside = work.outer().join("outside");
-    let failed = |error: std::io::Error| format!("preparing a trial: {error}");
+    let failed = |error: std::io::Error| format!("preparing the probe: {error}");
     std::fs::create_dir(&outside).map_err(failed)?;
     std::fs::write(outside.join(PROBE_FILE), "x").map_err(failed)?;
     std::fs::set_permissions(&outside, PermissionsExt::from_mode(0o777)).map_err(failed)?;

@@ -131,7 +131,7 @@ impl Table {
             }
         }
         if tried.is_empty() {
-            tried.push("not found along PATH".to_owned());
+            tried.push("not found in PATH".to_owned());
         }
         tried.dedup();
         Err(SandboxError::NoInterpreter {
@@ -196,7 +196,7 @@ fn check_search_folder(folder: &Path) -> Result<(), String> {
     let home = std::env::var_os("HOME").map(PathBuf::from).and_then(|home| home.canonicalize().ok());
     let wide = folder.components().count() < 3 || home.is_some_and(|home| home.starts_with(folder));
     if wide {
-        return Err(format!("its library is all of {}, which scripts may not read", folder.display()));
+        return Err(format!("its library directory is {}, which scripts may not read", folder.display()));
     }
     Ok(())
 }
@@ -270,7 +270,7 @@ mod tests {
         table.search.clear();
         let message =
             table.find(&script("scripts/a.rb", false), false, &[]).expect_err("no PATH").to_string();
-        assert!(message.contains("`ruby`") && message.contains("not found along PATH"), "{message}");
+        assert!(message.contains("`ruby`") && message.contains("not found in PATH"), "{message}");
     }
 
     #[test]

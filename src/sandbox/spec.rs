@@ -69,7 +69,7 @@ impl Spec {
     /// Checks everything that can be checked without accessing the disk.
     pub(super) fn check(&self) -> Result<(), SandboxError> {
         if let Some(arg) = self.args.iter().find(|arg| arg.contains('\0')) {
-            return Err(SandboxError::bad(format!("argument {arg:?}"), "holds a NUL byte"));
+            return Err(SandboxError::bad(format!("argument {arg:?}"), "contains a NUL byte"));
         }
         let size: usize = self.args.iter().map(String::len).sum();
         if size > MAX_ARGUMENTS {

@@ -135,7 +135,7 @@ impl<'a> Scale<'a> {
     pub(super) fn measure_label(&self) -> String {
         let what = if self.known {
             let words: Vec<&str> = self.measured.entry.split_whitespace().collect();
-            format!("every entry as written there, {}", words.join(" "))
+            format!("the rendered entries, {}", words.join(" "))
         } else {
             "names and descriptions".to_owned()
         };

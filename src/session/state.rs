@@ -157,17 +157,17 @@ impl Session {
         };
         found.ok_or_else(|| {
             let there: Vec<&str> = self.active.iter().map(|skill| skill.name.as_str()).collect();
-            let there = if there.is_empty() {
-                "none is loaded".to_owned()
-            } else {
-                format!("loaded: {}", there.join(", "))
+            let message = match name {
+                None => "no skill is loaded; load one with skills.load".to_owned(),
+                Some(name) if there.is_empty() => {
+                    format!("{name} is not loaded, and no other skill is; load it first with skills.load")
+                }
+                Some(name) => {
+                    let there = there.join(", ");
+                    format!("{name} is not loaded (loaded: {there}); load it first with skills.load")
+                }
             };
-            let what =
-                name.map_or_else(|| "no skill is loaded".to_owned(), |name| format!("{name} is not loaded"));
-            ToolError::new(
-                super::ToolFailure::NotLoaded,
-                format!("{what} ({there}); load it first with skills.load"),
-            )
+            ToolError::new(super::ToolFailure::NotLoaded, message)
         })
     }
 

@@ -109,11 +109,18 @@ pub(super) fn parse(text: &str) -> Result<Node, YamlError> {
         })
 }
 
-/// Formats an error of the YAML parser as part of a message, without the prefix `error: `.
+/// Formats an error of the YAML parser as part of a message, without its prefix `error: ` and its excerpt of the text.
 #[must_use]
 pub fn yaml_message(error: &serde_saphyr::Error) -> String {
-    let text = limit_message(error).unwrap_or_else(|| error.to_string());
-    text.strip_prefix("error: ").unwrap_or(&text).to_owned()
+    const WORDS: [(&str, &str); 4] = [
+        ("unknown field", "unknown key"),
+        ("expected sequence start", "expected a list"),
+        ("expected mapping start", "expected a map"),
+        ("expected string scalar", "expected a string"),
+    ];
+    let text = limit_message(error).unwrap_or_else(|| error.without_snippet().to_string());
+    let text = text.strip_prefix("error: ").unwrap_or(&text).to_owned();
+    WORDS.iter().fold(text, |text, (theirs, ours)| text.replace(theirs, ours))
 }
 
 /// Describes a limit of the parser that was exceeded; the parser's own message has the names of its types.

@@ -115,7 +115,7 @@ async fn listen(
         // A second signal ends the service at once.
         () = async { end.cancelled().await; shutdown_signal().await } => {}
     }
-    tracing::info!(%address, "the service ended");
+    tracing::info!(%address, "the service exited");
     Ok(Done::Fine)
 }
 

@@ -132,7 +132,10 @@ pub fn settings_problems(config: &Config) -> Vec<String> {
             let theme = settings.theme.as_deref().map(|name| (name, themes.theme(name, Depth::True)));
             if let Some((name, Err(error))) = theme {
                 let place = config.places.get("theme").map(|place| format!("{place}: ")).unwrap_or_default();
-                found.push(format!("{place}theme `{name}`: {error}"));
+                // A missing theme has no file; other errors name theirs.
+                let why =
+                    if error.file == "theme" { error.message } else { format!("theme `{name}`: {error}") };
+                found.push(format!("{place}{why}"));
             }
         }
     }

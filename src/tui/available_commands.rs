@@ -50,7 +50,7 @@ fn home(context: Context) -> Option<PaneId> {
 
 fn title(context: Context) -> &'static str {
     match context {
-        Context::Global => "everywhere",
+        Context::Global => "global",
         Context::Error => "error",
         Context::List => "lists",
         Context::Text => "texts",

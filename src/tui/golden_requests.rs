@@ -38,7 +38,7 @@ pub struct GoldenForm {
     pub query: Option<String>,
     /// Ids, `none`, or `not ID`.
     pub skills: String,
-    /// The query to replace: its file, its index there, and its present content.
+    /// The query to replace: its file, its index there, and its current content.
     pub replaces: Option<(PathBuf, usize, Case)>,
 }
 
@@ -289,7 +289,7 @@ fn import(path: &str, skill: Option<&SkillId>, place: &GoldenPlace) -> Result<St
     Ok(if added.conflicts == 0 {
         note
     } else {
-        format!("{note}; {} have another expectation there and were left out", added.conflicts)
+        format!("{note}; {} have a different expectation there and were skipped", added.conflicts)
     })
 }
 

@@ -43,6 +43,10 @@ pub fn reading(report: &WhyReport, skill: Option<&Skill>) -> Reading {
         let mut failed = client.checks.iter().filter(is_failed);
         failed.all(|check| check.check == CheckKind::Description && is_listed)
     });
+    let is_first =
+        report.checks.iter().any(|check| check.check == CheckKind::Rank && check.result == CheckResult::Pass);
+    let is_only_excluded =
+        is_first && report.checks.iter().filter(is_failed).all(|check| check.check == CheckKind::Exclusion);
     let answer = match (&report.intent, report.wins) {
         (Some(_), true) => "The skill is offered and ranks first for this request.",
         (Some(_), false) if is_fine_here && is_only_cut => {
@@ -50,6 +54,9 @@ pub fn reading(report: &WhyReport, skill: Option<&Skill>) -> Reading {
         }
         (Some(_), false) if is_fine_here => {
             "The skill ranks first for this request, but some clients do not offer it. See the first failed check."
+        }
+        (Some(_), false) if is_only_excluded => {
+            "The skill ranks first, but an exclusion clause of its description matches the request."
         }
         (Some(_), false) => "The skill is not selected for this request. See the first failed check.",
         (None, true) => "Clients offer the skill. Type a request in Discover to also check the ranking.",
@@ -97,7 +104,7 @@ fn push_advice(report: &WhyReport, passages: &mut Vec<Passage>) {
     );
     passages.push(text("", &what, Role::Strong));
     if let Some(measured) = measured {
-        let rank = measured.rank.map_or_else(|| "not a result".to_owned(), |rank| format!("rank {rank}"));
+        let rank = measured.rank.map_or_else(|| "not ranked".to_owned(), |rank| format!("rank {rank}"));
         let mut effect = format!("then {rank}, score {:+.2}", measured.gain);
         if measured.won + measured.lost > 0 {
             let _ = write!(effect, "; golden queries: {} won, {} lost", measured.won, measured.lost);
@@ -180,8 +187,7 @@ fn push_scores(report: &WhyReport, ranking: &WhyRanking, passages: &mut Vec<Pass
     }
     let label_width = bars.iter().map(|bar| shown(&bar.label).chars().count()).max().unwrap_or(0);
     let scale = bars.iter().map(|bar| bar.score).fold(MIN_SCALE, f64::max);
-    let threshold =
-        ranking.fit_threshold.map(|from| format!("; a skill fits from {from:.2}")).unwrap_or_default();
+    let threshold = ranking.fit_threshold.map(|from| format!("; threshold {from:.2}")).unwrap_or_default();
     passages.push(Passage::Heading(format!("Score{threshold}")));
     passages.extend(bars.into_iter().map(|bar| Passage::Score(ScoreBar { label_width, scale, ..bar })));
 }
@@ -467,8 +473,7 @@ mod tests {
             ),
             "{all}"
         );
-        let scores =
-            "Score; a skill fits from 1.50\na Some(2) 1.00\nwith the advice Some(1) 2.25\nb Some(1) 2.00";
+        let scores = "Score; threshold 1.50\na Some(2) 1.00\nwith the advice Some(1) 2.25\nb Some(1) 2.00";
         assert!(all.contains(scores), "{all}");
         assert!(all.contains("What Two shows: 5 of 13 characters\nReads{- tables.-} [\"tables\"]"), "{all}");
         assert!(all.contains("What b says; missing here: tables\nTables."), "{all}");

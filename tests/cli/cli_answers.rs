@@ -92,7 +92,7 @@ fn a_plain_dialog_ranks_explains_and_checks() {
         "1. Parse: passed.",
         "Rank: passed. First with ",
         "Error: ",
-        "Not understood.",
+        "Unknown command. h: help.",
     ] {
         assert!(text.contains(line), "{line} is missing in\n{text}");
     }

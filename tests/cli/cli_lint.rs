@@ -291,6 +291,6 @@ fn a_skill_is_linted_by_its_id_and_an_unknown_path_is_named() {
     assert_eq!((by_id.code, &by_id.stdout), (by_path.code, &by_path.stdout), "{}", by_id.stderr);
     let unknown = home.run(&["lint", "pdf-tabels"]);
     assert_eq!(unknown.code, 3, "{}", unknown.stdout);
-    assert!(unknown.stderr.contains("no file or folder pdf-tabels"), "{}", unknown.stderr);
+    assert!(unknown.stderr.contains("`pdf-tabels` is not a file, folder or skill id"), "{}", unknown.stderr);
     assert!(unknown.stderr.contains("pdf-tables"), "near ids are named: {}", unknown.stderr);
 }

@@ -97,8 +97,7 @@ fn many_runs_are_decided_by_the_digest_of_the_set_that_was_listed() {
         bare.stderr
     );
     assert!(bare.stderr.contains("--yes needs --digest"), "{}", bare.stderr);
-    let digest =
-        bare.stderr.lines().find_map(|line| line.split_once("digest of the set: ")).unwrap().1.to_owned();
+    let digest = bare.stderr.lines().find_map(|line| line.split_once("digest: ")).unwrap().1.to_owned();
     let other = desk.run(&[&set[..], &["--digest", &"00".repeat(32)]].concat());
     assert_eq!(other.code, 5, "{}", other.stderr);
     assert!(desk.mails().is_empty());

@@ -105,7 +105,7 @@ async fn a_signal_is_kept_until_it_is_waited_for_and_its_payload_is_the_output()
 
     let early = launch(&core, "close", json!({})).await.unwrap().run;
     let kept = order(&core, &early, signal("books-closed")).await.unwrap();
-    assert_eq!(kept.note, "signal books-closed is kept until a step waits for it");
+    assert_eq!(kept.note, "signal books-closed is buffered until a step waits for it");
     assert_eq!(wait_for_completion(&core, &early.id.0).await.state, RunState::Completed);
 }
 

@@ -416,6 +416,7 @@ async fn views_facets_board_and_logs_are_answered() {
     assert_eq!(place.open().await.views().await.unwrap().views.len(), 1, "shared through the store");
     assert_eq!(core.save_view("x", Some("stat:failed"), None).await.unwrap_err().code, Code::InvalidRequest);
     assert!(core.save_view("Failed uploads", None, None).await.unwrap().views.is_empty());
+    assert_eq!(core.save_view("Failed uploads", None, None).await.unwrap_err().code, Code::NotFound);
 
     let failed = listed(&core, "state:failed input.name:wrong.csv").await.remove(0);
     let log = |step: &str, text: Option<&str>| LogRequest {

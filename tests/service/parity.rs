@@ -203,7 +203,7 @@ fn looks() -> Vec<Case> {
         ),
         wrong("worker.drain", json!({"worker": "no-such"}), "runs workers --drain no-such", "not_found"),
         wrong("view.save", json!({"name": "x", "where": "colour:red"}), "", "invalid_request"),
-        case("view.delete", json!({"name": "no-such"}), "runs views --delete no-such"),
+        wrong("view.delete", json!({"name": "no-such"}), "runs views --delete no-such", "not_found"),
         wrong("run.show", json!({"run_id": "no-such-run"}), "runs show no-such-run", "not_found"),
         wrong("run.checkpoints", json!({"run_id": "no-such-run"}), "", "not_found"),
         wrong("run.status", json!({"run_id": "no-such-run"}), "", "not_found"),

@@ -117,7 +117,7 @@ pub fn note(order: &RunOrder, next: &Next, decisions: &[RecordedDecision]) -> St
         (RunOrder::Decide { .. }, _) => "denied".to_owned(),
         (RunOrder::Resume { .. }, _) => "resumed".to_owned(),
         (RunOrder::Signal { name, .. }, Next::SignalBuffered) => {
-            format!("signal {name} is kept until a step asks for it")
+            format!("signal {name} is buffered until a step waits for it")
         }
         (RunOrder::Signal { name, .. }, _) => format!("signal {name} sent"),
         (RunOrder::Cancel { .. }, Next::Unchanged) => "was already canceled".to_owned(),

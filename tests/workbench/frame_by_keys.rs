@@ -234,7 +234,7 @@ fn the_mouse_reaches_tabs_footer_rows_and_closes_overlays() {
     };
     let x = column(&harness, 0, "2 Discover");
     harness.click(x, 0);
-    assert!(harness.screen().contains("Intent"));
+    assert!(harness.screen().contains("Request"));
     harness.click(column(&harness, 0, "1 Browse"), 0);
     let help = column(&harness, 35, "? help");
     harness.click(help, 35);

@@ -168,7 +168,7 @@ fn the_golden_set_and_a_draft_are_the_screens() {
     compare(
         &mut harness,
         "draft.svg",
-        "Draft: a description, the golden set with and without it, and what changed hands",
+        "Draft: a description, the golden set with and without it, and the changed winners",
     );
 }
 
@@ -182,7 +182,7 @@ fn why_and_its_advice_are_the_screen() {
     compare_without(
         &mut harness,
         "why.svg",
-        "Why not: the checks of each client, the score beside the winner's, and measured advice",
+        "Why not: the checks of each client, the score next to the winner's, and measured advice",
         Some(place.folder()),
     );
 }

@@ -469,10 +469,10 @@ fn a_skill_that_is_no_result_says_why_when_it_is_opened() {
         Screen::new(120, 40).text(&mut pane)
     };
     let screen = open("mail-writer", &|_| {});
-    assert!(screen.contains("Why mail-writer is not a result"), "{screen}");
+    assert!(screen.contains("Why mail-writer is not ranked"), "{screen}");
     assert!(screen.contains("does not match this request"), "{screen}");
     let screen = open("table-audit", &|alone| alone.attachable = fits().attachable[..1].to_vec());
-    assert!(screen.contains("Why table-audit is not a result") && screen.contains("a sidecar"), "{screen}");
+    assert!(screen.contains("Why table-audit is not ranked") && screen.contains("a sidecar"), "{screen}");
     let screen = open("old-pdf", &|alone| alone.excluded = fits().excluded[..1].to_vec());
     assert!(screen.contains("excluded: deprecated"), "{screen}");
     let mut pane = Discover::new(History::default());

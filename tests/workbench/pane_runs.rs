@@ -343,8 +343,8 @@ fn a_run_that_begins_to_wait_is_told_on_every_pane() {
             ..detail(&id(3), "site-report", RunState::WaitingForHuman)
         };
     });
-    harness.wait_for("5 Runs ◆1").wait_for("site-report 003 waits for you at book");
-    harness.press("5").wait_for("waiting for you");
+    harness.wait_for("5 Runs ◆1").wait_for("site-report 003 waits for approval at book");
+    harness.press("5").wait_for("waiting for approval");
 }
 
 #[test]

@@ -93,7 +93,7 @@ fn runs_that_cannot_take_the_command_are_left_out() {
     let client = core(runs());
     let mut harness = opened(&client, 120, 36);
     harness.press("* x");
-    has(&harness, &["Cancel 2 runs", "left out: it is"]);
+    has(&harness, &["Cancel 2 runs", "excluded: "]);
 }
 
 #[test]

@@ -69,11 +69,11 @@ fn a_waiting_run_is_assigned_and_handed_over_with_a_note() {
     harness.wait_for("assigned to kim");
     harness
         .press("H")
-        .wait_for("Hand this run over")
-        .wait_for("kim has it now")
+        .wait_for("Reassign this run")
+        .wait_for("Assigned to kim")
         .press("ctrl-u")
         .type_text("ana");
-    harness.press("ctrl-s").wait_until("the sheet is gone", |screen| !screen.contains("Hand this run over"));
+    harness.press("ctrl-s").wait_until("the sheet is gone", |screen| !screen.contains("Reassign this run"));
     let all = orders(&client);
     let Some(RunOrder::Assign { to, .. }) = all.last() else { panic!("a second assignment") };
     assert_eq!(to.as_deref(), Some("ana"));
@@ -330,7 +330,7 @@ fn what_a_sidecar_asked_for_is_told_above_the_steps_of_the_run_it_watches() {
     });
     client.runs.work(&id(1), "control.applied", wish, |run| run.run.paused = true);
     harness.wait_for("the sidecar secret-scan 009 requests a pause (1");
-    has(&harness, &["waiting for you, then paused"]);
+    has(&harness, &["waiting for approval, then paused"]);
     client.runs.work(&id(1), "run.held", json!({}), |run| run.run.state = RunState::Pending);
     client.runs.work(&id(1), "run.resumed", json!({}), |run| {
         (run.run.paused, run.run.state) = (false, RunState::Completed);
@@ -390,7 +390,7 @@ fn a_wait_whose_time_is_over_is_called_expired() {
     run.run.expires_ms = Some(NOW_MS - 5_000);
     let harness = opened(&core(vec![run]), 120, 36);
     has(&harness, &["expired", "expired 5 s ago: then denied"]);
-    assert!(!harness.screen().contains("needs you"), "{}", harness.screen());
+    assert!(!harness.screen().contains("approval"), "{}", harness.screen());
 }
 
 #[test]
@@ -464,7 +464,7 @@ fn of_what_was_edited_since_it_asked_no_inputs_are_shown_as_what_runs() {
     let mut run = detail(&id(1), "invoice-intake", RunState::WaitingForHuman);
     run.sheet.as_mut().unwrap().inputs = json!(null);
     let mut harness = opened(&core(vec![run]), 120, 36);
-    harness.press("a").wait_for("changed since requested: approving asks again");
+    harness.press("a").wait_for("changed since requested: approval leads to another request");
     assert!(!harness.screen().contains("exactly these inputs are used"), "{}", harness.screen());
 }
 

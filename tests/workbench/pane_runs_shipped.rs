@@ -18,7 +18,7 @@ fn only_skills_with_a_contract_are_offered_for_launching() {
     let panes = vec![Box::new(Runs::new()) as _];
     let mut screen = Harness::new(client, panes, &Settings::default(), 120, 36).unwrap();
     screen.wait_for("21 skills").wait_for("no runs yet");
-    screen.press("n").wait_for("Launch a run of").wait_for("invoice-intake");
+    screen.press("n").wait_for("Launch a skill").wait_for("invoice-intake");
     let seen = screen.screen();
     for without in ["changelog-check", "json-diff", "transcript-summary"] {
         assert!(!seen.contains(without), "{seen}");

@@ -359,7 +359,7 @@ fn a_light_terminal_gets_the_light_theme_also_by_a_late_answer_that_types_nothin
     pty.send(answer)
         .wait_until("the light theme", |pty| background(pty) == LIGHT)
         .send("2")
-        .wait_for("Intent");
+        .wait_for("Request");
     assert!(!pty.screen().contains("ffff"), "{}", pty.screen());
 }
 

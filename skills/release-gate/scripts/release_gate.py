@@ -28,7 +28,7 @@ def newest(given):
 
 def compare(given):
     if given["wanted"].removeprefix("v") != given["newest"]:
-        sys.exit(f"version {given['wanted']} is wanted, but the changelog's newest is {given['newest']}")
+        sys.exit(f"expected version {given['wanted'].removeprefix('v')}, but the latest changelog entry is {given['newest']}")
     return {"agrees": True}
 
 

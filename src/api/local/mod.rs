@@ -314,7 +314,7 @@ impl Local {
         for link in &answer.matchers {
             match &link.state {
                 MatcherState::Failed(why) => {
-                    tracing::warn!(link = link.matcher, why, "a link was left out of a request");
+                    tracing::warn!(link = link.matcher, why, "a matcher was skipped");
                     self.operations.link_failed(&link.matcher);
                     self.metrics.record_skipped_matcher(&link.matcher);
                 }

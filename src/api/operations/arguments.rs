@@ -373,7 +373,7 @@ arguments! {
         /// The person; if omitted, the run is unassigned.
         #[serde(default)]
         to: Option<String>,
-        /// What they have to know.
+        /// Note for the assignee.
         #[serde(default)]
         note: Option<String>,
         /// Who the run was assigned to when the caller read it (empty: unassigned); 409 if that changed. Not compared, if

@@ -11,7 +11,7 @@ pub(super) fn operations() -> Vec<Operation> {
             "run.board",
             Route::get("/v1/board"),
             Scope::Read,
-            "Returns what waits by deadline, what runs, failures by reason and completed runs over the last hours, \
+            "Returns waiting runs by deadline, runs in progress, failures by reason and completed runs over the last hours, \
                 and the workers.",
             |context: CallContext, ask: BoardOf| async move { context.service.core.board(ask.hours).await },
         )
@@ -74,7 +74,7 @@ pub(super) fn operations() -> Vec<Operation> {
             "view.list",
             Route::get("/v1/views"),
             Scope::Read,
-            "Lists saved views: filters of runs with a name.",
+            "Lists saved views: named filters of runs.",
             |context: CallContext, _: Nothing| async move { context.service.core.views().await },
         ),
         Operation::new(

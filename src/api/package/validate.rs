@@ -46,8 +46,9 @@ pub fn validate(file: &Path) -> Result<PackageReport, Error> {
     report.bytes = bytes.len() as u64;
     report.sha256 = Some(Digest::of(&bytes));
     let temp_dir = tempfile::Builder::new().prefix("skill-package-").tempdir();
-    let temp_dir =
-        temp_dir.map_err(|e| Error::new(Code::InternalError, format!("no room to unpack: {e}")))?;
+    let temp_dir = temp_dir.map_err(|e| {
+        Error::new(Code::InternalError, format!("cannot create a temporary folder to unpack: {e}"))
+    })?;
     let mut reading = Reading {
         folder: temp_dir.path(),
         found: Vec::new(),
@@ -231,7 +232,7 @@ fn compared(manifest: &Manifest, files: &BTreeMap<String, PackedFile>) -> Vec<Pa
             None => note(
                 "missing-file",
                 Some(&wanted.path),
-                "the manifest lists it, the archive lacks it".to_owned(),
+                "listed in the manifest, but missing from the archive".to_owned(),
             ),
             Some(have) if have.sha256 != wanted.sha256 || have.bytes != wanted.bytes => {
                 let message = format!("its digest is {}; the manifest has {}", have.sha256, wanted.sha256);
@@ -245,7 +246,7 @@ fn compared(manifest: &Manifest, files: &BTreeMap<String, PackedFile>) -> Vec<Pa
         }
     }
     for path in files.keys().filter(|path| !listed.contains(*path)) {
-        note("unlisted-file", Some(path), "the archive has it, the manifest does not".to_owned());
+        note("unlisted-file", Some(path), "in the archive, but not listed in the manifest".to_owned());
     }
     let mut sorted = manifest.files.clone();
     sorted.sort_by(|a, b| a.path.cmp(&b.path));

@@ -30,8 +30,8 @@ impl Remote {
     fn keyed(&self, mut options: ExecutionOptions) -> Result<Keyed, Error> {
         if let Some(name) = options.files.keys().next() {
             let message = format!(
-                "{name} is a local file, which {} cannot read: pass its content as an input, or launch \
-                    there with `skills run --file`",
+                "{name} is a local file, which {} cannot read: pass its content as an input, or launch the \
+                    skill on that machine with --file",
                 self.address()
             );
             return Err(Error::new(Code::InvalidRequest, message));

@@ -85,7 +85,7 @@ impl Remote {
                 Ok(caller) => signed(sheet, caller),
                 // Failing to look up the owner of the key must not hide the sheet of the run.
                 Err(error) => {
-                    tracing::warn!("asking whose key it is: {error}");
+                    tracing::warn!("looking up the owner of the key: {error}");
                     sheet.approver = None;
                 }
             }

@@ -188,7 +188,7 @@ impl HttpTransport {
         arguments: Map<String, Value>,
     ) -> Result<RequestBuilder, TransportError> {
         let Some((mut path, rest)) = operation.route.fill(arguments) else {
-            let message = format!("{} is asked without what its address needs", operation.name);
+            let message = format!("{} lacks an argument of its path", operation.name);
             return Err(TransportError::Answered(Error::new(Code::InternalError, message)));
         };
         let body = if operation.route.asks_by_query() {

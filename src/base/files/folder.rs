@@ -171,7 +171,8 @@ pub fn read_user_text(path: &Path) -> io::Result<String> {
         let message = format!("the file has more than {} MiB", MAX_USER_FILE >> 20);
         return Err(io::Error::new(io::ErrorKind::FileTooLarge, message));
     }
-    String::from_utf8(bytes).map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error.utf8_error()))
+    String::from_utf8(bytes)
+        .map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "the file is not UTF-8 text"))
 }
 
 /// Resolves a file or folder that the user names to its real path, for [`read_file`] and [`replace_file`]: links in
@@ -253,7 +254,7 @@ fn checked_path(path: &str) -> Result<&Path, OpenError> {
                 return refused("is hidden");
             }
             Component::Normal(_) | Component::CurDir => {}
-            Component::ParentDir => return refused("leads upwards"),
+            Component::ParentDir => return refused("contains `..`"),
             Component::RootDir | Component::Prefix(_) => return refused("is absolute"),
         }
     }

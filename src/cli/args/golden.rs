@@ -17,7 +17,7 @@ pub struct GoldenArgs {
 pub enum GoldenAction {
     /// List golden queries with their results, failing ones first.
     List(GoldenListArgs),
-    /// Show why a query is answered as it is, and what would win it.
+    /// Explain the result of a query, and which description change would fix it.
     Explain(GoldenExplainArgs),
     /// Add a query to your golden.yaml.
     Add(GoldenAddArgs),
@@ -47,13 +47,13 @@ pub struct GoldenListArgs {
 /// What should happen with a query.
 #[derive(Debug, Args)]
 pub struct ExpectArgs {
-    /// Skills of which one should be first, separated by commas (repeatable).
+    /// Expected skills, separated by commas (repeatable); any of them may rank first.
     #[arg(long, value_name = "SKILL", value_delimiter = ',', conflicts_with_all = ["none", "not"])]
     pub expect: Vec<String>,
     /// No skill fits.
     #[arg(long, conflicts_with = "not")]
     pub none: bool,
-    /// A skill that must not be first.
+    /// Skill that must not rank first.
     #[arg(long, value_name = "SKILL")]
     pub not: Option<String>,
 }
@@ -112,8 +112,8 @@ pub enum GoldenForm {
 #[derive(Debug, Args)]
 #[command(
     after_help = "Reads evaluation files of skills ([{\"query\", \"should_trigger\"}] or {\"evals\": [{\"prompt\"}]}), JSON \
-    lines, CSV with a header, and golden.yaml files. Queries that the file has already are left out.\nExits with 1 if queries \
-    have another expectation there; they are not imported."
+    lines, CSV with a header, and golden.yaml files. Queries that are already in the file are skipped.\nExits with 1 if queries \
+    have a different expectation there; they are not imported."
 )]
 pub struct GoldenImportArgs {
     /// Files to import.

@@ -60,7 +60,7 @@ use skills_store::PostgresAddress;
 /// The table of exit codes, in `--help` and in the man page.
 pub const EXIT_CODES: &str = "\
 Exit codes:
-  0   success; a run completed or was left to a worker
+  0   success; a run completed or was detached
   1   findings, no skill fits, a metric got worse, or a run failed or was denied
   2   invalid usage or configuration
   3   not found
@@ -128,7 +128,7 @@ const ROOTS: &str = "roots";
 
 /// Options that every command takes.
 #[derive(Debug, Clone, Args)]
-#[command(next_help_heading = "Everywhere")]
+#[command(next_help_heading = "Global options")]
 #[allow(clippy::struct_excessive_bools, reason = "one switch of the command line each")]
 pub struct Global {
     /// Read skills from this folder (repeatable; the first has precedence).
@@ -163,7 +163,7 @@ pub struct Global {
     /// Print log warnings to standard error; twice prints the complete log.
     #[arg(short, long, global = true, action = ArgAction::Count)]
     pub verbose: u8,
-    /// Work as a linear dialog of labeled lines, for screen readers (`skills --plain runs`).
+    /// Use a line-based text interface, for screen readers (`skills --plain runs`).
     #[arg(long, global = true)]
     pub plain: bool,
     /// Use this configuration file instead of the user's.
@@ -200,7 +200,7 @@ pub enum Command {
     Eval(EvalArgs),
     /// List, explain, edit and convert golden queries.
     Golden(GoldenArgs),
-    /// Find the commit that changed the first skill for a request.
+    /// Find the commit that changed which skill ranks first for a request.
     Bisect(BisectArgs),
     /// Run a skill's contract.
     Run(RunArgs),

@@ -50,7 +50,7 @@ pub struct ExecArgs {
     #[arg(long, default_value = "standard", value_parser = parse_name::<AuditMode>(&AUDITS))]
     pub audit_mode: AuditMode,
     /// Maximum time to wait for an approval or a signal: 90s, 10m, 2h, 30d.
-    #[arg(long, value_name = "SPAN", value_parser = span)]
+    #[arg(long, value_name = "DURATION", value_parser = span)]
     pub expires_in: Option<u64>,
     /// What happens when that time expires.
     #[arg(long, requires = "expires_in", default_value = "deny", value_parser = parse_name::<Expiry>(&EXPIRIES))]
@@ -130,13 +130,13 @@ pub struct RunsArgs {
 pub enum RunsAction {
     /// List runs, waiting runs first.
     List(RunsListArgs),
-    /// Show what waits by deadline, what runs, why runs failed, and the workers.
+    /// Show waiting runs by deadline, runs in progress, failures by reason, and workers.
     Board(RunsBoardArgs),
     /// List the workers and their runs, or drain one.
     Workers(RunsWorkersArgs),
-    /// List, save or delete filters with a name.
+    /// List, save or delete named filters.
     Views(RunsViewsArgs),
-    /// Print the output of a run or of one step, complete.
+    /// Print the full output of a run or of one step.
     Logs(RunsLogsArgs),
     /// Assign a run to a user, with a note.
     Assign(RunsAssignArgs),
@@ -164,18 +164,21 @@ pub enum RunsAction {
     Work(WorkArgs),
 }
 
-/// What `--where` takes.
-const WHERE_HELP: &str = "\
-Only runs that match this filter. All terms have to match; `-` before a term negates it; double quotes group words.
+// Help of `--where`: the command's own sentence and the terms of a filter. Clap prints only one of a short and a long help.
+macro_rules! where_help {
+    ($sentence:literal) => {
+        concat!(
+            $sentence,
+            " All terms must match; `-` before a term negates it; double quotes group words.
 
   state:failed,canceled     a state, `open`, `ended` or `waiting`
   title:deploy*             the title of the run
   skill:deploy*             the skill; `*` stands for any characters
-  step:book                 the present step
+  step:book                 the current step
   age:>1h                   time since the start (s, m, h, d, w)
-  since:<10m                time in the present state
+  since:<10m                time in the current state
   error:\"bad gateway\"       part of the error
-  input.region:eu*          an input; `input.total:>100` compares numbers
+  input.region:eu*          an input; a number: `input.total:>100`
   label.env:prod            a label given at the launch
   by:kim                    who started it
   assigned:kim              who it is assigned to
@@ -183,7 +186,10 @@ Only runs that match this filter. All terms have to match; `-` before a term neg
   id:4f1c                   part of the id
   trace:4bf92f35            the beginning of the trace id
   target:report.md          part of what it is attached to
-  4711                      part of the id, title, skill, step, inputs or error";
+  4711                      part of the id, title, skill, step, inputs or error"
+        )
+    };
+}
 
 /// `skills runs list`
 #[derive(Debug, Args)]
@@ -201,7 +207,7 @@ pub struct RunsListArgs {
     #[arg(long, value_name = "TRACE")]
     pub trace: Option<String>,
     /// Show only runs that match this filter: `state:failed skill:deploy* age:>1h input.region:eu* -error:timeout`.
-    #[arg(long, value_name = "FILTER", allow_hyphen_values = true, long_help = WHERE_HELP)]
+    #[arg(long, value_name = "FILTER", allow_hyphen_values = true, long_help = where_help!("Show only runs that match this filter."))]
     pub r#where: Option<String>,
     /// Maximum number of entries.
     #[arg(long, value_name = "N", default_value_t = 30, conflicts_with = "all",
@@ -210,10 +216,10 @@ pub struct RunsListArgs {
     /// Show all runs.
     #[arg(long)]
     pub all: bool,
-    /// Columns of the table, in their order.
+    /// Columns to show, in this order.
     #[arg(long, value_delimiter = ',', value_name = "COLUMN", value_parser = clap::builder::PossibleValuesParser::new(RUN_COLUMNS))]
     pub columns: Vec<String>,
-    /// Sort by this column; with `-` in front, the largest first.
+    /// Sort by this column; prefix it with `-` for descending order.
     #[arg(long, value_name = "COLUMN", allow_hyphen_values = true)]
     pub sort: Option<String>,
 }
@@ -254,16 +260,16 @@ pub struct OnwardArgs {
 /// `skills runs approve` and `skills runs deny`
 #[derive(Debug, Args)]
 #[command(after_help = "Shows what would happen and asks for confirmation. The decision applies to \
-    exactly what was shown. Without a terminal, or with --yes alone, prints the details and the full command and exits with 5: an approval needs --yes with --inputs-digest, a denial --yes with --step or --inputs-digest. With --where, the digest of the set takes their place: --yes with --digest.")]
+    exactly what was shown. Without a terminal, or with --yes alone, prints the details and the full command and exits with 5: an approval needs --yes with --inputs-digest, a denial --yes with --step or --inputs-digest. With --where, use --yes with the --digest that is printed with the list.")]
 pub struct DecideArgs {
     /// Id of the run.
     #[arg(required_unless_present = "where", conflicts_with = "where")]
     pub run: Option<String>,
-    /// Decide every waiting run that matches this filter, after a list with the digest of each and a confirmation.
-    #[arg(long, value_name = "FILTER", allow_hyphen_values = true, long_help = WHERE_HELP,
+    /// Decide every waiting run that matches this filter, after listing them with the digest of each and asking for confirmation.
+    #[arg(long, value_name = "FILTER", allow_hyphen_values = true, long_help = where_help!("Decide every waiting run that matches this filter, after listing them with the digest of each and asking for confirmation."),
           conflicts_with_all = ["step", "inputs_digest", "choice", "result"])]
     pub r#where: Option<String>,
-    /// Digest of the set of runs that was reviewed.
+    /// Digest printed with the list of runs.
     #[arg(long, value_name = "SHA256", requires = "where")]
     pub digest: Option<String>,
     /// Skip the confirmation prompt; needs --inputs-digest (to deny, --step is enough).
@@ -349,8 +355,8 @@ pub struct CancelArgs {
 /// One command for many runs.
 #[derive(Debug, Clone, Default, Args)]
 pub struct BulkArgs {
-    /// Send the command to every run that matches this filter, after a list and a confirmation.
-    #[arg(long, value_name = "FILTER", allow_hyphen_values = true, long_help = WHERE_HELP)]
+    /// Send the command to every run that matches this filter, after listing them and asking for confirmation.
+    #[arg(long, value_name = "FILTER", allow_hyphen_values = true, long_help = where_help!("Send the command to every run that matches this filter, after listing them and asking for confirmation."))]
     pub r#where: Option<String>,
     /// Skip the confirmation prompt.
     #[arg(long, short, requires = "where")]
@@ -360,7 +366,7 @@ pub struct BulkArgs {
 /// `skills runs board`
 #[derive(Debug, Args)]
 pub struct RunsBoardArgs {
-    /// Hours back from now.
+    /// Number of past hours to include.
     #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u32).range(1..=336))]
     pub hours: u32,
 }
@@ -385,8 +391,8 @@ pub struct RunsViewsArgs {
     /// Save the filter of --where under this name.
     #[arg(long, value_name = "NAME", requires = "where", conflicts_with = "delete")]
     pub save: Option<String>,
-    /// The filter to save.
-    #[arg(long, value_name = "FILTER", requires = "save", allow_hyphen_values = true, long_help = WHERE_HELP)]
+    /// Filter to save.
+    #[arg(long, value_name = "FILTER", requires = "save", allow_hyphen_values = true, long_help = where_help!("Filter to save."))]
     pub r#where: Option<String>,
     /// Delete the view of this name.
     #[arg(long, value_name = "NAME")]
@@ -415,7 +421,7 @@ pub struct RunsAssignArgs {
     pub run: String,
     /// The user to assign; if omitted, the assignment is removed.
     pub to: Option<String>,
-    /// What the assignee has to know.
+    /// Note for the assignee.
     #[arg(long, value_name = "TEXT")]
     pub note: Option<String>,
 }

@@ -36,15 +36,15 @@ pub struct ServeArgs {
     /// none].
     #[arg(long, value_name = "ORIGIN", value_parser = |text: &str| Origin::parse(text).map_err(|wrong| wrong.message))]
     pub cors: Vec<Origin>,
-    /// Maximum number of connections. A further one replaces an idle connection, or waits.
+    /// Maximum number of connections. At the limit, a new connection replaces an idle one, or waits.
     #[arg(long, value_name = "COUNT", default_value_t = 4096,
         value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub max_connections: u32,
-    /// Maximum number of connections of one address (IPv6: of its /64 network). A further one replaces an idle
+    /// Maximum number of connections of one address (IPv6: of its /64 network). At the limit, a new connection replaces an idle
     /// connection of that address, or is closed [default: half of --max-connections].
     #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub max_connections_per_address: Option<u32>,
-    /// Maximum number of MCP sessions over HTTP. A further one replaces a session without a handshake,
+    /// Maximum number of MCP sessions over HTTP. At the limit, a new session replaces one without a handshake,
     /// or an idle one.
     #[arg(long, value_name = "COUNT", default_value_t = 1024,
         value_parser = clap::value_parser!(u32).range(1..=100_000))]
@@ -69,7 +69,7 @@ pub struct OpenapiArgs {
 /// `skills verify`
 #[derive(Debug, Args)]
 #[command(after_help = "Exits with 1 if a check fails. Checks that cannot be run, because the key lacks \
-    a scope or the rate limit is exhausted, are reported and do not fail. `controls` exceeds the rate limit on purpose.")]
+    a scope or the rate limit is exhausted, are reported and do not fail. `controls` exceeds the rate limit deliberately.")]
 pub struct VerifyArgs {
     /// Groups of checks to run.
     pub verifier: Verifier,

@@ -240,7 +240,7 @@ pub struct BudgetArgs {
 
 #[derive(Debug, Subcommand)]
 pub enum BudgetAction {
-    /// Propose a smallest change with which the lists of clients fit their budgets and no golden query is lost.
+    /// Propose the smallest change that makes the clients' catalogs fit their budgets and loses no golden query.
     Fit(BudgetFitArgs),
 }
 
@@ -272,7 +272,7 @@ pub struct BudgetFitArgs {
         quit. Without a file, plays the shipped script. Runs and sessions are temporary unless --store is given. With --auto, exits with 0 if every step reached its expected state, else with 1."
 )]
 pub struct DemoArgs {
-    /// Demo script: `title`, and `steps` of `say` and `do`.
+    /// Demo script: YAML with a `title` and `steps`, each with `say` and `do`.
     #[arg(value_name = "FILE")]
     pub file: Option<PathBuf>,
     /// Advance automatically after this many seconds per step [default: 4], and exit after the last.

@@ -152,8 +152,8 @@ pub struct DraftArgs {
     /// Measure the contribution of each clause of the description.
     #[arg(long)]
     pub clauses: bool,
-    /// Print a prompt that asks a model or a colleague for a better description. It names missed queries, wrongly won
-    /// ones, neighboring skills and length limits; 40 % of the golden queries are held out to judge the result.
+    /// Print a prompt that asks a model or a colleague for a better description. It names missed queries, false
+    /// triggers, neighboring skills and length limits; 40 % of the golden queries are held out to judge the result.
     #[arg(long, conflicts_with = "write")]
     pub prompt: bool,
     /// Write the description to the file; all other bytes are unchanged. Where the file cannot be written, and
@@ -188,7 +188,7 @@ pub enum Deny {
     None,
     /// Fail on errors.
     Errors,
-    /// Also fail on warnings.
+    /// Fail on errors and warnings.
     Warnings,
     /// Fail on every finding.
     All,
@@ -203,7 +203,7 @@ pub enum Deny {
 pub struct RivalsArgs {
     /// Id, unambiguous name or location [default: all skills that lose requests].
     pub skill: Option<String>,
-    /// Print all lines.
+    /// Print all rows.
     #[arg(long)]
     pub all: bool,
 }
@@ -227,13 +227,13 @@ pub struct CollisionsArgs {
     /// One skill: its cluster. Two skills: the pair [default: the complete collection].
     #[arg(num_args = 0..=2, value_name = "SKILL")]
     pub skills: Vec<String>,
-    /// Exit with 1 on these.
+    /// Exit with 1 on these collisions.
     #[arg(long, value_enum, value_name = "WHAT")]
     pub fail_on: Option<FailOn>,
     /// File of known collisions.
     #[arg(long, value_name = "FILE", required_if_eq("fail_on", "new-collisions"))]
     pub baseline: Option<PathBuf>,
-    /// Write the present collisions to the baseline, and exit with 0.
+    /// Write the current collisions to the baseline, and exit with 0.
     #[arg(long, requires = "baseline")]
     pub write_baseline: bool,
     /// Print all clusters, collisions and groups.
@@ -263,16 +263,16 @@ pub struct LintArgs {
     /// Fix what can be fixed unambiguously: quoting, fences, byte order mark, line endings.
     #[arg(long)]
     pub fix: bool,
-    /// The findings that fail, whether they are printed or not [default: errors].
+    /// Findings that cause exit code 1, printed or not [default: errors].
     #[arg(long, value_enum)]
     pub deny: Option<Deny>,
-    /// File of known findings: only others are printed and fail.
+    /// File of known findings; only findings not in it are printed and fail.
     #[arg(long, value_name = "FILE")]
     pub baseline: Option<PathBuf>,
-    /// Write all present findings to the baseline, and exit with 0.
+    /// Write all current findings to the baseline, and exit with 0.
     #[arg(long, requires = "baseline")]
     pub write_baseline: bool,
-    /// Also look up the commands and environment variables that instructions use on this machine.
+    /// Also check that the commands and environment variables used in instructions exist on this machine.
     #[arg(long)]
     pub environment: bool,
     /// Print the rules with their reasons and examples.
@@ -309,11 +309,11 @@ pub struct EvalArgs {
     /// Evaluate again whenever a skill or golden set changes.
     #[arg(long, conflicts_with_all = ["skills", "report"])]
     pub watch: bool,
-    /// Do not look for changes of descriptions that win lost queries.
+    /// Skip the search for description changes that fix missed queries.
     #[arg(long)]
     pub no_advice: bool,
     /// Report format (`--json` is `--report json`).
-    #[arg(long, value_name = "FORM", value_enum)]
+    #[arg(long, value_name = "FORMAT", value_enum)]
     pub report: Option<EvalReportForm>,
     /// Evaluate only queries that expect this skill.
     #[arg(long, value_name = "SKILL")]
@@ -328,7 +328,7 @@ pub struct EvalArgs {
 pub enum EvalReportForm {
     /// Markdown for a comment on a pull request.
     Markdown,
-    /// `JUnit` XML, one test case per query.
+    /// JUnit XML, one test case per query.
     Junit,
     /// All data.
     Json,

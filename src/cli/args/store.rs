@@ -27,7 +27,7 @@ pub enum DbAction {
     /// Check the store for damage and inconsistent records; exits with 1 if there are any, with 70 if the store cannot be
     /// opened (missing, replaced, not readable).
     Check,
-    /// Copy the store to a new file, also while runs execute.
+    /// Copy the store to a new file; safe while runs execute.
     Backup(BackupArgs),
     /// Copy all records of another store into this one, which must be empty.
     Migrate(MigrateArgs),
@@ -36,9 +36,9 @@ pub enum DbAction {
     /// Replace the store with an empty one; the old files are kept under another name.
     #[command(after_help = "Stop the processes that use the store first.")]
     Reset(ConfirmArgs),
-    /// Accept the file at the store's path, which has another id than recorded.
+    /// Accept the file at the store's path although its id differs from the recorded one.
     #[command(
-        after_help = "Use it if you replaced the file of the store on purpose. Nothing but the recorded id is changed."
+        after_help = "Use it if you replaced the file of the store on purpose. Only the recorded id is changed."
     )]
     Adopt(ConfirmArgs),
     /// Delete ended runs older than a given date or time, with their events, results and decisions.
@@ -93,7 +93,7 @@ pub struct BeforeArgs {
         conflicts_with = "older_than", allow_hyphen_values = true)]
     pub before: Option<i64>,
     /// Select runs that ended at least this long ago: 90s, 12h, 30d.
-    #[arg(long, value_name = "SPAN", value_parser = span)]
+    #[arg(long, value_name = "DURATION", value_parser = span)]
     pub older_than: Option<u64>,
     /// Skip the confirmation prompt.
     #[arg(long, short)]

@@ -1,4 +1,4 @@
-//! `skills runs board`: what waits by deadline, what runs, why runs failed, and the workers, on one page.
+//! `skills runs board`: waiting runs by deadline, runs in progress, failures by reason, and the workers, on one page.
 
 use std::fmt::Write as _;
 
@@ -138,7 +138,7 @@ fn render(board: &Board, hours: u32, thresholds: Thresholds, look: TerminalCaps)
         }
         None => format!("for {}", clock::age(board.now_ms - run.created_ms)),
     };
-    group("running", &board.running, &runs_for);
+    group("in progress", &board.running, &runs_for);
     let bars = available.saturating_sub(title_width + 24).clamp(8, 64);
     if !board.failed.is_empty() {
         let _ = writeln!(

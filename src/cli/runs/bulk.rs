@@ -82,8 +82,11 @@ async fn matching(client: &(impl RunClient + ?Sized), filter: &str) -> Result<Ve
 }
 
 fn none_accepts(runs: usize, command: &str) -> Error {
-    let matched = if runs == 1 { "matches" } else { "match" };
-    let message = format!("{} {matched}, and none of them accepts {command}", counted(runs, "run", "runs"));
+    let message = match runs {
+        0 => "no runs match the filter".to_owned(),
+        1 => format!("the run that matches does not accept {command}"),
+        runs => format!("none of the {runs} runs that match accepts {command}"),
+    };
     Error::new(Code::InvalidTransition, message)
 }
 
@@ -151,7 +154,7 @@ pub async fn decide(cx: &mut Context, args: &DecideArgs, verdict: Verdict) -> Re
             None => others.push((run, format!("it is {}", run.state))),
             Some(DecisionSheet { blocked: Some(why), .. }) => others.push((run, why)),
             Some(sheet) if sheet.outcome_unknown && verdict == Verdict::Approve => {
-                others.push((run, "the outcome of its step is unknown; decide it by its id".to_owned()));
+                others.push((run, "the outcome of its step is unknown; decide it individually".to_owned()));
             }
             Some(sheet) => takes.push((run, sheet)),
         }
@@ -172,7 +175,7 @@ pub async fn decide(cx: &mut Context, args: &DecideArgs, verdict: Verdict) -> Re
         words.push("--yes");
         let means = Caller::of(&cx.global).line(&words);
         let refusal = match (&args.digest, args.yes) {
-            (Some(expected), _) if *expected != digest => Some("the set is not the one with this --digest"),
+            (Some(expected), _) if *expected != digest => Some("--digest does not match the listed runs"),
             (None, true) => Some("--yes needs --digest"),
             _ => None,
         };
@@ -227,10 +230,10 @@ fn sheets(
         }
     }
     for (run, why) in others {
-        let left = format!("left out: {}: {}", status::short(&run.id.0), safe_text::line(why));
+        let left = format!("skipped: {}: {}", status::short(&run.id.0), safe_text::line(why));
         let _ = writeln!(out, "  {}", TextStyle::Muted.paint(&left, look.colour));
     }
-    let _ = writeln!(out, "digest of the set: {digest}");
+    let _ = writeln!(out, "digest: {digest}");
     out
 }
 
@@ -263,7 +266,7 @@ fn listed(verb: &str, takes: &[&RunRecord], others: &[&RunRecord], look: Termina
     }
     if !others.is_empty() {
         let left = counted(others.len(), "other run matches", "other runs match");
-        let _ = writeln!(out, "{left} but cannot take this command.");
+        let _ = writeln!(out, "{left} but do not accept this command.");
     }
     out
 }
@@ -306,6 +309,6 @@ mod tests {
         );
         assert!(text.starts_with("Approve 1 run:\n"), "{text}");
         assert!(text.contains(&format!("inputs digest {digest}")), "{text}");
-        assert!(text.contains("left out: ") && text.ends_with("digest of the set: 0a\n"), "{text}");
+        assert!(text.contains("skipped: ") && text.ends_with("digest: 0a\n"), "{text}");
     }
 }

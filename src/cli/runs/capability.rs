@@ -99,12 +99,12 @@ fn render(explained: &CapabilityExplanation, look: TerminalCaps) -> String {
             }
         }
     }
-    for (title, fields) in [("takes", &explained.inputs), ("gives", &explained.outputs)] {
+    for (title, fields) in [("inputs", &explained.inputs), ("outputs", &explained.outputs)] {
         if !fields.is_empty() {
             let _ = write!(out, "\n{}\n{}", strong(title), fields_text(fields, look));
         }
     }
-    for (title, sentences) in [("before it runs", &explained.gates), ("used by", &explained.used_by)] {
+    for (title, sentences) in [("gates", &explained.gates), ("used by", &explained.used_by)] {
         if !sentences.is_empty() {
             let _ = writeln!(out, "\n{}", strong(title));
         }

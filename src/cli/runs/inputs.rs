@@ -42,7 +42,7 @@ impl Known<'_> {
         }
         let names: Vec<&str> = fields.keys().map(String::as_str).collect();
         let takes = if names.is_empty() { "no inputs".to_owned() } else { names.join(", ") };
-        let message = format!("unknown input {}; the contract takes {takes}", safe_text::line(name));
+        let message = format!("unknown input `{}`; inputs: {takes}", safe_text::line(name));
         let suggestions = near(name, names.iter().copied());
         Err(Error { suggestions, ..Error::new(Code::InvalidRequest, message) }.into())
     }
@@ -71,7 +71,9 @@ pub fn gather(args: &InputArgs, known: Known<'_>, cwd: &Path) -> Result<Map<Stri
         match (single.get_mut(name), value) {
             (Some(Value::Array(all)), Value::Array(more)) => all.extend(more),
             (Some(_), _) => {
-                return Err(Failure::usage(format!("input {name} is given twice, but is not a list")));
+                return Err(Failure::usage(format!(
+                    "input `{name}` is set more than once, but is not a list"
+                )));
             }
             (None, value) => {
                 single.insert(name.clone(), value);
@@ -99,9 +101,10 @@ fn object(text: &str, file: &Path) -> Result<Map<String, Value>, Failure> {
     let wrong = |why: String| Failure::usage(format!("{}: {why}", file.display()));
     // YAML 1.2 includes JSON, but errors of a JSON parser are more specific for JSON.
     let value: Value = if text.trim_start().starts_with('{') {
-        serde_json::from_str(text).map_err(|error| wrong(format!("not JSON: {error}")))?
+        serde_json::from_str(text).map_err(|error| wrong(format!("invalid JSON: {error}")))?
     } else {
-        serde_saphyr::from_str(text).map_err(|error| wrong(format!("not YAML: {error}")))?
+        serde_saphyr::from_str(text)
+            .map_err(|error| wrong(format!("invalid YAML: {}", skills_skill::yaml_message(&error))))?
     };
     match value {
         Value::Object(fields) => Ok(fields),
@@ -261,7 +264,7 @@ mod tests {
             Known::Declared(&fields()),
             Path::new("/"),
         );
-        assert!(format!("{twice:?}").contains("given twice"), "{twice:?}");
+        assert!(format!("{twice:?}").contains("more than once"), "{twice:?}");
     }
 
     #[test]
@@ -279,7 +282,7 @@ mod tests {
         assert_eq!(says("dry", "perhaps").0, "input dry: \"perhaps\" is not true or false");
         assert_eq!(says("options", "[1]").0, "input options: expected an object, found a list");
         let unknown = says("cuont", "1");
-        assert!(unknown.0.contains("the contract takes count, dry, file"), "{unknown:?}");
+        assert!(unknown.0.contains("inputs: count, dry, file"), "{unknown:?}");
         assert_eq!(unknown.1, ["count"]);
     }
 

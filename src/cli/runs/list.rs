@@ -156,7 +156,7 @@ fn render(page: &RunPage, now_ms: i64, zone: &TimeZone, look: TerminalCaps, begi
             fit("run", id_width, look.unicode),
             fit("title", skill_width, look.unicode),
             "steps",
-            "since",
+            "age",
         );
         let _ = writeln!(out, "{}", TextStyle::Muted.paint(&head, look.colour));
     }

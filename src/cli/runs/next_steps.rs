@@ -36,7 +36,7 @@ impl Caller {
                     ApprovalReason::UnknownOutcome => &["--choice", "rerun|happened|skip|fail"][..],
                     _ => &[],
                 };
-                out.push(("look", self.line(&["runs", "show", id])));
+                out.push(("show", self.line(&["runs", "show", id])));
                 out.push(("approve", self.line(&[&["runs", "approve", id], &exact[..], choice].concat())));
                 out.push(("deny", self.line(&[&["runs", "deny", id], &exact[..]].concat())));
             }
@@ -45,7 +45,7 @@ impl Caller {
                 out.push(("cancel", self.line(&["runs", "cancel", id])));
             }
             (RunState::Failed, _) if takes(CommandName::Resume) => {
-                out.push(("look", self.line(&["runs", "show", id])));
+                out.push(("show", self.line(&["runs", "show", id])));
                 out.push(("resume", self.line(&["runs", "resume", id])));
             }
             (RunState::Pending, _) if run.paused => {

@@ -149,7 +149,7 @@ impl<R: BufRead, W: Write> Dialog<R, W> {
                             return Ok(Done::Fine);
                         }
                     }
-                    None => self.say(format!("Not an answer: {}.", clean(number)))?,
+                    None => self.say(format!("Unknown command: {}. h: help.", clean(number)))?,
                 },
             }
         }
@@ -160,7 +160,7 @@ impl<R: BufRead, W: Write> Dialog<R, W> {
         let all: u64 = page.counts.values().sum();
         self.say("")?;
         self.say(format!(
-            "Runs. {all} in all: {} waiting for approval, {} running, {} failed.",
+            "Runs. {all} in total: {} waiting for approval, {} running, {} failed.",
             count(RunState::WaitingForHuman),
             count(RunState::Running) + count(RunState::Replaying),
             count(RunState::Failed),
@@ -190,9 +190,9 @@ impl<R: BufRead, W: Write> Dialog<R, W> {
     fn help(&mut self) -> Result<(), Failure> {
         for line in [
             "Help. Type an answer and press Enter. Enter alone never decides anything.",
-            "A number opens a run of the list. v goes to the next view. f lists the runs that match a filter.",
-            "r resumes all failed runs of the list, after you type a word to confirm it.",
-            "In a run: a approves, d denies, r resumes, c cancels, b goes back to the list.",
+            "NUMBER: open a run of the list. v: next view. f: filter the list.",
+            "r: resume all failed runs of the list, after you type a word to confirm.",
+            "In a run: a: approve. d: deny. r: resume. c: cancel. b: back to the list.",
         ] {
             self.say(line)?;
         }
@@ -234,7 +234,7 @@ impl<R: BufRead, W: Write> Dialog<R, W> {
                     self.confirm(client, &detail.run, "cancel", RunOrder::Cancel { by: None }).await?;
                 }
                 ("", _) => {}
-                (other, _) => self.say(format!("Not an answer: {}.", clean(other)))?,
+                (other, _) => self.say(format!("Unknown command: {}.", clean(other)))?,
             }
         }
     }
@@ -322,7 +322,7 @@ impl<R: BufRead, W: Write> Dialog<R, W> {
         }
         let count = sheet.inputs.as_object().map_or(0, serde_json::Map::len);
         self.say(format!(
-            "Inputs: {count}. Digest: sha256 {}. What you read here is what runs.",
+            "Inputs: {count}. Digest: sha256 {}. Exactly these inputs are used.",
             clean(&sheet.inputs_digest)
         ))?;
         self.show_inputs(&sheet.inputs, MAX_VALUE)
@@ -430,7 +430,7 @@ impl<R: BufRead, W: Write> Dialog<R, W> {
             }
             let word = format!("resume {}", chosen.len());
             let prompt =
-                format!("Type {word} to send them, a number to leave one out, or press Enter to go back.");
+                format!("Type {word} to send them, a number to exclude one, or press Enter to go back.");
             let Some(answer) = self.ask(&prompt)? else { return Ok(()) };
             if answer == word {
                 break;

@@ -79,7 +79,7 @@ pub fn ask(question: &str, means: &str) -> Result<String, Failure> {
 /// Like [`ask`], without converting the answer to lowercase.
 pub fn ask_text(question: &str, means: &str) -> Result<String, Failure> {
     if !(io::stdin().is_terminal() && io::stderr().is_terminal()) {
-        let message = format!("confirmation required, but there is no terminal; no decision made; {means}");
+        let message = format!("confirmation required: not running in a terminal; {means}");
         return Err(Error::new(Code::ConfirmationRequired, message).into());
     }
     let mut err = io::stderr().lock();

@@ -12,6 +12,7 @@ use crate::args::RunsShowArgs;
 use crate::failure::{Done, Failure};
 use crate::output::{TerminalCaps, TextStyle, cells, cut, fit, wrap};
 use skills_api::{Change, Code, Error, Needs, RunDetail, StepState, changes, sidecar_wishes, unworked};
+use skills_model::RunState;
 use skills_skill::safe_text;
 use skills_store::{Checkpoint, RunId, RunLease};
 
@@ -55,10 +56,8 @@ pub async fn run(cx: &mut Context, args: &RunsShowArgs) -> Result<Done, Failure>
 /// Returns a checkpoint and what its step changed.
 fn at(detail: &RunDetail, number: u64) -> Result<(&Checkpoint, Vec<Change>), Failure> {
     let Some(place) = detail.checkpoints.iter().position(|checkpoint| checkpoint.number == number) else {
-        let numbers: Vec<String> =
-            detail.checkpoints.iter().map(|checkpoint| checkpoint.number.to_string()).collect();
-        let message =
-            format!("run {} has no checkpoint {number}; it has {}", detail.run.id, numbers.join(", "));
+        let last = detail.checkpoints.last().map_or(0, |checkpoint| checkpoint.number);
+        let message = format!("run {} has no checkpoint {number}; it has 0 to {last}", detail.run.id);
         return Err(Error::new(Code::CheckpointNotFound, message).into());
     };
     let checkpoint = &detail.checkpoints[place];
@@ -125,12 +124,14 @@ impl Page {
             safe_text::line(&detail.contract_version),
             self.muted(&run.id.0)
         );
+        let ended = run.state.is_terminal() || run.state == RunState::Failed;
+        let age = clock::age(self.now_ms - run.since_ms);
         let _ = writeln!(
             out,
-            "{} {}, since {}, {} of {} steps completed",
+            "{} {} {}, {} of {} steps completed",
             status::sign(run, look),
             status::words(run, &self.zone),
-            clock::age(self.now_ms - run.since_ms),
+            if ended { format!("{age} ago") } else { format!("for {age}") },
             run.progress.0,
             run.progress.1
         );
@@ -239,7 +240,7 @@ impl Page {
             self.fact(out, "created from", &format!("{source} at checkpoint {checkpoint}"));
         }
         for descendant in &detail.descendants {
-            self.fact(out, "led to", &descendant.0);
+            self.fact(out, "descendants", &descendant.0);
         }
     }
 
@@ -282,7 +283,8 @@ impl Page {
                     why.unwrap_or_default()
                 );
             }
-            let with = if attempt.changed.is_empty() { "with the same inputs" } else { "with other inputs" };
+            let with =
+                if attempt.changed.is_empty() { "with the same inputs" } else { "with changed inputs" };
             let _ = writeln!(
                 out,
                 "      {}  resumed from checkpoint {} {with}",
@@ -449,7 +451,7 @@ mod tests {
         insta::assert_snapshot!(text, @r"
         earlier attempts
            1  2026-07-14 09:28:30  failed at extract: no such file
-              2026-07-14 09:28:40  resumed from checkpoint 0 with other inputs
+              2026-07-14 09:28:40  resumed from checkpoint 0 with changed inputs
               file  a.csv → b.csv
               other  (none) → b.csv
         ");
@@ -469,6 +471,6 @@ mod tests {
         "#);
         let Err(Failure::Core(error)) = at(&detail, 9) else { panic!() };
         assert_eq!((error.code, error.code.exit()), (Code::CheckpointNotFound, 3));
-        assert!(error.message.contains("it has 0, 1, 2, 3"), "{}", error.message);
+        assert!(error.message.contains("it has 0 to 3"), "{}", error.message);
     }
 }

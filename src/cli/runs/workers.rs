@@ -4,12 +4,12 @@ use std::fmt::Write as _;
 
 use jiff::tz::TimeZone;
 
-use super::{board, clock};
+use super::{board, clock, orders};
 use crate::Context;
 use crate::args::{RunsLogsArgs, RunsViewsArgs, RunsWorkersArgs};
 use crate::failure::{Done, Failure};
 use crate::output::{TerminalCaps, TextStyle, fit};
-use skills_api::{LogLine, LogRequest, Needs};
+use skills_api::{Code, Error, LogLine, LogRequest, Needs, RunDetail, near};
 use skills_skill::safe_text;
 
 /// Lines per page.
@@ -69,6 +69,9 @@ pub async fn views(cx: &mut Context, args: &RunsViewsArgs) -> Result<Done, Failu
 /// Runs `skills runs logs`.
 pub async fn logs(cx: &mut Context, args: &RunsLogsArgs) -> Result<Done, Failure> {
     let client = cx.reach(Needs::Catalogue).await?;
+    if let Some(step) = &args.step {
+        has_step(&client.run(&args.run).await?, step)?;
+    }
     let mut request = LogRequest {
         run: args.run.clone(),
         step: args.step.clone(),
@@ -96,6 +99,20 @@ pub async fn logs(cx: &mut Context, args: &RunsLogsArgs) -> Result<Done, Failure
     }
 }
 
+/// Rejects a step that the run does not have. Items and steps of nested contracts may appear later, so only the first
+/// part of a path is checked.
+fn has_step(detail: &RunDetail, step: &str) -> Result<(), Failure> {
+    let own = step.split(['[', '/']).next().unwrap_or(step);
+    let steps = orders::step_names(detail);
+    if steps.iter().any(|known| known == own) {
+        return Ok(());
+    }
+    let known = if steps.is_empty() { "none".to_owned() } else { steps.join(", ") };
+    let message = format!("run {} has no step `{step}`; its steps: {known}", detail.run.id);
+    let suggestions = near(own, steps.iter().map(String::as_str));
+    Err(Error { suggestions, ..Error::new(Code::NotFound, message) }.into())
+}
+
 /// Renders a line of output. In a pipe only the complete text is printed.
 fn render(line: &LogLine, with_step: bool, zone: &TimeZone, look: TerminalCaps) -> String {
     let text = safe_text::line(&line.text);
@@ -110,4 +127,19 @@ fn render(line: &LogLine, with_step: bool, zone: &TimeZone, look: TerminalCaps) 
     let text =
         if line.stream == "stderr" { TextStyle::Warn.paint(&text, look.colour) } else { text.into_owned() };
     format!("{}  {step}{text}", TextStyle::Muted.paint(&clock::time_of_day(line.at_ms, zone), look.colour))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::runs::samples;
+    use skills_model::RunState;
+
+    #[test]
+    fn an_unknown_step_is_not_found() {
+        let detail = samples::detail(RunState::Completed);
+        assert!(has_step(&detail, "extract").is_ok() && has_step(&detail, "extract[2]/read").is_ok());
+        let Err(Failure::Core(error)) = has_step(&detail, "extrct") else { panic!() };
+        assert_eq!((error.code, error.suggestions), (Code::NotFound, vec!["extract".to_owned()]));
+    }
 }

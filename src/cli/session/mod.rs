@@ -92,7 +92,7 @@ pub async fn run(cx: &mut Context, args: &SessionArgs) -> Result<Done, Failure> 
             if cx.out.json {
                 cx.out.value(&json!({"entry": entry}))?;
             } else {
-                cx.out.line(format!("entry {entry}"))?;
+                cx.out.line(format!("appended entry {entry}"))?;
             }
         }
         SessionAction::Compose { session, diff, sizes, call } => {

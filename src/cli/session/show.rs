@@ -65,7 +65,7 @@ pub fn session_view(view: &SessionView, call: &ComposedView, look: TerminalCaps)
             None if call.instructions == Instructions::ToolResult => "  in the instructions".to_owned(),
             None => String::new(),
         };
-        let last = if at + 1 == view.active.len() && at > 0 { "  wins conflicts" } else { "" };
+        let last = if at + 1 == view.active.len() && at > 0 { "  takes precedence" } else { "" };
         let _ = writeln!(
             out,
             "  {} {}  {} tok{}{}{}",
@@ -182,7 +182,7 @@ pub fn composed_sizes(call: &ComposedView, look: TerminalCaps) -> String {
         && let Some(limit) = fill.limit
     {
         let (used, limit) = (grouped(fill.used as u64), grouped(limit as u64));
-        let _ = write!(by, "; by its own count {client} has {used} of {limit} {}", fill.unit);
+        let _ = write!(by, "; {client} itself counts {used} of {limit} {}", fill.unit);
     }
     for line in wrap(&by, look.text_width(120).saturating_sub(2)) {
         let _ = writeln!(out, "  {}", TextStyle::Muted.paint(&line, look.colour));

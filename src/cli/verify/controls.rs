@@ -134,7 +134,8 @@ async fn refusals(probe: &Probe) -> Result<Vec<Check>, Failure> {
             Ok(answer) => answer,
             // A service may close the connection on a body that it rejects; other results are kept.
             Err(Failure::Core(error)) => {
-                let check = Check::new(format!("{what} answers {status} {code}"), false, error.message);
+                let check =
+                    Check::new(format!("{what} is answered with {status} {code}"), false, error.message);
                 checks.push(check.or(FORM));
                 continue;
             }
@@ -144,11 +145,13 @@ async fn refusals(probe: &Probe) -> Result<Vec<Check>, Failure> {
         let passes = answer.status == status && shaped;
         let note =
             if passes { String::new() } else { format!("{}: {}", unlike(&answer, status), answer.body) };
-        checks.push(Check::of(format!("{what} answers {status} {code}"), &answer, passes, note).or(FORM));
+        checks.push(
+            Check::of(format!("{what} is answered with {status} {code}"), &answer, passes, note).or(FORM),
+        );
         if what == "an unknown skill" {
             let entries =
                 answer.json()["trace_id"] == "verify-1" && answer.header("x-trace-id") == Some("verify-1");
-            let note = if entries { "" } else { "another one, or none" };
+            let note = if entries { "" } else { "a different one, or none" };
             let check = Check::of("a trace id in the request is returned", &answer, entries, note);
             checks.push(check.or("a proxy must forward x-trace-id in both directions"));
         }

@@ -78,7 +78,7 @@ impl Probe {
         let builder = Client::builder().timeout(REQUEST_TIMEOUT).redirect(reqwest::redirect::Policy::none());
         let builder = if address.is_loopback() { builder.no_proxy() } else { builder };
         let client = builder.build().map_err(|error| {
-            Error::new(Code::InvalidConfiguration, format!("HTTP cannot be used here: {error}"))
+            Error::new(Code::InvalidConfiguration, format!("cannot create an HTTP client: {error}"))
         })?;
         Ok(Self {
             client,
@@ -128,7 +128,7 @@ impl Probe {
         );
         let said = answer.json()["error"]["message"].as_str().unwrap_or_default().to_owned();
         let message = format!(
-            "{} lets this caller not look ({said}); {key_note}: one with the scope `read` and `run` comes by {KEY_VARIABLE} or \
+            "access to {} denied ({said}); {key_note}; provide a key with the scopes `read` and `run` in {KEY_VARIABLE} or \
              --api-key-file",
             self.address
         );
@@ -163,7 +163,7 @@ impl Probe {
             return false;
         }
         *waited = all;
-        let words = format!("the limit of requests is used up: waiting {} s", pause.as_secs());
+        let words = format!("rate limit exceeded; retrying in {} s", pause.as_secs());
         self.reporter.lock().unwrap_or_else(PoisonError::into_inner).say(&words);
         true
     }
@@ -188,9 +188,12 @@ impl Probe {
     async fn sent(&self, request: RequestBuilder) -> Result<RawResponse, (Failure, bool)> {
         let failed = |error: reqwest::Error| {
             let broke = !error.is_connect() && !error.is_timeout();
-            let why = error.without_url().to_string();
+            let mut why: &dyn std::error::Error = &error;
+            while let Some(cause) = why.source() {
+                why = cause;
+            }
             let message =
-                format!("{} does not answer: {why}; is `skills serve` running there?", self.address);
+                format!("{} does not respond: {why}; is `skills serve` running there?", self.address);
             let error = Error::service_unreachable(Code::UpstreamFailure, &self.address, message);
             (Failure::from(error), broke)
         };
@@ -207,7 +210,7 @@ impl Probe {
     ) -> Result<ProbeResponse, Failure> {
         let route = operation.route;
         let Some((mut path, rest)) = route.fill(arguments.clone()) else {
-            return Err(Failure::usage(format!("{} lacks an argument of its path", operation.name)));
+            return Err(Failure::usage(format!("missing path argument of {}", operation.name)));
         };
         let request = if route.asks_by_query() {
             let query = to_query(&rest);
@@ -228,7 +231,7 @@ impl Probe {
             return Ok(Err(body["error"].clone()));
         }
         // The response is from a proxy, or from another program.
-        let message = format!("status {} and no error in this program's form", answer.status);
+        let message = format!("status {} without a valid error body", answer.status);
         Ok(Err(json!({ "code": Value::Null, "message": message })))
     }
 
@@ -301,14 +304,14 @@ impl Probe {
             return Ok((error, answer.headers));
         }
         if !(200..300).contains(&answer.status) {
-            let message = format!("/mcp answers {method} with status {}: {}", answer.status, answer.body);
+            let message = format!("/mcp returned status {} for {method}: {}", answer.status, answer.body);
             return Err(Error::new(Code::UpstreamFailure, message).into());
         }
         let Some(id) = id else { return Ok((Value::Null, answer.headers)) };
         let body = answered(&answer.body, id).ok_or_else(|| {
             Error::new(
                 Code::UpstreamFailure,
-                format!("/mcp answers {method} with no answer to it: {}", answer.body),
+                format!("/mcp returned no response to {method}: {}", answer.body),
             )
         })?;
         Ok((body, answer.headers))

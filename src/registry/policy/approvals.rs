@@ -116,7 +116,7 @@ impl RequiredApprovals {
             && let Some(name) = starters.into_iter().find(|name| approver.names.contains(name))
         {
             return Some(format!(
-                "it requires another person than {name}, who started the run or changed its inputs"
+                "a person other than {name}, who started the run or changed its inputs, must approve"
             ));
         }
         let escalated = self.escalate_after_s.is_some_and(|after| waited_s >= after);

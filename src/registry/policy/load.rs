@@ -203,7 +203,7 @@ fn checked(
             return Err(wrong(file, by.referenced, message, allowed));
         }
         (Some(by), _) => {
-            let allowed = "allowed only in `prefer`, where it is added to the score";
+            let allowed = "only allowed in `prefer`, where it is added to the score";
             return Err(wrong(file, by.referenced, format!("a rule of `{effect}` has a `by`"), allowed));
         }
         (None, Effect::Prefer) => Some(USUAL_PREFERENCE),
@@ -310,7 +310,7 @@ fn reword_error(said: &str) -> String {
     const WORDS: [(&str, &str); 7] = [
         ("invalid floating point", "expected a number"),
         ("unknown field", "unknown key"),
-        ("unknown variant", "unknown word"),
+        ("unknown variant", "unknown value"),
         ("expected sequence start", "expected a list"),
         ("expected mapping start", "expected a map"),
         ("expected string scalar", "expected a string"),

@@ -360,7 +360,7 @@ pub(super) fn differences(
             None => out.push(format!("{path} (new)")),
             Some(was) if was.sha256 != file.sha256 => out.push(path.clone()),
             Some(was) if was.kind != file.kind => out.push(match (was.kind, file.kind) {
-                (FileKind::Link, _) | (_, FileKind::Link) => format!("{path} (a link before or now)"),
+                (FileKind::Link, _) | (_, FileKind::Link) => format!("{path} (changed from or to a link)"),
                 _ => format!("{path} (execute bit)"),
             }),
             Some(_) => {}

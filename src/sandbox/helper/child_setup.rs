@@ -32,7 +32,7 @@ pub fn run(failures: Option<&str>) -> ExitCode {
             (Ok(_), None) => start(&plan, &mut failures),
             (Ok(found), Some(outside)) => match print(&mut failures, &probe::probe(found, outside)) {
                 Ok(()) => return ExitCode::SUCCESS,
-                Err(error) => format!("telling the findings: {error}"),
+                Err(error) => format!("reporting the findings: {error}"),
             },
         },
     };
@@ -68,7 +68,7 @@ fn start(plan: &Plan, failures: &mut File) -> String {
     };
     command.args(&plan.args).env_clear().envs(&plan.env);
     if let Err(error) = failures.write_all(b"+") {
-        return format!("telling the start: {error}");
+        return format!("reporting the start: {error}");
     }
     format!("starting {}: {}", plan.program.display(), command.exec())
 }
@@ -112,8 +112,8 @@ fn drop_privileges(plan: &Plan, strict: bool, found: &mut Findings) -> Result<()
     use nix::sys::prctl::{set_no_new_privs, set_pdeathsig};
     // Reset by a change of the user, so it is set afterwards.
     set_pdeathsig(nix::sys::signal::Signal::SIGKILL)
-        .map_err(|error| format!("tying the script's life to the helper's: {error}"))?;
-    set_no_new_privs().map_err(|error| format!("giving up new privileges: {error}"))?;
+        .map_err(|error| format!("setting the parent-death signal: {error}"))?;
+    set_no_new_privs().map_err(|error| format!("setting no_new_privs: {error}"))?;
     if let Some(access) = &plan.files {
         found.landlock = Some(fail_if_strict(strict, super::files::restrict(access))?);
     }
@@ -152,13 +152,13 @@ fn one_way_doors(_: &Plan, _: bool, _: &mut Findings) -> Result<(), String> {
     Ok(())
 }
 
-/// Leaves all groups and permanently becomes the user with that id: real, effective and saved.
+/// Drops all groups and permanently sets the user id: real, effective and saved.
 fn become_user(identity: Identity) -> Result<(), String> {
     let Identity(number) = identity;
     #[cfg(target_os = "linux")]
-    setgroups(&[]).map_err(|error| format!("leaving all groups: {error}"))?;
-    setgid(Gid::from_raw(number)).map_err(|error| format!("becoming group {number}: {error}"))?;
-    setuid(Uid::from_raw(number)).map_err(|error| format!("becoming user {number}: {error}"))?;
+    setgroups(&[]).map_err(|error| format!("dropping all groups: {error}"))?;
+    setgid(Gid::from_raw(number)).map_err(|error| format!("setting the group id {number}: {error}"))?;
+    setuid(Uid::from_raw(number)).map_err(|error| format!("setting the user id {number}: {error}"))?;
     if setuid(Uid::from_raw(0)).is_ok() {
         return Err(format!("user {number} could become root again"));
     }

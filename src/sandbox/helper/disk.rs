@@ -55,7 +55,7 @@ impl Mounted {
             let what = what.to_owned();
             move |error: nix::Error| format!("{what}: {error}")
         };
-        let io = |error: io::Error| format!("filling the work directory: {error}");
+        let io = |error: io::Error| format!("populating the work directory: {error}");
         let below = File::open(&disk.work).map_err(io)?;
         let below_path = PathBuf::from(format!("/proc/self/fd/{}", below.as_raw_fd()));
         let initial = InitialUsage::of(&below_path).map_err(io)?;
@@ -65,7 +65,7 @@ impl Mounted {
         unshare(CloneFlags::CLONE_NEWNS).map_err(failed("entering a mount namespace"))?;
         let none = None::<&str>;
         mount(none, "/", none, MsFlags::MS_REC | MsFlags::MS_PRIVATE, none)
-            .map_err(failed("keeping mounts to itself"))?;
+            .map_err(failed("making mounts private"))?;
         let options = format!(
             "mode=0700,size={},nr_inodes={}",
             disk.bytes.saturating_add(initial.bytes).next_multiple_of(PAGE),

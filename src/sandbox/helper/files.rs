@@ -24,7 +24,7 @@ pub fn restrict(access: &FileAccess) -> Result<i32, String> {
     };
     let status = build(access, abi, level).map_err(|error| format!("Landlock: {error}"))?;
     if status.ruleset == RulesetStatus::NotEnforced {
-        return Err("Landlock is not in this kernel, or switched off".to_owned());
+        return Err("Landlock is not supported by this kernel, or disabled".to_owned());
     }
     match status.landlock {
         LandlockStatus::Available { effective_abi, .. } => Ok((effective_abi as i32).min(NEWEST as i32)),

@@ -56,7 +56,7 @@ impl Source {
         };
         match &self.url {
             Some(url) => format!("{url} ({version}, read {})", self.date),
-            None => format!("run of {version} ({})", self.date),
+            None => format!("measured with {version} ({})", self.date),
         }
     }
 }

@@ -12,7 +12,7 @@ use crate::yaml::{Content, Node};
 /// Top-level keys of another known client, `OpenClaw`.
 const KEYS_OF_OTHERS: &[&str] = &["homepage", "command-dispatch", "command-tool", "command-arg-mode"];
 
-/// Checks `name` against the specification: 1 to 64 lower-case letters, digits, single hyphens; equal to the folder's
+/// Checks `name` against the specification: 1 to 64 lowercase letters, digits, single hyphens; equal to the folder's
 /// name.
 pub(super) fn name(subject: &Subject<'_>, notes: &mut Notes<'_>) {
     let Some(at) = subject.value("name") else { return };

@@ -73,8 +73,8 @@ rules! {
         why "Reading it would expose files outside the folders that were configured."
         example "skills/notes -> /home/ana/private/notes";
     /// A folder in a client's folder of skills has no `SKILL.md`.
-    SKILL_FILE_MISSING = "skill-file-missing" Warning: "Add a SKILL.md to the folder, or move it elsewhere if it is no \
-        skill."
+    SKILL_FILE_MISSING = "skill-file-missing" Warning: "Add a SKILL.md to the folder, or move it elsewhere if it is not \
+        a skill."
         why "Clients skip such a folder without a message, so nothing shows why the skill is not offered."
         example "~/.claude/skills/pdf-tables/README.md without a SKILL.md beside it";
     /// The file's name differs from `SKILL.md` by case.
@@ -163,7 +163,7 @@ rules! {
     NAME_MISSING = "name-missing" Error: "Add `name:` with the folder's name."
         why "The specification requires it; some clients drop the skill."
         example "---\ndescription: Extracts tables from PDF files. Use when a request names a PDF.\n---\n# Tables\n";
-    /// `name` is not 1 to 64 lower-case letters, digits and single hyphens.
+    /// `name` is not 1 to 64 lowercase letters, digits and single hyphens.
     NAME_INVALID = "name-invalid" Error: "Use 1 to 64 lowercase letters, digits and single hyphens."
         why "The specification restricts names, so that they work as folder names and in commands."
         example "---\nname: PDF Tables\ndescription: Extracts tables from PDF files. Use when a request names a PDF.\n---\n# Tables\n";

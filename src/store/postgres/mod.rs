@@ -309,7 +309,7 @@ impl Postgres {
                 }
             };
             if let Err(error) = outcome.await {
-                tracing::debug!("keeping the anchor of the audit log: {error}");
+                tracing::debug!("storing the anchor of the audit log: {error}");
             }
         });
     }

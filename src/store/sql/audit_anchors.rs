@@ -8,7 +8,7 @@ const DAY_MS: i64 = 86_400_000;
 pub(crate) async fn keep<T: Tx>(tx: &T, log: &str, anchor: &AuditAnchor) -> Result<(), StoreError> {
     let day = tx.now().await?.wall_ms / DAY_MS;
     tx.post(
-        "keeping the anchor of the audit log",
+        "storing the anchor of the audit log",
         "INSERT INTO audit_anchors (log, day, seq, head) VALUES (?1, ?2, ?3, ?4)
          ON CONFLICT (log, day) DO UPDATE SET seq = excluded.seq, head = excluded.head
          WHERE excluded.seq > audit_anchors.seq",

@@ -111,7 +111,7 @@ pub(crate) async fn command<T: Tx>(tx: &T, run: &RunId, order: &Order) -> Result
             let encoded = encode(&payload)?;
             ensure_signal_fits(tx, run, encoded.len()).await?;
             let sql = "INSERT INTO signals (run, name, payload) VALUES (?1, ?2, ?3)";
-            tx.post("keeping a signal", sql, values![run, name, encoded]).await?;
+            tx.post("storing a signal", sql, values![run, name, encoded]).await?;
             let data = signed(json!({"name": name, "payload": payload}), by);
             events.push(moved(EventKind::SignalReceived, data));
         }
@@ -145,7 +145,7 @@ pub(crate) async fn command<T: Tx>(tx: &T, run: &RunId, order: &Order) -> Result
             events.push(moved(EventKind::RunExpired, gate));
             let mut error = expiry::ended(&before, *expiry, before.expires_ms.unwrap_or(now_ms));
             let sql = "UPDATE runs SET error = ?2 WHERE id = ?1";
-            tx.post("keeping an error", sql, values![run, encode(&error)?]).await?;
+            tx.post("storing an error", sql, values![run, encode(&error)?]).await?;
             if *expiry == Expiry::Fail {
                 events.push(moved(EventKind::RunFailed, error));
             } else {

@@ -93,7 +93,7 @@ fn did(command: &Command, before: &RunRecord, after: &RunRecord) -> String {
         (Command::Signal { .. }, RunState::WaitingForSignal) if after.state == RunState::Pending => {
             "the waiting step continues"
         }
-        (Command::Signal { .. }, _) => "it is kept until a step waits for it",
+        (Command::Signal { .. }, _) => "it is buffered until a step waits for it",
         _ => "done",
     };
     words.to_owned()

@@ -33,7 +33,7 @@ pub(crate) async fn launch<T: Tx>(tx: &T, launch: &Launch) -> Result<LaunchOutco
             None => outcome = IdempotencyOutcome::Created,
         }
         tx.post(
-            "keeping an idempotency key",
+            "storing an idempotency key",
             "INSERT INTO idempotency (principal, skill_id, key, payload_digest, run, expires_ms)
              VALUES (?1, ?2, ?3, ?4, ?5, ?6)
              ON CONFLICT (principal, skill_id, key) DO UPDATE SET payload_digest = excluded.payload_digest,
@@ -92,9 +92,9 @@ pub(crate) async fn launch<T: Tx>(tx: &T, launch: &Launch) -> Result<LaunchOutco
 /// Stores the contract unless it exists. Many runs share a contract, so it is serialized only for the first of them.
 async fn keep_contract<T: Tx>(tx: &T, launch: &Launch) -> Result<(), StoreError> {
     let sql = "SELECT 1 FROM contracts WHERE digest = ?1";
-    if tx.find("looking a contract up", sql, values![&launch.contract_digest]).await?.is_none() {
+    if tx.find("looking up a contract", sql, values![&launch.contract_digest]).await?.is_none() {
         tx.post(
-            "keeping a contract",
+            "storing a contract",
             "INSERT INTO contracts (digest, json) VALUES (?1, ?2) ON CONFLICT (digest) DO NOTHING",
             values![&launch.contract_digest, encode(&launch.contract)?],
         )
@@ -140,7 +140,7 @@ async fn found<T: Tx>(
     key: &Idempotency,
     skill: &str,
 ) -> Result<Option<(String, RunId, i64)>, StoreError> {
-    let doing = "looking an idempotency key up";
+    let doing = "looking up an idempotency key";
     let named = values![&key.principal, skill, &key.key];
     if T::POSTGRES {
         // Launches with the same key are serialized: the second finds the run of the first.

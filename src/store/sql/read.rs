@@ -144,7 +144,7 @@ pub(crate) async fn due<T: Tx>(tx: &T, places: Option<&str>) -> Result<Due, Stor
     );
     let mut values = lapsed_values(&tx.now().await?);
     values.push(places.into());
-    let row = tx.find("looking for something to do", &sql, &values).await?;
+    let row = tx.find("polling for work", &sql, &values).await?;
     let mut row = row.unwrap_or(Row(Vec::new()));
     Ok(Due { claimable: row.take(0)?, expired: row.take(1)? })
 }

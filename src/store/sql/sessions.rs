@@ -14,7 +14,7 @@ pub(crate) async fn create<T: Tx>(
 ) -> Result<SessionRow, StoreError> {
     let now_ms = tx.now().await?.wall_ms;
     tx.post(
-        "keeping a session",
+        "storing a session",
         "INSERT INTO sessions (id, created_ms, changed_ms, version, document, owner)
          VALUES (?1, ?2, ?2, 0, ?3, ?4)",
         values![id, now_ms, encode(document)?, owner],

@@ -359,7 +359,7 @@ impl Sqlite {
             })
         });
         if let Err(error) = result {
-            tracing::debug!("keeping the anchor of the audit log: {error}");
+            tracing::debug!("storing the anchor of the audit log: {error}");
         }
     }
 }

@@ -229,7 +229,7 @@ fn ensure_backup(file: &Path, expected: Option<&str>) -> Result<(), StoreError> 
         Some(expected) if id.as_deref() != Some(expected) => {
             let found = id.map_or_else(|| "no store id".to_owned(), |id| format!("the store {id}"));
             let reason = format!(
-                "expected the store {expected}, but the backup has {found}. To use it all the same, move the present \
+                "expected the store {expected}, but the backup has {found}. To use it anyway, move the current \
                  files away, copy the backup to the store's path, and accept it with `skills db adopt`"
             );
             refused(Unavailability::Replaced, reason)

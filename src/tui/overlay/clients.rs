@@ -230,7 +230,7 @@ impl ClientsView {
             let role = if *at == self.client { Role::Strong } else { Role::Text };
             let plus = if *at == self.client { Modifier::BOLD } else { Modifier::empty() };
             painter.put_plus(x, area.y, &shown(&label), role, plus, width - 1);
-            let version = client.version.as_deref().unwrap_or("not run");
+            let version = client.version.as_deref().unwrap_or("untested");
             painter.put(
                 x,
                 area.y + 1,
@@ -351,7 +351,7 @@ impl ClientsView {
     /// Draws the facts about the cell under the cursor below a rule.
     fn draw_cell_facts(&mut self, area: Rect, painter: &mut Painter<'_>) {
         let Some((row, cell, client)) = self.cell() else { return };
-        let version = client.version.as_deref().unwrap_or("not run");
+        let version = client.version.as_deref().unwrap_or("untested");
         let state = match cell.state {
             Visibility::Cut => format!("cut to {} of {} words", cell.words, row.words),
             state => state.label().to_owned(),

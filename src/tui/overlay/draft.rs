@@ -306,7 +306,7 @@ impl DraftEditor {
     fn notes(&self) -> Vec<(&'static str, String, Role)> {
         if self.confirming {
             let question = if self.on_disk.is_some() {
-                "The file changed on disk. Write this description over its present one? Ctrl-S confirms, any \
+                "The file changed on disk. Write this description over the current one? Ctrl-S confirms, any \
                     other key cancels."
             } else {
                 "Write this description? Ctrl-S confirms, any other key cancels."
@@ -517,7 +517,7 @@ impl Overlay for DraftEditor {
         let note = match (is_pending, self.is_changed() || self.has_other_changes()) {
             (true, _) => "updating",
             (false, true) => "not written",
-            (false, false) => "as in the file",
+            (false, false) => "unchanged",
         };
         let inside = frame(area, painter, &title, note, false);
         let is_wide = inside.width >= TWO_COLUMNS;

@@ -49,7 +49,7 @@ fn fixed(text: &str, width: u16, painter: &Painter<'_>) -> String {
 pub fn left_items(report: &DraftReport, width: u16, painter: &Painter<'_>) -> Vec<Item> {
     let mut out = Vec::new();
     if !report.clauses.is_empty() {
-        out.push(Item::Title("Clauses", "queries lost without each".to_owned()));
+        out.push(Item::Title("Clauses", "queries lost without it".to_owned()));
         let most = report.clauses.iter().map(|clause| clause.queries.abs()).max().unwrap_or(0).max(1);
         let name = width.saturating_sub(6 + BAR_WIDTH);
         for clause in &report.clauses {
@@ -152,7 +152,7 @@ pub fn right_items(
         let then = match advice.rank {
             Some(1) => "then first".to_owned(),
             Some(rank) => format!("then rank {rank}"),
-            None => "then not a result".to_owned(),
+            None => "then not ranked".to_owned(),
         };
         let main = format!("add “{}”: {}, {then}", shown(&advice.word), signed(advice.gain, painter.glyphs));
         let more = format!("  {} won, {} lost, for “{}”", advice.won, advice.lost, shown(&advice.query));
@@ -173,7 +173,7 @@ fn place(place: &DraftPlace, painter: &Painter<'_>) -> String {
             format!("rank 1 ({}), below the threshold", plain_score(score, painter.glyphs))
         }
         (Some(rank), Some(score)) => format!("rank {rank} ({})", plain_score(score, painter.glyphs)),
-        _ => "not a result".to_owned(),
+        _ => "not ranked".to_owned(),
     }
 }
 
@@ -212,7 +212,7 @@ fn golden_items(
     }
     let split = &golden.split;
     if split.prompt.queries > 0 && split.held_out.queries > 0 {
-        out.extend([Item::Gap, Item::Title("Verdict", "60/40 split by hash".to_owned())]);
+        out.extend([Item::Gap, Item::Title("Held-out check", "60/40 split by hash".to_owned())]);
         for (name, half) in [("in the prompt", split.prompt), ("held out", split.held_out)] {
             out.push(row(
                 &format!("{name} {}", half.queries),
@@ -273,7 +273,7 @@ fn changed_items(golden: &GoldenChange, width: u16, painter: &Painter<'_>, out: 
     let gains: Vec<&ChangedQuery> = golden.won.iter().chain(&golden.rejected).collect();
     let losses: Vec<&ChangedQuery> = golden.lost.iter().chain(&golden.triggered).collect();
     let note = format!("{} won {} {} lost", gains.len(), painter.glyphs.dot, losses.len());
-    out.extend([Item::Gap, Item::Title("Changed hands", note)]);
+    out.extend([Item::Gap, Item::Title("Changed winners", note)]);
     if gains.is_empty() && losses.is_empty() {
         out.push(line(vec![Seg::new("no query changes its winner", Role::Muted)]));
         return;

@@ -109,9 +109,9 @@ impl Help {
 
     fn run_signs(glyphs: &Glyphs) -> Vec<RichLine> {
         vec![
-            RichLine::of("signs", Role::Muted),
+            RichLine::of("symbols", Role::Muted),
             Self::pair([
-                (glyphs.waiting, Role::Waiting, "waits for you"),
+                (glyphs.waiting, Role::Waiting, "needs approval"),
                 (glyphs.signal, Role::Text, "for a signal"),
             ]),
             Self::pair([
@@ -129,13 +129,13 @@ impl Help {
     fn signs(glyphs: &Glyphs) -> Vec<RichLine> {
         let row = Self::pair;
         vec![
-            RichLine::of("signs", Role::Muted),
+            RichLine::of("symbols", Role::Muted),
             row([
-                (glyphs.set, Role::Success, "fits, set"),
-                (glyphs.pending, Role::Waiting, "none fits, unset"),
+                (glyphs.set, Role::Success, "fits or set"),
+                (glyphs.pending, Role::Waiting, "none or unset"),
             ]),
             row([(glyphs.warn, Role::Warning, "warning"), (glyphs.bad, Role::Danger, "error")]),
-            row([(glyphs.edited, Role::Info, "just changed"), (glyphs.tick, Role::Faint, "threshold")]),
+            row([(glyphs.edited, Role::Info, "changed"), (glyphs.tick, Role::Faint, "threshold")]),
             RichLine::default(),
             RichLine::of("disclosure level", Role::Muted),
             RichLine::from_segs(vec![

@@ -8,6 +8,7 @@ use ratatui::layout::{Position, Rect};
 use super::{Hint, Outcome, Overlay, centred, frame};
 use crate::action::Action;
 use crate::theme::Role;
+use crate::widgets::format::counted;
 use crate::widgets::painter::Painter;
 use crate::widgets::relative_time::time_of_day;
 use crate::widgets::rich::{RichLine, Seg};
@@ -88,7 +89,7 @@ impl Overlay for LogView {
     fn draw(&mut self, area: Rect, painter: &mut Painter<'_>, _now: Instant) -> Option<Position> {
         self.area = centred(area, area.width.saturating_sub(4).min(140), area.height.saturating_sub(2));
         let lines = self.source.records();
-        let inside = frame(self.area, painter, "Log", &format!("{} lines", lines.len()), false);
+        let inside = frame(self.area, painter, "Log", &counted(lines.len(), "line"), false);
         let rows: Vec<RichLine> = lines.iter().flat_map(|line| as_rows(line, inside.width)).collect();
         self.rows = rows.len();
         let height = usize::from(inside.height);

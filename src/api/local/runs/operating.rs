@@ -236,8 +236,12 @@ impl Runs {
             [one] if !wanted.is_empty() => &one.worker,
             [] => {
                 let known: Vec<&str> = list.workers.iter().map(|view| view.worker.as_str()).collect();
-                let message = format!("there is no worker {wanted:?}; known: {}", known.join(", "));
-                return Err(Error::new(Code::NotFound, message));
+                let known = if known.is_empty() {
+                    "no workers are registered".to_owned()
+                } else {
+                    format!("known: {}", known.join(", "))
+                };
+                return Err(Error::new(Code::NotFound, format!("there is no worker `{wanted}`; {known}")));
             }
             _ => {
                 let message = format!("{} workers match {wanted:?}; name more of the id", found.len());
@@ -289,7 +293,12 @@ impl Runs {
         }
         let by = by.unwrap_or_else(identity::account);
         let document = match filter {
-            None => None,
+            None => {
+                if !self.views().await?.views.iter().any(|view| view.name == name) {
+                    return Err(Error::new(Code::NotFound, format!("there is no view `{name}`")));
+                }
+                None
+            }
             Some(text) => {
                 let query = RunQuery::parse(text).map_err(|error| wrong(error.to_string()))?;
                 if query.is_empty() {
@@ -374,7 +383,7 @@ impl Runs {
         Ok(self.with_subject(run, |subject| policy.approvals(subject)))
     }
 
-    /// Checks that the present policy permits what a run executes next. Rules may be newer than the run; `is_approved` is
+    /// Checks that the current policy permits what a run executes next. Rules may be newer than the run; `is_approved` is
     /// whether its next step is approved.
     ///
     /// # Errors

@@ -67,7 +67,7 @@ impl Runs {
             RunOrder::Assign { to, note, assignee, by } => {
                 let to = to.map(|to| to.trim().to_owned()).filter(|to| !to.is_empty());
                 for (what, name) in
-                    [("name of the assignee", &to), ("name of the present assignee", &assignee)]
+                    [("name of the assignee", &to), ("name of the current assignee", &assignee)]
                 {
                     ensure_name_length(what, name.as_deref().unwrap_or_default())?;
                 }
@@ -175,7 +175,7 @@ impl Runs {
             Err(StoreError::AlreadyDecided { first, refusal }) => {
                 let error = Error::from(refusal);
                 let message =
-                    format!("step {} {}; a decision cannot be taken back", decision.step, was(&first));
+                    format!("step {} {}; a decision cannot be reverted", decision.step, was(&first));
                 let mut reason = error.reason.clone().unwrap_or_else(|| json!({}));
                 reason["decided"] = json!(first);
                 Err(Error { message, reason: Some(reason), ..error })
@@ -480,7 +480,7 @@ async fn signal(
     let command = Command::Signal { name: name.clone() };
     let done = runtime.store.command(&run.id, command, Some(by), None, Some(payload)).await?;
     let note = match done.effect {
-        CommandEffect::Stored => format!("signal {name} is kept until a step waits for it"),
+        CommandEffect::Stored => format!("signal {name} is buffered until a step waits for it"),
         _ => format!("signal {name} received{}", paused_note(&done.run)),
     };
     Ok((done.run, note, false))

@@ -207,7 +207,7 @@ impl Families {
             runs: book.counter("runtime.runs", "Runs in a state now, in the whole store", Gauges::default()),
             oldest_waiting: book.seconds(
                 "runtime.waiting.oldest",
-                "Longest present wait for an approval; 0 if no run waits",
+                "Age of the oldest pending approval; 0 if no run waits",
                 Gauge::default(),
             ),
             workers: book.counter("runtime.workers", "Worker processes of the store", Gauges::default()),

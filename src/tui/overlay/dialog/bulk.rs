@@ -200,7 +200,9 @@ impl BulkSheet {
             Phase::Choosing => {
                 let label = format!("{} {runs}", self.verb());
                 let go = Button { danger, ..Button::new(action, label, key) };
-                let back = Button::new(Action::Back, "Not now", "esc");
+                // Next to "Cancel 2 runs", a button "Cancel" would be ambiguous.
+                let label = if self.command == CommandName::Cancel { "Keep running" } else { "Cancel" };
+                let back = Button::new(Action::Back, label, "esc");
                 if self.unsent() == 0 { vec![back] } else { vec![back, go] }
             }
             Phase::Counting(_) => vec![Button::new(Action::Back, "Undo", "esc")],
@@ -223,8 +225,8 @@ impl BulkSheet {
                 }
                 let left_out = self.rows.iter().filter(|row| row.blocked.is_some()).count();
                 let text = match left_out {
-                    0 => "Space leaves a run out. Nothing is sent yet.".to_owned(),
-                    _ => format!("Space leaves a run out. {} cannot take this command.", plural(left_out)),
+                    0 => "Space toggles a run. Nothing is sent yet.".to_owned(),
+                    _ => format!("Space toggles a run. {} excluded.", plural(left_out)),
                 };
                 (text, Role::Muted)
             }
@@ -284,11 +286,11 @@ fn plural(runs: usize) -> String {
 /// Returns why a run does not accept the command.
 fn blocked(run: &RunRecord, command: CommandName) -> Option<String> {
     if !run.allowed.contains(&command) {
-        return Some(format!("left out: it is {}", super::state_word(run.state)));
+        return Some(format!("excluded: {}", super::state_word(run.state)));
     }
     match (&run.gate, command) {
         (Some(Gate::Human { why: ApprovalReason::UnknownOutcome, .. }), CommandName::Approve) => {
-            Some("left out: the outcome of its step is unknown, decide it alone".to_owned())
+            Some("excluded: unknown outcome, decide it individually".to_owned())
         }
         _ => None,
     }
@@ -434,9 +436,9 @@ impl Overlay for BulkSheet {
         match self.phase {
             Phase::Choosing => vec![
                 Hint { action: Action::Down, label: "move" },
-                Hint { action: Action::Mark, label: "include or leave out" },
+                Hint { action: Action::Mark, label: "toggle" },
                 Hint { action: Action::NextPart, label: "next button" },
-                Hint { action: Action::Back, label: "not now" },
+                Hint { action: Action::Back, label: "back" },
             ],
             Phase::Counting(_) => vec![Hint { action: Action::Back, label: "undo" }],
             Phase::Sending(_) => vec![Hint { action: Action::Back, label: "stop" }],

@@ -9,7 +9,7 @@ pub fn state_word(state: RunState) -> &'static str {
         RunState::Pending => "pending",
         RunState::Running => "running",
         RunState::Replaying => "replaying",
-        RunState::WaitingForHuman => "waiting for you",
+        RunState::WaitingForHuman => "waiting for approval",
         RunState::WaitingForSignal => "waiting for a signal",
         RunState::Completed => "completed",
         RunState::Failed => "failed",

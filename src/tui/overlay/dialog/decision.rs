@@ -372,7 +372,7 @@ impl Decision {
                     Some(what) if one.sheet.step == sheet.step => {
                         format!("{}: review what it would execute now.", shown(what))
                     }
-                    _ => "It waits for something else now: review it again.".to_owned(),
+                    _ => "The pending step has changed: review it again.".to_owned(),
                 };
                 one.sheet = sheet.clone();
                 // Among several, the gate that changed may not be the one that is shown.

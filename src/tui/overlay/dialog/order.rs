@@ -183,7 +183,7 @@ impl OrderSheet {
             OrderKind::Cancel => "Cancel this run?",
             OrderKind::Replay => "Replay from a checkpoint",
             OrderKind::Fork => "Fork from a checkpoint",
-            OrderKind::Assign if self.run.options.assigned.is_some() => "Hand this run over",
+            OrderKind::Assign if self.run.options.assigned.is_some() => "Reassign this run",
             OrderKind::Assign => "Assign this run",
         }
     }
@@ -202,7 +202,7 @@ impl OrderSheet {
                     Some(Gate::Signal { name, .. }) => {
                         format!("{payload} This run waits for {:?} and accepts no other signal.", shown(name))
                     }
-                    _ => format!("{payload} No step waits for a signal now; it is kept until one does."),
+                    _ => format!("{payload} No step waits for a signal now; it is buffered until one does."),
                 }
             }
             OrderKind::Happened { step, .. } => format!(
@@ -227,11 +227,11 @@ impl OrderSheet {
             }
             OrderKind::Assign => match &self.run.options.assigned {
                 Some(assigned) => format!(
-                    "{} has it now{}. Without a person, the run is unassigned.",
+                    "Assigned to {}{}. Leave the person empty to unassign it.",
                     shown(&assigned.to),
                     assigned.note.as_ref().map(|note| format!(": {}", shown(note))).unwrap_or_default()
                 ),
-                None => "Lists and the details show the person and the note.".to_owned(),
+                None => "The run list and the details show the person and the note.".to_owned(),
             },
         }
     }
@@ -260,10 +260,10 @@ impl OrderSheet {
             OrderKind::Resume { .. } => "Resume",
             OrderKind::Signal { .. } => "Send",
             OrderKind::Happened { .. } => "Mark completed",
-            OrderKind::Cancel => "Cancel the run",
+            OrderKind::Cancel => "Cancel run",
             OrderKind::Replay => "Replay",
             OrderKind::Fork => "Fork",
-            OrderKind::Assign if self.run.options.assigned.is_some() => "Hand over",
+            OrderKind::Assign if self.run.options.assigned.is_some() => "Reassign",
             OrderKind::Assign => "Assign",
         };
         let act = if self.kind == OrderKind::Cancel {
@@ -271,7 +271,8 @@ impl OrderSheet {
         } else {
             Button::new(Action::CarryOut, label, "^S")
         };
-        vec![Button::new(Action::Back, "Cancel", "Esc"), act]
+        let back = if self.kind == OrderKind::Cancel { "Keep running" } else { "Cancel" };
+        vec![Button::new(Action::Back, back, "Esc"), act]
     }
 
     /// Moves the focus to the next applicable part.
@@ -441,7 +442,7 @@ fn assignment_form(assigned: Option<&str>) -> Form {
     };
     let fields: InputFields = BTreeMap::from([
         (ASSIGNEE.to_owned(), field("A person; leave empty to unassign the run.")),
-        (NOTE.to_owned(), field("What they have to know.")),
+        (NOTE.to_owned(), field("Note for the assignee.")),
     ]);
     let values = assigned.map(|to| (ASSIGNEE.to_owned(), Value::from(to)));
     Form::new(&fields, &Map::from_iter(values))

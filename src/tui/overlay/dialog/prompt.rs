@@ -114,7 +114,9 @@ impl Asking {
                 ),
                 (
                     "skill".to_owned(),
-                    field("Id of the skill that an evaluation file belongs to, if its path does not tell."),
+                    field(
+                        "Id of the skill that an evaluation file belongs to, if the path does not identify it.",
+                    ),
                 ),
             ]),
         };

@@ -88,7 +88,7 @@ impl ProposalDialog {
                 ]
             }
             ProposalCommand::Approve | ProposalCommand::Deny => vec![
-                Button::new(Action::Back, "Not now", "Esc"),
+                Button::new(Action::Back, "Cancel", "Esc"),
                 Button::danger(Action::DenyNow, "Deny", "D"),
                 Button::new(Action::ApproveNow, "Approve", "A"),
             ],
@@ -253,7 +253,7 @@ impl Overlay for ProposalDialog {
         hints.extend([
             Hint { action: Action::NextPart, label: "next" },
             Hint { action: Action::PageDown, label: "scroll" },
-            Hint { action: Action::Back, label: "not now" },
+            Hint { action: Action::Back, label: "back" },
         ]);
         hints
     }

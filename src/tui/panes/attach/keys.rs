@@ -51,7 +51,7 @@ impl Pane for Attach {
             Focus::Reference => vec![
                 shown_key(Action::NextPart, "next field"),
                 shown_key(Action::Down, "choose"),
-                shown_key(Action::Submit, "take"),
+                shown_key(Action::Submit, "select"),
                 attach,
                 shown_key(Action::Leave, "leave field"),
                 hidden(Action::Clear, "clear"),

@@ -144,11 +144,10 @@ impl Attach {
             Some(false) => (cx.glyphs.bad, Role::Danger),
             None => (cx.glyphs.pending, Role::Muted),
         };
-        let kind = self.target.map_or_else(|| "the target".to_owned(), |target| target.to_string());
-        let name = check_name(check.check, &kind);
+        let name = check_name(check.check);
         let result_known = check.passed.is_some();
-        let column = 19.max(cells(&name) + 2).min(width / 2);
-        let pad = " ".repeat(usize::from(column.saturating_sub(cells(&name))));
+        let column = 19.max(cells(name) + 2).min(width / 2);
+        let pad = " ".repeat(usize::from(column.saturating_sub(cells(name))));
         let note_role = if check.passed == Some(false) { Role::Text } else { Role::Muted };
         let rows = if roomy || check.passed == Some(false) { 3 } else { 1 };
         let note = shown(&check.note);

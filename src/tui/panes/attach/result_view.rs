@@ -144,7 +144,7 @@ fn failed(
     out.extend(wrap_to(&[Seg::new(message, Role::Text)], width, REASON_ROWS, ellipsis));
     if let Some(reason) = reason {
         let mut segs = vec![
-            Seg::new(format!("{} ", check_name(reason.check, "target")), Role::Muted),
+            Seg::new(format!("{} ", check_name(reason.check)), Role::Muted),
             Seg::new("given ", Role::Muted),
             Seg::new(
                 if reason.given.is_empty() { "nothing".to_owned() } else { shown(&reason.given) },
@@ -161,13 +161,13 @@ fn failed(
     out
 }
 
-/// Formats a check; `kind` is the type of the target.
-pub(super) fn check_name(check: skills_api::AttachCheck, kind: &str) -> String {
+/// Returns the name of a check.
+pub(super) fn check_name(check: skills_api::AttachCheck) -> &'static str {
     use skills_api::AttachCheck;
     match check {
-        AttachCheck::Exists => "exists".to_owned(),
-        AttachCheck::Invocation => "attachable".to_owned(),
-        AttachCheck::TargetType => format!("takes {kind}"),
-        AttachCheck::Target => "target exists".to_owned(),
+        AttachCheck::Exists => "exists",
+        AttachCheck::Invocation => "attachable",
+        AttachCheck::TargetType => "target type",
+        AttachCheck::Target => "target exists",
     }
 }

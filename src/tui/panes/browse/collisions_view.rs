@@ -341,7 +341,7 @@ impl Browse {
             None if self.map.asked_pair.is_some() => {
                 vec![RichLine::of("comparing the two skills", Role::Muted)]
             }
-            None => vec![RichLine::of("neither wins a request of the other", Role::Muted)],
+            None => vec![RichLine::of("no requests are lost between the two skills", Role::Muted)],
         };
         let height = usize::from(area.height - 2);
         self.map.text.height = height;
@@ -463,7 +463,7 @@ fn bar(won: usize, lost: usize, made: usize, width: usize, painter: &Painter<'_>
 /// Returns the lines of a pair, from top to bottom.
 fn pair_lines(report: &PairReport, width: u16, painter: &Painter<'_>) -> Vec<RichLine> {
     let mut out = vec![RichLine::of(
-        format!("{:<26}{:>5}{:>6}{:>6}", "probe requests", "made", "kept", "lost"),
+        format!("{:<26}{:>5}{:>6}{:>6}", "probe requests", "made", "won", "lost"),
         Role::Muted,
     )];
     let bar_width = usize::from(width).saturating_sub(45).min(18);
@@ -491,10 +491,10 @@ fn pair_lines(report: &PairReport, width: u16, painter: &Painter<'_>) -> Vec<Ric
         ]));
     }
     out.push(RichLine::of(
-        format!("{:<26}{:>5.2}   not used by the advice", "similarity", report.similarity),
+        format!("{:<26}{:>5.2}   not used for the advice", "similarity", report.similarity),
         Role::Muted,
     ));
-    heading(&mut out, "Clauses", "requests kept by their own skill", width, painter);
+    heading(&mut out, "Clauses", "requests won by their own skill", width, painter);
     for (letter, side) in [("A", &report.a), ("B", &report.b)] {
         out.extend(side.clauses.iter().map(|clause| clause_line(letter, clause, width, painter)));
     }
@@ -504,8 +504,10 @@ fn pair_lines(report: &PairReport, width: u16, painter: &Painter<'_>) -> Vec<Ric
     }
     if report.shared > 0 {
         let role = if report.shared_lost > 0 { Role::Warning } else { Role::Muted };
-        let text =
-            format!("requests with terms of both only: {} of {} lost", report.shared_lost, report.shared);
+        let text = format!(
+            "requests without a distinguishing term: {} of {} lost",
+            report.shared_lost, report.shared
+        );
         out.push(RichLine::from_segs(vec![
             Seg::new(format!("{} ", painter.glyphs.warn), role),
             Seg::new(text, Role::Text),
@@ -519,7 +521,7 @@ fn pair_lines(report: &PairReport, width: u16, painter: &Painter<'_>) -> Vec<Ric
     out.extend(report.advice.iter().map(|advice| advice_line(advice, painter)));
     match report.advice.iter().find(|advice| advice.is_best) {
         Some(best) => advised_texts(&mut out, best, width),
-        None => out.push(RichLine::of("no option was found that helps", Role::Muted)),
+        None => out.push(RichLine::of("no effective change found", Role::Muted)),
     }
     out
 }
@@ -560,17 +562,17 @@ pub(super) fn clause_line(
 
 fn separating(out: &mut Vec<RichLine>, letter: &str, side: &PairSide, width: u16) {
     if side.own_terms.is_empty() {
-        out.push(RichLine::of(format!("{letter} has no term of its own that wins a request"), Role::Muted));
+        out.push(RichLine::of(format!("{letter} has no unique term that wins a request"), Role::Muted));
         return;
     }
-    let mut segs = vec![Seg::new(format!("only {letter} says "), Role::Muted)];
+    let mut segs = vec![Seg::new(format!("only in {letter}: "), Role::Muted)];
     for (at, term) in side.own_terms.iter().enumerate() {
         if at > 0 {
             segs.push(Seg::new(", ", Role::Muted));
         }
         segs.push(Seg::new(shown(term), Role::MarkDescription));
     }
-    segs.push(Seg::new(format!(": {} of {} kept", side.separable_kept, side.separable), Role::Muted));
+    segs.push(Seg::new(format!("; wins {} of {}", side.separable_kept, side.separable), Role::Muted));
     out.extend(wrap(&segs, width).into_iter().map(RichLine::from_segs));
 }
 

@@ -275,7 +275,13 @@ impl Browse {
         let place = shown(&foreign.location.display().to_string());
         let place =
             crate::widgets::text_width::cut_middle(&place, width, painter.glyphs.ellipsis).into_owned();
-        painter.put(area.x + 2, area.y, "in no root here: only its frontmatter is read", Role::Strong, width);
+        painter.put(
+            area.x + 2,
+            area.y,
+            "outside the roots: only its frontmatter is read",
+            Role::Strong,
+            width,
+        );
         painter.put(area.x + 2, area.y + 1, &place, Role::Muted, width);
         let root = foreign.location.parent().and_then(std::path::Path::parent);
         let root = root.map(|root| shown(&root.display().to_string())).unwrap_or_default();

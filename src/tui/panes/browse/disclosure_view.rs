@@ -91,7 +91,7 @@ impl Browse {
                 painter.right(number_end, y, amount, Role::Text);
                 painter.put(number_end + 1, y, unit, Role::Muted, 4);
                 if note_room >= 28 {
-                    painter.put(note_x, y, "when it reads or runs one", Role::Muted, note_room);
+                    painter.put(note_x, y, "when read or run", Role::Muted, note_room);
                 }
             }
         }

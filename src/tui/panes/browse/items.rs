@@ -107,8 +107,8 @@ pub fn elsewhere(view: &ClientView) -> Vec<Entry> {
 fn of_foreign(bundle: &ForeignBundle, client: &str) -> Entry {
     let label = shown(&bundle.name);
     let note = match why_unseen(&bundle.state) {
-        Some(why) => format!("in no root here; {why}"),
-        None => format!("listed by {}, in no root here", shown(client)),
+        Some(why) => format!("outside the roots; {why}"),
+        None => format!("listed by {}, outside the roots", shown(client)),
     };
     Entry {
         id: SkillId::new(bundle.location.display().to_string()),
@@ -190,7 +190,7 @@ fn why_unseen(state: &ClientViewState) -> Option<String> {
         ClientViewState::Dropped(why) => Some(format!("dropped: {}", shown(why))),
         ClientViewState::NotRead(why) => Some(format!("unreadable: {}", shown(why))),
         ClientViewState::ForPeople(said) => Some(format!("user-only: {}", shown(said))),
-        ClientViewState::Waiting(until) => Some(format!("not yet: {}", shown(until))),
+        ClientViewState::Waiting(until) => Some(format!("not loaded yet: {}", shown(until))),
         ClientViewState::NotLooked => Some("not in its folders".to_owned()),
         ClientViewState::TooDeep(_) => Some("nested too deep".to_owned()),
     }

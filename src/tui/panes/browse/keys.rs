@@ -41,7 +41,7 @@ impl Pane for Browse {
         match self.focus {
             _ if self.map.is_open => self.map_commands(),
             Focus::Filter => vec![
-                shown(Action::Submit, "take"),
+                shown(Action::Submit, "apply"),
                 shown(Action::Down, "move"),
                 shown(Action::Clear, "clear"),
                 shown(Action::Leave, "leave"),

@@ -229,7 +229,7 @@ fn group_of(key: Key<'_>, catalogue: &Catalogue, wishes: &RowOptions<'_>) -> Gro
         }
         Key::Elsewhere => {
             let client = wishes.client.map_or("", |(name, _)| name);
-            ("elsewhere".to_owned(), format!("found by {}, in no root here", shown(client)), 1, 0)
+            ("elsewhere".to_owned(), format!("found by {}, outside the roots", shown(client)), 1, 0)
         }
         Key::Shadowed => ("shadowed".to_owned(), "shadowed".to_owned(), 2, 0),
         Key::Refused => ("refused".to_owned(), "refused".to_owned(), 3, 0),

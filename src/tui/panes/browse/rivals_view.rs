@@ -67,7 +67,7 @@ impl Browse {
             }
             painter.line(row.x + 2, row.y, line, width);
         }
-        format!("keeps {} of {} requests", report.kept, report.made)
+        format!("wins {} of {} requests", report.kept, report.made)
     }
 
     /// Returns the rival under the cursor.
@@ -87,7 +87,7 @@ impl Browse {
 /// Returns all lines, and the index of the line of the first rival.
 fn lines(rivals: &SkillRivals, width: u16, painter: &Painter<'_>) -> (Vec<RichLine>, usize) {
     let report = &rivals.report;
-    let mut out = vec![RichLine::of("requests made from each clause, kept by the skill", Role::Muted)];
+    let mut out = vec![RichLine::of("requests made from each clause, won by the skill", Role::Muted)];
     out.extend(report.clauses.iter().map(|clause| clause_line("", clause, width, painter)));
     if report.golden > 0 {
         let text = format!("golden queries: {} of {} won", report.golden_kept, report.golden);

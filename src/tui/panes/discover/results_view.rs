@@ -147,12 +147,12 @@ impl Discover {
     fn results_title(&self, focused: bool, range: &str, width: u16, cx: &Draw<'_>) -> Title {
         let answer = self.asking.shown().map(|s| &s.answer);
         let none = answer.is_some_and(|a| a.fit == Fit::None && !a.results.is_empty());
-        let title = Title::of(if none { "Nearest, none fits" } else { "Results" }, focused);
+        let title = Title::of(if none { "Closest, none fits" } else { "Results" }, focused);
         let available = width.saturating_sub(title.name.width() as u16 + 7);
         let confidence = answer.and_then(|a| a.confidence).filter(|_| !self.drawn.folded);
         let notes = match confidence.map(|c| plain_score(c.fit_threshold, cx.glyphs)) {
             Some(from) => vec![
-                format!("{} fits from {from} {} {range}", cx.glyphs.tick, cx.glyphs.dot),
+                format!("{} threshold {from} {} {range}", cx.glyphs.tick, cx.glyphs.dot),
                 format!("{} {from} {} {range}", cx.glyphs.tick, cx.glyphs.dot),
                 range.to_owned(),
             ],

@@ -19,7 +19,7 @@ const WIDE: u16 = 100;
 const THREE: u16 = 160;
 
 /// What this ranking is, shown on every screen.
-pub(super) const DISCLAIMER: &str = "ranking of this router, not of a client's model";
+pub(super) const DISCLAIMER: &str = "router ranking; a client's model may differ";
 
 /// Returns the disclaimer that fits a width.
 pub(super) fn disclaimer(available: u16) -> &'static str {
@@ -154,7 +154,7 @@ impl Discover {
             None => {}
         }
         words.push(if self.options.with_body { "with body" } else { "without body" }.to_owned());
-        Title::of("Intent", focused).note(words.join(" · "))
+        Title::of("Request", focused).note(words.join(" · "))
     }
 }
 

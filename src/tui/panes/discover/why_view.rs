@@ -69,7 +69,7 @@ impl Discover {
         let rank = self.rank();
         let Some(hit) = self.hit() else {
             let available = width.saturating_sub(title.name.width() as u16 + 4);
-            let said = [" is not a result", ": no result"].into_iter().find(|said| cells(said) <= available);
+            let said = [" is not ranked", ": not ranked"].into_iter().find(|said| cells(said) <= available);
             title.name.segs.extend(said.map(|said| Seg::new(said, Role::Text)));
             return title;
         };
@@ -255,7 +255,7 @@ impl Discover {
     /// Draws what is known about an item that is not a result, or a result whose page is being loaded.
     fn draw_no_result(&self, item: Item, column: Rect, y: u16, painter: &mut Painter<'_>) -> u16 {
         let answer = self.listing.first();
-        let sidecar = "a sidecar: it is attached to a target and never a result".to_owned();
+        let sidecar = "a sidecar: attached to a target, not ranked".to_owned();
         let left_out = |why: &str| format!("excluded: {}", shown(why));
         let (text, score) = match (item, answer) {
             (Item::Attachable(at), Some(answer)) => (sidecar, answer.attachable.get(at).map(|a| a.score)),

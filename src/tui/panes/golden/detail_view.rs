@@ -105,7 +105,7 @@ impl Golden {
         let text = if pairs.is_empty() {
             "no skill wins queries of another"
         } else {
-            "pairs that win each other's queries"
+            "skills that win each other's queries"
         };
         painter.put(area.x, area.y, text, Role::Muted, area.width);
         let rows = usize::from(area.height.saturating_sub(2));
@@ -160,7 +160,7 @@ fn facts(result: &GoldenResult, painter: &Painter<'_>) -> Vec<(&'static str, Str
     let dot = painter.glyphs.dot;
     let rank = match result.rank {
         Some(rank) => format!(" {dot} rank {rank}"),
-        None if result.state == GoldenState::Lost => format!(" {dot} not a result"),
+        None if result.state == GoldenState::Lost => format!(" {dot} not ranked"),
         None => String::new(),
     };
     let first = result.first.as_ref().map_or_else(|| "nothing".to_owned(), |id| shown(id.as_str()));
@@ -247,7 +247,7 @@ fn draw_reasons(
             draw_differences(&comparison, area, y + 1, painter);
         }
     } else if expected.is_none() && !result.query.expect.is_empty() && y < bottom {
-        let text = "the expected skill is not a result: it shares no term with the query";
+        let text = "the expected skill is not ranked: it shares no term with the query";
         for (line, row) in wrap_to(&[Seg::new(text, Role::Text)], area.width, 2, painter.glyphs.ellipsis)
             .iter()
             .zip(y..bottom)
@@ -270,7 +270,7 @@ fn advice_lines(advice: &Advice, width: u16, painter: &Painter<'_>) -> Vec<RichL
     let then = match advice.rank {
         Some(1) => "then first".to_owned(),
         Some(rank) => format!("then rank {rank}"),
-        None => "then not a result".to_owned(),
+        None => "then not ranked".to_owned(),
     };
     let dot = painter.glyphs.dot;
     let main = format!("add “{}” to the description", shown(&advice.word));

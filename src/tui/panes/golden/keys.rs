@@ -45,7 +45,7 @@ impl Pane for Golden {
         let on_query = |command: Command| Command { blocked: none(), ..command };
         let of_skill = |command: Command| {
             let blocked =
-                self.skill().is_none().then(|| "this query expects no skill of the catalog".to_owned());
+                self.skill().is_none().then(|| "the expected skill is not in the catalog".to_owned());
             Command { blocked, ..command }
         };
         let in_file = |command: Command| {
@@ -227,7 +227,7 @@ impl Golden {
                 Err(format!("{} is on the service's machine", source.file.display()))
             }
             Some(source) if source.is_editable => Ok(source),
-            Some(source) => Err(format!("{} belongs to a skill; edit it there", source.file.display())),
+            Some(source) => Err(format!("{} is read-only here; edit the file itself", source.file.display())),
             None => Err("this query is in your own golden.yaml; edit it with skills golden".to_owned()),
         }
     }

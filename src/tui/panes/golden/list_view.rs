@@ -159,7 +159,7 @@ fn header(columns: &Columns, y: u16, painter: &mut Painter<'_>) {
     };
     put(columns.query, "query");
     put(columns.expects, "expects");
-    put(columns.first, "first instead");
+    put(columns.first, "ranked first");
     painter.right(columns.rank_end, y, "rank", Role::Muted);
     painter.right(columns.by_end, y, "by", Role::Muted);
 }

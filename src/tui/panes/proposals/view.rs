@@ -58,8 +58,8 @@ impl Proposals {
         let mut texts = vec![(said, role)];
         if self.list.is_some() && self.error.is_none() {
             let how = "A proposal is a change of a skill that waits for approval. Agents propose with the MCP tool \
-                propose_skill_update, people with the command below, and a draft (w in Browse) of a skill that cannot \
-                be written becomes one.";
+                propose_skill_update, people with the command below; drafts (w in Browse) of read-only skills become \
+                proposals.";
             texts.push((how.to_owned(), Role::Muted));
             let command = "skills propose SKILL --diff change.diff --justification \"why\"";
             texts.push((command.to_owned(), Role::Text));

@@ -116,9 +116,9 @@ impl Runs {
         }
         for run in &detail.descendants {
             let segs = vec![
-                Seg::new("led to ", Role::Muted),
+                Seg::new("descendant ", Role::Muted),
                 Seg::new(
-                    cut_middle(&shown(&run.0), making.width.saturating_sub(8), glyphs.ellipsis),
+                    cut_middle(&shown(&run.0), making.width.saturating_sub(12), glyphs.ellipsis),
                     Role::Text,
                 ),
             ];
@@ -271,11 +271,11 @@ pub(super) fn waiting_lines(
     let available = making.width.saturating_sub(13);
     let cut = |text: &str| cut_end(&shown(text), available, glyphs.ellipsis).into_owned();
     let Some(sheet) = sheet else {
-        row("does", vec![Seg::new(cut(&step.uses), Role::Text)]);
+        row("calls", vec![Seg::new(cut(&step.uses), Role::Text)]);
         return;
     };
     let does = if sheet.capability.is_empty() { &sheet.headline } else { &sheet.capability };
-    row("does", vec![Seg::new(cut(does), Role::Text)]);
+    row("calls", vec![Seg::new(cut(does), Role::Text)]);
     if let Value::Object(inputs) = &sheet.inputs {
         for (name, value) in inputs.iter().take(4) {
             let label = cut_end(&shown(name), 8, glyphs.ellipsis).into_owned();

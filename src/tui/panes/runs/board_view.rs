@@ -267,7 +267,7 @@ impl Runs {
         let mut spot = 0;
         let groups: [(&str, &[BoardRun], Role); 3] = [
             ("waiting for approval", &board.waiting, Role::Waiting),
-            ("running", &board.running, Role::Muted),
+            ("in progress", &board.running, Role::Muted),
             ("ended", &board.ended, Role::Muted),
         ];
         let failed = u16::try_from(board.failed.len()).unwrap_or(u16::MAX).saturating_add(2).min(6);

@@ -360,7 +360,7 @@ impl Runs {
                         line = line.right(summary, Role::Danger);
                     }
                 } else if step.state == StepState::Pending && after_gate {
-                    line = line.right("after it", Role::Muted);
+                    line = line.right("next", Role::Muted);
                     after_gate = false;
                 }
                 out.push(line.at(stop.clone()));

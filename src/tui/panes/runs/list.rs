@@ -1,4 +1,4 @@
-//! The rows of the list: waiting for a person, running, waiting for others, done. Rebuilt when a run changes.
+//! The rows of the list: waiting for approval, running, waiting for a signal or paused, done. Rebuilt when a run changes.
 
 use super::feed::Known;
 use super::filter::Filter;
@@ -24,9 +24,9 @@ impl Group {
     /// Returns the heading.
     pub fn title(self) -> &'static str {
         match self {
-            Self::You => "waiting for you",
+            Self::You => "waiting for approval",
             Self::Running => "running",
-            Self::Others => "waiting for others",
+            Self::Others => "signal or paused",
             Self::Done => "done",
         }
     }
@@ -141,7 +141,7 @@ pub fn word(run: &RunRecord, now_ms: i64) -> (String, bool) {
         (RunState::WaitingForHuman, Some(Gate::Human { why: ApprovalReason::UnknownOutcome, .. })) => {
             ("unknown".to_owned(), true)
         }
-        (RunState::WaitingForHuman, _) => ("needs you".to_owned(), false),
+        (RunState::WaitingForHuman, _) => ("approval".to_owned(), false),
         (RunState::WaitingForSignal, Some(Gate::Signal { name, .. })) => {
             (format!("signal {}", shown(name)), false)
         }

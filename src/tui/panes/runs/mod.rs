@@ -277,7 +277,7 @@ impl Runs {
             }
             RunResponse::Launchable(Ok(ready)) => self.choose_skill(ready),
             RunResponse::Launchable(Err(error)) => {
-                vec![Effect::ErrorNotice("no list of skills".to_owned(), shown(&error.message))]
+                vec![Effect::ErrorNotice("cannot list skills".to_owned(), shown(&error.message))]
             }
             RunResponse::Contract(skill, answer) if self.launching.as_ref() == Some(skill) => {
                 self.launching = None;
@@ -396,7 +396,7 @@ impl Runs {
         let deliver = |run: RunRecord| {
             let step = run.step.as_deref().map(|step| format!(" at {}", shown(step))).unwrap_or_default();
             Effect::Awaited(format!(
-                "{} {} waits for you{step}",
+                "{} {} waits for approval{step}",
                 shown(run.title_or_skill()),
                 list::tail(&run.id)
             ))

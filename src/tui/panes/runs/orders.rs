@@ -44,7 +44,7 @@ impl Runs {
         }
         if self.focus == Focus::Filter {
             let shown_ones = [
-                (Action::Submit, "take"),
+                (Action::Submit, "apply"),
                 (Action::Down, "move"),
                 (Action::Clear, "clear"),
                 (Action::Leave, "leave"),
@@ -74,7 +74,7 @@ impl Runs {
             let blocked = match run {
                 _ if marked => {
                     let takes = self.marked_runs().any(|run| run.allowed.contains(&name));
-                    (!takes).then(|| "no marked run takes it".to_owned())
+                    (!takes).then(|| "no marked run accepts this command".to_owned())
                 }
                 None => none.clone(),
                 Some(run) if run.allowed.contains(&name) => None,
@@ -368,7 +368,7 @@ impl Runs {
         let here = self.record().map(|run| run.skill_id.as_str());
         let current = choices.iter().position(|(id, ..)| Some(id.as_str()) == here);
         let what = PickerKind::Launchable;
-        vec![Effect::Pick(Picker { what, title: "Launch a run of".to_owned(), choices, current })]
+        vec![Effect::Pick(Picker { what, title: "Launch a skill".to_owned(), choices, current })]
     }
 
     pub(super) fn open_launch(&mut self, view: &Arc<ContractView>) -> Vec<Effect> {

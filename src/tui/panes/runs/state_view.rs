@@ -126,7 +126,7 @@ impl Runs {
             painter.put(after, y, &text, row.value.role, available);
         }
         let dot = painter.glyphs.dot;
-        let hint = format!("[ ] checkpoints {dot} = what changed before it {dot} p f r from here");
+        let hint = format!("[ ] move {dot} = changes {dot} p replay {dot} f fork {dot} r resume");
         let hint = cut_end(&hint, area.width.saturating_sub(4), painter.glyphs.ellipsis).into_owned();
         painter.put(area.x + 2, area.bottom().saturating_sub(1), &hint, Role::Muted, area.width);
     }
@@ -170,7 +170,7 @@ impl Runs {
         }
         let body = Rect { y: area.y + 2, height: area.height.saturating_sub(4), ..area };
         scrolled(&mut self.detail.tree, &lines, body, &mut Painter::new(buf, cx));
-        let hint = format!("[ ] checkpoints {} = the state", cx.glyphs.dot);
+        let hint = format!("[ ] move {} = the state", cx.glyphs.dot);
         let available = area.width.saturating_sub(4);
         Painter::new(buf, cx).put(area.x + 2, area.bottom().saturating_sub(1), &hint, Role::Muted, available);
     }

@@ -260,10 +260,10 @@ impl Runs {
     /// Handles `o`: lets the user choose the column that sorts the table.
     pub(super) fn choose_sort(&self) -> Vec<Effect> {
         let mut choices =
-            vec![(String::new(), "as they are".to_owned(), "waiting first, then newest".to_owned())];
+            vec![(String::new(), "default order".to_owned(), "waiting first, then newest".to_owned())];
         for column in &self.settings.columns {
-            choices.push((column.clone(), column.clone(), "smallest or first".to_owned()));
-            choices.push((format!("-{column}"), format!("-{column}"), "largest or last".to_owned()));
+            choices.push((column.clone(), column.clone(), "ascending".to_owned()));
+            choices.push((format!("-{column}"), format!("-{column}"), "descending".to_owned()));
         }
         let now = self.sort.clone().unwrap_or_default();
         let current = choices.iter().position(|(value, ..)| *value == now);

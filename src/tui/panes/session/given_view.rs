@@ -169,8 +169,8 @@ impl SessionPane {
         // The title drops a note that does not fit, but the service is always named.
         let (dot, size) = (cx.glyphs.dot, bytes(text.len() as u64));
         let notes = [
-            format!("{api} {dot} {size} {dot} Enter: the next {dot} y copies"),
-            format!("{api} {dot} {size} {dot} Enter: the next"),
+            format!("{api} {dot} {size} {dot} Enter: next format {dot} y: copy"),
+            format!("{api} {dot} {size} {dot} Enter: next format"),
             format!("{api} {dot} {size}"),
         ];
         let fits = |note: &&String| cells(note) + TITLE <= area.width;

@@ -172,7 +172,7 @@ impl SessionPane {
             ("L1", size.l1, 1, Role::Level1),
             ("L2", size.l2, 2, Role::Level2),
             ("L3", size.l3, 3, Role::Level3),
-            ("rest", size.history, 0, Role::Level0),
+            ("other", size.history, 0, Role::Level0),
         ];
         let largest = rows.iter().map(|(_, level, ..)| level.tokens).max().unwrap_or(1).max(1);
         let mut painter = Painter::new(buf, cx);

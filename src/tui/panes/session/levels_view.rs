@@ -131,7 +131,7 @@ impl SessionPane {
         if let Some(fill) = &composed.allowance
             && let Some(limit) = fill.limit
         {
-            facts.push("by its own count".to_owned());
+            facts.push("counted by the client:".to_owned());
             facts.push(format!("{} of {} {}", count(fill.used), count(limit), fill.unit));
         }
         CatalogCost { entry, missing, facts }

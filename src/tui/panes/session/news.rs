@@ -264,7 +264,7 @@ impl SessionPane {
                 let note = match tool {
                     "skills.read" => format!("read {}: {} B", text("path"), value["size"]),
                     "skills.run_script" => format!("{} exited with {}", text("path"), value["exit_code"]),
-                    "skills.load" => "loaded from the next call on".to_owned(),
+                    "skills.load" => "takes effect with the next call".to_owned(),
                     _ => "unloaded".to_owned(),
                 };
                 vec![Effect::Toast(note)]

@@ -29,7 +29,7 @@ impl SessionPane {
         let available = area.width.saturating_sub(4);
         let mut y = area.y + 1 + u16::from(area.height > 5);
         let Some(diff) = &composed.diff else {
-            let none = cut_end("none yet: c records one", available, painter.glyphs.ellipsis);
+            let none = cut_end("no recorded call; c records one", available, painter.glyphs.ellipsis);
             painter.put(area.x + 2, y, &none, Role::Muted, available);
             return;
         };
