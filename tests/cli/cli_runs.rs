@@ -307,6 +307,24 @@ fn runs_are_listed_those_that_wait_first_and_named_by_their_ends() {
 }
 
 #[test]
+fn a_sorted_list_is_cut_after_the_sort() {
+    let desk = Desk::new();
+    let ids: Vec<Value> =
+        ["text=a", "text=b", "text=c"].map(|text| desk.json(&["run", "words", "--input", text])["run"]["id"].clone()).into();
+    let first = |sort: &str| {
+        let list = desk.json(&["runs", "list", "--where", "skill:words", "--sort", sort, "--limit", "1"]);
+        assert_eq!(list["runs"].as_array().unwrap().len(), 1);
+        list["runs"][0]["id"].clone()
+    };
+    assert_eq!((first("-age"), first("age")), (ids[0].clone(), ids[2].clone()));
+    for cut in [&["--sort", "-age"][..], &["--where", "skill:words"], &["--state", "completed"]] {
+        let list = desk.run(&[&["runs", "list", "--limit", "1"], cut].concat());
+        assert!(list.stdout.contains("1 of 3"), "{}", list.stdout);
+    }
+    assert_eq!(desk.run(&["runs", "list", "--sort", "height"]).code, 2);
+}
+
+#[test]
 fn a_trace_is_every_event_one_json_object_a_line() {
     let desk = Desk::new();
     let answer = desk.run(&["trace", "words", "--input", "text=a", "--json"]);

@@ -213,7 +213,7 @@ pub struct RunsListArgs {
     /// Columns of the table, in their order.
     #[arg(long, value_delimiter = ',', value_name = "COLUMN", value_parser = clap::builder::PossibleValuesParser::new(RUN_COLUMNS))]
     pub columns: Vec<String>,
-    /// Sort by this column; with `-` in front, the largest first.
+    /// Sort all runs that match by this column, then show the first ones; with `-` in front, the largest first.
     #[arg(long, value_name = "COLUMN", allow_hyphen_values = true)]
     pub sort: Option<String>,
 }
