@@ -13,9 +13,9 @@ use skills_base::telemetry::{KeyOutcome, Metrics};
 use skills_model::{Command, RunSnapshot, RunState};
 use skills_store::{
     Checkpoint, Claimed, CommandOutcome, Control, ControlOutcome, DecisionRecord, Document, Due, EventKind,
-    Health, IdempotencyOutcome, Launch, LaunchOutcome, NewEvent, QuickCheck, RecordedDecision, RunEvent,
-    RunFilter, RunId, RunPage, RunRecord, StepIntent, StepRecord, StepStatus, Store, StoreError, TableRows,
-    WorkerId, WriteFailure,
+    Health, IdempotencyOutcome, Launch, LaunchOutcome, NewEvent, Precondition, QuickCheck, RecordedDecision,
+    RunEvent, RunFilter, RunId, RunPage, RunRecord, StepIntent, StepRecord, StepStatus, Store, StoreError,
+    TableRows, WorkerId, WriteFailure,
 };
 
 /// A store and its metrics.
@@ -297,15 +297,13 @@ impl Store for MeteredStore {
         run: &RunId,
         options: Map<String, Value>,
         events: Vec<NewEvent>,
-        assignee: Option<String>,
+        requires: Option<Precondition>,
     ) -> Result<RunRecord, StoreError> {
-        let assigns = events.iter().any(|event| event.kind == EventKind::RunAssigned);
-        let annotated = self.counted(self.inner.annotate(run, options, events, assignee).await);
-        if let Ok(after) = &annotated
-            && assigns
-        {
+        let assignment = events.iter().find(|event| event.kind == EventKind::RunAssigned).cloned();
+        let annotated = self.counted(self.inner.annotate(run, options, events, requires).await);
+        if let (Ok(after), Some(assignment)) = (&annotated, assignment) {
             log(after, "run assigned");
-            self.audit.record(audited::assigned(after)).await;
+            self.audit.record(audited::assigned(after, &assignment)).await;
         }
         annotated
     }

@@ -23,7 +23,7 @@ use skills_registry::policy::{RequiredApprovals, Subject};
 use skills_runs::{ALIVE, DRAIN_PREFIX, ProcessIdentity, WORKER_PREFIX};
 use skills_skill::{EffectMode, Role, SkillId, safe_text};
 use skills_store::{
-    EventKind, Moment, NewEvent, RunFilter, RunId, RunQuery, RunRecord, StoreError, WorkerId,
+    EventKind, Moment, NewEvent, Precondition, RunFilter, RunId, RunQuery, RunRecord, StoreError, WorkerId,
 };
 
 /// Runs read per page.
@@ -465,7 +465,8 @@ impl Runs {
         Ok(all)
     }
 
-    /// Escalates approvals that wait longer than the policy allows, once for each wait.
+    /// Escalates approvals that wait longer than the policy allows, once for each wait: of several processes on a store
+    /// one does it.
     pub(super) async fn escalate(&self, runtime: &RunRuntime, now_ms: i64) -> Result<usize, Error> {
         if self.deciding()?.approvals.iter().all(|rule| rule.escalate_after_s.is_none()) {
             return Ok(0);
@@ -485,7 +486,13 @@ impl Runs {
             let event =
                 NewEvent { kind: EventKind::RunEscalated, step: run.step.clone(), data: data.clone() };
             let fields = Map::from_iter([("escalated_ms".to_owned(), json!(run.since_ms))]);
-            runtime.store.annotate(&run.id, fields, vec![event], None).await?;
+            let requires = Some(Precondition::NotEscalated(run.since_ms));
+            match runtime.store.annotate(&run.id, fields, vec![event], requires).await {
+                Ok(_) => {}
+                // Another process escalated it, it was decided, or deleted.
+                Err(StoreError::PreconditionFailed { .. } | StoreError::NoRun(_)) => continue,
+                Err(error) => return Err(error.into()),
+            }
             let mut entry = Entry::new("run.escalated", None, data);
             entry.data.insert("run".to_owned(), json!(run.id));
             self.audit.record(entry).await;
@@ -554,7 +561,7 @@ pub(super) async fn assign(
         data: json!({ "to": to, "by": by, "note": note }),
     };
     let fields = Map::from_iter([("assigned".to_owned(), json!(assignment))]);
-    Ok(runtime.store.annotate(run, fields, vec![event], assignee).await?)
+    Ok(runtime.store.annotate(run, fields, vec![event], assignee.map(Precondition::AssignedTo)).await?)
 }
 
 #[cfg(test)]
