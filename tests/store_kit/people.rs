@@ -138,6 +138,10 @@ pub async fn titles_labels_and_assignees_are_found(store: &dyn Store, time: &Tim
         ("-label.env:prod", &["run-0001", "run-0002"]),
         ("assigned:kim", &["run-0001"]),
         ("worker:build-2", &["run-0000"]),
+        ("label.env:prod,test -assigned:kim,lee", &["run-0000"]),
+        ("id:0001,0002 skill:*,x", &["run-0001", "run-0002"]),
+        ("-id:0001,0002", &["run-0000"]),
+        ("age:<=1d -age:>=1d", &["run-0000", "run-0001", "run-0002"]),
         ("5.4.1", &["run-0001"]),
     ] {
         let filter = RunFilter { r#where: Some(text.into()), ..RunFilter::default() };

@@ -167,6 +167,7 @@ pub enum RunsAction {
 /// What `--where` takes.
 const WHERE_HELP: &str = "\
 Only runs that match this filter. All terms have to match; `-` before a term negates it; double quotes group words.
+Several values of a key are separated by commas: `error:503,circuit` (not of title, input, target, age and since).
 
   state:failed,canceled     a state, `open`, `ended` or `waiting`
   title:deploy*             the title of the run
@@ -175,7 +176,7 @@ Only runs that match this filter. All terms have to match; `-` before a term neg
   age:>1h                   time since the start (s, m, h, d, w)
   since:<10m                time in the present state
   error:\"bad gateway\"       part of the error
-  input.region:eu*          an input; `input.total:>100` compares numbers
+  input.region:eu*          an input; `input.total:>100` compares numbers (also `>=`, `<`, `<=`)
   label.env:prod            a label given at the launch
   by:kim                    who started it
   assigned:kim              who it is assigned to
