@@ -5,9 +5,10 @@ use std::fmt::Write as _;
 use jiff::tz::TimeZone;
 
 use super::next_steps::invocation;
-use super::{clock, status};
+use super::{clock, plain, status};
 use crate::Context;
 use crate::args::RunsListArgs;
+use crate::dialog::clean;
 use crate::failure::{Done, Failure};
 use crate::output::{TerminalCaps, TextStyle, cells, cut, fit};
 use skills_api::{Needs, RunClient};
@@ -59,6 +60,12 @@ pub async fn run(cx: &mut Context, args: &RunsListArgs) -> Result<Done, Failure>
     } else {
         let begin = invocation(&cx.global, None).line(&["run", "SKILL"]);
         let columns: Vec<&str> = args.columns.iter().map(String::as_str).collect();
+        if cx.is_plain() {
+            let text = labeled(&page, &columns, clock::now_ms());
+            let totals = totals(&page, matching, &begin).join(", ");
+            cx.out.raw(format!("{text}{totals}.\n").as_bytes())?;
+            return Ok(Done::Fine);
+        }
         let text = if columns.is_empty() {
             render(&page, clock::now_ms(), &TimeZone::system(), cx.out.look)
         } else {
@@ -139,6 +146,19 @@ fn sort(runs: &mut [RunRecord], by: &str) {
     }
 }
 
+/// Renders runs as numbered, labeled lines, with the given columns if there are any.
+fn labeled(page: &RunPage, columns: &[&str], now_ms: i64) -> String {
+    let look = TerminalCaps { colour: false, unicode: false, width: usize::MAX, terminal: false };
+    let line = |run: &RunRecord| {
+        if columns.is_empty() {
+            return plain::item(run, now_ms);
+        }
+        let parts = columns.iter().map(|column| format!("{column}: {}", cell(run, column, now_ms, look)));
+        clean(&parts.collect::<Vec<_>>().join("; "))
+    };
+    (1..).zip(&page.runs).map(|(number, run)| format!("{number}. {}\n", line(run))).collect()
+}
+
 /// Renders runs with the given columns.
 fn table(page: &RunPage, columns: &[&str], now_ms: i64, look: TerminalCaps) -> String {
     let rows: Vec<Vec<String>> = page
@@ -216,8 +236,14 @@ fn render(page: &RunPage, now_ms: i64, zone: &TimeZone, look: TerminalCaps) -> S
     out
 }
 
-/// Renders the counts of the store, and how many runs match if the list is cut.
+/// Renders the last line of a list.
 fn footer(page: &RunPage, matching: usize, look: TerminalCaps, begin: &str) -> String {
+    let dot = if look.unicode { " · " } else { " - " };
+    TextStyle::Muted.paint(&totals(page, matching, begin).join(dot), look.colour) + "\n"
+}
+
+/// Returns the counts of the store, and how many runs match if the list is cut.
+fn totals(page: &RunPage, matching: usize, begin: &str) -> Vec<String> {
     let count = |states: &[RunState]| states.iter().filter_map(|state| page.counts.get(state)).sum::<u64>();
     let all: u64 = page.counts.values().sum();
     let mut parts = Vec::new();
@@ -237,8 +263,7 @@ fn footer(page: &RunPage, matching: usize, look: TerminalCaps, begin: &str) -> S
         let known = if matching > MAX_COUNTED { format!("more than {MAX_COUNTED}") } else { matching.to_string() };
         parts.push(format!("{shown} of {known} shown; --all lists them"));
     }
-    let dot = if look.unicode { " · " } else { " - " };
-    TextStyle::Muted.paint(&parts.join(dot), look.colour) + "\n"
+    parts
 }
 
 #[cfg(test)]
@@ -280,6 +305,14 @@ mod tests {
         ");
         let rows: Vec<&str> = text.lines().take(7).collect();
         assert!(rows.iter().all(|line| cells(line) <= 80), "{text}");
+    }
+
+    #[test]
+    fn plain_lists_are_numbered_and_labeled() {
+        let text = labeled(&page(), &[], NOW_MS);
+        assert!(text.starts_with("1. invoice-intake. Run 0000abcd, skill invoice-intake, step 4"), "{text}");
+        let text = labeled(&page(), &["state", "title"], NOW_MS);
+        assert!(text.contains("\n5. state: failed; title: invoice-intake\n"), "{text}");
     }
 
     #[test]
