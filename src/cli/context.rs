@@ -222,5 +222,5 @@ pub async fn connect(config: &Config, env: &Env) -> Result<Remote, Error> {
         super::failure::print(&note, false);
     }
     let user = env.get("USER").or_else(|| env.get("LOGNAME")).map(str::to_owned);
-    Remote::connect(address, key, user).await
+    Ok(Remote::connect(address, key, user).await?.with_views(config.runs.views.clone()))
 }

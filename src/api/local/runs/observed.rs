@@ -15,8 +15,9 @@ use skills_store::{
     Checkpoint, Claimed, CommandOutcome, Control, ControlOutcome, DecisionRecord, Document, Due, EventKind,
     Health, IdempotencyOutcome, Launch, LaunchOutcome, NewEvent, Precondition, QuickCheck, RecordedDecision,
     RunEvent, RunFilter, RunId, RunPage, RunRecord, StepIntent, StepRecord, StepStatus, Store, StoreError,
-    TableRows, WorkerId, WriteFailure,
+    TableRows, Unavailability, WorkerId, WriteFailure,
 };
+use strum::IntoEnumIterator as _;
 
 /// A store and its metrics.
 pub(super) struct MeteredStore {
@@ -34,6 +35,8 @@ impl MeteredStore {
         audit: Arc<Recorder>,
         metric_labels: Vec<String>,
     ) -> Self {
+        let causes = Unavailability::iter().map(|cause| cause.to_string());
+        metrics.expect_store_errors(causes.chain(["failed".to_owned()]));
         Self { inner, metrics, audit, metric_labels }
     }
 

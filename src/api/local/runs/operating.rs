@@ -11,7 +11,7 @@ use serde_json::{Map, Value, json};
 use super::super::Local;
 use super::{RunRuntime, Runs, capability_run, find, identity, launch, lease_holder::with_holder};
 use crate::board::facets;
-use crate::operator_types::worker_process;
+use crate::operator_types::{ensure_not_configured, worker_process};
 use crate::{
     Board, BoardRun, Code, Error, FacetList, LogLine, LogPage, LogRequest, OperatorClient, SavedView,
     ViewList, WorkerList, WorkerState, WorkerView, policies,
@@ -256,11 +256,8 @@ impl Runs {
     async fn views(self: &Arc<Self>) -> Result<ViewList, Error> {
         let runtime = self.runtime().await?;
         let own = self.config.runs.views.iter();
-        let mut views: BTreeMap<String, SavedView> = own
-            .map(|(name, filter)| {
-                (name.clone(), SavedView { name: name.clone(), r#where: filter.clone(), by: None })
-            })
-            .collect();
+        let mut views: BTreeMap<String, SavedView> =
+            own.map(|(name, filter)| (name.clone(), SavedView::configured(name, filter))).collect();
         for document in runtime.store.documents(VIEW_PREFIX).await? {
             let Some(name) = document.name.strip_prefix(VIEW_PREFIX) else { continue };
             let text = |key: &str| document.value.get(key).and_then(Value::as_str).map(str::to_owned);
@@ -283,10 +280,7 @@ impl Runs {
         if name.is_empty() || name.chars().count() > MAX_VIEW_NAME || name.chars().any(char::is_control) {
             return Err(wrong(format!("the name of a view has 1 to {MAX_VIEW_NAME} characters on one line")));
         }
-        if self.config.runs.views.contains_key(name) {
-            let message = format!("the view {name:?} is set in the configuration; change it there");
-            return Err(Error::new(Code::InvalidConfiguration, message));
-        }
+        ensure_not_configured(&self.config.runs.views, name)?;
         let by = by.unwrap_or_else(identity::account);
         let document = match filter {
             None => None,
