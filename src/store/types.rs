@@ -174,7 +174,7 @@ pub struct RunOptions {
 /// What a change of a run's options requires.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Precondition {
-    /// The run is assigned to this person (empty: to nobody).
+    /// The run is assigned to this person (empty: unassigned).
     AssignedTo(String),
     /// The wait that began at this moment (milliseconds since 1970-01-01 UTC) continues and was not escalated.
     NotEscalated(i64),

@@ -180,7 +180,7 @@ pub(crate) async fn annotate<T: Tx>(
     requires: Option<&Precondition>,
 ) -> Result<RunRecord, StoreError> {
     let (before, _) = get(tx, run).await?;
-    let holds = match requires {
+    let is_met = match requires {
         None => true,
         Some(Precondition::AssignedTo(expected)) => {
             let assigned = before.options.assigned.as_ref();
@@ -196,7 +196,7 @@ pub(crate) async fn annotate<T: Tx>(
             before.options.notified.is_none_or(|notified| notified < *event)
         }
     };
-    if !holds {
+    if !is_met {
         return Err(StoreError::PreconditionFailed { run: run.clone() });
     }
     let doing = "storing the options of a run";

@@ -194,7 +194,7 @@ pub(crate) async fn fork<T: Tx>(
         return Err(StoreError::NoCheckpoint { run: source.clone(), checkpoint: number });
     }
     let done = checkpoints::one(tx, source, number).await?.done;
-    // Its events are numbered anew.
+    // The numbers of its events begin at 1.
     let mut options = RunOptions { notified: None, ..from.options.clone() };
     // The inputs are still those of who started the source.
     let is_known = by.as_ref().is_none_or(|by| *by == from.started_by);
