@@ -163,7 +163,7 @@ pub fn facets(runs: &[RunRecord], truncated: bool) -> FacetList {
 pub fn term(key: &str, value: &str) -> String {
     // A truncated reason is matched by its beginning.
     let value = value.trim_end_matches('…');
-    if value.is_empty() || value.contains(|c: char| c.is_whitespace() || matches!(c, '"' | '\\' | ':')) {
+    if value.is_empty() || value.contains(|c: char| c.is_whitespace() || matches!(c, '"' | '\\' | ':' | ',')) {
         let escaped = value.replace('\\', "\\\\").replace('"', "\\\"");
         return format!("{key}:\"{escaped}\"");
     }

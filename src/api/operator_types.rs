@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::{Code, Error};
 use skills_model::RunState;
 use skills_store::{RunId, WorkerId};
 
@@ -163,6 +164,22 @@ pub struct SavedView {
     /// Who saved it; none for one of the configuration.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub by: Option<String>,
+}
+
+impl SavedView {
+    /// Returns a view of the configuration.
+    pub(crate) fn configured(name: &str, filter: &str) -> Self {
+        Self { name: name.to_owned(), r#where: filter.to_owned(), by: None }
+    }
+}
+
+/// Checks that a view to save or delete is not one of the configuration.
+pub(crate) fn ensure_not_configured(views: &BTreeMap<String, String>, name: &str) -> Result<(), Error> {
+    if views.contains_key(name.trim()) {
+        let message = format!("the view {name:?} is set in the configuration; change it there");
+        return Err(Error::new(Code::InvalidConfiguration, message));
+    }
+    Ok(())
 }
 
 /// Saved views, by name.

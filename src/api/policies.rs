@@ -11,7 +11,7 @@ use super::{Code, Error};
 use skills_config::Config;
 use skills_discovery::{Adjustment, Adjustments};
 use skills_registry::Catalogue;
-use skills_registry::policy::{self, Effect, Policy, Subject, Verdict};
+use skills_registry::policy::{self, Criteria, Effect, Policy, Subject, Verdict};
 use skills_skill::{Skill, SkillId, read_regular_text};
 
 /// Maximum size of a policy, which is written by hand, in bytes.
@@ -185,6 +185,9 @@ pub struct PolicyReport {
     pub skills: Vec<PolicyExplanation>,
     /// Every rule with how many skills it matches.
     pub rules: Vec<PolicyRule>,
+    /// Number of rules about approvals.
+    #[serde(default)]
+    pub approvals: usize,
 }
 
 /// A rule and the number of skills that it matches.
@@ -196,21 +199,27 @@ pub struct PolicyRule {
     pub rule: String,
     /// Its line in the file.
     pub line: u32,
-    /// Skills of the catalog that it matches.
+    /// Skills of the catalog that it matches, of a rule for labeled runs apart from their labels.
     pub skills: usize,
+    /// Labels that a run needs to match.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub labels: Vec<String>,
 }
 
 /// Returns every rule with the number of skills that it matches: one that matches none is often misspelled.
 #[must_use]
 pub fn reach(policy: &Policy, catalogue: &Catalogue) -> Vec<PolicyRule> {
     let of_rule = |rule: &policy::Rule| {
-        let fits = |skill: &Skill| rule.criteria.fit(&Subject::of(skill, root_label(catalogue, skill)));
+        // Only runs have labels.
+        let criteria = Criteria { label: Vec::new(), ..rule.criteria.clone() };
+        let fits = |skill: &Skill| criteria.fit(&Subject::of(skill, root_label(catalogue, skill)));
         let winners = catalogue.entries.iter().map(|entry| &entry.skill);
         let losers = catalogue.shadowed.iter().map(|loser| &loser.skill);
         PolicyRule {
             effect: rule.effect,
             rule: rule.words(),
             line: rule.line,
+            labels: rule.criteria.label.clone(),
             skills: winners.chain(losers).filter(|skill| fits(skill)).count(),
         }
     };

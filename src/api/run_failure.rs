@@ -40,6 +40,7 @@ impl From<StoreError> for Error {
                 reason: Some(json!({ "assigned": assigned })),
                 ..Self::new(Code::InvalidTransition, message)
             },
+            StoreError::PreconditionFailed { .. } => Self::new(Code::InvalidTransition, message),
             StoreError::DocumentConflict { .. } => Self::new(Code::SessionConflict, message),
             StoreError::SessionConflict { .. } => Self::new(Code::SessionConflict, message),
             StoreError::NotEmpty { .. } => Self::new(Code::Forbidden, message),

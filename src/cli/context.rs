@@ -179,6 +179,11 @@ impl Context {
         Ok(Backend::There(Box::new(remote)))
     }
 
+    /// Returns whether the output is labeled lines for screen readers.
+    pub(super) fn is_plain(&self) -> bool {
+        !self.out.json && (self.global.plain || self.config().is_ok_and(|config| config.plain))
+    }
+
     /// Returns whether the terminal shows the progress of this command.
     pub(super) fn shows_progress(&self) -> bool {
         let is_terminal = self.out.look.terminal && stderr_caps(true).terminal && !self.global.plain;
@@ -217,5 +222,5 @@ pub async fn connect(config: &Config, env: &Env) -> Result<Remote, Error> {
         super::failure::print(&note, false);
     }
     let user = env.get("USER").or_else(|| env.get("LOGNAME")).map(str::to_owned);
-    Remote::connect(address, key, user).await
+    Ok(Remote::connect(address, key, user).await?.with_views(config.runs.views.clone()))
 }

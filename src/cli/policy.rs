@@ -43,7 +43,7 @@ fn head(report: &PolicyReport, look: TerminalCaps) -> String {
     let text = match (file, report.exists) {
         (None, _) => "demo mode has no policy; everything is allowed".to_owned(),
         (Some(file), false) => format!("no policy file ({file}); everything is allowed"),
-        (Some(file), true) => format!("{file}: {}", counted(report.rules.len(), "rule", "rules")),
+        (Some(file), true) => format!("{file}: {}", counted(report.rules.len() + report.approvals, "rule", "rules")),
     };
     TextStyle::Muted.paint(&text, look.colour) + "\n"
 }
@@ -105,7 +105,11 @@ async fn check(cx: &mut Context) -> Result<Done, Failure> {
                 0 => TextStyle::Warn.paint("matches no skill", look.colour),
                 n => format!("matches {}", counted(n, "skill", "skills")),
             };
-            let _ = writeln!(out, "  {}  {reach}", safe_text::line(&rule.rule));
+            let labeled = if rule.labels.is_empty() { "" } else { ", for runs with its labels" };
+            let _ = writeln!(out, "  {}  {reach}{labeled}", safe_text::line(&rule.rule));
+        }
+        if report.approvals > 0 {
+            let _ = writeln!(out, "  {} about approvals", counted(report.approvals, "rule", "rules"));
         }
         cx.out.raw(out.as_bytes())?;
     }

@@ -8,7 +8,7 @@ pub const EXPLAIN: &str = "explain";
 
 /// The fields of each operation's short result, as paths: lists are traversed, `*` matches every field, and a number
 /// after a colon is the maximum number of bytes of a text. Results of other operations are short anyway.
-const FORMS: [(&str, &[&str]); 16] = [
+const FORMS: [(&str, &[&str]); 17] = [
     (
         "skill.discover",
         &[
@@ -127,6 +127,25 @@ const FORMS: [(&str, &[&str]); 16] = [
             "proposals.p_at_1",
             "total",
             "waiting",
+            "next",
+        ],
+    ),
+    (
+        "run.list",
+        &[
+            "runs.id",
+            "runs.skill_id",
+            "runs.state",
+            "runs.step",
+            "runs.options.title",
+            "runs.options.labels",
+            "runs.options.assigned.to",
+            "runs.error.code",
+            "runs.error.message:240",
+            "runs.started_by",
+            "runs.since_ms",
+            "runs.expires_ms",
+            "counts",
             "next",
         ],
     ),

@@ -215,6 +215,7 @@ mod tests {
             "skill.governance.list",
             "golden.report",
             "golden.explain",
+            "run.list",
             "run.board",
             "propose_skill_update",
             "proposal.list",

@@ -8,7 +8,7 @@ use base64::Engine as _;
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 use hmac::{Hmac, KeyInit as _, Mac as _};
 use serde::{Deserialize, Serialize};
-use serde_json::json;
+use serde_json::{Map, json};
 use sha2::Sha256;
 use tokio::sync::{Semaphore, mpsc};
 use tokio::task::JoinSet;
@@ -16,7 +16,7 @@ use tokio_util::sync::CancellationToken;
 
 use skills_model::Gate;
 use skills_skill::safe_text;
-use skills_store::{EventKind, RunEvent, RunId, RunRecord, Store, StoreError};
+use skills_store::{EventKind, Precondition, RunEvent, RunId, RunRecord, Store, StoreError};
 
 /// Backoff before each retry of a delivery.
 const BACKOFF: [Duration; 5] = [
@@ -266,7 +266,23 @@ async fn still_waiting(store: &dyn Store, event: &RunEvent) -> Result<Option<Rem
     Ok(run.filter(|run| run.since_ms <= event.at_ms).as_ref().and_then(Reminder::of))
 }
 
-/// Sends a message until it is accepted, the wait is over, or the retries are exhausted.
+/// Records that this process sends the message of an event; false if another process on the store does.
+async fn claim(store: &dyn Store, event: &RunEvent) -> bool {
+    let fields = Map::from_iter([("notified".to_owned(), json!(event.number))]);
+    let requires = Some(Precondition::NotNotified(event.number));
+    match store.annotate(&event.run, fields, Vec::new(), requires).await {
+        Ok(_) => true,
+        Err(StoreError::PreconditionFailed { .. } | StoreError::NoRun(_)) => false,
+        Err(error) => {
+            // Rather twice than not at all: a receiver can drop duplicates by their id.
+            tracing::warn!("claiming the notification of run {}: {error}", event.run);
+            true
+        }
+    }
+}
+
+/// Sends a message until it is accepted, the wait is over, or the retries are exhausted; nothing if another process
+/// sends it.
 async fn deliver(
     store: &dyn Store,
     client: &reqwest::Client,
@@ -275,6 +291,9 @@ async fn deliver(
     event: &RunEvent,
     sends: &Semaphore,
 ) {
+    if !claim(store, event).await {
+        return;
+    }
     // The same for each retry, so that a receiver can drop duplicates.
     let id = format!("msg_{}_{}", event.run, event.number);
     let escalates = event.event.kind == EventKind::RunEscalated;

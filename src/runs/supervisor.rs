@@ -315,7 +315,7 @@ async fn probe(shared: Arc<Shared>) {
 async fn heartbeat(shared: Arc<Shared>, name: WorkerId, process: String) {
     let started_ms = Moment::now().wall_ms;
     let about = format!("{WORKER_PREFIX}{process}");
-    forget_lost_workers(&*shared.store, started_ms).await;
+    forget_lost_workers(&*shared.store, &ProcessIdentity::here(), started_ms).await;
     loop {
         let about_worker = json!({
             "version": env!("CARGO_PKG_VERSION"),
@@ -344,18 +344,29 @@ async fn heartbeat(shared: Arc<Shared>, name: WorkerId, process: String) {
     }
 }
 
-/// Deletes the descriptions of workers that were lost long ago.
-async fn forget_lost_workers(store: &dyn Store, now_ms: i64) {
+/// Deletes what is known of workers that were lost long ago, or whose processes on this machine are known to be dead.
+async fn forget_lost_workers(store: &dyn Store, here: &ProcessIdentity, now_ms: i64) {
+    match store.live_workers(KEEP_LOST_WORKERS_MS.unsigned_abs()).await {
+        Ok(workers) => {
+            for worker in workers.iter().filter(|worker| here.is_process_dead(worker)) {
+                if let Err(error) = store.deregister_worker(worker).await {
+                    tracing::warn!("forgetting a lost worker: {error}");
+                }
+            }
+        }
+        Err(error) => tracing::warn!("looking for lost workers: {error}"),
+    }
     let known = match store.documents(WORKER_PREFIX).await {
         Ok(known) => known,
         Err(error) => return tracing::warn!("looking for lost workers: {error}"),
     };
     for document in known {
         let seen_ms = document.value.get("seen_ms").and_then(Value::as_i64).unwrap_or(0);
-        if seen_ms >= now_ms - KEEP_LOST_WORKERS_MS {
+        let process = document.name.trim_start_matches(WORKER_PREFIX);
+        let is_dead = here.is_process_dead(&WorkerId(format!("{process}/0")));
+        if !is_dead && seen_ms >= now_ms - KEEP_LOST_WORKERS_MS {
             continue;
         }
-        let process = document.name.trim_start_matches(WORKER_PREFIX);
         for name in [format!("{DRAIN_PREFIX}{process}"), document.name.clone()] {
             if let Err(error) = store.put_document(&name, None, None).await {
                 tracing::warn!("forgetting a lost worker: {error}");

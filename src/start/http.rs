@@ -1,6 +1,7 @@
 //! `skills serve`: serves the core over HTTP, with workers in this process, until a shutdown signal.
 
 use std::net::SocketAddr;
+use std::path::Path;
 use std::sync::Arc;
 
 use tokio_util::sync::CancellationToken;
@@ -179,7 +180,7 @@ fn keys(cx: &Context, args: &ServeArgs) -> Result<ServiceKeys, Failure> {
     let file = args.key_file.as_ref().map(|path| cx.cwd.join(path));
     let keys = ServiceKeys::open(key, file.clone())?;
     if let Some(path) = file
-        && let Ok(Some(_)) = private_files::excess(&path, private_files::FILE_MODE)
+        && let Ok(Some(_)) = private_files::excess(&path, key_file_mode(&path))
     {
         let path = path.display().to_string();
         cx.reporter().say(&format!(
@@ -188,6 +189,20 @@ fn keys(cx: &Context, args: &ServeArgs) -> Result<ServiceKeys, Failure> {
         ));
     }
     Ok(keys)
+}
+
+/// Returns the permissions that a key file may have. One of another account, such as a mounted secret of Kubernetes, is
+/// read by group.
+#[cfg(unix)]
+fn key_file_mode(path: &Path) -> u32 {
+    use std::os::unix::fs::MetadataExt as _;
+    let is_own = |file: std::fs::Metadata| file.uid() == rustix::process::geteuid().as_raw();
+    if std::fs::metadata(path).is_ok_and(is_own) { private_files::FILE_MODE } else { 0o640 }
+}
+
+#[cfg(not(unix))]
+fn key_file_mode(_: &Path) -> u32 {
+    private_files::FILE_MODE
 }
 
 async fn resolved(args: &ServeArgs) -> Result<SocketAddr, Failure> {

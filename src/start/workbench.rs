@@ -1,6 +1,6 @@
 //! Opens the workbench and checks the settings that only it reads.
 
-use std::io::IsTerminal as _;
+use std::io::{IsTerminal as _, Write as _};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -95,7 +95,8 @@ fn show(cx: &Context, log: RingBuffer, play: Option<DemoOptions>) -> Result<Done
     });
     // The notice is also shown in the window, because what is printed before the first frame is not visible.
     for notice in local.take_notices() {
-        eprintln!("skills: {}", safe_text::line(&notice));
+        // A closed terminal, on which `eprintln!` would panic, reads no notices.
+        let _ = writeln!(std::io::stderr(), "skills: {}", safe_text::line(&notice));
     }
     // A scan or token count that is still running must not delay the exit.
     runtime.shutdown_background();

@@ -38,7 +38,7 @@ pub use sqlite::{
 pub use summary::failure_summary;
 pub use types::{
     Assignment, AuditMode, Checkpoint, Claimed, CommandEffect, CommandOutcome, Control, ControlOutcome,
-    DecisionRecord, Idempotency, IdempotencyOutcome, Launch, LaunchOutcome, NewEvent, RecordedDecision,
+    DecisionRecord, Idempotency, IdempotencyOutcome, Launch, LaunchOutcome, NewEvent, Precondition, RecordedDecision,
     RunEvent, RunFilter, RunId, RunOptions, RunPage, RunRecord, StepIntent, StepRecord, StepStatus,
     StoreError, TableRows, Unavailability, WorkerId, WriteFailure,
 };
@@ -249,17 +249,17 @@ pub trait Store: Send + Sync + 'static {
     async fn purge_states(&self, states: &[RunState], before_ms: i64) -> Result<u64, StoreError>;
 
     /// Merges fields into the options of a run (`null` removes one) and appends events, in one transaction. For
-    /// properties on which no state depends: its title, labels, assignee. With an `assignee`, only if the run is
-    /// assigned to this person (empty: unassigned).
+    /// properties on which no state depends: its title, labels, assignee. With a precondition, only if that holds.
     ///
     /// # Errors
-    /// Returns [`StoreError::NoRun`]; [`StoreError::AssignmentConflict`]; [`StoreError::Unasked`] for invalid options.
+    /// Returns [`StoreError::NoRun`]; [`StoreError::AssignmentConflict`] or [`StoreError::PreconditionFailed`]; [`StoreError::Unasked`] for
+    /// invalid options.
     async fn annotate(
         &self,
         run: &RunId,
         options: Map<String, Value>,
         events: Vec<NewEvent>,
-        assignee: Option<String>,
+        requires: Option<Precondition>,
     ) -> Result<RunRecord, StoreError>;
 
     /// Returns the documents whose names have this prefix, sorted by name.

@@ -1,7 +1,8 @@
 //! The filter language of the run list: `state:failed skill:deploy* age:>1h -error:timeout 4711`.
 //!
-//! All terms must match; `-` negates a term; double quotes group words and make a colon literal. A term with a key
-//! compares one field; a word without a key is searched for in the id, the skill, the step, the inputs and the error.
+//! All terms must match; `-` negates a term; double quotes group words and make colons and commas literal. A term with a
+//! key compares one field, some with several values: `error:503,circuit`; a word without a key is searched for in the
+//! id, the skill, the step, the inputs and the error.
 
 use std::time::Duration;
 
@@ -51,6 +52,8 @@ pub(crate) enum Test {
     /// Time in the current state.
     InState(Ordering, Duration),
     Word(String),
+    /// One of several values of a key.
+    Any(Vec<Test>),
 }
 
 /// A text in which `*` matches any characters; ASCII case is ignored.
@@ -60,7 +63,9 @@ pub(crate) struct Pattern(pub String);
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Ordering {
     Less,
+    AtMost,
     Greater,
+    AtLeast,
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -88,6 +93,10 @@ pub const QUERY_KEYS: [(&str, &str); 16] = [
     ("trace", "trace:4bf92f35"),
     ("target", "target:report.md"),
 ];
+
+/// Keys that take several values, besides `state:` and `label.NAME:`. Values of the others are free text, in which a
+/// comma is usual.
+const LIST_KEYS: [&str; 8] = ["skill", "step", "error", "by", "assigned", "worker", "id", "trace"];
 
 /// Returns the states for a name in a filter: a state, or a group of states.
 fn states_of(name: &str) -> Option<Vec<RunState>> {
@@ -143,11 +152,14 @@ impl RunQuery {
             return Err(QueryError(format!("a filter has at most {MAX_LEN} characters")));
         }
         let mut terms = Vec::new();
+        let mut count = 0;
         for token in tokens(text)? {
-            if terms.len() == MAX_TERMS {
+            let test = test(&token)?;
+            count += if let Test::Any(tests) = &test { tests.len() } else { 1 };
+            if count > MAX_TERMS {
                 return Err(QueryError(format!("a filter has at most {MAX_TERMS} terms")));
             }
-            terms.push(Term { negated: token.negated, test: test(&token)? });
+            terms.push(Term { negated: token.negated, test });
         }
         Ok(Self { terms })
     }
@@ -155,7 +167,7 @@ impl RunQuery {
     /// Returns whether it compares error details that only some callers may see: a match would reveal them.
     #[must_use]
     pub fn compares_details(&self) -> bool {
-        self.terms.iter().any(|term| matches!(term.test, Test::Detail(_)))
+        self.has(|test| matches!(test, Test::Detail(_)))
     }
 
     /// Returns whether it matches every run.
@@ -166,11 +178,18 @@ impl RunQuery {
 
     /// Returns whether it compares texts of any length.
     pub(crate) fn searches_long_texts(&self) -> bool {
-        self.terms.iter().any(|term| {
+        self.has(|test| {
             matches!(
-                term.test,
+                test,
                 Test::Input(..) | Test::Word(_) | Test::Error(_) | Test::Detail(_) | Test::Target(_)
             )
+        })
+    }
+
+    fn has(&self, kind: impl Fn(&Test) -> bool) -> bool {
+        self.terms.iter().any(|term| match &term.test {
+            Test::Any(tests) => tests.iter().any(&kind),
+            test => kind(test),
         })
     }
 
@@ -221,6 +240,7 @@ impl Test {
             }
             Self::Age(ordering, age) => ordering.is_met(now_ms - run.created_ms, millis(*age)),
             Self::InState(ordering, age) => ordering.is_met(now_ms - run.since_ms, millis(*age)),
+            Self::Any(tests) => tests.iter().any(|test| test.matches(run, now_ms)),
             Self::Word(word) => {
                 contains(&run.id.0, word)
                     || contains(&run.skill_id, word)
@@ -235,10 +255,18 @@ impl Test {
 }
 
 impl Ordering {
-    fn is_met(self, value: i64, limit: i64) -> bool {
+    /// Splits an operator off the beginning of a value.
+    fn split(value: &str) -> Option<(Self, &str)> {
+        let operators = [(">=", Self::AtLeast), ("<=", Self::AtMost), (">", Self::Greater), ("<", Self::Less)];
+        operators.into_iter().find_map(|(sign, ordering)| Some((ordering, value.strip_prefix(sign)?)))
+    }
+
+    fn is_met<T: PartialOrd>(self, value: T, limit: T) -> bool {
         match self {
             Self::Less => value < limit,
+            Self::AtMost => value <= limit,
             Self::Greater => value > limit,
+            Self::AtLeast => value >= limit,
         }
     }
 }
@@ -250,10 +278,9 @@ impl Comparison {
                 Value::String(text) => pattern.matches(text),
                 other => pattern.matches(&other.to_string()),
             },
-            Self::Number(ordering, limit) => value.as_f64().is_some_and(|value| match ordering {
-                Ordering::Less => value < *limit,
-                Ordering::Greater => value > *limit,
-            }),
+            Self::Number(ordering, limit) => {
+                value.as_f64().is_some_and(|value| ordering.is_met(value, *limit))
+            }
         }
     }
 }
@@ -305,6 +332,30 @@ struct Token {
     negated: bool,
     key: Option<String>,
     value: String,
+    /// Positions of the commas of the value outside quotes.
+    commas: Vec<usize>,
+}
+
+impl Token {
+    /// Returns the values: several are separated by commas, for a key that takes several.
+    fn values(&self) -> Result<Vec<&str>, QueryError> {
+        let key = self.key.as_deref().unwrap_or_default();
+        if !(LIST_KEYS.contains(&key) || key.starts_with("label.")) {
+            return Ok(vec![&self.value]);
+        }
+        let (mut values, mut from) = (Vec::new(), 0);
+        for to in self.commas.iter().copied().chain([self.value.len()]) {
+            values.push(&self.value[from..to]);
+            from = to + 1;
+        }
+        if values.contains(&"") {
+            return Err(QueryError(format!(
+                "`{key}:{}` has an empty value: write for example `{key}:a,b`, or quote the comma: `{key}:\"a,b\"`",
+                self.value
+            )));
+        }
+        Ok(values)
+    }
 }
 
 fn tokens(text: &str) -> Result<Vec<Token>, QueryError> {
@@ -315,7 +366,7 @@ fn tokens(text: &str) -> Result<Vec<Token>, QueryError> {
             characters.next();
             continue;
         }
-        let mut token = Token { negated: false, key: None, value: String::new() };
+        let mut token = Token { negated: false, key: None, value: String::new(), commas: Vec::new() };
         if first == '-' {
             token.negated = true;
             characters.next();
@@ -329,6 +380,11 @@ fn tokens(text: &str) -> Result<Vec<Token>, QueryError> {
                 }
                 ':' if !quoted && !was_quoted && token.key.is_none() && is_key(&token.value) => {
                     token.key = Some(std::mem::take(&mut token.value));
+                    token.commas.clear();
+                }
+                ',' if !quoted => {
+                    token.commas.push(token.value.len());
+                    token.value.push(',');
                 }
                 other => token.value.push(other),
             }
@@ -364,12 +420,18 @@ fn is_key(text: &str) -> bool {
 }
 
 fn test(token: &Token) -> Result<Test, QueryError> {
-    let value = token.value.clone();
+    let values = token.values()?.into_iter();
+    let mut tests: Vec<Test> =
+        values.map(|value| comparison_of(token.key.as_deref(), value.to_owned())).collect::<Result<_, _>>()?;
+    Ok(if tests.len() == 1 { tests.remove(0) } else { Test::Any(tests) })
+}
+
+fn comparison_of(key: Option<&str>, value: String) -> Result<Test, QueryError> {
     if value.chars().count() > MAX_TEXT_LEN {
         return Err(QueryError(format!("a value in a filter has at most {MAX_TEXT_LEN} characters")));
     }
-    let Some(key) = &token.key else { return Ok(Test::Word(value)) };
-    Ok(match key.as_str() {
+    let Some(key) = key else { return Ok(Test::Word(value)) };
+    Ok(match key {
         "state" => {
             let mut states = Vec::new();
             for name in value.split(',') {
@@ -416,10 +478,8 @@ fn test(token: &Token) -> Result<Test, QueryError> {
 }
 
 fn comparison(key: &str, value: String) -> Result<Comparison, QueryError> {
-    let (ordering, number) = match (value.strip_prefix('>'), value.strip_prefix('<')) {
-        (Some(number), _) => (Ordering::Greater, number),
-        (_, Some(number)) => (Ordering::Less, number),
-        _ => return Ok(Comparison::Like(Pattern(value))),
+    let Some((ordering, number)) = Ordering::split(&value) else {
+        return Ok(Comparison::Like(Pattern(value)));
     };
     let parsed: Option<f64> = number.parse().ok().filter(|number: &f64| number.is_finite());
     let wrong = || QueryError(format!("`{key}:{value}`: {number:?} is not a number"));
@@ -427,11 +487,7 @@ fn comparison(key: &str, value: String) -> Result<Comparison, QueryError> {
 }
 
 fn duration(key: &str, value: &str) -> Result<(Ordering, Duration), QueryError> {
-    let (ordering, text) = match (value.strip_prefix('>'), value.strip_prefix('<')) {
-        (_, Some(text)) => (Ordering::Less, text),
-        (Some(text), _) => (Ordering::Greater, text),
-        _ => (Ordering::Greater, value),
-    };
+    let (ordering, text) = Ordering::split(value).unwrap_or((Ordering::Greater, value));
     let wrong = || {
         QueryError(format!(
             "`{key}:{value}` is not a duration: write `{key}:>90s`, `{key}:>10m`, `{key}:<1h` or `{key}:>2d`"
@@ -470,6 +526,18 @@ mod tests {
     }
 
     #[test]
+    fn commas_outside_quotes_separate_values() {
+        let test = |text: &str| RunQuery::parse(text).unwrap().terms.remove(0).test;
+        let error = |text: &str| Test::Error(text.into());
+        assert_eq!(test("error:503,circuit"), Test::Any(vec![error("503"), error("circuit")]));
+        assert_eq!(test("-error:\"a, b\",c"), Test::Any(vec![error("a, b"), error("c")]));
+        assert_eq!(test("error:\"a,b\""), error("a,b"));
+        assert_eq!(test("title:a,b"), Test::Title(Pattern("a,b".into())));
+        assert_eq!(test("a,b"), Test::Word("a,b".into()));
+        assert!(RunQuery::parse("error:503,x").unwrap().searches_long_texts());
+    }
+
+    #[test]
     fn mistakes_are_explained() {
         for (text, message) in [
             ("stat:failed", "unknown filter key `stat`: did you mean `state`?"),
@@ -478,6 +546,8 @@ mod tests {
             ("age:tomorrow", "`age:tomorrow` is not a duration: write `age:>90s`"),
             ("age:>99999999999999999999d", "is not a duration"),
             ("input.total:>many", "`input.total:>many`: \"many\" is not a number"),
+            ("input.total:>=many", "`input.total:>=many`: \"many\" is not a number"),
+            ("error:503,", "`error:503,` has an empty value: write for example `error:a,b`"),
             ("input.:x", "`input.:` needs a name: write for example `input.region:eu*`"),
             ("label:prod", "`label:` needs a name: write for example `label.env:prod`"),
             ("\"\"", "`\"\"` has no value: write for example `\"bad gateway\"`"),
@@ -511,6 +581,8 @@ mod tests {
         assert!(RunQuery::parse(&" ".repeat(MAX_LEN + 1)).is_err());
         assert!(RunQuery::parse(&"a ".repeat(MAX_TERMS)).is_ok());
         assert!(RunQuery::parse(&"a ".repeat(MAX_TERMS + 1)).is_err());
+        assert!(RunQuery::parse(&format!("id:{}a", "a,".repeat(MAX_TERMS - 1))).is_ok());
+        assert!(RunQuery::parse(&format!("id:{}a", "a,".repeat(MAX_TERMS))).is_err());
     }
 
     #[test]
@@ -531,7 +603,7 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn no_text_panics(text in "[a-z:\\-\"\\\\*.<>0-9 é]{0,40}") {
+        fn no_text_panics(text in "[a-z:\\-\"\\\\*.,=<>0-9 é]{0,40}") {
             drop(RunQuery::parse(&text));
         }
     }

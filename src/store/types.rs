@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use strum::{Display, EnumString};
+use strum::{Display, EnumIter, EnumString};
 
 use super::lease::RunLease;
 use super::{EventKind, RunQuery};
@@ -162,10 +162,24 @@ pub struct RunOptions {
     /// Start of the wait that was escalated, milliseconds since 1970-01-01 UTC: each is escalated once.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub escalated_ms: Option<i64>,
+    /// Number of the latest event of which a webhook was notified: of several processes, one sends the message.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub notified: Option<u64>,
     /// The root of skills that it was launched from. Only a worker with this root executes the run, because
     /// others have different scripts; absent: any worker.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub place: Option<String>,
+}
+
+/// What a change of a run's options requires.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Precondition {
+    /// The run is assigned to this person (empty: unassigned).
+    AssignedTo(String),
+    /// The wait that began at this moment (milliseconds since 1970-01-01 UTC) continues and was not escalated.
+    NotEscalated(i64),
+    /// No webhook was notified of the event with this number, or of a later one.
+    NotNotified(u64),
 }
 
 /// The person who is responsible for a run.
@@ -493,7 +507,9 @@ pub struct RunPage {
 }
 
 /// Why a store cannot be used.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, Display, schemars::JsonSchema)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, Display, EnumIter, schemars::JsonSchema,
+)]
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
 pub enum Unavailability {
@@ -567,6 +583,12 @@ pub enum StoreError {
         run: RunId,
         /// Its current assignment.
         assigned: Option<Assignment>,
+    },
+    /// Another process made the change first, or it is no longer due.
+    #[error("run {run} has changed meanwhile; reload it and try again")]
+    PreconditionFailed {
+        /// The run.
+        run: RunId,
     },
     /// The document was changed concurrently.
     #[error("{name} was modified meanwhile; reload it and try again")]

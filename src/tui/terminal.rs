@@ -2,6 +2,7 @@
 //! everything on every way out.
 
 use std::io::{self, BufWriter, IsTerminal as _, Stdout, Write as _};
+use std::mem::ManuallyDrop;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crossterm::clipboard::CopyToClipboard;
@@ -34,7 +35,9 @@ pub const MAX_COPY_BYTES: usize = 50_000;
 
 /// The terminal while the workbench draws on it.
 pub struct Screen {
-    terminal: Terminal<CrosstermBackend<BufWriter<Stdout>>>,
+    /// Never dropped: it would report on standard error that the cursor of a closed terminal cannot be shown, and
+    /// `eprintln!` panics on a closed terminal, before the workers of this process are deregistered.
+    terminal: ManuallyDrop<Terminal<CrosstermBackend<BufWriter<Stdout>>>>,
 }
 
 impl Screen {
@@ -48,7 +51,7 @@ impl Screen {
         }
         take()?;
         let out = BufWriter::with_capacity(1 << 16, io::stdout());
-        Ok(Self { terminal: Terminal::new(CrosstermBackend::new(out))? })
+        Ok(Self { terminal: ManuallyDrop::new(Terminal::new(CrosstermBackend::new(out))?) })
     }
 
     /// Restores the terminal temporarily.

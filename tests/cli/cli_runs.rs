@@ -306,6 +306,46 @@ fn runs_are_listed_those_that_wait_first_and_named_by_their_ends() {
 }
 
 #[test]
+fn plain_output_of_runs_is_numbered_and_labeled() {
+    let desk = Desk::new();
+    let run = desk.waiting_mail();
+    let plain = |words: &[&str]| {
+        let answer = desk.run(&[&["--plain", "runs"], words].concat());
+        assert!(answer.stdout.is_ascii(), "{}", answer.stdout);
+        answer.stdout
+    };
+    assert!(plain(&["list"]).starts_with("1. "));
+    assert!(plain(&["list", "--columns", "state,id"]).starts_with(&format!("1. state: waiting_for_human; id: {run}")));
+    assert!(plain(&["board"]).contains(": 1.\n1. "));
+    let shown = plain(&["show", &run]);
+    assert!(shown.contains("\nState: ") && shown.contains("\nApproval: "), "{shown}");
+    let asked = desk.run(&["--plain", "runs", "approve", &run]);
+    assert_eq!(asked.code, 5, "{}", asked.stderr);
+    assert!(asked.stderr.contains("\nApproval: "), "{}", asked.stderr);
+    let asked = desk.run(&["--plain", "runs", "cancel", "--where", "state:waiting"]);
+    assert_eq!(asked.code, 5, "{}", asked.stderr);
+    assert!(asked.stderr.contains("\n1. "), "{}", asked.stderr);
+}
+
+#[test]
+fn a_sorted_list_is_cut_after_the_sort() {
+    let desk = Desk::new();
+    let ids: Vec<Value> =
+        ["text=a", "text=b", "text=c"].map(|text| desk.json(&["run", "words", "--input", text])["run"]["id"].clone()).into();
+    let first = |sort: &str| {
+        let list = desk.json(&["runs", "list", "--where", "skill:words", "--sort", sort, "--limit", "1"]);
+        assert_eq!(list["runs"].as_array().unwrap().len(), 1);
+        list["runs"][0]["id"].clone()
+    };
+    assert_eq!((first("-age"), first("age")), (ids[0].clone(), ids[2].clone()));
+    for cut in [&["--sort", "-age"][..], &["--where", "skill:words"], &["--state", "completed"]] {
+        let list = desk.run(&[&["runs", "list", "--limit", "1"], cut].concat());
+        assert!(list.stdout.contains("1 of 3"), "{}", list.stdout);
+    }
+    assert_eq!(desk.run(&["runs", "list", "--sort", "height"]).code, 2);
+}
+
+#[test]
 fn a_trace_is_every_event_one_json_object_a_line() {
     let desk = Desk::new();
     let answer = desk.run(&["trace", "words", "--input", "text=a", "--json"]);

@@ -171,6 +171,13 @@ fn explain_names_every_rule_and_what_it_does() {
     assert_eq!(check.code, 1);
     assert!(check.stdout.contains("matches no skill"), "{}", check.stdout);
     assert_eq!(home.run(&["policy", "explain", "intak"]).code, 3);
+    policy(
+        &home,
+        "approvals:\n  - {id: intake, need: 2}\nrequire_approval:\n  - {id: intake, label: env=prod}\n",
+    );
+    let check = home.json(&["policy", "check"]);
+    assert_eq!((&check["approvals"], &check["rules"][0]["skills"]), (&1.into(), &1.into()), "{check}");
+    assert_eq!(home.run(&["policy", "check"]).code, 0);
 }
 
 #[test]

@@ -7,7 +7,8 @@ use std::time::Duration;
 use serde_json::json;
 use skills_api::operations::{Principal, Scope};
 use skills_api::{
-    Client as _, Code, Local, LogRequest, OperatorClient as _, RunClient as _, RunOrder, WorkerState,
+    AuditFilter, Client as _, Code, Local, LogRequest, OperatorClient as _, RunClient as _, RunOrder,
+    WorkerState,
 };
 use skills_model::{RunState, Verdict};
 use skills_store::{RunFilter, RunRecord};
@@ -454,6 +455,10 @@ async fn views_facets_board_and_logs_are_answered() {
     let clear = RunOrder::Assign { to: None, note: None, assignee: Some("kim".to_owned()), by: None };
     let unassigned = order(&core, &waiting, clear).await.unwrap().run;
     assert_eq!(unassigned.options.assigned, None);
+    let filter = AuditFilter { kind: Some("run.assigned".to_owned()), ..AuditFilter::default() };
+    let audited = core.audit_show(filter).await.unwrap();
+    let last = audited.last().unwrap();
+    assert!(last.by.is_some() && last.data["to"].is_null(), "{last:?}");
     assert!(order(&core, &waiting, resume()).await.is_err(), "an assignment does not move the run");
 }
 

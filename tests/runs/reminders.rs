@@ -137,6 +137,42 @@ async fn a_reminder_is_signed_and_repeated_until_it_is_taken() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn of_two_processes_one_sends_the_message() {
+    let store: Arc<dyn Store> = Arc::new(Sqlite::in_memory(Arc::new(now)).unwrap());
+    let (url, mut messages) = receiver(&[]).await;
+    let stop = CancellationToken::new();
+    let _stopped = stop.clone().drop_guard();
+    let mut told = Vec::new();
+    for _ in 0..2 {
+        let (tell, receiver) = mpsc::channel::<Reminder>(200);
+        let webhook = Webhook::new(&url, SECRET).unwrap();
+        tokio::spawn(remind(store.clone(), tell, Some(webhook), stop.clone()));
+        told.push(receiver);
+    }
+    let mut n = 0;
+    for receiver in &mut told {
+        while timeout(Duration::from_millis(300), receiver.recv()).await.is_err() {
+            waiting(&*store, n).await;
+            n += 1;
+        }
+    }
+    // Both follow the store from here on.
+    for n in 100..110 {
+        waiting(&*store, n).await;
+    }
+    let mut received = Vec::new();
+    for receiver in &mut told {
+        while timeout(WAIT_TIMEOUT, receiver.recv()).await.unwrap().unwrap().run.0 != "run-0109" {}
+    }
+    while let Ok(Some(message)) = timeout(Duration::from_secs(1), messages.recv()).await {
+        received.push(message);
+    }
+    let ids: Vec<&String> = received.iter().map(|message| &message.headers["webhook-id"]).collect();
+    let distinct: std::collections::BTreeSet<&&String> = ids.iter().collect();
+    assert!(distinct.len() > 10 && distinct.len() == ids.len(), "{ids:?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_wait_that_is_over_is_not_reminded_of_again() {
     let store: Arc<dyn Store> = Arc::new(Sqlite::in_memory(Arc::new(now)).unwrap());
     let (url, mut messages) = receiver(&["500 Internal Server Error"; 9]).await;

@@ -7,7 +7,9 @@ use std::time::{Duration, Instant};
 use async_trait::async_trait;
 use serde_json::json;
 use skills_model::{ApprovalReason, Command, Decision, Expiry, Gate, RunState, Verdict, WorkerReport};
-use skills_runs::{Execute, Leases, Supervisor, SupervisorSettings, work_one};
+use skills_runs::{
+    Execute, Leases, ProcessIdentity, Supervisor, SupervisorSettings, WORKER_PREFIX, work_one,
+};
 use skills_store::{
     Checkpoint, Claimed, Clocks, EventKind, Launch, RunId, RunOptions, Sqlite, Store, StoreError, WorkerId,
 };
@@ -190,6 +192,37 @@ async fn a_cancellation_by_another_process_reaches_the_execution() {
     other.launch(launch(2, "end")).await.unwrap();
     until_state(&*other, 2, RunState::Completed).await;
     workers.shutdown().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_next_process_forgets_a_dead_one() {
+    let store = memory();
+    let mut child = std::process::Command::new("true").spawn().unwrap();
+    child.wait().unwrap();
+    let own = ProcessIdentity::here().process();
+    let parts: Vec<&str> = own.split('/').collect();
+    let dead = format!("{}/{}/{}/1", parts[0], parts[1], child.id());
+    let elsewhere = format!("other/other/{}/1", child.id());
+    for process in [&dead, &elsewhere] {
+        store.heartbeat(&WorkerId(format!("{process}/0"))).await.unwrap();
+        let about = json!({ "seen_ms": i64::MAX });
+        store.put_document(&format!("{WORKER_PREFIX}{process}"), Some(about), None).await.unwrap();
+    }
+    let supervisor = start(&store, &Doer::new(), 1);
+    until(&*store, "the dead process is forgotten", async || {
+        let documents = store.documents(WORKER_PREFIX).await.unwrap();
+        let mut known: Vec<&str> =
+            documents.iter().filter_map(|document| document.name.strip_prefix(WORKER_PREFIX)).collect();
+        let mut expected = [own.as_str(), elsewhere.as_str()];
+        known.sort_unstable();
+        expected.sort_unstable();
+        (known == expected).then_some(())
+    })
+    .await;
+    let live = store.live_workers(60_000).await.unwrap();
+    assert!(live.iter().all(|worker| !worker.0.starts_with(&dead)), "{live:?}");
+    assert!(live.iter().any(|worker| worker.0.starts_with(&elsewhere)), "it may be alive");
+    supervisor.shutdown().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -27,7 +27,7 @@ async fn every_tool_answers_what_its_schema_promises_and_fails_as_the_command_li
         Client::of(&desk.home, &["--scope", "read,run,decide,admin"], ProtocolVersion::V_2025_06_18, None)
             .await;
     let tools = client.peer.list_all_tools().await.unwrap();
-    assert_eq!(tools.len(), 30);
+    assert_eq!(tools.len(), 31);
     assert!(tools.iter().all(|tool| tool.output_schema.is_none()), "a model pays for every schema");
     let described = client.described().await;
     let calls = [
@@ -49,6 +49,7 @@ async fn every_tool_answers_what_its_schema_promises_and_fails_as_the_command_li
         ),
         ("capability.explain", json!({ "capability_id": "text.words.count" })),
         ("capability.execute", json!({ "capability_id": "text.words.count", "inputs": { "text": "a b" } })),
+        ("run.list", json!({ "where": "skill:words state:completed" })),
         ("skill.metrics.reset", json!({})),
         ("artifact.create", json!({ "name": "a.txt", "content": "a b c" })),
         ("skills.list", json!({})),

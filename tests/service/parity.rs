@@ -207,6 +207,8 @@ fn looks() -> Vec<Case> {
         wrong("run.show", json!({"run_id": "no-such-run"}), "runs show no-such-run", "not_found"),
         wrong("run.checkpoints", json!({"run_id": "no-such-run"}), "", "not_found"),
         wrong("run.status", json!({"run_id": "no-such-run"}), "", "not_found"),
+        case("run.list", json!({"where": "state:failed,completed"}), "runs list --where state:failed,completed"),
+        wrong("run.list", json!({"where": "colour:red"}), "runs list --where colour:red", "invalid_request"),
         wrong("run.list", json!({"limit": 5, "cursor": "no cursor"}), "", "invalid_request"),
         wrong("session.show", json!({"session_id": "no-such"}), "session show no-such", "not_found"),
         case("skill.budget", json!({"client": "codex"}), ""),

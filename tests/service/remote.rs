@@ -81,6 +81,22 @@ async fn setting() -> (Place, Arc<Local>, Service) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn own_views_are_added_to_those_of_the_service() {
+    let (_place, here, service) = setting().await;
+    here.save_view("Failed", Some("state:failed"), None).await.unwrap();
+    here.save_view("Mine", Some("state:open"), None).await.unwrap();
+    let own = [("Mine".to_owned(), "by:kim".to_owned())].into();
+    let there = connect(&service).await.with_views(own);
+    let views = there.views().await.unwrap().views;
+    let views: Vec<(&str, &str)> = views.iter().map(|view| (&*view.name, &*view.r#where)).collect();
+    assert_eq!(views, [("Failed", "state:failed"), ("Mine", "by:kim")]);
+    let refused = there.save_view("Mine", Some("by:bo"), None).await.unwrap_err();
+    assert_eq!(refused.code, Code::InvalidConfiguration);
+    let saved = there.save_view("Open", Some("state:open"), None).await.unwrap();
+    assert_eq!(saved.views.len(), 3);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn questions_about_skills_are_answered_there_as_here() {
     let (_place, here, service) = setting().await;
     let there = connect(&service).await;

@@ -16,8 +16,8 @@ use skills_model::{
 };
 use skills_store::{
     Checkpoint, Claimed, CommandEffect, CommandOutcome, DecisionRecord, Due, Idempotency, IdempotencyOutcome,
-    Launch, NewEvent, RunFilter, RunId, RunOptions, RunQuery, StepIntent, StepRecord, StepStatus, Store,
-    StoreError, WorkerId,
+    Launch, NewEvent, Precondition, RunFilter, RunId, RunOptions, RunQuery, StepIntent, StepRecord,
+    StepStatus, Store, StoreError, WorkerId,
 };
 
 use control::*;
@@ -202,6 +202,7 @@ pub async fn run_all<S: Store>(new: impl AsyncFn(Time) -> S) {
         several_approvals_open_a_gate_together,
         a_denial_ends_a_gate_that_needs_several,
         annotations_are_merged_and_told,
+        of_two_writers_with_a_precondition_one_writes,
         titles_labels_and_assignees_are_found,
         documents_are_shared_and_versioned,
         retention_deletes_by_state,

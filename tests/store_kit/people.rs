@@ -70,10 +70,10 @@ pub async fn annotations_are_merged_and_told(store: &dyn Store, _: &Time) {
     assert_eq!(events.last().map(|event| event.event.kind.to_string()).as_deref(), Some("run.assigned"));
     let other = json!({"assigned": {"to": "lee", "by": "bo", "at_ms": 8}});
     let conflict =
-        store.annotate(&run, other.as_object().cloned().unwrap(), vec![], Some(String::new())).await;
+        store.annotate(&run, other.as_object().cloned().unwrap(), vec![], Some(Precondition::AssignedTo(String::new()))).await;
     let assigned = after.options.assigned.clone();
     assert_eq!(conflict, Err(StoreError::AssignmentConflict { run: run.clone(), assigned }));
-    let other = store.annotate(&run, other.as_object().cloned().unwrap(), vec![], Some("kim".into())).await;
+    let other = store.annotate(&run, other.as_object().cloned().unwrap(), vec![], Some(Precondition::AssignedTo("kim".into()))).await;
     assert_eq!(other.unwrap().options.assigned.map(|assigned| assigned.to).as_deref(), Some("lee"));
     let cleared =
         store.annotate(&run, json!({"assigned": null}).as_object().cloned().unwrap(), vec![], None).await;
@@ -82,6 +82,35 @@ pub async fn annotations_are_merged_and_told(store: &dyn Store, _: &Time) {
     assert!(matches!(wrong, Err(StoreError::Unasked(_))), "{wrong:?}");
     let gone = store.annotate(&RunId("gone".into()), serde_json::Map::new(), vec![], None).await;
     assert_eq!(gone, Err(StoreError::NoRun(RunId("gone".into()))));
+}
+
+pub async fn of_two_writers_with_a_precondition_one_writes(store: &dyn Store, time: &Time) {
+    let run = waiting(store, 1).await;
+    let since_ms = store.run(&run).await.unwrap().unwrap().since_ms;
+    let failed = Err(StoreError::PreconditionFailed { run: run.clone() });
+    let escalate = async || {
+        let event = NewEvent { kind: "run.escalated".into(), step: None, data: json!({}) };
+        let fields = json!({ "escalated_ms": since_ms }).as_object().cloned().unwrap();
+        let written =
+            store.annotate(&run, fields, vec![event], Some(Precondition::NotEscalated(since_ms))).await;
+        written.map(|_| ())
+    };
+    let (first, second) = futures::join!(escalate(), escalate());
+    assert_ne!(first.is_ok(), second.is_ok(), "{first:?} {second:?}");
+    assert_eq!(escalate().await, failed);
+    let events = store.events(Some(&run), 0, 100).await.unwrap();
+    let escalated = events.iter().filter(|event| event.event.kind.to_string() == "run.escalated");
+    assert_eq!(escalated.count(), 1);
+    let notify = async |event: u64| {
+        let fields = json!({ "notified": event }).as_object().cloned().unwrap();
+        store.annotate(&run, fields, vec![], Some(Precondition::NotNotified(event))).await.map(|_| ())
+    };
+    let (first, second) = futures::join!(notify(3), notify(3));
+    assert_ne!(first.is_ok(), second.is_ok(), "{first:?} {second:?}");
+    assert_eq!((notify(2).await, notify(4).await), (failed.clone(), Ok(())), "an earlier one is late");
+    time.pass(1_000);
+    store.command(&run, Command::Cancel, None, None, None).await.unwrap();
+    assert_eq!(escalate().await, failed, "the wait is over");
 }
 
 pub async fn titles_labels_and_assignees_are_found(store: &dyn Store, time: &Time) {
@@ -109,6 +138,10 @@ pub async fn titles_labels_and_assignees_are_found(store: &dyn Store, time: &Tim
         ("-label.env:prod", &["run-0001", "run-0002"]),
         ("assigned:kim", &["run-0001"]),
         ("worker:build-2", &["run-0000"]),
+        ("label.env:prod,test -assigned:kim,lee", &["run-0000"]),
+        ("id:0001,0002 skill:*,x", &["run-0001", "run-0002"]),
+        ("-id:0001,0002", &["run-0000"]),
+        ("age:<=1d -age:>=1d", &["run-0000", "run-0001", "run-0002"]),
         ("5.4.1", &["run-0001"]),
     ] {
         let filter = RunFilter { r#where: Some(text.into()), ..RunFilter::default() };

@@ -296,6 +296,8 @@ fn a_closed_terminal_leaves_what_was_kept() {
     let listed: serde_json::Value = serde_json::from_str(&skills(&["session", "list", "--json"])).unwrap();
     let id = listed[0]["session_id"].as_str().unwrap().to_owned();
     assert!(skills(&["session", "show", &id, "--json"]).contains("keep me"));
+    let workers: serde_json::Value = serde_json::from_str(&skills(&["runs", "workers", "--json"])).unwrap();
+    assert_eq!(workers["workers"], serde_json::json!([]), "its worker is deregistered");
     skills(&["db", "check"]);
 }
 

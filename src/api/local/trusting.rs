@@ -240,6 +240,7 @@ impl Local {
             exists: self.policy.path().is_some_and(Path::exists),
             skills,
             rules: policies::reach(&policy, &catalogue),
+            approvals: policy.approvals.len(),
         })
     }
 

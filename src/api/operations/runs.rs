@@ -15,6 +15,8 @@ use skills_store::{RunFilter, RunRecord};
 
 /// Maximum size of a body with the content of an artifact, in bytes: 8 MiB in Base64, plus the other fields.
 const MAX_ARTIFACT_BODY: usize = 12 << 20;
+/// Runs on a page of a tool call.
+const TOOL_PAGE: usize = 30;
 /// Hints of operations with external effects through bindings.
 pub(super) const ACTS: Hints =
     Hints { read_only: false, destructive: true, idempotent: false, open_world: true };
@@ -142,7 +144,9 @@ fn looking() -> Vec<Operation> {
                 let filter = RunFilter { states, skill_id, text, trace_id, r#where, cursor, limit };
                 context.service.core.runs(filter).await
             },
-        ),
+        )
+        .pages(TOOL_PAGE)
+        .tool(),
         Operation::new(
             "run.show",
             Route::get("/v1/runs/{run_id}"),

@@ -15,6 +15,7 @@ mod session_client;
 mod stream;
 mod transport;
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
@@ -38,6 +39,8 @@ pub struct Remote {
     inner: Arc<Inner>,
     /// Who runs are started by, if the service has no authentication.
     user: Option<String>,
+    /// The user's own views of runs: name and filter.
+    views: BTreeMap<String, String>,
     following: OnceLock<AbortHandle>,
 }
 
@@ -80,7 +83,13 @@ impl Remote {
         wire.handshake().await.map_err(TransportError::error)?;
         let (link, heard) = (Link::new(), EventBuffer::new());
         let inner = Inner { wire, link, heard, catalogue: Mutex::new(None) };
-        Ok(Self { inner: Arc::new(inner), user, following: OnceLock::new() })
+        Ok(Self { inner: Arc::new(inner), user, views: BTreeMap::new(), following: OnceLock::new() })
+    }
+
+    /// Adds views of runs to those of the service.
+    #[must_use]
+    pub fn with_views(self, views: BTreeMap<String, String>) -> Self {
+        Self { views, ..self }
     }
 
     /// Returns the address of the service.

@@ -7,7 +7,19 @@ use serde_json::json;
 
 use super::Remote;
 use super::call::{Arguments, arguments};
-use crate::{Board, Error, FacetList, LogPage, LogRequest, OperatorClient, ViewList, WorkerList};
+use crate::operator_types::ensure_not_configured;
+use crate::{Board, Error, FacetList, LogPage, LogRequest, OperatorClient, SavedView, ViewList, WorkerList};
+
+impl Remote {
+    /// Adds the user's own views, which replace those of the service with the same names.
+    fn with_own(&self, list: ViewList) -> ViewList {
+        let shared = list.views.into_iter().filter(|view| !self.views.contains_key(&view.name));
+        let own = self.views.iter().map(|(name, filter)| SavedView::configured(name, filter));
+        let mut views: Vec<SavedView> = shared.chain(own).collect();
+        views.sort_by(|a, b| a.name.cmp(&b.name));
+        ViewList { views }
+    }
+}
 
 #[async_trait]
 impl OperatorClient for Remote {
@@ -28,7 +40,7 @@ impl OperatorClient for Remote {
     }
 
     async fn views(&self) -> Result<ViewList, Error> {
-        self.inner.ask("view.list", Arguments::new()).await
+        Ok(self.with_own(self.inner.ask("view.list", Arguments::new()).await?))
     }
 
     async fn save_view(
@@ -37,14 +49,16 @@ impl OperatorClient for Remote {
         filter: Option<&str>,
         by: Option<String>,
     ) -> Result<ViewList, Error> {
+        ensure_not_configured(&self.views, name)?;
         let by = self.named(by);
-        match filter {
+        let saved = match filter {
             Some(filter) => {
                 let fields = json!({ "name": name, "where": filter, "by": by });
-                self.inner.execute("view.save", arguments(fields)).await
+                self.inner.execute("view.save", arguments(fields)).await?
             }
-            None => self.inner.execute("view.delete", arguments(json!({ "name": name, "by": by }))).await,
-        }
+            None => self.inner.execute("view.delete", arguments(json!({ "name": name, "by": by }))).await?,
+        };
+        Ok(self.with_own(saved))
     }
 
     async fn run_log(&self, request: LogRequest) -> Result<LogPage, Error> {

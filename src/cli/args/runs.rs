@@ -170,6 +170,7 @@ macro_rules! where_help {
         concat!(
             $sentence,
             " All terms must match; `-` before a term negates it; double quotes group words.
+Several values of a key are separated by commas: `error:503,circuit` (not of title, input, target, age and since).
 
   state:failed,canceled     a state, `open`, `ended` or `waiting`
   title:deploy*             the title of the run
@@ -178,7 +179,7 @@ macro_rules! where_help {
   age:>1h                   time since the start (s, m, h, d, w)
   since:<10m                time in the current state
   error:\"bad gateway\"       part of the error
-  input.region:eu*          an input; a number: `input.total:>100`
+  input.region:eu*          an input; `input.total:>100` compares numbers (also `>=`, `<`, `<=`)
   label.env:prod            a label given at the launch
   by:kim                    who started it
   assigned:kim              who it is assigned to
@@ -219,7 +220,7 @@ pub struct RunsListArgs {
     /// Columns to show, in this order.
     #[arg(long, value_delimiter = ',', value_name = "COLUMN", value_parser = clap::builder::PossibleValuesParser::new(RUN_COLUMNS))]
     pub columns: Vec<String>,
-    /// Sort by this column; prefix it with `-` for descending order.
+    /// Sort all runs that match by this column, then show the first ones; prefix it with `-` for descending order.
     #[arg(long, value_name = "COLUMN", allow_hyphen_values = true)]
     pub sort: Option<String>,
 }

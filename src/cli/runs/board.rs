@@ -2,8 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::clock;
-use super::status;
+use super::{clock, plain, status};
 use crate::Context;
 use crate::args::RunsBoardArgs;
 use crate::failure::{Done, Failure};
@@ -50,6 +49,8 @@ pub async fn run(cx: &mut Context, args: &RunsBoardArgs) -> Result<Done, Failure
     let board = client.board(args.hours).await?;
     if cx.out.json {
         cx.out.value(&board)?;
+    } else if cx.is_plain() {
+        cx.out.raw(plain::board(&board, args.hours).as_bytes())?;
     } else {
         let thresholds = Thresholds::of(&cx.config()?);
         let text = render(&board, args.hours, thresholds, cx.out.look);

@@ -6,7 +6,8 @@ use std::fmt::Write as _;
 use serde::Serialize;
 
 use super::next_steps::Caller;
-use super::{reporter, status};
+use super::reporter::{self, Reporter};
+use super::{clock, plain, status};
 use crate::Context;
 use crate::args::DecideArgs;
 use crate::failure::{Done, Failure};
@@ -47,7 +48,7 @@ pub async fn run(
 ) -> Result<Done, Failure> {
     let client = cx.reach(Needs::Catalogue).await?;
     let runs = matching(&*client, filter).await?;
-    let (takes, others): (Vec<&RunRecord>, Vec<&RunRecord>) =
+    let (mut takes, others): (Vec<&RunRecord>, Vec<&RunRecord>) =
         runs.iter().partition(|run| run.allowed.contains(&command));
     if takes.is_empty() {
         return Err(none_accepts(runs.len(), &command.to_string()).into());
@@ -55,10 +56,15 @@ pub async fn run(
     let verb = capitalized(&command.to_string());
     if !yes {
         let mut reporter = cx.reporter();
-        reporter.say(&listed(&verb, &takes, &others, reporter.look));
         let name = command.to_string();
         let words = [&["runs", &name], words, &["--where", filter, "--yes"]].concat();
-        confirm(&name, takes.len(), &Caller::of(&cx.global).line(&words))?;
+        let means = Caller::of(&cx.global).line(&words);
+        if cx.is_plain() {
+            choose(&mut reporter, command, &mut takes, others.len(), &means)?;
+        } else {
+            reporter.say(&listed(&verb, &takes, &others, reporter.look));
+            confirm(&name, takes.len(), &means)?;
+        }
     }
     send(cx, &*client, takes.into_iter().map(|run| (run, order(run))).collect()).await
 }
@@ -98,6 +104,41 @@ fn confirm(command: &str, runs: usize, means: &str) -> Result<(), Failure> {
         return Err(Error::new(Code::ConfirmationRequired, "nothing was sent").into());
     }
     Ok(())
+}
+
+/// Lists the runs by number and prompts for the command, or for a run to leave out.
+fn choose(
+    reporter: &mut Reporter,
+    command: CommandName,
+    takes: &mut Vec<&RunRecord>,
+    others: usize,
+    means: &str,
+) -> Result<(), Failure> {
+    loop {
+        let word = format!("{command} {}", takes.len());
+        let now_ms = clock::now_ms();
+        let mut text = format!("{}.\n", capitalized(&format!("{command} {}", counted(takes.len(), "run", "runs"))));
+        for (number, run) in (1..).zip(&*takes) {
+            let from = (command == CommandName::Resume).then(|| format!(" From checkpoint {}.", run.head));
+            let _ = writeln!(text, "{number}. {}{}", plain::item(run, now_ms), from.unwrap_or_default());
+        }
+        if others > 0 {
+            let left = counted(others, "other run matches", "other runs match");
+            let _ = writeln!(text, "{left} but cannot take this command.");
+        }
+        reporter.say(&text);
+        let question = format!("Type {word} to send it, a number to leave one out, or press Enter to cancel:");
+        let answer = reporter::ask(&question, &format!("to send it, run: {means}"))?;
+        if answer == word {
+            return Ok(());
+        }
+        match answer.parse::<usize>() {
+            Ok(number) if (1..=takes.len()).contains(&number) && takes.len() > 1 => {
+                takes.remove(number - 1);
+            }
+            _ => return Err(Error::new(Code::ConfirmationRequired, "nothing was sent").into()),
+        }
+    }
 }
 
 /// Sends a command to each run, and reports each outcome.

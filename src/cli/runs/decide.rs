@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::next_steps::Caller;
 use super::reporter::{self, Reporter};
-use super::{bulk, clock, orders, sheet, status};
+use super::{bulk, clock, orders, plain, sheet, status};
 use crate::Context;
 use crate::args::DecideArgs;
 use crate::failure::{Done, Failure};
@@ -27,11 +27,15 @@ pub async fn run(cx: &mut Context, args: &DecideArgs, verdict: Verdict) -> Resul
     // Stating a result implies that the step completed.
     let mut choice = args.choice.or_else(|| result.as_ref().map(|_| Choice::Happened));
     if let Some(sheet) = waits {
-        let decision =
-            DecisionPrompt { verdict, id: &id, args, said: choice, caller: Caller::of(&cx.global) };
+        let (plain, caller) = (cx.is_plain(), Caller::of(&cx.global));
+        let decision = DecisionPrompt { verdict, id: &id, args, said: choice, caller, plain };
         let named = decision.is_named();
         if !(args.yes && named) {
-            let text = sheet::render(sheet, clock::now_ms(), &TimeZone::system(), reporter.look);
+            let text = if plain {
+                plain::sheet(sheet)?
+            } else {
+                sheet::render(sheet, clock::now_ms(), &TimeZone::system(), reporter.look)
+            };
             decision.show(&mut reporter, &text);
         }
         if args.yes && !named {
@@ -93,6 +97,8 @@ struct DecisionPrompt<'a> {
     /// The choice given by the options for an unknown outcome.
     said: Option<Choice>,
     caller: Caller,
+    /// Prompts as the dialog for screen readers does: a typed word confirms.
+    plain: bool,
 }
 
 impl DecisionPrompt<'_> {
@@ -201,6 +207,11 @@ impl DecisionPrompt<'_> {
         if choice.is_some() && self.said.is_none() {
             return Ok(true);
         }
+        if self.plain {
+            let word = self.verdict.to_string();
+            let question = format!("Type the word {word} to send it, or press Enter to go back:");
+            return Ok(reporter::ask(&question, &self.instead(sheet))? == word);
+        }
         let question = match self.verdict {
             Verdict::Approve => "Approve? [y/N]",
             Verdict::Deny => "Deny? [y/N]",
@@ -244,7 +255,7 @@ mod tests {
         let args = args(&[]);
         let caller = Caller::of(&Cli::try_parse_from(["skills"]).unwrap().global);
         let asking =
-            DecisionPrompt { verdict: Verdict::Approve, id: "abcd", args: &args, said: None, caller };
+            DecisionPrompt { verdict: Verdict::Approve, id: "abcd", args: &args, said: None, caller, plain: false };
         let mut sheet = detail(RunState::WaitingForHuman).sheet.unwrap();
         let digest = "9f".repeat(32);
         assert_eq!(

@@ -5,12 +5,13 @@ use std::fmt::Write as _;
 use jiff::tz::TimeZone;
 
 use super::next_steps::invocation;
-use super::{clock, status};
+use super::{clock, plain, status};
 use crate::Context;
 use crate::args::RunsListArgs;
+use crate::dialog::clean;
 use crate::failure::{Done, Failure};
 use crate::output::{TerminalCaps, TextStyle, cells, cut, fit};
-use skills_api::Needs;
+use skills_api::{Needs, RunClient};
 use skills_config::RUN_COLUMNS;
 use skills_model::RunState;
 use skills_skill::safe_text;
@@ -19,9 +20,17 @@ use skills_store::{RunFilter, RunPage, RunRecord};
 /// Rows per page when all runs are requested.
 const PAGE: usize = 500;
 
+/// Maximum number of matching runs that are counted for the footer of a cut list: they are read to count them.
+const MAX_COUNTED: usize = 5_000;
+
 /// Runs the command.
 pub async fn run(cx: &mut Context, args: &RunsListArgs) -> Result<Done, Failure> {
+    if let Some(by) = &args.sort {
+        check_column(by)?;
+    }
     let client = cx.reach(Needs::Catalogue).await?;
+    // The first rows of another order than the store's can be on any page.
+    let all = args.all || args.sort.is_some();
     let mut filter = RunFilter {
         states: args.state.clone(),
         skill_id: args.skill.clone(),
@@ -29,33 +38,65 @@ pub async fn run(cx: &mut Context, args: &RunsListArgs) -> Result<Done, Failure>
         trace_id: args.trace.clone(),
         r#where: args.r#where.clone(),
         cursor: None,
-        limit: if args.all { PAGE } else { args.limit as usize },
+        limit: if all { PAGE } else { args.limit as usize },
     };
     let mut page = client.runs(filter.clone()).await?;
-    while args.all
-        && let Some(cursor) = page.next.take()
-    {
+    while all && let Some(cursor) = page.next.take() {
         filter.cursor = Some(cursor);
         let more = client.runs(filter.clone()).await?;
         page.runs.extend(more.runs);
         page.next = more.next;
     }
+    if let Some(by) = &args.sort {
+        sort(&mut page.runs, by);
+    }
+    let matching = match page.next {
+        Some(_) if !cx.out.json => count(&*client, filter, &page).await?,
+        _ => page.runs.len(),
+    };
+    page.runs.truncate(if args.all { usize::MAX } else { args.limit as usize });
     if cx.out.json {
         cx.out.value(&page)?;
     } else {
         let begin = invocation(&cx.global, None).line(&["run", "SKILL"]);
-        sort(&mut page.runs, args.sort.as_deref())?;
         let columns: Vec<&str> = args.columns.iter().map(String::as_str).collect();
+        if cx.is_plain() {
+            let text = labeled(&page, &columns, clock::now_ms());
+            let totals = totals(&page, matching, &begin).join(", ");
+            cx.out.raw(format!("{text}{totals}.\n").as_bytes())?;
+            return Ok(Done::Fine);
+        }
         let text = if columns.is_empty() {
-            render(&page, clock::now_ms(), &TimeZone::system(), cx.out.look, &begin)
+            render(&page, clock::now_ms(), &TimeZone::system(), cx.out.look)
         } else {
-            table(&page, &columns, clock::now_ms(), cx.out.look) + &footer(&page, cx.out.look, &begin)
+            table(&page, &columns, clock::now_ms(), cx.out.look)
         };
         let ids = page.runs.iter().map(|run| (status::short(&run.id.0), run.id.0.as_str()));
-        let text = cx.out.links.runs(text, ids);
+        let text = cx.out.links.runs(text + &footer(&page, matching, cx.out.look, &begin), ids);
         cx.out.raw(text.as_bytes())?;
     }
     Ok(Done::Fine)
+}
+
+/// Returns how many runs match a filter, of which `page` is the first page; above [`MAX_COUNTED`] at least that many.
+async fn count(client: &dyn RunClient, mut filter: RunFilter, page: &RunPage) -> Result<usize, Failure> {
+    let RunFilter { states, skill_id, text, trace_id, r#where, .. } = &filter;
+    if skill_id.is_none() && text.is_none() && trace_id.is_none() && r#where.is_none() {
+        let counted = page.counts.iter().filter(|(state, _)| states.is_empty() || states.contains(state));
+        return Ok(usize::try_from(counted.map(|(_, runs)| runs).sum::<u64>()).unwrap_or(usize::MAX));
+    }
+    let mut matching = page.runs.len();
+    let mut next = page.next.clone();
+    filter.limit = PAGE;
+    while matching <= MAX_COUNTED
+        && let Some(cursor) = next
+    {
+        filter.cursor = Some(cursor);
+        let more = client.runs(filter.clone()).await?;
+        matching += more.runs.len();
+        next = more.next;
+    }
+    Ok(matching)
 }
 
 /// Returns the text of a column; the sort key is the same text, or its number.
@@ -81,16 +122,18 @@ fn cell(run: &RunRecord, column: &str, now_ms: i64, look: TerminalCaps) -> Strin
     safe_text::line(&text).into_owned()
 }
 
-/// Sorts runs by a column; a leading `-` reverses the order.
-fn sort(runs: &mut [RunRecord], by: Option<&str>) -> Result<(), Failure> {
-    let Some(by) = by else { return Ok(()) };
+/// Checks the name of a column to sort by.
+fn check_column(by: &str) -> Result<(), Failure> {
     let column = by.trim_start_matches('-');
-    if !RUN_COLUMNS.contains(&column) {
-        return Err(Failure::usage(format!(
-            "unknown column `{column}`; use one of {}",
-            RUN_COLUMNS.join(", ")
-        )));
+    if RUN_COLUMNS.contains(&column) {
+        return Ok(());
     }
+    Err(Failure::usage(format!("unknown column `{column}`; use one of {}", RUN_COLUMNS.join(", "))))
+}
+
+/// Sorts runs by a column; a leading `-` reverses the order.
+fn sort(runs: &mut [RunRecord], by: &str) {
+    let column = by.trim_start_matches('-');
     let look = TerminalCaps { colour: false, unicode: true, width: 80, terminal: false };
     match column {
         "age" => runs.sort_by_key(|run| -run.since_ms),
@@ -101,7 +144,19 @@ fn sort(runs: &mut [RunRecord], by: Option<&str>) -> Result<(), Failure> {
     if by.starts_with('-') {
         runs.reverse();
     }
-    Ok(())
+}
+
+/// Renders runs as numbered, labeled lines, with the given columns if there are any.
+fn labeled(page: &RunPage, columns: &[&str], now_ms: i64) -> String {
+    let look = TerminalCaps { colour: false, unicode: false, width: usize::MAX, terminal: false };
+    let line = |run: &RunRecord| {
+        if columns.is_empty() {
+            return plain::item(run, now_ms);
+        }
+        let parts = columns.iter().map(|column| format!("{column}: {}", cell(run, column, now_ms, look)));
+        clean(&parts.collect::<Vec<_>>().join("; "))
+    };
+    (1..).zip(&page.runs).map(|(number, run)| format!("{number}. {}\n", line(run))).collect()
 }
 
 /// Renders runs with the given columns.
@@ -129,7 +184,7 @@ fn table(page: &RunPage, columns: &[&str], now_ms: i64, look: TerminalCaps) -> S
 }
 
 /// Renders the runs.
-fn render(page: &RunPage, now_ms: i64, zone: &TimeZone, look: TerminalCaps, begin: &str) -> String {
+fn render(page: &RunPage, now_ms: i64, zone: &TimeZone, look: TerminalCaps) -> String {
     let mut out = String::new();
     // In a pipe ids are complete; on a terminal they are abbreviated to their ends, which also identify a run.
     let id = |run: &RunRecord| {
@@ -178,10 +233,17 @@ fn render(page: &RunPage, now_ms: i64, zone: &TimeZone, look: TerminalCaps, begi
     if !out.is_empty() {
         out.push('\n');
     }
-    out + &footer(page, look, begin)
+    out
 }
 
-fn footer(page: &RunPage, look: TerminalCaps, begin: &str) -> String {
+/// Renders the last line of a list.
+fn footer(page: &RunPage, matching: usize, look: TerminalCaps, begin: &str) -> String {
+    let dot = if look.unicode { " · " } else { " - " };
+    TextStyle::Muted.paint(&totals(page, matching, begin).join(dot), look.colour) + "\n"
+}
+
+/// Returns the counts of the store, and how many runs match if the list is cut.
+fn totals(page: &RunPage, matching: usize, begin: &str) -> Vec<String> {
     let count = |states: &[RunState]| states.iter().filter_map(|state| page.counts.get(state)).sum::<u64>();
     let all: u64 = page.counts.values().sum();
     let mut parts = Vec::new();
@@ -196,11 +258,12 @@ fn footer(page: &RunPage, look: TerminalCaps, begin: &str) -> String {
         }
     }
     parts.push(if all == 0 { format!("no runs; start one with {begin}") } else { format!("{all} in total") });
-    if page.next.is_some() {
-        parts.push(format!("{} shown (--all shows all)", page.runs.len()));
+    let shown = page.runs.len();
+    if matching > shown {
+        let known = if matching > MAX_COUNTED { format!("more than {MAX_COUNTED}") } else { matching.to_string() };
+        parts.push(format!("{shown} of {known} shown; --all lists them"));
     }
-    let dot = if look.unicode { " · " } else { " - " };
-    TextStyle::Muted.paint(&parts.join(dot), look.colour) + "\n"
+    parts
 }
 
 #[cfg(test)]
@@ -227,7 +290,8 @@ mod tests {
     #[test]
     fn eighty_columns_hold_a_run_and_what_it_is_about() {
         let look = TerminalCaps { colour: false, unicode: true, width: 80, terminal: true };
-        let text = render(&page(), NOW_MS, &TimeZone::UTC, look, "skills run SKILL");
+        let page = page();
+        let text = render(&page, NOW_MS, &TimeZone::UTC, look) + &footer(&page, 18, look, "skills run SKILL");
         insta::assert_snapshot!(text, @r"
           run       title           steps   since  state
         ◆ 0000abcd  invoice-intake    3/4   1 min  book waits for approval
@@ -237,16 +301,24 @@ mod tests {
         ✗ 0000abcd  invoice-intake    3/4   1 min  failed at sum: the service answered…
         ⊘ 0000abcd  invoice-intake    3/4   1 min  canceled
 
-        3 waiting for approval · 3 waiting for a signal · 3 running · 18 in total · 6 shown (--all shows all)
+        3 waiting for approval · 3 waiting for a signal · 3 running · 18 in total · 6 of 18 shown; --all lists them
         ");
         let rows: Vec<&str> = text.lines().take(7).collect();
         assert!(rows.iter().all(|line| cells(line) <= 80), "{text}");
     }
 
     #[test]
+    fn plain_lists_are_numbered_and_labeled() {
+        let text = labeled(&page(), &[], NOW_MS);
+        assert!(text.starts_with("1. invoice-intake. Run 0000abcd, skill invoice-intake, step 4"), "{text}");
+        let text = labeled(&page(), &["state", "title"], NOW_MS);
+        assert!(text.contains("\n5. state: failed; title: invoice-intake\n"), "{text}");
+    }
+
+    #[test]
     fn a_pipe_gets_whole_ids_and_whole_sentences() {
         let look = TerminalCaps { colour: false, unicode: false, width: 80, terminal: false };
-        let text = render(&page(), NOW_MS, &TimeZone::UTC, look, "skills run SKILL");
+        let text = render(&page(), NOW_MS, &TimeZone::UTC, look);
         assert!(text.contains("x 0198a1b2-0000-7000-8000-00000000abcd  invoice-intake"), "{text}");
         assert!(text.contains("failed at sum: the service answered 502\n"), "{text}");
     }
@@ -256,7 +328,7 @@ mod tests {
         let none = RunPage { runs: Vec::new(), next: None, counts: std::collections::BTreeMap::default() };
         let look = TerminalCaps { colour: false, unicode: true, width: 80, terminal: false };
         assert_eq!(
-            render(&none, NOW_MS, &TimeZone::UTC, look, "skills run SKILL"),
+            footer(&none, 0, look, "skills run SKILL"),
             "no runs; start one with skills run SKILL\n"
         );
     }

@@ -1,6 +1,7 @@
 //! Linear dialog for operators: labeled lines, numbered lists, prompts that name every answer. For screen readers and
 //! terminals without cursor movement: ASCII only, no cursor movement, confirmation by a typed word.
 
+use std::fmt::Write as _;
 use std::io::{BufRead, Write};
 
 use serde_json::Value;
@@ -9,7 +10,10 @@ use super::clock;
 use crate::Context;
 use crate::dialog::{Dialog, clean};
 use crate::failure::{Done, Failure};
-use skills_api::{DecisionSheet, Error, Needs, RunClient, RunDetail, RunOrder, StepState};
+use skills_api::{
+    Board, BoardFailures, BoardRun, DecisionSheet, Error, Needs, RunClient, RunDetail, RunOrder, StepState,
+    WorkerView,
+};
 use skills_model::{RunState, Verdict};
 use skills_store::{RunFilter, RunPage, RunRecord};
 
@@ -76,8 +80,90 @@ fn state_label(state: RunState) -> &'static str {
     }
 }
 
+/// Returns the lines that a dialog prints.
+fn rendered(
+    show: impl FnOnce(&mut Dialog<std::io::Empty, Vec<u8>>) -> Result<(), Failure>,
+) -> Result<String, Failure> {
+    let mut dialog = Dialog { input: std::io::empty(), output: Vec::new() };
+    show(&mut dialog)?;
+    Ok(String::from_utf8_lossy(&dialog.output).into_owned())
+}
+
+/// Renders the details of a run.
+pub fn page(detail: &RunDetail) -> Result<String, Failure> {
+    rendered(|dialog| dialog.show_run(detail))
+}
+
+/// Renders what is to be decided.
+pub fn sheet(sheet: &DecisionSheet) -> Result<String, Failure> {
+    rendered(|dialog| dialog.show_sheet(sheet))
+}
+
+/// Renders the board.
+pub fn board(board: &Board, hours: u32) -> String {
+    let mut out = String::new();
+    let count = |states: &[RunState]| states.iter().filter_map(|state| board.counts.get(state)).sum::<u64>();
+    let _ = writeln!(
+        out,
+        "Board. {} waiting for approval, {} running, {} waiting for a signal, {} pending. Last {hours} hours: {} \
+         failed, {} completed.",
+        count(&[RunState::WaitingForHuman]),
+        count(&[RunState::Running, RunState::Replaying]),
+        count(&[RunState::WaitingForSignal]),
+        count(&[RunState::Pending]),
+        board.failed.iter().map(|reason| reason.runs).sum::<u64>(),
+        board.completed.iter().map(|runs| u64::from(*runs)).sum::<u64>(),
+    );
+    if board.truncated {
+        out.push_str("Only the newest ended runs are counted.\n");
+    }
+    let mut group = |title: &str, lines: Vec<String>| {
+        if !lines.is_empty() {
+            let _ = writeln!(out, "\n{title}: {}.", lines.len());
+            for (number, line) in (1..).zip(lines) {
+                let _ = writeln!(out, "{number}. {line}");
+            }
+        }
+    };
+    let now_ms = board.now_ms;
+    let run = |run: &BoardRun, last: String| {
+        let step = run.step.as_deref().map(|step| format!(", step {}", clean(step))).unwrap_or_default();
+        format!("{}. Run {}{step}. {last}.", clean(&run.title), super::status::short(&run.run.0))
+    };
+    let waits = |one: &BoardRun| {
+        let mut parts = vec![deadline(one.expires_ms, now_ms)];
+        parts.extend(one.approvals.as_ref().map(|approvals| capitalized(approvals)));
+        parts.extend(one.assigned.as_ref().map(|to| format!("Assigned to {}", clean(to))));
+        run(one, parts.join(". "))
+    };
+    group("Waiting for approval, nearest deadline first", board.waiting.iter().map(waits).collect());
+    let runs = |one: &BoardRun| {
+        let last = match &one.signal {
+            Some(signal) => format!("Waits for the signal {}", clean(signal)),
+            None => format!("{}, for {}", capitalized(state_label(one.state)), span(now_ms - one.since_ms)),
+        };
+        run(one, last)
+    };
+    group("Running or waiting for a signal", board.running.iter().map(runs).collect());
+    let reason = |reason: &BoardFailures| {
+        let ago = span(now_ms - reason.last_ms);
+        format!("{}. Runs: {}. Last: {ago} ago.", clean(&reason.reason), reason.runs)
+    };
+    group("Failed, by reason", board.failed.iter().map(reason).collect());
+    let worker = |worker: &WorkerView| {
+        let slots = worker.slots.map(|slots| format!(" of {slots}")).unwrap_or_default();
+        let seen = match worker.seen_ms {
+            Some(seen) => format!("Heartbeat: {} ago", span(now_ms - seen)),
+            None => "No heartbeat".to_owned(),
+        };
+        format!("{}. State: {}. Runs: {}{slots}. {seen}.", clean(&worker.name), worker.state, worker.runs.len())
+    };
+    group("Workers", board.workers.iter().map(worker).collect());
+    out
+}
+
 /// Renders a run of a list, without its number.
-fn item(run: &RunRecord, now_ms: i64) -> String {
+pub fn item(run: &RunRecord, now_ms: i64) -> String {
     let (done, all) = run.progress;
     let step = run.step.as_deref().filter(|_| !run.state.is_terminal());
     let step = step.map(|step| format!(", step {} of {all} {}", (done + 1).min(all), clean(step)));

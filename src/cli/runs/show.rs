@@ -6,7 +6,7 @@ use jiff::tz::TimeZone;
 use serde::Serialize;
 
 use super::next_steps::Caller;
-use super::{clock, compare, event_line, sheet, status, values};
+use super::{clock, compare, event_line, plain, sheet, status, values};
 use crate::Context;
 use crate::args::RunsShowArgs;
 use crate::failure::{Done, Failure};
@@ -42,8 +42,10 @@ pub async fn run(cx: &mut Context, args: &RunsShowArgs) -> Result<Done, Failure>
         cx.out.value(&detail)?;
         return Ok(Done::Fine);
     }
-    let page = Page { now_ms: clock::now_ms(), zone, caller: Caller::of(&cx.global), look: cx.out.look };
-    let mut text = page.render(&detail);
+    let plain = cx.is_plain();
+    let look = if plain { TerminalCaps { colour: false, unicode: false, ..cx.out.look } } else { cx.out.look };
+    let page = Page { now_ms: clock::now_ms(), zone, caller: Caller::of(&cx.global), look };
+    let mut text = if plain { plain::page(&detail)? } else { page.render(&detail) };
     if args.events {
         text += &page.events(&detail);
     }

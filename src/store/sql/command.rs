@@ -6,8 +6,8 @@ use super::integrity::{damage, digest};
 use super::rows::{append, apply, as_of, get, json as encode, moved, own_steps, run_snapshot, signed};
 use super::{Tx, checkpoints, dialect, failed, read, values};
 use crate::{
-    CommandEffect, CommandOutcome, DecisionRecord, EventKind, NewEvent, RecordedDecision, RunId, RunOptions,
-    RunRecord, StoreError, expiry,
+    CommandEffect, CommandOutcome, DecisionRecord, EventKind, NewEvent, Precondition, RecordedDecision,
+    RunId, RunOptions, RunRecord, StoreError, expiry,
 };
 use skills_model::{
     ApprovalReason, Command, Expiry, Gate, Next, RunState, TransitionError, Verdict, transition,
@@ -177,12 +177,27 @@ pub(crate) async fn annotate<T: Tx>(
     run: &RunId,
     fields: &Map<String, Value>,
     events: &[NewEvent],
-    assignee: Option<&str>,
+    requires: Option<&Precondition>,
 ) -> Result<RunRecord, StoreError> {
     let (before, _) = get(tx, run).await?;
-    let assigned = before.options.assigned.as_ref();
-    if assignee.is_some_and(|expected| assigned.map_or("", |assigned| &assigned.to) != expected) {
-        return Err(StoreError::AssignmentConflict { run: run.clone(), assigned: assigned.cloned() });
+    let is_met = match requires {
+        None => true,
+        Some(Precondition::AssignedTo(expected)) => {
+            let assigned = before.options.assigned.as_ref();
+            if assigned.map_or("", |assigned| &assigned.to) != expected {
+                return Err(StoreError::AssignmentConflict { run: run.clone(), assigned: assigned.cloned() });
+            }
+            true
+        }
+        Some(Precondition::NotEscalated(since_ms)) => {
+            before.since_ms == *since_ms && before.options.escalated_ms != Some(*since_ms)
+        }
+        Some(Precondition::NotNotified(event)) => {
+            before.options.notified.is_none_or(|notified| notified < *event)
+        }
+    };
+    if !is_met {
+        return Err(StoreError::PreconditionFailed { run: run.clone() });
     }
     let doing = "storing the options of a run";
     let mut options = serde_json::to_value(&before.options).map_err(|e| failed(doing, &e))?;

@@ -89,6 +89,10 @@ impl Conditions<'_> {
             Test::Input(path, comparison) => self.input(path, comparison),
             Test::Age(ordering, age) => self.older("r.created_ms", *ordering, self.now_ms - millis(*age)),
             Test::InState(ordering, age) => self.older("r.since_ms", *ordering, self.now_ms - millis(*age)),
+            Test::Any(tests) => {
+                let any = tests.iter().map(|test| format!("coalesce({}, false)", self.condition(test)));
+                format!("({})", any.collect::<Vec<_>>().join(" OR "))
+            }
             Test::Word(word) => {
                 let quoted = in_json(word);
                 let (title, error) = (self.field("r.options", "title"), self.public_error());
@@ -166,10 +170,13 @@ impl Conditions<'_> {
     /// Returns a condition on an age: what happened before a moment is older than the corresponding age.
     fn older(&mut self, column: &str, ordering: Ordering, moment_ms: i64) -> String {
         let moment = self.bind(moment_ms);
-        match ordering {
-            Ordering::Greater => format!("({column} < {moment})"),
-            Ordering::Less => format!("({column} > {moment})"),
-        }
+        let sign = match ordering {
+            Ordering::Greater => "<",
+            Ordering::AtLeast => "<=",
+            Ordering::Less => ">",
+            Ordering::AtMost => ">=",
+        };
+        format!("({column} {sign} {moment})")
     }
 
     /// Strings are compared without their quotes, everything else as JSON: `true`, `5`, `null`.
@@ -201,7 +208,12 @@ impl Conditions<'_> {
         match comparison {
             Comparison::Like(pattern) => self.like(&text, &pattern_of(pattern)),
             Comparison::Number(ordering, limit) => {
-                let sign = if *ordering == Ordering::Less { '<' } else { '>' };
+                let sign = match ordering {
+                    Ordering::Less => "<",
+                    Ordering::AtMost => "<=",
+                    Ordering::Greater => ">",
+                    Ordering::AtLeast => ">=",
+                };
                 let limit = self.bind(*limit);
                 // Only numbers are converted.
                 format!(

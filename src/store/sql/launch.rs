@@ -9,7 +9,8 @@ use super::rows::{
 };
 use super::{Tx, dialect, failed, values};
 use crate::{
-    EventKind, Idempotency, IdempotencyOutcome, Launch, LaunchOutcome, RunId, RunRecord, StoreError,
+    EventKind, Idempotency, IdempotencyOutcome, Launch, LaunchOutcome, RunId, RunOptions, RunRecord,
+    StoreError,
 };
 use skills_model::{Command, Next, RunState, allowed, transition};
 
@@ -193,7 +194,8 @@ pub(crate) async fn fork<T: Tx>(
         return Err(StoreError::NoCheckpoint { run: source.clone(), checkpoint: number });
     }
     let done = checkpoints::one(tx, source, number).await?.done;
-    let mut options = from.options.clone();
+    // The numbers of its events begin at 1.
+    let mut options = RunOptions { notified: None, ..from.options.clone() };
     // The inputs are still those of who started the source.
     let is_known = by.as_ref().is_none_or(|by| *by == from.started_by);
     if !is_known && !options.inputs_by.contains(&from.started_by) {

@@ -239,10 +239,10 @@ macro_rules! implement_store {
                 run: &RunId,
                 options: Map<String, Value>,
                 events: Vec<NewEvent>,
-                assignee: Option<String>,
+                requires: Option<Precondition>,
             ) -> Result<RunRecord, StoreError> {
                 let run = run.clone();
-                $write!(self, tx => command::annotate(tx, &run, &options, &events, assignee.as_deref()).await)
+                $write!(self, tx => command::annotate(tx, &run, &options, &events, requires.as_ref()).await)
             }
 
             async fn documents(&self, prefix: &str) -> Result<Vec<Document>, StoreError> {
@@ -465,9 +465,9 @@ pub(crate) mod prelude {
     pub(crate) use crate::sqlite::Source;
     pub(crate) use crate::{
         Allowance, AuditAnchor, Checkpoint, Claimed, CommandOutcome, Control, ControlOutcome, DecisionRecord,
-        Document, Due, Health, Launch, LaunchOutcome, NewEvent, QuickCheck, RecordedDecision, RunEvent,
-        RunFilter, RunId, RunPage, RunRecord, SessionHead, SessionRow, SkillRuns, StepIntent, StepRecord,
-        StoreError, TableRows, Tallies, Tally, WorkerId, WriteFailure,
+        Document, Due, Health, Launch, LaunchOutcome, NewEvent, Precondition, QuickCheck, RecordedDecision,
+        RunEvent, RunFilter, RunId, RunPage, RunRecord, SessionHead, SessionRow, SkillRuns, StepIntent,
+        StepRecord, StoreError, TableRows, Tallies, Tally, WorkerId, WriteFailure,
     };
     pub(crate) use skills_model::{Command, RunSnapshot, RunState, WorkerReport};
 

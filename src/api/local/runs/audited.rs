@@ -6,7 +6,7 @@ use skills_base::audit::Entry;
 use skills_model::{Command, Expiry, Verdict};
 use skills_runs::{Artifact, digest_of};
 use skills_store::{
-    AuditMode, CommandEffect, CommandOutcome, Control, ControlOutcome, DecisionRecord, RunId, RunRecord,
+    AuditMode, CommandEffect, CommandOutcome, Control, ControlOutcome, DecisionRecord, NewEvent, RunId, RunRecord,
 };
 
 /// Adds details, unless the run's audit mode is off.
@@ -93,13 +93,11 @@ pub(super) fn commanded(
     Some(entry.durably())
 }
 
-/// Returns the entry for an assigned run.
-pub(super) fn assigned(after: &RunRecord) -> Entry {
-    let assigned = after.options.assigned.as_ref();
-    let data =
-        json!({ "run": after.id, "skill": after.skill_id, "to": assigned.map(|assigned| &assigned.to) });
-    let entry = Entry::new("run.assigned", assigned.map(|assigned| assigned.by.as_str()), data);
-    with(entry, after, json!({ "note": assigned.and_then(|assigned| assigned.note.as_ref()) })).durably()
+/// Returns the entry for an assigned or unassigned run, with its event: the run itself does not tell who unassigned it.
+pub(super) fn assigned(after: &RunRecord, event: &NewEvent) -> Entry {
+    let data = json!({ "run": after.id, "skill": after.skill_id, "to": event.data["to"] });
+    let entry = Entry::new("run.assigned", event.data["by"].as_str(), data);
+    with(entry, after, json!({ "note": event.data["note"] })).durably()
 }
 
 /// Returns the entry for an expired wait.

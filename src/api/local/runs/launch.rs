@@ -248,6 +248,7 @@ impl Runs {
             title: None,
             assigned: None,
             escalated_ms: None,
+            notified: None,
             place: None,
             pins: None,
         })

@@ -13,10 +13,11 @@ use skills_base::telemetry::{KeyOutcome, Metrics};
 use skills_model::{Command, RunSnapshot, RunState};
 use skills_store::{
     Checkpoint, Claimed, CommandOutcome, Control, ControlOutcome, DecisionRecord, Document, Due, EventKind,
-    Health, IdempotencyOutcome, Launch, LaunchOutcome, NewEvent, QuickCheck, RecordedDecision, RunEvent,
-    RunFilter, RunId, RunPage, RunRecord, StepIntent, StepRecord, StepStatus, Store, StoreError, TableRows,
-    WorkerId, WriteFailure,
+    Health, IdempotencyOutcome, Launch, LaunchOutcome, NewEvent, Precondition, QuickCheck, RecordedDecision,
+    RunEvent, RunFilter, RunId, RunPage, RunRecord, StepIntent, StepRecord, StepStatus, Store, StoreError,
+    TableRows, Unavailability, WorkerId, WriteFailure,
 };
+use strum::IntoEnumIterator as _;
 
 /// A store and its metrics.
 pub(super) struct MeteredStore {
@@ -34,6 +35,8 @@ impl MeteredStore {
         audit: Arc<Recorder>,
         metric_labels: Vec<String>,
     ) -> Self {
+        let causes = Unavailability::iter().map(|cause| cause.to_string());
+        metrics.expect_store_errors(causes.chain(["failed".to_owned()]));
         Self { inner, metrics, audit, metric_labels }
     }
 
@@ -297,15 +300,13 @@ impl Store for MeteredStore {
         run: &RunId,
         options: Map<String, Value>,
         events: Vec<NewEvent>,
-        assignee: Option<String>,
+        requires: Option<Precondition>,
     ) -> Result<RunRecord, StoreError> {
-        let assigns = events.iter().any(|event| event.kind == EventKind::RunAssigned);
-        let annotated = self.counted(self.inner.annotate(run, options, events, assignee).await);
-        if let Ok(after) = &annotated
-            && assigns
-        {
+        let assignment = events.iter().find(|event| event.kind == EventKind::RunAssigned).cloned();
+        let annotated = self.counted(self.inner.annotate(run, options, events, requires).await);
+        if let (Ok(after), Some(assignment)) = (&annotated, assignment) {
             log(after, "run assigned");
-            self.audit.record(audited::assigned(after)).await;
+            self.audit.record(audited::assigned(after, &assignment)).await;
         }
         annotated
     }

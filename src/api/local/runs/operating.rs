@@ -11,7 +11,7 @@ use serde_json::{Map, Value, json};
 use super::super::Local;
 use super::{RunRuntime, Runs, capability_run, find, identity, launch, lease_holder::with_holder};
 use crate::board::facets;
-use crate::operator_types::worker_process;
+use crate::operator_types::{ensure_not_configured, worker_process};
 use crate::{
     Board, BoardRun, Code, Error, FacetList, LogLine, LogPage, LogRequest, OperatorClient, SavedView,
     ViewList, WorkerList, WorkerState, WorkerView, policies,
@@ -23,7 +23,7 @@ use skills_registry::policy::{RequiredApprovals, Subject};
 use skills_runs::{ALIVE, DRAIN_PREFIX, ProcessIdentity, WORKER_PREFIX};
 use skills_skill::{EffectMode, Role, SkillId, safe_text};
 use skills_store::{
-    EventKind, Moment, NewEvent, RunFilter, RunId, RunQuery, RunRecord, StoreError, WorkerId,
+    EventKind, Moment, NewEvent, Precondition, RunFilter, RunId, RunQuery, RunRecord, StoreError, WorkerId,
 };
 
 /// Runs read per page.
@@ -260,11 +260,8 @@ impl Runs {
     async fn views(self: &Arc<Self>) -> Result<ViewList, Error> {
         let runtime = self.runtime().await?;
         let own = self.config.runs.views.iter();
-        let mut views: BTreeMap<String, SavedView> = own
-            .map(|(name, filter)| {
-                (name.clone(), SavedView { name: name.clone(), r#where: filter.clone(), by: None })
-            })
-            .collect();
+        let mut views: BTreeMap<String, SavedView> =
+            own.map(|(name, filter)| (name.clone(), SavedView::configured(name, filter))).collect();
         for document in runtime.store.documents(VIEW_PREFIX).await? {
             let Some(name) = document.name.strip_prefix(VIEW_PREFIX) else { continue };
             let text = |key: &str| document.value.get(key).and_then(Value::as_str).map(str::to_owned);
@@ -287,10 +284,7 @@ impl Runs {
         if name.is_empty() || name.chars().count() > MAX_VIEW_NAME || name.chars().any(char::is_control) {
             return Err(wrong(format!("the name of a view has 1 to {MAX_VIEW_NAME} characters on one line")));
         }
-        if self.config.runs.views.contains_key(name) {
-            let message = format!("the view {name:?} is set in the configuration; change it there");
-            return Err(Error::new(Code::InvalidConfiguration, message));
-        }
+        ensure_not_configured(&self.config.runs.views, name)?;
         let by = by.unwrap_or_else(identity::account);
         let document = match filter {
             None => {
@@ -474,7 +468,8 @@ impl Runs {
         Ok(all)
     }
 
-    /// Escalates approvals that wait longer than the policy allows, once for each wait.
+    /// Escalates approvals that wait longer than the policy allows, once for each wait: of several processes on a store
+    /// one does it.
     pub(super) async fn escalate(&self, runtime: &RunRuntime, now_ms: i64) -> Result<usize, Error> {
         if self.deciding()?.approvals.iter().all(|rule| rule.escalate_after_s.is_none()) {
             return Ok(0);
@@ -494,7 +489,13 @@ impl Runs {
             let event =
                 NewEvent { kind: EventKind::RunEscalated, step: run.step.clone(), data: data.clone() };
             let fields = Map::from_iter([("escalated_ms".to_owned(), json!(run.since_ms))]);
-            runtime.store.annotate(&run.id, fields, vec![event], None).await?;
+            let requires = Some(Precondition::NotEscalated(run.since_ms));
+            match runtime.store.annotate(&run.id, fields, vec![event], requires).await {
+                Ok(_) => {}
+                // Another process escalated it, it was decided, or deleted.
+                Err(StoreError::PreconditionFailed { .. } | StoreError::NoRun(_)) => continue,
+                Err(error) => return Err(error.into()),
+            }
             let mut entry = Entry::new("run.escalated", None, data);
             entry.data.insert("run".to_owned(), json!(run.id));
             self.audit.record(entry).await;
@@ -563,7 +564,7 @@ pub(super) async fn assign(
         data: json!({ "to": to, "by": by, "note": note }),
     };
     let fields = Map::from_iter([("assigned".to_owned(), json!(assignment))]);
-    Ok(runtime.store.annotate(run, fields, vec![event], assignee).await?)
+    Ok(runtime.store.annotate(run, fields, vec![event], assignee.map(Precondition::AssignedTo)).await?)
 }
 
 #[cfg(test)]

@@ -169,6 +169,14 @@ impl Metrics {
         self.families().takeovers.inc();
     }
 
+    /// Adds the counters of these errors of the store at 0: the first error of a counter that appears with it is not
+    /// an increase for Prometheus.
+    pub fn expect_store_errors(&self, causes: impl IntoIterator<Item = String>) {
+        for cause in causes {
+            drop(self.families().store_errors.get_or_create(&one("cause", &cause)));
+        }
+    }
+
     /// Counts an error of the store.
     pub fn store_error(&self, cause: &str) {
         self.families().store_errors.get_or_create(&one("cause", cause)).inc();
@@ -233,6 +241,7 @@ mod tests {
         };
         metrics.set_run_gauges(&look("failed", 7.5));
         metrics.set_run_gauges(&look("running", 0.0));
+        metrics.expect_store_errors(["busy".to_owned()]);
         metrics.store_error("disk_full");
         metrics.takeover();
         let text = metrics.text().unwrap();
@@ -242,6 +251,7 @@ mod tests {
             "agent_skills_runtime_workers{state=\"live\"} 2",
             "agent_skills_runtime_leases_expired 1",
             "agent_skills_runtime_takeovers_total 1",
+            "agent_skills_store_errors_total{cause=\"busy\"} 0",
             "agent_skills_store_errors_total{cause=\"disk_full\"} 1",
         ] {
             assert!(text.contains(line), "{line} is missing from\n{text}");
