@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use skills_api::{
     AttachPreview, AttachRequest, Attached, Board, CapabilityExplanation, ContractView, Error, FacetList,
-    LaunchRequest, Launched, ListFilter, LocalFiles, Ordered, RunDetail, RunOrder, SessionAccess, SharedClient,
-    TargetChoice, ViewList, WorkerList,
+    LaunchRequest, Launched, ListFilter, LocalFiles, Ordered, RunDetail, RunOrder, SessionAccess,
+    SharedClient, TargetChoice, ViewList, WorkerList,
 };
 use skills_config::Invocation;
 use skills_skill::{AttachTarget, SkillId};

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use serde_json::json;
 use skills_api::{BoardRun, RunDetail, RunOrder, WorkerState, WorkerView};
-use skills_model::RunState;
+use skills_model::{Gate, RunState};
 use skills_tui::harness::Harness;
 use skills_tui::pane::Pane;
 use skills_tui::panes::runs::Runs;
@@ -256,4 +256,15 @@ fn a_view_counts_runs_that_are_not_loaded() {
     });
     let mut harness = opened(&client, 120, 36);
     harness.wait_for("Broken 60");
+}
+
+#[test]
+fn a_partly_approved_run_keeps_its_deadline() {
+    let mut all = runs();
+    let Some(Gate::Human { approvals, .. }) = &mut all[4].run.gate else { panic!("it waits for a person") };
+    (approvals.need, approvals.by) = (2, vec!["kim".to_owned()]);
+    let client = core(all);
+    let mut harness = opened(&client, 120, 36);
+    has(&harness, &["5 m left 1/2"]);
+    harness.press("b").wait_for("5 m left, 1 of 2");
 }

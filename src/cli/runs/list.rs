@@ -70,7 +70,9 @@ fn cell(run: &RunRecord, column: &str, now_ms: i64, look: TerminalCaps) -> Strin
         "step" => run.step.clone().unwrap_or_default(),
         "error" => run.failure().unwrap_or_default(),
         "by" => run.started_by.clone(),
-        "assigned" | "approver" => run.options.assigned.as_ref().map(|assigned| assigned.to.clone()).unwrap_or_default(),
+        "assigned" | "approver" => {
+            run.options.assigned.as_ref().map(|assigned| assigned.to.clone()).unwrap_or_default()
+        }
         "worker" => {
             let worker = run.hold.as_ref().and_then(|hold| hold.worker.as_ref());
             worker.map(skills_store::WorkerId::in_words).unwrap_or_default()

@@ -210,9 +210,7 @@ impl Runs {
                 self.mark_at_cursor();
                 self.move_cursor(Action::Down)
             }
-            Action::MarkAll => {
-                Some(self.mark_all())
-            }
+            Action::MarkAll => Some(self.mark_all()),
             Action::ExtendUp | Action::ExtendDown => {
                 self.mark(self.selected.clone());
                 let by = if action == Action::ExtendUp { Action::Up } else { Action::Down };

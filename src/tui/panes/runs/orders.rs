@@ -86,7 +86,8 @@ impl Runs {
             // A signal that no step waits for is buffered: it has a key, but is not in the footer.
             let footer =
                 name != CommandName::Signal || run.is_some_and(|run| run.state == RunState::WaitingForSignal);
-            let label = if accepting > 0 { format!("{label} {}", count(accepting)) } else { label.to_owned() };
+            let label =
+                if accepting > 0 { format!("{label} {}", count(accepting)) } else { label.to_owned() };
             out.push(Command { blocked, footer, ..offer(action, &label) });
         }
         if in_list {

@@ -117,7 +117,8 @@ impl Runs {
             let query = RunQuery::parse(filter).ok()?;
             Some(self.known.iter().filter(|(run, _)| query.matches(run, now_ms)).count() as u64)
         };
-        let counts = self.views.iter().filter_map(|view| Some((view.r#where.clone(), number(&view.r#where)?)));
+        let counts =
+            self.views.iter().filter_map(|view| Some((view.r#where.clone(), number(&view.r#where)?)));
         self.summaries.views = counts.collect();
         self.summaries.views_at = Some(at);
     }
@@ -162,10 +163,10 @@ impl Runs {
             return format!("{loaded} of {all}");
         }
         let total = self.filter.in_force().and_then(|filter| self.summaries.responses.get(filter));
-        match total.filter(|total| total.truncated || total.runs > rows as u64) {
+        match total.filter(|total| total.runs > rows as u64) {
             Some(total) => format!("first {loaded} of {} matches", in_words(total)),
             None if self.feeds.is_finding() => format!("{loaded}, loading"),
-            None => format!("first {loaded} matches"),
+            None => format!("first {loaded} matches, more exist"),
         }
     }
 }

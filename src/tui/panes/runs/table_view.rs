@@ -85,11 +85,13 @@ impl Runs {
                 list.width.saturating_sub(3),
             );
         }
+        let has_age = columns.iter().any(|column| column.name == "age");
         let turning = spinner(cx);
         for ((index, run), y) in records.iter().zip(list.y..) {
             let row = Rect { y, height: 1, ..list };
             self.drawn.rows.push((row, *index));
-            self.drawn.since.extend([run.created_ms, run.since_ms]);
+            self.drawn.since.push(run.since_ms);
+            self.drawn.since.extend(has_age.then_some(run.created_ms));
             let at_cursor = *index == self.scroll.cursor;
             let marked = self.marked.contains_key(&run.id);
             if at_cursor {
@@ -188,7 +190,8 @@ impl Runs {
         let available = area.width.saturating_sub(6);
         let sum = |names: &[String]| names.iter().map(|name| wanted(name) + 2).sum::<u16>().saturating_sub(2);
         // Columns that are also in the details, or in the title, are dropped first.
-        for expendable in ["skill", "by", "progress", "id", "worker", "approver", "assigned", "step", "error"] {
+        for expendable in ["skill", "by", "progress", "id", "worker", "approver", "assigned", "step", "error"]
+        {
             if sum(&names) > available {
                 names.retain(|name| name != expendable);
             }

@@ -87,7 +87,7 @@ impl Runs {
                 self.board = None;
                 self.filter.field.set(filter);
                 self.focus = Focus::List;
-                self.marked.clear();
+                self.unmark();
                 self.filtered()
             }
             None => Vec::new(),
