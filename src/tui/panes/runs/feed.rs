@@ -84,11 +84,14 @@ impl Known {
         waits.map(|(run, _)| run.id.clone()).collect()
     }
 
-    /// Returns the runs that wait for a person now and did not before.
+    /// Returns the listed runs that wait for a person now and did not before: one that a filter found may have waited
+    /// for long.
     pub fn began_to_wait(&self, before: &HashSet<RunId>) -> Vec<RunRecord> {
         let mut out: Vec<RunRecord> = self
             .iter()
-            .filter(|(run, _)| run.state == RunState::WaitingForHuman && !before.contains(&run.id))
+            .filter(|(run, listed)| {
+                *listed && run.state == RunState::WaitingForHuman && !before.contains(&run.id)
+            })
             .map(|(run, _)| run.clone())
             .collect();
         out.sort_by(|a, b| (a.since_ms, &a.id).cmp(&(b.since_ms, &b.id)));
