@@ -304,9 +304,9 @@ impl Runs {
                     let (name, runs, role) = groups[at];
                     Painter::new(buf, cx).put(area.x + 3, y, name, role, area.width);
                     let height = usize::from(share - 1);
-                    // The window follows the cursor.
-                    let offset = cursor.saturating_sub(firsts[at]).saturating_sub(height.saturating_sub(1));
-                    let offset = offset.min(runs.len().saturating_sub(height));
+                    // The window follows the cursor; without it, the first rows are the most urgent ones.
+                    let at_row = if at_cursor == Some(section) { cursor - firsts[at] } else { 0 };
+                    let offset = at_row.saturating_sub(height.saturating_sub(1));
                     if height < runs.len() {
                         let (from, to) = (count(offset + 1), count(offset + height));
                         let note = format!("{from} to {to} of {}", count(runs.len()));
