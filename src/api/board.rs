@@ -1,5 +1,6 @@
 //! The board, and the facets of a filter, computed from runs.
 
+use std::borrow::Borrow;
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
@@ -103,7 +104,7 @@ impl Board {
 
 /// Returns the facets of these runs: fields with several values that repeat.
 #[must_use]
-pub fn facets(runs: &[RunRecord], truncated: bool) -> FacetList {
+pub fn facets<R: Borrow<RunRecord>>(runs: &[R], truncated: bool) -> FacetList {
     let mut counts: BTreeMap<String, BTreeMap<String, u64>> = BTreeMap::new();
     let mut add = |key: String, value: String| {
         if !value.is_empty() && value.chars().count() <= MAX_VALUE {
@@ -111,6 +112,7 @@ pub fn facets(runs: &[RunRecord], truncated: bool) -> FacetList {
         }
     };
     for run in runs {
+        let run: &RunRecord = run.borrow();
         add("state".to_owned(), run.state.to_string());
         add("skill".to_owned(), run.skill_id.clone());
         add("by".to_owned(), run.started_by.clone());

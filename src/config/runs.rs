@@ -11,10 +11,11 @@ use super::ConfigError;
 use super::file::{place, wrong};
 use skills_base::duration;
 
-/// Columns of the run list, by their names in the settings.
-pub const RUN_COLUMNS: [&str; 12] = [
-    "state", "title", "skill", "id", "progress", "step", "error", "by", "approver", "worker", "deadline",
-    "age",
+/// Columns of the run list, by their names in the settings. `since` and `age` mean the same as in filters: the time in
+/// the present state, and since the start. `approver` is the former name of `assigned`.
+pub const RUN_COLUMNS: [&str; 14] = [
+    "state", "title", "skill", "id", "progress", "step", "error", "by", "assigned", "approver", "worker",
+    "deadline", "since", "age",
 ];
 
 /// How runs are listed and how long they wait.
@@ -38,7 +39,7 @@ pub struct RunSettings {
 
 impl Default for RunSettings {
     fn default() -> Self {
-        let columns = ["state", "title", "skill", "id", "progress", "step", "error", "by", "age"];
+        let columns = ["state", "title", "skill", "id", "progress", "step", "error", "by", "since"];
         Self {
             expires_in: None,
             warn_before: Duration::from_secs(3_600),

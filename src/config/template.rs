@@ -102,8 +102,8 @@ pub const TEMPLATE: &str = "\
 #:   expires_in: 7d
 #:   warn_before: 1h
 #:   danger_before: 15m
-#:   columns: [state, title, skill, id, progress, step, error, by, age]
-#:   sort: -age
+#:   columns: [state, title, skill, id, progress, step, error, by, since]
+#:   sort: -since
 #:   views: {Failed deploys: 'state:failed skill:deploy*'}
 #:   metric_labels: [env]
 

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use skills_api::{
-    AttachPreview, AttachRequest, Attached, Board, CapabilityExplanation, ContractView, Error, LaunchRequest,
-    Launched, ListFilter, LocalFiles, Ordered, RunDetail, RunOrder, SessionAccess, SharedClient,
-    TargetChoice, ViewList, WorkerList,
+    AttachPreview, AttachRequest, Attached, Board, CapabilityExplanation, ContractView, Error, FacetList,
+    LaunchRequest, Launched, ListFilter, LocalFiles, Ordered, RunDetail, RunOrder, SessionAccess,
+    SharedClient, TargetChoice, ViewList, WorkerList,
 };
 use skills_config::Invocation;
 use skills_skill::{AttachTarget, SkillId};
@@ -69,6 +69,8 @@ pub enum RunRequest {
         /// Number of hours.
         hours: u32,
     },
+    /// Count the runs that match a filter, and load its facets.
+    Facets(String),
     /// List saved views.
     Views,
     /// Save a filter under a name.
@@ -118,6 +120,8 @@ pub enum RunResponse {
     Targets(u64, Result<Arc<[TargetChoice]>, Error>),
     /// Response to [`RunRequest::Board`].
     Board(u32, Result<Arc<Board>, Error>),
+    /// Response to [`RunRequest::Facets`].
+    Facets(String, Result<Arc<FacetList>, Error>),
     /// Response to [`RunRequest::Views`].
     Views(Result<Arc<ViewList>, Error>),
     /// Response to [`RunRequest::SaveView`]: the name, and the current views.
@@ -165,6 +169,7 @@ impl RunRequest {
             Self::Attach { .. } => "attach",
             Self::Targets { .. } => "target_choices",
             Self::Board { .. } => "board",
+            Self::Facets(_) => "facets",
             Self::Views => "views",
             Self::SaveView { .. } => "save_view",
             Self::Drain { .. } => "drain",
@@ -218,6 +223,10 @@ impl RunRequest {
                 RunResponse::Targets(generation, found.map(Into::into))
             }
             Self::Board { hours } => RunResponse::Board(hours, core.board(hours).await.map(Arc::new)),
+            Self::Facets(filter) => {
+                let list = core.facets(&filter).await.map(Arc::new);
+                RunResponse::Facets(filter, list)
+            }
             Self::Views => RunResponse::Views(core.views().await.map(Arc::new)),
             Self::SaveView { name, filter } => {
                 let saved = core.save_view(&name, Some(&filter), None).await.map(Arc::new);

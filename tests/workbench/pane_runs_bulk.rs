@@ -111,3 +111,100 @@ fn a_filter_is_completed_and_its_mistakes_are_explained() {
     harness.press("space shift-down");
     has(&harness, &["marked"]);
 }
+
+/// Failed runs of two reasons, of which the service returns the first thousand at once, and one that waits.
+fn thousands() -> Vec<RunDetail> {
+    let mut all = vec![run(5, RunState::WaitingForHuman, "eu-west")];
+    for number in 0..1_250_u32 {
+        let region = if number < 1_200 { "eu-west" } else { "us-east" };
+        let mut failed = run(1, RunState::Failed, region);
+        failed.run.id.0 = format!("0198a1b2-1000-7000-8000-{number:012}");
+        failed.run.options.title = Some(format!("Deploy {number:04}"));
+        // The last ones are the newest, so that a sorted first page would not contain the first ones.
+        failed.run.created_ms += i64::from(number);
+        all.push(failed);
+    }
+    all
+}
+
+#[test]
+fn marking_all_loads_every_match_first() {
+    let client = core(thousands());
+    let mut harness = opened(&client, 120, 36);
+    filter(&mut harness, "state:failed");
+    harness.wait_for("first 1 000 of 1 250 matches");
+    harness.press("*").wait_for("1 250 marked");
+    has(&harness, &["1 250 of 1 251"]);
+    harness.press("r").wait_for("Resume 1 250 runs");
+}
+
+#[test]
+fn facets_count_every_match_of_the_service() {
+    let client = core(thousands());
+    let mut harness = opened(&client, 120, 36);
+    filter(&mut harness, "state:failed");
+    // 250 of them are not loaded.
+    harness.wait_for("eu-west 1 200");
+    has(&harness, &["us-east 50"]);
+}
+
+#[test]
+fn sorting_loads_every_match_first() {
+    let client = core(thousands());
+    let mut harness = opened(&client, 120, 36);
+    filter(&mut harness, "state:failed");
+    harness.wait_for("first 1 000 of");
+    harness.press("o").wait_for("Sort by").type_text("title").press("enter");
+    harness.wait_for("1 250 of 1 251");
+    harness.press("g");
+    has(&harness, &["Deploy 0000"]);
+}
+
+#[test]
+fn a_new_filter_unmarks_every_run() {
+    let client = core(runs());
+    let mut harness = opened(&client, 120, 36);
+    filter(&mut harness, "state:failed");
+    harness.press("*");
+    has(&harness, &["3 marked"]);
+    harness.press("/").type_text(" input.region:us*").press("enter");
+    assert!(!harness.screen().contains("marked"), "{}", harness.screen());
+    harness.press("r");
+    assert!(!harness.screen().contains("Resume 3 runs"), "{}", harness.screen());
+}
+
+#[test]
+fn a_filter_without_matches_selects_no_run() {
+    let client = core(runs());
+    let mut harness = opened(&client, 120, 36);
+    has(&harness, &["Checkpoints"]);
+    filter(&mut harness, "nothing-has-this");
+    for key in ["a", "x", "r"] {
+        harness.press(key);
+        has(&harness, &["no run is selected"]);
+    }
+    assert!(orders(&client).is_empty());
+}
+
+#[test]
+fn marks_block_commands_for_one_run() {
+    let client = core(runs());
+    let mut harness = opened(&client, 120, 36);
+    filter(&mut harness, "state:failed");
+    harness.press("* p");
+    has(&harness, &["this command takes one run, and 3 are marked"]);
+    harness.press("esc");
+    assert!(!harness.screen().contains("3 marked"), "{}", harness.screen());
+}
+
+#[test]
+fn a_term_without_value_is_ignored() {
+    let client = core(runs());
+    let mut harness = opened(&client, 120, 36);
+    harness.press("/").type_text("state:failed error:");
+    has(&harness, &["3 of 6"]);
+    harness.type_text("no-such-error");
+    has(&harness, &["0 of 6"]);
+    harness.press("ctrl-u").type_text("age:soon");
+    has(&harness, &["not applied"]);
+}

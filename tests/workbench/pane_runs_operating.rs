@@ -2,11 +2,16 @@
 
 use crate::support;
 
+use std::sync::Arc;
+
 use serde_json::json;
 use skills_api::{BoardRun, RunDetail, RunOrder, WorkerState, WorkerView};
-use skills_model::RunState;
+use skills_model::{Gate, RunState};
+use skills_tui::harness::Harness;
+use skills_tui::pane::Pane;
+use skills_tui::panes::runs::Runs;
 use support::run_pane::{core, has, id, opened, orders};
-use support::run_samples::{NOW_MS, detail};
+use support::run_samples::{NOW_MS, detail, settings as sample_settings};
 
 fn run(number: u32, state: RunState, title: &str, region: &str) -> RunDetail {
     let mut run = detail(&id(number), "deploy-service", state);
@@ -119,4 +124,147 @@ fn the_board_shows_deadlines_failures_and_workers() {
     harness.wait_for("draining");
     harness.press("g enter").wait_for("Checkpoints");
     has(&harness, &["Promote 5.4.0 to eu-west-1"]);
+}
+
+fn waiting_runs(number: u32) -> Vec<RunDetail> {
+    let one = |number: u32| {
+        let mut run = run(5, RunState::WaitingForHuman, &format!("Promote {number:02}"), "eu-west-1");
+        run.run.id.0 = format!("0198a1b2-5000-7000-8000-{number:012}");
+        run.run.expires_ms = Some(NOW_MS + i64::from(number + 1) * 3_600_000);
+        run
+    };
+    (0..number).map(one).collect()
+}
+
+#[test]
+fn the_board_scrolls_with_its_cursor() {
+    let client = core(waiting_runs(24));
+    let mut harness = opened(&client, 80, 24);
+    harness.press("b").wait_for("Promote 00");
+    has(&harness, &["of 24"]);
+    assert!(!harness.screen().contains("Promote 20"), "{}", harness.screen());
+    for _ in 0..20 {
+        harness.press("down");
+    }
+    let screen = harness.screen();
+    let row = screen.lines().find(|line| line.contains("Promote 20"));
+    assert!(row.is_some_and(|row| row.contains('▌')), "the cursor is on a drawn row\n{screen}");
+    assert!(!screen.contains("Promote 00"), "{screen}");
+}
+
+#[test]
+fn marks_do_not_apply_on_the_board() {
+    let client = core(runs());
+    let mut harness = opened(&client, 120, 36);
+    harness.press("] *").wait_for("2 marked");
+    harness.press("b").wait_for("failed, by reason");
+    harness.press("x");
+    assert!(!harness.screen().contains("Cancel 2 runs"), "{}", harness.screen());
+}
+
+#[test]
+fn the_board_opens_from_the_details() {
+    let client = core(runs());
+    let mut harness = opened(&client, 120, 36);
+    harness.press("enter b").wait_for("failed, by reason");
+}
+
+#[test]
+fn every_reason_of_failures_is_drawn_or_counted() {
+    let reasons = 7_u32;
+    let client = core(
+        (0..reasons)
+            .map(|number| {
+                let mut run = run(1, RunState::Failed, &format!("Deploy {number}"), "eu-west-1");
+                run.run.id.0 = format!("0198a1b2-6000-7000-8000-{number:012}");
+                run.run.error = Some(json!({"code": "runtime_error", "message": format!("reason {number}")}));
+                run
+            })
+            .collect(),
+    );
+    let mut harness = opened(&client, 120, 40);
+    harness.press("b").wait_for("failed, by reason");
+    for number in 0..reasons {
+        has(&harness, &[&format!("reason {number}")]);
+    }
+    harness.resize(120, 12);
+    has(&harness, &["more reasons, "]);
+}
+
+fn worker(number: u32, state: WorkerState) -> WorkerView {
+    WorkerView {
+        worker: format!("build-{number}/1/4711/9"),
+        name: format!("process 4711 on build-{number}"),
+        version: None,
+        state,
+        slots: Some(4),
+        runs: Vec::new(),
+        started_ms: None,
+        seen_ms: None,
+    }
+}
+
+#[test]
+fn lost_workers_have_no_slots_and_are_not_drained() {
+    let client = core(runs());
+    client.runs.workers.lock().unwrap().extend([
+        worker(1, WorkerState::Draining),
+        worker(2, WorkerState::Live),
+        worker(3, WorkerState::Lost),
+    ]);
+    let mut harness = opened(&client, 120, 40);
+    harness.press("b").wait_for("build-3");
+    has(&harness, &["0 of 8 slots"]);
+    harness.press("G D");
+    has(&harness, &["the worker is lost"]);
+    assert!(client.runs.workers.lock().unwrap()[2].state == WorkerState::Lost);
+    harness.press("up up");
+    has(&harness, &["D undrain"]);
+}
+
+#[test]
+fn the_deadline_is_shown_in_full_and_only_for_waits() {
+    let mut all = runs();
+    all[4].run.expires_ms = Some(NOW_MS + 23 * 3_600_000);
+    let client = core(all);
+    let columns = ["state", "title", "deadline", "since"].map(str::to_owned).into();
+    let settings = skills_config::RunSettings { columns, ..skills_config::RunSettings::default() };
+    let panes: Vec<Box<dyn Pane>> = vec![Box::new(Runs::of(settings))];
+    let mut harness = Harness::new(Arc::clone(&client) as _, panes, &sample_settings(), 120, 36).unwrap();
+    harness.wait_for(" all ");
+    harness.press("/").type_text("state:failed").press("enter");
+    assert!(!harness.screen().contains("no deadline"), "{}", harness.screen());
+    harness.press("/ ctrl-u").type_text("state:waiting").press("enter");
+    has(&harness, &["expires in 23 h", "no deadline"]);
+}
+
+#[test]
+fn a_view_counts_runs_that_are_not_loaded() {
+    let mut all = Vec::new();
+    for number in 0..300_u32 {
+        let state = if number < 60 { RunState::Failed } else { RunState::Completed };
+        let mut run = run(1, state, &format!("Deploy {number}"), "eu-west-1");
+        run.run.id.0 = format!("0198a1b2-1000-7000-8000-{number:012}");
+        run.run.created_ms += i64::from(number);
+        all.push(run);
+    }
+    let client = core(all);
+    client.runs.views.lock().unwrap().push(skills_api::SavedView {
+        name: "Broken".to_owned(),
+        r#where: "state:failed skill:deploy*".to_owned(),
+        by: None,
+    });
+    let mut harness = opened(&client, 120, 36);
+    harness.wait_for("Broken 60");
+}
+
+#[test]
+fn a_partly_approved_run_keeps_its_deadline() {
+    let mut all = runs();
+    let Some(Gate::Human { approvals, .. }) = &mut all[4].run.gate else { panic!("it waits for a person") };
+    (approvals.need, approvals.by) = (2, vec!["kim".to_owned()]);
+    let client = core(all);
+    let mut harness = opened(&client, 120, 36);
+    has(&harness, &["5 m left 1/2"]);
+    harness.press("b").wait_for("5 m left, 1 of 2");
 }

@@ -111,12 +111,15 @@ fn cell(run: &RunRecord, column: &str, now_ms: i64, look: TerminalCaps) -> Strin
         "step" => run.step.clone().unwrap_or_default(),
         "error" => run.failure().unwrap_or_default(),
         "by" => run.started_by.clone(),
-        "approver" => run.options.assigned.as_ref().map(|assigned| assigned.to.clone()).unwrap_or_default(),
+        "assigned" | "approver" => {
+            run.options.assigned.as_ref().map(|assigned| assigned.to.clone()).unwrap_or_default()
+        }
         "worker" => {
             let worker = run.hold.as_ref().and_then(|hold| hold.worker.as_ref());
             worker.map(skills_store::WorkerId::in_words).unwrap_or_default()
         }
         "deadline" => run.expires_ms.map(|at| clock::age(at - now_ms)).unwrap_or_default(),
+        "age" => clock::age(now_ms - run.created_ms),
         _ => clock::age(now_ms - run.since_ms),
     };
     safe_text::line(&text).into_owned()
@@ -136,7 +139,8 @@ fn sort(runs: &mut [RunRecord], by: &str) {
     let column = by.trim_start_matches('-');
     let look = TerminalCaps { colour: false, unicode: true, width: 80, terminal: false };
     match column {
-        "age" => runs.sort_by_key(|run| -run.since_ms),
+        "age" => runs.sort_by_key(|run| -run.created_ms),
+        "since" => runs.sort_by_key(|run| -run.since_ms),
         "deadline" => runs.sort_by_key(|run| run.expires_ms.unwrap_or(i64::MAX)),
         "progress" => runs.sort_by_key(|run| run.progress),
         _ => runs.sort_by_cached_key(|run| cell(run, column, 0, look)),

@@ -31,7 +31,7 @@ const PAGE: usize = 500;
 /// Maximum number of ended runs read for a board.
 const MAX_BOARD_RUNS: usize = 5_000;
 /// Maximum number of runs read for facets.
-const MAX_FACET_RUNS: usize = 2_000;
+const MAX_FACET_RUNS: usize = 5_000;
 /// Maximum number of hours of a board.
 const MAX_HOURS: u32 = 24 * 14;
 /// Maximum number of lines on a page of a log.

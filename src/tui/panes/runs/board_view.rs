@@ -28,6 +28,9 @@ const ZOOMS: [u32; 7] = [1, 2, 4, 8, 24, 72, 168];
 /// Width of the notes at the right.
 const NOTE: u16 = 24;
 
+/// Why a lost worker is not drained.
+pub(super) const LOST: &str = "the worker is lost: it claims no runs";
+
 /// A position of the cursor.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum CursorPosition {
@@ -102,6 +105,7 @@ impl Runs {
                 Some(BoardState { hours, board, error, spots, cursor: 0, requested_at: None, waits: false });
         }
         self.focus = Focus::List;
+        self.unmark();
         self.request_board()
     }
 
@@ -154,8 +158,15 @@ impl Runs {
         self.request_board()
     }
 
+    /// Shows the list again, and selects the run under its cursor.
+    pub(super) fn close_board(&mut self) -> Vec<Effect> {
+        self.board = None;
+        self.build();
+        self.selection_changed()
+    }
+
     /// Selects the run under the board's cursor for commands.
-    fn select_on_board(&mut self) -> Vec<Effect> {
+    pub(super) fn select_on_board(&mut self) -> Vec<Effect> {
         let Some(id) = self.board.as_ref().and_then(|state| state.run().cloned()) else { return Vec::new() };
         if self.selected.as_ref() == Some(&id) && self.detail.is_of(&id) {
             return Vec::new();
@@ -199,6 +210,9 @@ impl Runs {
                 let Some(worker) = state.worker() else {
                     return Some(vec![Effect::Toast("move the cursor to a worker first".to_owned())]);
                 };
+                if worker.state == WorkerState::Lost {
+                    return Some(vec![Effect::Toast(LOST.to_owned())]);
+                }
                 let drain = worker.state != WorkerState::Draining;
                 return Some(vec![Effect::Run(RunRequest::Drain { worker: worker.worker.clone(), drain })]);
             }
@@ -209,10 +223,7 @@ impl Runs {
                 self.focus = Focus::Detail;
                 return Some(effects);
             }
-            Action::Back => {
-                self.board = None;
-                return Some(Vec::new());
-            }
+            Action::Back => return Some(self.close_board()),
             _ => return None,
         }
         Some(self.select_on_board())
@@ -255,56 +266,63 @@ impl Runs {
             from_ms: board.from_ms,
             now_ms: board.now_ms,
         };
-        let mut y = area.y;
-        self.board_counts(board, Rect { y, height: 1, ..area }, buf, cx);
-        y += 1;
-        board_hours(board, line, y, &mut Painter::new(buf, cx));
-        y += 1;
-        // Workers keep their rows at the bottom; what does not fit above them is counted.
-        let workers =
-            if area.height >= 20 { (board.workers.len() as u16 + 1).min(area.height / 4) } else { 1 };
-        let bottom = area.bottom().saturating_sub(workers);
-        let mut spot = 0;
+        self.board_counts(board, Rect { height: 1, ..area }, buf, cx);
+        board_hours(board, line, area.y + 1, &mut Painter::new(buf, cx));
         let groups: [(&str, &[BoardRun], Role); 3] = [
             ("waiting for approval", &board.waiting, Role::Waiting),
             ("in progress", &board.running, Role::Muted),
             ("ended", &board.ended, Role::Muted),
         ];
-        let failed = u16::try_from(board.failed.len()).unwrap_or(u16::MAX).saturating_add(2).min(6);
-        for (name, runs, role) in groups {
-            if name == "ended" {
-                y = self.board_failures(board, line, (y, bottom), area, buf, cx);
-            }
-            // Failures and completed runs are only counts: keep their rows free when lists are long.
-            let limit = if name == "ended" { bottom } else { bottom.saturating_sub(failed) };
-            if runs.is_empty() || y + 1 >= limit {
-                spot += runs.len();
-                continue;
-            }
-            Painter::new(buf, cx).put(area.x + 3, y, name, role, area.width);
-            y += 1;
-            for (at, run) in runs.iter().enumerate() {
-                if y >= limit {
-                    let more = format!("{} more", count(runs.len() - at));
-                    Painter::new(buf, cx).right(
-                        area.right().saturating_sub(1),
-                        y.saturating_sub(1),
-                        &more,
-                        Role::Muted,
-                    );
-                    break;
+        let firsts = [0, board.waiting.len(), board.waiting.len() + board.running.len()];
+        let workers_at = firsts[2] + board.ended.len();
+        // Workers keep their rows at the bottom.
+        let on_worker = cursor >= workers_at && !board.workers.is_empty();
+        let workers = match area.height {
+            20.. => (board.workers.len() as u16 + 1).min(area.height / 4),
+            _ => 1 + u16::from(on_worker),
+        };
+        let bottom = area.bottom().saturating_sub(workers);
+        let rows = |len: usize| u16::try_from(len).unwrap_or(u16::MAX);
+        let full = [
+            rows(board.waiting.len()),
+            rows(board.running.len()),
+            rows(board.failed.len()),
+            u16::from(board.completed.iter().any(|runs| *runs > 0)),
+            rows(board.ended.len()),
+        ];
+        let at_cursor = (0..3).rev().find(|at| cursor >= firsts[*at] && !groups[*at].1.is_empty());
+        let at_cursor = at_cursor.filter(|_| !on_worker).map(|at| [0, 1, 4][at]);
+        let mut y = area.y + 2;
+        let shares = shares(full, at_cursor, bottom.saturating_sub(y));
+        for (section, share) in shares.into_iter().enumerate().filter(|(_, share)| *share > 0) {
+            let part = Rect { y, height: share, ..area };
+            match section {
+                FAILURES => self.board_failures(board, line, part, buf, cx),
+                COMPLETED => board_completed(board, line, part, &mut Painter::new(buf, cx)),
+                _ => {
+                    let at = [0, 1, 0, 0, 2][section];
+                    let (name, runs, role) = groups[at];
+                    Painter::new(buf, cx).put(area.x + 3, y, name, role, area.width);
+                    let height = usize::from(share - 1);
+                    // The window follows the cursor; without it, the first rows are the most urgent ones.
+                    let at_row = if at_cursor == Some(section) { cursor - firsts[at] } else { 0 };
+                    let offset = at_row.saturating_sub(height.saturating_sub(1));
+                    if height < runs.len() {
+                        let (from, to) = (count(offset + 1), count(offset + height));
+                        let note = format!("{from} to {to} of {}", count(runs.len()));
+                        Painter::new(buf, cx).right(area.right().saturating_sub(1), y, &note, Role::Muted);
+                    }
+                    for ((at_run, run), y) in runs.iter().enumerate().skip(offset).zip(y + 1..y + share) {
+                        let (row, spot) = (Rect { y, height: 1, ..area }, firsts[at] + at_run);
+                        self.board_row(run, row, (line, name_width), (spot == cursor, turning), buf, cx);
+                        self.drawn.spots.push((row, spot));
+                    }
                 }
-                let row = Rect { y, height: 1, ..area };
-                self.board_row(run, row, (line, name_width), (spot + at == cursor, turning), buf, cx);
-                self.drawn.spots.push((row, spot + at));
-                y += 1;
             }
-            spot += runs.len();
-            if y + 1 < bottom {
-                y += 1;
-            }
+            y += share + 1;
         }
-        self.board_workers(board, (spot, cursor), Rect { y: bottom, height: workers, ..area }, buf, cx);
+        let workers = Rect { y: bottom, height: workers, ..area };
+        self.board_workers(board, (workers_at, cursor), workers, buf, cx);
     }
 
     fn board_counts(&self, board: &Board, row: Rect, buf: &mut Buffer, cx: &mut Draw<'_>) {
@@ -369,7 +387,13 @@ impl Runs {
     ) {
         let (note, note_role) = match run.state {
             RunState::WaitingForHuman => match &run.approvals {
-                Some(progress) => (progress.clone(), Role::Waiting),
+                Some(progress) if run.expires_ms.is_none() => (progress.clone(), Role::Waiting),
+                Some(progress) => {
+                    let (left, role) = self.deadline(run.expires_ms, line.now_ms);
+                    let counts = progress.rsplit_once(", ").map_or(progress.as_str(), |(_, counts)| counts);
+                    let left = left.strip_prefix("expires in ").map_or(left.clone(), |t| format!("{t} left"));
+                    (format!("{left}, {counts}"), if role == Role::Text { Role::Waiting } else { role })
+                }
                 None => self.deadline(run.expires_ms, line.now_ms),
             },
             RunState::WaitingForSignal => {
@@ -429,70 +453,37 @@ impl Runs {
         painter.put(x, row.y, &cut_end(&note, available, painter.glyphs.ellipsis), note_role, available);
     }
 
-    /// Draws counts of failures by reason and of completed runs over the timeline. Returns the next row.
+    /// Draws counts of failures by reason over the timeline.
     fn board_failures(
         &mut self,
         board: &Board,
         line: TimeLine,
-        (mut y, bottom): (u16, u16),
         area: Rect,
         buf: &mut Buffer,
         cx: &mut Draw<'_>,
-    ) -> u16 {
-        let name_end = line.x.saturating_sub(2);
-        let mut rows: Vec<(String, u64, &[u32], Role, String, Option<String>)> = Vec::new();
-        for reason in &board.failed {
-            let note = format!("last {} ago", age(board.now_ms - reason.last_ms));
-            let term = format!("state:failed {}", skills_api::term("error", &reason.reason));
-            rows.push((shown(&reason.reason), reason.runs, &reason.slices, Role::Danger, note, Some(term)));
-        }
-        let completed: u64 = board.completed.iter().map(|runs| u64::from(*runs)).sum();
-        rows.truncate(4);
+    ) {
         let mut painter = Painter::new(buf, cx);
-        if !rows.is_empty() && y < bottom {
-            painter.put(area.x + 3, y, "failed, by reason", Role::Muted, area.width);
-            y += 1;
+        painter.put(area.x + 3, area.y, "failed, by reason", Role::Muted, area.width);
+        let height = usize::from(area.height - 1);
+        let hidden = board.failed.get(height..).unwrap_or_default();
+        if !hidden.is_empty() {
+            let runs: u64 = hidden.iter().map(|reason| reason.runs).sum();
+            let runs = count(usize::try_from(runs).unwrap_or(usize::MAX));
+            let plural = if hidden.len() == 1 { "" } else { "s" };
+            let note = format!("{} more reason{plural}, {runs} failed", count(hidden.len()));
+            painter.right(area.right().saturating_sub(1), area.y, &note, Role::Muted);
         }
-        if completed > 0 {
-            rows.push((
-                "completed".to_owned(),
-                completed,
-                &board.completed,
-                Role::Success,
-                String::new(),
-                None,
-            ));
-        }
-        for (name, runs, slices, role, note, term) in rows {
-            // Completed runs do not belong under the heading of the failed ones.
-            if role == Role::Success && !board.failed.is_empty() && y + 1 < bottom {
-                y += 1;
-            }
-            if y >= bottom {
-                break;
-            }
-            let sign = if role == Role::Success { painter.glyphs.ok } else { painter.glyphs.bad };
-            painter.put(area.x + 3, y, sign, role, 1);
-            let number = count(usize::try_from(runs).unwrap_or(usize::MAX));
-            let start = painter.right(name_end, y, &number, Role::Strong);
-            let available = start.saturating_sub(area.x + 6);
-            painter.put(
-                area.x + 5,
-                y,
-                &cut_end(&name, available, painter.glyphs.ellipsis),
-                Role::Text,
-                available,
-            );
-            let bars = if role == Role::Success { Role::Level1 } else { Role::Danger };
-            draw_slices(slices, line, y, bars, &mut painter);
+        for (reason, y) in board.failed.iter().zip(area.y + 1..area.bottom()) {
+            let row = Rect { y, height: 1, ..area };
+            let name = shown(&reason.reason);
+            let counts = (reason.runs, reason.slices.as_slice());
+            board_counted(&name, counts, line, row, (painter.glyphs.bad, Role::Danger), &mut painter);
+            let note = format!("last {} ago", age(board.now_ms - reason.last_ms));
             let x = line.x + line.width + 1;
             painter.put(x, y, &note, Role::Muted, area.right().saturating_sub(x + 1));
-            if let Some(term) = term {
-                self.drawn.terms.push((Rect { y, height: 1, ..area }, term));
-            }
-            y += 1;
+            let term = format!("state:failed {}", skills_api::term("error", &reason.reason));
+            self.drawn.terms.push((row, term));
         }
-        if y + 1 < bottom { y + 1 } else { y }
     }
 
     fn board_workers(
@@ -508,8 +499,10 @@ impl Runs {
         }
         let mut painter = Painter::new(buf, cx);
         let of = |state: WorkerState| board.workers.iter().filter(|worker| worker.state == state).count();
-        let slots: u32 = board.workers.iter().filter_map(|worker| worker.slots).sum();
-        let busy: usize = board.workers.iter().map(|worker| worker.runs.len()).sum();
+        // A lost worker has no slots.
+        let present = || board.workers.iter().filter(|worker| worker.state != WorkerState::Lost);
+        let slots: u32 = present().filter_map(|worker| worker.slots).sum();
+        let busy: usize = present().map(|worker| worker.runs.len()).sum();
         let dot = painter.glyphs.dot;
         let mut note = vec![Seg::new(format!("{} live", of(WorkerState::Live)), Role::Muted)];
         for (state, word, role) in
@@ -521,10 +514,19 @@ impl Runs {
             }
         }
         note.push(Seg::new(format!(" {dot} {busy} of {slots} slots"), Role::Muted));
+        let height = usize::from(area.height - 1);
+        let offset = cursor.saturating_sub(first).saturating_sub(height.saturating_sub(1));
+        let offset = offset.min(board.workers.len().saturating_sub(height));
+        if (1..board.workers.len()).contains(&height) {
+            let (from, to) = (offset + 1, offset + height);
+            let text = format!(" {dot} {from} to {to} of {}", board.workers.len());
+            note.push(Seg::new(text, Role::Muted));
+        }
         let mut title = Title::of("Workers", false);
         title.note = RichLine::from_segs(note);
         title.draw(&mut painter, area.x, area.y, area.width);
-        for ((at, worker), y) in board.workers.iter().enumerate().zip(area.y + 1..area.bottom()) {
+        for ((at, worker), y) in board.workers.iter().enumerate().skip(offset).zip(area.y + 1..area.bottom())
+        {
             let row = Rect { y, height: 1, ..area };
             self.drawn.spots.push((row, first + at));
             if first + at == cursor {
@@ -567,6 +569,66 @@ impl Runs {
             );
         }
     }
+}
+
+/// Draws the number of completed runs over the timeline.
+fn board_completed(board: &Board, line: TimeLine, row: Rect, painter: &mut Painter<'_>) {
+    let completed: u64 = board.completed.iter().map(|runs| u64::from(*runs)).sum();
+    let counts = (completed, board.completed.as_slice());
+    board_counted("completed", counts, line, row, (painter.glyphs.ok, Role::Success), painter);
+}
+
+/// Draws a name with its number of runs, and their distribution over the timeline.
+fn board_counted(
+    name: &str,
+    (runs, slices): (u64, &[u32]),
+    line: TimeLine,
+    row: Rect,
+    (sign, role): (&'static str, Role),
+    painter: &mut Painter<'_>,
+) {
+    painter.put(row.x + 3, row.y, sign, role, 1);
+    let number = count(usize::try_from(runs).unwrap_or(usize::MAX));
+    let start = painter.right(line.x.saturating_sub(2), row.y, &number, Role::Strong);
+    let available = start.saturating_sub(row.x + 6);
+    let name = cut_end(name, available, painter.glyphs.ellipsis);
+    painter.put(row.x + 5, row.y, &name, Role::Text, available);
+    let bars = if role == Role::Success { Role::Level1 } else { Role::Danger };
+    draw_slices(slices, line, row.y, bars, painter);
+}
+
+/// The sections of the board, by index: waiting, running, failures, completed, ended.
+const FAILURES: usize = 2;
+const COMPLETED: usize = 3;
+
+/// Returns the height of each section, with its heading and without the blank row below it; 0 if it is not drawn. The
+/// section of the cursor is always drawn, then each gets its minimum in the order of urgency, then the rest is shared.
+fn shares(full: [u16; 5], at_cursor: Option<usize>, height: u16) -> [u16; 5] {
+    // Completed runs have no heading.
+    let heading = |section: usize| u16::from(section != COMPLETED);
+    let mut shares = [0_u16; 5];
+    let mut rest = height;
+    for section in at_cursor.into_iter().chain([0, FAILURES, 1, COMPLETED, 4]) {
+        if full[section] == 0 || shares[section] > 0 {
+            continue;
+        }
+        let gap = u16::from(shares.iter().any(|share| *share > 0));
+        let least = heading(section) + 1;
+        if rest < least + gap {
+            continue;
+        }
+        let usual = heading(section) + full[section].min(if section == 0 { 5 } else { 2 });
+        shares[section] = usual.min(rest - gap);
+        rest -= shares[section] + gap;
+    }
+    for section in [0, 1, FAILURES, 4] {
+        if shares[section] > 0 {
+            let more = (full[section].saturating_add(heading(section)) - shares[section]).min(rest);
+            shares[section] += more;
+            rest -= more;
+        }
+    }
+    shares
 }
 
 /// Formats a time of day to the minute: `17:00`.
@@ -615,6 +677,20 @@ mod tests {
         let line = TimeLine { x: 10, width: 11, from_ms: 0, now_ms: 1_000 };
         assert_eq!((line.cell(-5), line.cell(0), line.cell(500), line.cell(1_000)), (10, 10, 15, 20));
         assert_eq!(line.cell(9_000), 20);
+    }
+
+    #[test]
+    fn every_section_of_the_board_has_rows_if_there_is_space() {
+        assert_eq!(shares([2, 0, 2, 1, 1], Some(0), 24), [3, 0, 3, 1, 2], "all of it");
+        assert_eq!(shares([12, 6, 5, 1, 12], Some(0), 15), [7, 3, 3, 0, 0]);
+        assert_eq!(shares([12, 6, 5, 1, 12], Some(0), 30), [13, 6, 3, 1, 3], "approvals grow first");
+        let small = shares([12, 6, 5, 1, 12], Some(4), 8);
+        assert!(small[4] >= 2, "the section of the cursor is drawn: {small:?}");
+        for height in 0..40 {
+            let shares = shares([12, 6, 5, 1, 12], Some(1), height);
+            let drawn = shares.iter().filter(|share| **share > 0).count() as u16;
+            assert!(shares.iter().sum::<u16>() + drawn.saturating_sub(1) <= height, "{height}: {shares:?}");
+        }
     }
 
     #[test]

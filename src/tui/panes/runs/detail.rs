@@ -74,10 +74,16 @@ impl Detail {
         if self.run.as_ref() == Some(run) {
             return;
         }
+        self.hide();
+        self.run = Some(run.clone());
+    }
+
+    /// Shows no run; the loaded ones stay in the cache.
+    pub fn hide(&mut self) {
         let known = std::mem::take(&mut self.known);
         let order = std::mem::take(&mut self.order);
         let (requested, again) = (std::mem::take(&mut self.requested), std::mem::take(&mut self.again));
-        *self = Self { run: Some(run.clone()), known, order, requested, again, ..Self::default() };
+        *self = Self { known, order, requested, again, ..Self::default() };
     }
 
     /// Returns whether this run is shown.

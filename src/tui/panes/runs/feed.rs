@@ -9,8 +9,11 @@ use skills_store::{RunFilter, RunId, RunPage, RunRecord};
 
 /// Number of runs per page.
 const PAGE: usize = 200;
-/// Maximum number of open runs refreshed in one request; further ones are requested individually.
+/// Maximum number of open runs refreshed in one request; further ones are requested individually. Also the number of
+/// runs per page of the matches of a filter.
 const MAX_REFRESHED_RUNS: usize = 1_000;
+/// Maximum number of matches that are loaded, as many as the commands for many runs accept.
+pub const MAX_FOUND_RUNS: usize = 10_000;
 /// Maximum number of individual requests after a response.
 const SINGLES: usize = 32;
 
@@ -28,6 +31,7 @@ const ENDED: [RunState; 3] = [RunState::Completed, RunState::Failed, RunState::C
 pub struct Known {
     runs: HashMap<RunId, (RunRecord, bool)>,
     listed: usize,
+    version: u64,
 }
 
 impl Known {
@@ -40,7 +44,13 @@ impl Known {
     pub fn put(&mut self, run: RunRecord, listed: bool) {
         let before = self.is_listed(&run.id);
         self.listed += usize::from(listed && !before);
+        self.version += u64::from(self.get(&run.id) != Some(&run));
         self.runs.insert(run.id.clone(), (run, listed || before));
+    }
+
+    /// Returns a number that changes with every change of a run.
+    pub fn version(&self) -> u64 {
+        self.version
     }
 
     /// Drops runs that no longer exist.
@@ -48,6 +58,7 @@ impl Known {
         self.runs.retain(|_, (run, listed)| {
             let gone = gone(run);
             self.listed -= usize::from(gone && *listed);
+            self.version += u64::from(gone);
             !gone
         });
     }
@@ -73,11 +84,14 @@ impl Known {
         waits.map(|(run, _)| run.id.clone()).collect()
     }
 
-    /// Returns the runs that wait for a person now and did not before.
+    /// Returns the listed runs that wait for a person now and did not before: one that a filter found may have waited
+    /// for long.
     pub fn began_to_wait(&self, before: &HashSet<RunId>) -> Vec<RunRecord> {
         let mut out: Vec<RunRecord> = self
             .iter()
-            .filter(|(run, _)| run.state == RunState::WaitingForHuman && !before.contains(&run.id))
+            .filter(|(run, listed)| {
+                *listed && run.state == RunState::WaitingForHuman && !before.contains(&run.id)
+            })
             .map(|(run, _)| run.clone())
             .collect();
         out.sort_by(|a, b| (a.since_ms, &a.id).cmp(&(b.since_ms, &b.id)));
@@ -100,6 +114,19 @@ enum Why {
     Found,
 }
 
+/// The matches of a filter beyond the loaded pages.
+#[derive(Debug, Default)]
+struct Found {
+    text: String,
+    /// The request in progress.
+    pending: Option<u64>,
+    next: Option<String>,
+    loaded: usize,
+    /// Whether all matches are wanted instead of the first page.
+    wants_all: bool,
+    is_complete: bool,
+}
+
 /// Requests in progress.
 #[derive(Debug, Default)]
 pub struct Feeds {
@@ -116,6 +143,8 @@ pub struct Feeds {
     full_refresh: bool,
     /// The last failed request, until one of its kind succeeds.
     failed: Option<Why>,
+    /// The matches of the active filter; `None` if the loaded pages contain all of them.
+    found: Option<Found>,
 }
 
 impl Feeds {
@@ -170,20 +199,60 @@ impl Feeds {
         Some(self.ask(Why::Older, filter))
     }
 
-    /// Requests runs that match a text beyond the loaded pages, if there are further pages.
-    pub fn find(&mut self, text: &str) -> Option<Effect> {
-        let text = text.trim();
-        if text.is_empty() || self.older.is_none() {
+    /// Requests runs that match a filter beyond the loaded pages; `None` as the filter, or if every run is loaded,
+    /// because there are none.
+    pub fn find(&mut self, filter: Option<&str>) -> Option<Effect> {
+        self.found = filter.map(|text| Found { text: text.trim().to_owned(), ..Found::default() });
+        self.ask_for_found()
+    }
+
+    fn ask_for_found(&mut self) -> Option<Effect> {
+        let found = self.found.as_ref()?;
+        let (r#where, cursor) = (Some(found.text.clone()), found.next.clone());
+        let filter = RunFilter { r#where, cursor, limit: MAX_REFRESHED_RUNS, ..RunFilter::default() };
+        let effect = self.ask(Why::Found, filter);
+        if let Some(found) = &mut self.found {
+            found.pending = Some(self.generation);
+        }
+        Some(effect)
+    }
+
+    /// Requests all further matches of the filter, page by page.
+    pub fn find_all(&mut self) -> Option<Effect> {
+        let found = self.found.as_mut().filter(|found| !found.is_complete)?;
+        found.wants_all = true;
+        if found.pending.is_some() || found.loaded >= MAX_FOUND_RUNS {
             return None;
         }
-        let filter =
-            RunFilter { r#where: Some(text.to_owned()), limit: MAX_REFRESHED_RUNS, ..RunFilter::default() };
-        Some(self.ask(Why::Found, filter))
+        self.ask_for_found()
+    }
+
+    /// Returns whether the filter may match more runs than are loaded.
+    pub fn lacks_matches(&self) -> bool {
+        self.found.as_ref().is_some_and(|found| !found.is_complete)
+    }
+
+    /// Returns whether the filter matches more runs than are loaded.
+    pub fn has_further_matches(&self) -> bool {
+        self.found.as_ref().is_some_and(|found| found.next.is_some())
+    }
+
+    /// Returns whether matches beyond the loaded pages were requested.
+    pub fn has_searched(&self) -> bool {
+        self.found.is_some()
+    }
+
+    /// Returns whether further matches are being loaded.
+    pub fn is_finding(&self) -> bool {
+        self.found.as_ref().is_some_and(|found| found.pending.is_some())
     }
 
     /// Handles a failed request.
     pub fn failed(&mut self, generation: u64) {
         self.failed = self.requests.remove(&generation).or(self.failed.take());
+        if let Some(found) = &mut self.found {
+            found.pending.take_if(|pending| *pending == generation);
+        }
     }
 
     /// Returns whether a part of the list could not be loaded.
@@ -241,6 +310,15 @@ impl Feeds {
             known.put(run.clone(), why != Why::Found);
         }
         let mut out = Vec::new();
+        if let Some(found) = self.found.as_mut().filter(|found| found.pending == Some(generation)) {
+            found.pending = None;
+            found.loaded += page.runs.len();
+            found.is_complete = page.next.is_none();
+            found.next.clone_from(&page.next);
+            if found.wants_all {
+                out.extend(self.find_all());
+            }
+        }
         for id in gone.into_iter().take(SINGLES) {
             let filter = RunFilter { text: Some(id.0.clone()), limit: 1, ..RunFilter::default() };
             out.push(self.ask(Why::Single(id), filter));
@@ -295,6 +373,34 @@ mod tests {
         let again = feeds.refresh_all(&known);
         feeds.take(generation(&again[1]), &page(None), &mut known);
         assert!(!feeds.lacks_a_part());
+    }
+
+    #[test]
+    fn matches_beyond_the_first_page_are_asked_for_on_demand() {
+        let (mut feeds, mut known) = (Feeds::default(), Known::default());
+        let outdated = feeds.find(Some("state:open")).unwrap();
+        let first = feeds.find(Some("state:failed")).unwrap();
+        assert!(feeds.lacks_matches(), "nothing is known before the first response");
+        feeds.take(generation(&outdated), &page(None), &mut known);
+        assert!(feeds.lacks_matches(), "the response belongs to another filter");
+        assert!(feeds.take(generation(&first), &page(Some("b")), &mut known).is_empty());
+        assert!(feeds.lacks_matches() && !feeds.is_finding());
+        let second = feeds.find_all().unwrap();
+        assert_eq!(feeds.find_all(), None, "it is under way");
+        let third = feeds.take(generation(&second), &page(Some("c")), &mut known);
+        assert_eq!(third.len(), 1, "all of them are wanted");
+        feeds.take(generation(&third[0]), &page(None), &mut known);
+        assert!(!feeds.lacks_matches());
+        assert_eq!(feeds.find_all(), None);
+    }
+
+    #[test]
+    fn a_failed_request_leaves_the_matches_incomplete() {
+        let mut feeds = Feeds::default();
+        let first = feeds.find(Some("state:failed")).unwrap();
+        feeds.failed(generation(&first));
+        assert!(feeds.lacks_matches() && !feeds.is_finding());
+        assert!(feeds.find_all().is_some(), "it can be requested again");
     }
 
     #[test]

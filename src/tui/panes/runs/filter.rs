@@ -12,21 +12,40 @@ use skills_store::{QUERY_KEYS, QUERY_STATES, RunQuery, RunRecord};
 pub(super) struct Filter {
     pub field: Field,
     query: RunQuery,
+    /// The text of the query.
+    applied: String,
     error: Option<String>,
 }
 
 impl Filter {
-    /// Parses the text. If it is invalid, the last valid query stays active.
-    pub fn read(&mut self) {
-        match RunQuery::parse(self.field.text()) {
-            Ok(query) => (self.query, self.error) = (query, None),
-            Err(error) => self.error = Some(error.to_string()),
+    /// Parses the text; returns whether the query changed. A term without its value is ignored until it has one. If
+    /// the text is invalid, the last valid query stays active.
+    pub fn read(&mut self) -> bool {
+        let text = self.field.text();
+        let begun = text.rsplit(char::is_whitespace).next().filter(|word| word.ends_with(':'));
+        let text = begun.and_then(|word| text.strip_suffix(word)).unwrap_or(text).trim();
+        match RunQuery::parse(text) {
+            Ok(query) => {
+                let is_changed = query != self.query;
+                (self.applied, self.query, self.error) = (text.to_owned(), query, None);
+                is_changed
+            }
+            Err(error) => {
+                self.error = Some(error.to_string());
+                false
+            }
         }
     }
 
-    pub fn clear(&mut self) {
+    /// Removes the filter; returns whether there was one.
+    pub fn clear(&mut self) -> bool {
         self.field.clear();
-        self.read();
+        self.read()
+    }
+
+    /// Returns whether the text is invalid, so that an earlier query is active.
+    pub fn is_invalid(&self) -> bool {
+        self.error.is_some()
     }
 
     /// Returns whether every run is listed.
@@ -34,9 +53,9 @@ impl Filter {
         self.query.is_empty()
     }
 
-    /// Returns the text if it is a valid filter that is not empty.
+    /// Returns the text of the query if the filter is valid and not empty.
     pub fn in_force(&self) -> Option<&str> {
-        (self.error.is_none() && !self.is_empty()).then(|| self.field.text())
+        (self.error.is_none() && !self.is_empty()).then_some(self.applied.as_str())
     }
 
     pub fn matches(&self, run: &RunRecord, now_ms: i64) -> bool {
@@ -101,9 +120,8 @@ impl Filter {
     /// Returns the line below the field, an error or the completions, and whether it is an error.
     pub fn hint(&self, known: &Known) -> (String, bool) {
         match &self.error {
-            // A term without its value is not an error yet.
-            Some(error) if !self.field.text().ends_with(':') => (shown(error), true),
-            _ => {
+            Some(error) => (shown(error), true),
+            None => {
                 (self.completions(known).iter().map(|text| shown(text)).collect::<Vec<_>>().join("  "), false)
             }
         }

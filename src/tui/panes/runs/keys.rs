@@ -7,9 +7,11 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
 use super::detail::{Showing, Stop};
+use super::feed::MAX_FOUND_RUNS;
 use super::{Focus, Row, Runs, list};
 use crate::action::{Action, Command, Context};
 use crate::pane::{Draw, Effect, Message, Pane, PaneId};
+use crate::widgets::format::count;
 use crate::widgets::relative_time::{until_older, until_younger};
 use skills_model::RunState;
 use skills_store::LeaseHolder;
@@ -70,9 +72,8 @@ impl Pane for Runs {
                 Some(Vec::new())
             }
             Action::Filter => {
-                self.board = None;
                 self.focus = Focus::Filter;
-                Some(Vec::new())
+                Some(if self.board.is_some() { self.close_board() } else { Vec::new() })
             }
             _ => match self.focus {
                 Focus::List => self.act_in_list(action),
@@ -142,11 +143,17 @@ impl Pane for Runs {
     }
 
     fn looks_at(&self, now: Instant) -> Option<Instant> {
-        self.board_due(now)
+        self.board_due(now).into_iter().chain(self.summaries_due(now)).min()
     }
 
     fn look(&mut self, now: Instant) -> Vec<Effect> {
-        self.refresh_board(now)
+        let is_due = |due: Option<Instant>| due.is_some_and(|due| now >= due);
+        let (board, summaries) = (is_due(self.board_due(now)), is_due(self.summaries_due(now)));
+        let mut effects = if board { self.refresh_board(now) } else { Vec::new() };
+        if summaries {
+            effects.extend(self.refresh_summaries(now));
+        }
+        effects
     }
 
     fn under_way(&self) -> usize {
@@ -179,6 +186,10 @@ pub(super) fn rows_of(action: Action, page: isize) -> Option<isize> {
     })
 }
 
+fn too_many() -> String {
+    format!("more than {} runs match: narrow the filter to mark all", count(MAX_FOUND_RUNS))
+}
+
 impl Runs {
     fn act_in_list(&mut self, action: Action) -> Option<Vec<Effect>> {
         match action {
@@ -191,18 +202,15 @@ impl Runs {
                 }
                 Some(Vec::new())
             }
-            Action::Back if !self.marked.is_empty() => {
-                self.marked.clear();
+            Action::Back if self.marks_all || !self.marked.is_empty() => {
+                self.unmark();
                 Some(Vec::new())
             }
             Action::Mark => {
                 self.mark_at_cursor();
                 self.move_cursor(Action::Down)
             }
-            Action::MarkAll => {
-                self.mark_all();
-                Some(Vec::new())
-            }
+            Action::MarkAll => Some(self.mark_all()),
             Action::ExtendUp | Action::ExtendDown => {
                 self.mark(self.selected.clone());
                 let by = if action == Action::ExtendUp { Action::Up } else { Action::Down };
@@ -211,7 +219,7 @@ impl Runs {
                 effects
             }
             Action::Back if !self.filter.field.is_empty() => {
-                self.filter.clear();
+                self.filter.field.clear();
                 Some(self.filtered())
             }
             other => self.move_cursor(other),
@@ -226,14 +234,47 @@ impl Runs {
         }
     }
 
-    /// Marks every run of the list, or unmarks all if all are marked.
-    fn mark_all(&mut self) {
+    /// Marks every run of the list, or unmarks all if all are marked. Matches that are not loaded are loaded first.
+    fn mark_all(&mut self) -> Vec<Effect> {
+        if self.feeds.lacks_matches() {
+            let request = self.feeds.find_all();
+            self.marks_all = self.feeds.is_finding();
+            if !self.marks_all {
+                return vec![Effect::Toast(too_many())];
+            }
+            return request.into_iter().collect();
+        }
         let listed: Vec<skills_store::RunId> = self.rows.iter().filter_map(Row::run).cloned().collect();
         if listed.iter().all(|id| self.marked.contains_key(id)) {
             self.marked.clear();
-        } else {
-            self.mark(listed);
+            return Vec::new();
         }
+        let number = listed.len();
+        self.mark(listed);
+        if self.filter.is_empty() && !self.is_complete() {
+            let (marked, all) = (count(number), count(usize::try_from(self.all()).unwrap_or(usize::MAX)));
+            return vec![Effect::Toast(format!(
+                "marked {marked} of {all} runs; the others are not loaded: a filter (/) marks all that match"
+            ))];
+        }
+        Vec::new()
+    }
+
+    /// Marks all matches once they are loaded.
+    pub(super) fn mark_found(&mut self) -> Vec<Effect> {
+        if !self.marks_all || self.feeds.is_finding() {
+            return Vec::new();
+        }
+        self.marks_all = false;
+        if self.feeds.lacks_a_part() {
+            return vec![Effect::Toast("no run is marked: the runs that match cannot be read".to_owned())];
+        }
+        if self.feeds.lacks_matches() {
+            return vec![Effect::Toast(too_many())];
+        }
+        let listed: Vec<skills_store::RunId> = self.rows.iter().filter_map(Row::run).cloned().collect();
+        self.mark(listed);
+        Vec::new()
     }
 
     fn mark(&mut self, runs: impl IntoIterator<Item = skills_store::RunId>) {
@@ -271,7 +312,10 @@ impl Runs {
     }
 
     pub(super) fn filtered(&mut self) -> Vec<Effect> {
-        self.filter.read();
+        let is_changed = self.filter.read();
+        if is_changed {
+            self.unmark();
+        }
         if !self.filter.is_empty() {
             // While a filter is typed, the cursor is on the first match.
             self.moved = false;
@@ -279,10 +323,20 @@ impl Runs {
         self.build();
         self.moved = true;
         let mut effects = self.selection_changed();
-        if let Some(text) = self.filter.in_force() {
-            effects.extend(self.feeds.find(text));
+        if is_changed || self.filter.in_force().is_some() {
+            let is_complete = self.is_complete();
+            effects.extend(self.feeds.find(self.filter.in_force().filter(|_| !is_complete)));
+            if self.sort.is_some() {
+                effects.extend(self.feeds.find_all());
+            }
         }
         effects
+    }
+
+    /// Unmarks all runs: marks of another filter would be acted upon unseen.
+    pub(super) fn unmark(&mut self) {
+        self.marked.clear();
+        self.marks_all = false;
     }
 
     fn act_in_detail(&mut self, action: Action) -> Option<Vec<Effect>> {

@@ -132,7 +132,9 @@ pub fn word(run: &RunRecord, now_ms: i64) -> (String, bool) {
     match (run.state, &run.gate) {
         _ if has_expired(run, now_ms) => ("expired".to_owned(), false),
         (RunState::WaitingForHuman, Some(Gate::Human { approvals, .. })) if !approvals.is_empty() => {
-            (format!("{} of {}", approvals.by.len(), approvals.need), true)
+            let (by, need) = (approvals.by.len(), approvals.need);
+            let left = run.expires_ms.map(|at| format!("{} left {by}/{need}", age(at - now_ms)));
+            (left.unwrap_or_else(|| format!("{by} of {need}")), true)
         }
         (RunState::WaitingForHuman | RunState::WaitingForSignal, _) if run.expires_ms.is_some() => {
             let left = run.expires_ms.unwrap_or(now_ms) - now_ms;

@@ -81,8 +81,8 @@ impl Runs {
         if self.focus == Focus::Filter || !self.filter.field.is_empty() {
             self.draw_filter(Rect { y, height: 1, ..area }, buf, cx);
             y += 1;
-            let (hint, wrong) = self.filter.hint(&self.known);
-            if self.focus == Focus::Filter || wrong {
+            if self.focus == Focus::Filter || self.filter.is_invalid() {
+                let (hint, wrong) = self.filter.hint(&self.known);
                 let mut painter = Painter::new(buf, cx);
                 let role = if wrong { Role::Danger } else { Role::Muted };
                 let available = area.width.saturating_sub(4);
@@ -197,9 +197,7 @@ impl Runs {
         let mut painter = Painter::new(buf, cx);
         painter.band(row, Role::Field);
         painter.put(row.x + 3, row.y, "/", Role::Strong, 1);
-        let found = self.rows.iter().filter(|row| matches!(row, Row::Run(_))).count();
-        let all = count(usize::try_from(self.all()).unwrap_or(usize::MAX));
-        let note = format!("{} of {all}", count(found));
+        let note = self.matches_in_words();
         let start = painter.right(row.right().saturating_sub(1), row.y, &note, Role::Muted);
         let line = Rect { x: row.x + 5, width: start.saturating_sub(row.x + 6), ..row };
         self.drawn.filter = row;

@@ -18,6 +18,7 @@ mod orders;
 mod reading;
 mod state_view;
 mod steps_view;
+mod summaries;
 mod table_view;
 mod view;
 mod views;
@@ -32,6 +33,7 @@ use self::detail::{Detail, Showing, Stop};
 use self::feed::{Feeds, Known};
 use self::filter::Filter;
 use self::list::{Row, rows};
+use self::summaries::Summaries;
 use crate::field::Field;
 use crate::form_drafts::FormDrafts;
 use crate::pane::{Effect, Message, PaneId, PickerKind, Target};
@@ -113,6 +115,9 @@ pub struct Runs {
     /// Runs that the next command applies to instead of the one under the cursor, with the start of their state when
     /// they were marked. A run that changed since is no longer marked.
     marked: HashMap<RunId, i64>,
+    /// Whether all matches are marked as soon as they are loaded.
+    marks_all: bool,
+    summaries: Summaries,
     detail: Detail,
     catalogue: Arc<Catalogue>,
     /// The sandbox of scripts on this machine, as reported by a run or contract.
@@ -196,9 +201,7 @@ impl Runs {
             Message::Picked(PickerKind::Checkpoint, choice) => self.picked(choice),
             Message::Picked(PickerKind::FilterTerm, text) => self.add_term(text),
             Message::Picked(PickerKind::RunSort, column) => {
-                self.sort = Some(column.clone()).filter(|column| !column.is_empty());
-                self.build();
-                Vec::new()
+                self.sort_by(Some(column.clone()).filter(|column| !column.is_empty()))
             }
             Message::SavedDraft(sheet, typed) => {
                 self.typed.keep(sheet, typed);
@@ -244,13 +247,15 @@ impl Runs {
                 }
             },
             RunResponse::Board(hours, answer) => self.take_board(*hours, answer),
-            RunResponse::Views(Ok(list)) => {
-                self.take_views(&list.views);
+            RunResponse::Facets(filter, answer) => {
+                self.take_summary(filter, answer);
                 Vec::new()
             }
+            RunResponse::Views(Ok(list)) => self.take_views(&list.views),
             RunResponse::ViewSaved(name, Ok(list)) => {
-                self.take_views(&list.views);
-                vec![Effect::Toast(format!("saved as {}", shown(name)))]
+                let mut effects = self.take_views(&list.views);
+                effects.push(Effect::Toast(format!("saved as {}", shown(name))));
+                effects
             }
             RunResponse::ViewSaved(_, Err(error)) => {
                 vec![Effect::ErrorNotice("the view was not saved".to_owned(), shown(&error.message))]
@@ -309,7 +314,8 @@ impl Runs {
         (self.error, self.selected, self.launching) = (None, None, None);
         self.detail = Detail::default();
         self.typed.clear();
-        self.marked.clear();
+        self.unmark();
+        self.summaries.reset();
         self.build();
         self.feeds.refresh_all(&self.known)
     }
@@ -320,7 +326,7 @@ impl Runs {
             Err(error) => {
                 self.feeds.failed(generation);
                 self.error = Some(error.clone());
-                return Vec::new();
+                return self.mark_found();
             }
         };
         self.counts.clone_from(&page.counts);
@@ -331,6 +337,12 @@ impl Runs {
         self.loaded |= self.feeds.has_read_all();
         effects.extend(self.announce_waiting());
         self.build();
+        if self.loaded && !self.is_complete() && !self.feeds.has_searched() {
+            // The filter was entered while every known run was loaded.
+            effects.extend(self.filter.in_force().and_then(|filter| self.feeds.find(Some(filter))));
+        }
+        effects.extend(self.mark_found());
+        effects.extend(self.request_summaries());
         effects.extend(self.selection_changed());
         effects.extend(self.probe());
         effects
@@ -373,6 +385,7 @@ impl Runs {
                 EventKind::GateDenied,
             ];
             let ended = events.iter().any(|event| ends.contains(&event.event.kind));
+            self.summaries.runs_changed();
             effects.extend(self.feeds.refresh(ended, &self.known));
         }
         let Some(selected) = self.selected.clone() else { return effects };
@@ -435,7 +448,13 @@ impl Runs {
             self.rows.retain(|row| matches!(row, Row::Run(_)));
             self.sort_rows();
         }
-        self.marked.retain(|id, since_ms| self.known.get(id).is_some_and(|run| run.since_ms == *since_ms));
+        self.summaries.rows_changed();
+        if !self.marked.is_empty() {
+            let listed: HashSet<&RunId> = self.rows.iter().filter_map(Row::run).collect();
+            self.marked.retain(|id, since_ms| {
+                listed.contains(id) && self.known.get(id).is_some_and(|run| run.since_ms == *since_ms)
+            });
+        }
         let at = |id: &RunId| self.rows.iter().position(|row| matches!(row, Row::Run(run) if run == id));
         let found = self.selected.as_ref().filter(|_| self.moved).and_then(at);
         let first = || self.rows.iter().position(|row| matches!(row, Row::Run(_)));
@@ -451,7 +470,17 @@ impl Runs {
 
     /// Requests the data of the run under the cursor if it is another one than before.
     fn selection_changed(&mut self) -> Vec<Effect> {
-        let Some(Row::Run(id)) = self.rows.get(self.scroll.cursor) else { return Vec::new() };
+        if self.board.is_some() {
+            return self.select_on_board();
+        }
+        let Some(Row::Run(id)) = self.rows.get(self.scroll.cursor) else {
+            // Commands must not apply to a run that the filter excludes.
+            if !self.filter.is_empty() {
+                self.selected = None;
+                self.detail.hide();
+            }
+            return Vec::new();
+        };
         if self.selected.as_ref() == Some(id) && self.detail.is_of(id) {
             return Vec::new();
         }
@@ -463,8 +492,9 @@ impl Runs {
 
     /// Moves the cursor to a run, resetting a filter that hides it.
     fn go_to(&mut self, run: &RunId) -> Vec<Effect> {
-        if !self.filter.is_empty() {
-            self.filter.clear();
+        if self.filter.clear() {
+            self.unmark();
+            self.feeds.find(None);
         }
         (self.moved, self.selected) = (true, Some(run.clone()));
         if matches!(self.focus, Focus::Filter | Focus::Name) {

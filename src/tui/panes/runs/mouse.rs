@@ -35,7 +35,7 @@ impl Runs {
         let term = self.drawn.terms.iter().find(|(rect, _)| rect.contains(at)).map(|(_, term)| term.clone());
         if let Some(term) = term {
             if self.board.take().is_some() {
-                self.filter.clear();
+                self.filter.field.clear();
             }
             return self.add_term(&term);
         }
@@ -43,9 +43,8 @@ impl Runs {
             self.drawn.columns.iter().find(|(rect, _)| rect.contains(at)).map(|(_, name)| name.clone());
         if let Some(column) = column {
             // A second click on a head reverses the order.
-            self.sort = Some(if self.sort.as_ref() == Some(&column) { format!("-{column}") } else { column });
-            self.build();
-            return Vec::new();
+            let sort = if self.sort.as_ref() == Some(&column) { format!("-{column}") } else { column };
+            return self.sort_by(Some(sort));
         }
         if self.board.is_some() {
             return match hit(&self.drawn.spots) {

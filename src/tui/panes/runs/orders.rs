@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
+use super::board_view::LOST;
 use super::detail::{Showing, Stop};
 use super::detail_view::label_of;
 use super::list::Row;
@@ -13,8 +14,9 @@ use crate::action::{Action, Command};
 use crate::overlay::{OrderKind, Sheet, name_of_decision, name_of_launch, name_of_order, state_word};
 use crate::pane::{Effect, PaneId, Picker, PickerKind, Target};
 use crate::run_requests::RunRequest;
+use crate::widgets::format::count;
 use crate::widgets::text_width::shown;
-use skills_api::{ContractView, pause_wanted};
+use skills_api::{ContractView, WorkerState, pause_wanted};
 use skills_model::{CommandName, Gate, RunState};
 use skills_skill::SkillId;
 use skills_store::{RunId, RunRecord};
@@ -40,7 +42,7 @@ impl Runs {
             return vec![offer(Action::Submit, "save"), offer(Action::Leave, "cancel")];
         }
         if let Some(board) = &self.board {
-            return self.offered_on_board(board.run().is_some(), board.worker().is_some());
+            return self.offered_on_board(board.run().is_some(), board.worker().map(|worker| worker.state));
         }
         if self.focus == Focus::Filter {
             let shown_ones = [
@@ -58,7 +60,8 @@ impl Runs {
         }
         let run = self.record();
         let in_list = self.focus == Focus::List;
-        let none = run.is_none().then(|| "no run selected".to_owned());
+        let has_marks = in_list && !self.marked.is_empty();
+        let none = run.is_none().then(|| "no run is selected".to_owned());
         let with_run = |command: Command| Command { blocked: none.clone(), ..command };
         let mut out = Vec::new();
         for (name, action, label) in [
@@ -70,12 +73,14 @@ impl Runs {
             (CommandName::Replay, Action::Replay, "replay"),
             (CommandName::Fork, Action::Fork, "fork"),
         ] {
-            let marked = in_list && bulk_command(action).is_some() && !self.marked.is_empty();
+            let of_marked = bulk_command(action).is_some() && has_marks;
+            let accepting = || self.marked_runs().filter(|run| run.allowed.contains(&name)).count();
+            let accepting = if of_marked { accepting() } else { 0 };
             let blocked = match run {
-                _ if marked => {
-                    let takes = self.marked_runs().any(|run| run.allowed.contains(&name));
-                    (!takes).then(|| "no marked run accepts this command".to_owned())
+                _ if of_marked => {
+                    (accepting == 0).then(|| "no marked run accepts this command".to_owned())
                 }
+                _ if has_marks => Some(self.one_run_only()),
                 None => none.clone(),
                 Some(run) if run.allowed.contains(&name) => None,
                 Some(run) => Some(why_not(run, name)),
@@ -83,14 +88,25 @@ impl Runs {
             // A signal that no step waits for is buffered: it has a key, but is not in the footer.
             let footer =
                 name != CommandName::Signal || run.is_some_and(|run| run.state == RunState::WaitingForSignal);
-            out.push(Command { blocked, footer, ..offer(action, label) });
+            let label =
+                if accepting > 0 { format!("{label} {}", count(accepting)) } else { label.to_owned() };
+            out.push(Command { blocked, footer, ..offer(action, &label) });
         }
         if in_list {
             out.push(with_run(offer(Action::Open, "details")));
             out.push(offer(Action::Launch, "new run"));
             out.push(with_run(offer(Action::Filter, "filter")));
             out.push(with_run(hidden(Action::ShowCheckpoint, "state")));
-            if !self.marked.is_empty() {
+            if self.is_table() && run.is_some() {
+                let rows = self.rows.iter().filter_map(Row::run).count();
+                let all = if self.feeds.lacks_matches() || has_marks {
+                    "mark all".to_owned()
+                } else {
+                    format!("mark all {}", count(rows))
+                };
+                out.splice(0..0, [offer(Action::Mark, "mark"), offer(Action::MarkAll, &all)]);
+            }
+            if has_marks || self.marks_all {
                 out.insert(0, offer(Action::Back, "unmark"));
             } else if !self.filter.field.is_empty() {
                 out.insert(0, offer(Action::Back, "all"));
@@ -108,21 +124,26 @@ impl Runs {
             out.push(offer(Action::Back, back));
         }
         let ended = run.filter(|run| run.state.is_terminal()).map(|_| "the run has ended".to_owned());
-        out.push(Command { blocked: none.clone().or(ended), ..hidden(Action::Assign, "assign") });
+        let one_only = has_marks.then(|| self.one_run_only());
+        let assign = none.clone().or(one_only.clone()).or(ended);
+        out.push(Command { blocked: assign, ..hidden(Action::Assign, "assign") });
         out.push(with_run(offer(Action::ReadWhole, "read")));
         let compare = self.comparable().err();
-        out.push(Command { blocked: none.clone().or(compare), ..offer(Action::Compare, "compare") });
+        let compare = none.clone().or(one_only.clone()).or(compare);
+        out.push(Command { blocked: compare, ..offer(Action::Compare, "compare") });
+        out.push(hidden(Action::ShowBoard, "board"));
         if in_list {
-            out.push(with_run(offer(Action::Mark, "mark")));
-            out.push(with_run(hidden(Action::MarkAll, "mark all")));
-            out.push(hidden(Action::ShowBoard, "board"));
+            if !self.is_table() || run.is_none() {
+                out.push(with_run(offer(Action::Mark, "mark")));
+                out.push(with_run(hidden(Action::MarkAll, "mark all")));
+            }
             out.push(hidden(Action::SaveView, "save view"));
             out.push(with_run(hidden(Action::AddTerm, "add to filter")));
             out.push(hidden(Action::SortRuns, "sort"));
             out.extend([Action::NextTab, Action::PreviousTab].map(|a| hidden(a, "view")));
             out.extend([Action::ExtendUp, Action::ExtendDown].map(|a| with_run(hidden(a, "extend"))));
         }
-        out.push(with_run(hidden(Action::AttachThis, "attach")));
+        out.push(Command { blocked: none.clone().or(one_only), ..hidden(Action::AttachThis, "attach") });
         out.push(with_run(hidden(Action::Copy, "copy")));
         out.push(with_run(hidden(Action::CopyAs, "copy as")));
         out.extend(
@@ -133,8 +154,15 @@ impl Runs {
         out
     }
 
+    /// Returns why a command that takes one run is unavailable while runs are marked.
+    fn one_run_only(&self) -> String {
+        let marked = self.marked.len();
+        let are = if marked == 1 { "is" } else { "are" };
+        format!("this command takes one run, and {} {are} marked: Esc unmarks", count(marked))
+    }
+
     /// Returns the commands of the board.
-    fn offered_on_board(&self, on_run: bool, on_worker: bool) -> Vec<Command> {
+    fn offered_on_board(&self, on_run: bool, worker: Option<WorkerState>) -> Vec<Command> {
         let run = self.record();
         let takes = |name: CommandName| run.is_some_and(|run| on_run && run.allowed.contains(&name));
         let mut out = Vec::new();
@@ -148,8 +176,13 @@ impl Runs {
         }
         let no_run = (!on_run).then(|| "no run under the cursor".to_owned());
         out.push(Command { blocked: no_run, ..offer(Action::Open, "open run") });
-        let no_worker = (!on_worker).then(|| "no worker under the cursor".to_owned());
-        out.push(Command { blocked: no_worker, ..offer(Action::Drain, "drain") });
+        let no_worker = match worker {
+            None => Some("no worker under the cursor".to_owned()),
+            Some(WorkerState::Lost) => Some(LOST.to_owned()),
+            Some(_) => None,
+        };
+        let drain = if worker == Some(WorkerState::Draining) { "undrain" } else { "drain" };
+        out.push(Command { blocked: no_worker, ..offer(Action::Drain, drain) });
         out.push(offer(Action::AddTerm, "zoom in"));
         out.push(offer(Action::ZoomOut, "zoom out"));
         out.push(offer(Action::Filter, "filter"));
@@ -238,6 +271,11 @@ impl Runs {
 
     /// Opens the dialog for all marked runs, in the order of the list.
     fn ordered_of_marked(&mut self, action: Action) -> Option<Vec<Effect>> {
+        if self.marks_all && is_sent(action) {
+            return Some(vec![Effect::Toast(
+                "the runs that match are being loaded and marked; try again in a moment".to_owned(),
+            )]);
+        }
         if self.marked.is_empty() || self.focus != Focus::List {
             return None;
         }
@@ -249,11 +287,10 @@ impl Runs {
         Some(vec![Effect::Sheet(Box::new(Sheet::Bulk { command, runs: marked, ticket }))])
     }
 
-    /// Returns the marked runs: those of the list in its order, then those that a filter hides.
+    /// Returns the marked runs in the order of the list.
     fn marked_runs(&self) -> impl Iterator<Item = &RunRecord> {
         let listed = self.rows.iter().filter_map(Row::run).filter(|id| self.marked.contains_key(*id));
-        let hidden = self.marked.keys().filter(|id| !self.rows.iter().any(|row| row.run() == Some(*id)));
-        listed.chain(hidden).filter_map(|id| self.known.get(id))
+        listed.filter_map(|id| self.known.get(id))
     }
 
     fn open_order(&mut self, run: RunRecord, kind: OrderKind) -> Vec<Effect> {

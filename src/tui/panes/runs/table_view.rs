@@ -4,21 +4,17 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
 use super::list::{Row, tail};
-use super::list_view::{since, state_sign};
+use super::list_view::state_sign;
 use super::view::spinner;
 use super::{Focus, Runs};
-use crate::pane::Draw;
+use crate::pane::{Draw, Effect};
 use crate::theme::Role;
 use crate::widgets::format::count;
 use crate::widgets::painter::Painter;
 use crate::widgets::relative_time::age;
 use crate::widgets::text_width::{cells, cut_end, shown};
-use skills_api::facets;
 use skills_model::RunState;
 use skills_store::{RunRecord, WorkerId};
-
-/// Maximum number of runs whose facets are computed in one frame.
-const MAX_FACET_RUNS: usize = 2_000;
 
 /// A column with its first cell and width.
 struct Column {
@@ -68,6 +64,8 @@ impl Runs {
             let name = match column.name.as_str() {
                 "state" => String::new(),
                 "progress" => sign.to_owned(),
+                // The former name of the column of assignees.
+                "approver" => format!("assigned{}{sign}", if sign.is_empty() { "" } else { " " }),
                 name => format!("{name}{}{sign}", if sign.is_empty() { "" } else { " " }),
             };
             let role = if sign.is_empty() { Role::Muted } else { Role::Text };
@@ -87,11 +85,13 @@ impl Runs {
                 list.width.saturating_sub(3),
             );
         }
+        let has_age = columns.iter().any(|column| column.name == "age");
         let turning = spinner(cx);
         for ((index, run), y) in records.iter().zip(list.y..) {
             let row = Rect { y, height: 1, ..list };
             self.drawn.rows.push((row, *index));
-            self.drawn.since.push(since(run));
+            self.drawn.since.push(run.since_ms);
+            self.drawn.since.extend(has_age.then_some(run.created_ms));
             let at_cursor = *index == self.scroll.cursor;
             let marked = self.marked.contains_key(&run.id);
             if at_cursor {
@@ -133,22 +133,23 @@ impl Runs {
 
     /// Draws one line with the most informative field and its values. Returns the number of rows.
     fn draw_facets(&mut self, row: Rect, buf: &mut Buffer, cx: &mut Draw<'_>) -> u16 {
-        let listed = self.rows.iter().filter_map(Row::run).take(MAX_FACET_RUNS);
-        let runs: Vec<RunRecord> = listed.filter_map(|id| self.known.get(id).cloned()).collect();
-        let found = facets(&runs, false).facets;
+        let list = self.facets();
+        let more = if list.truncated { "+" } else { "" };
+        let found = &list.facets;
         if found.is_empty() {
             return 0;
         }
         let mut painter = Painter::new(buf, cx);
-        let end = row.right().saturating_sub(20);
+        // Two blank cells separate the values from the hint.
+        let end = row.right().saturating_sub(cells("+ add to the filter") + 3);
         let mut x = row.x + 5;
-        'all: for facet in &found {
+        'all: for facet in found {
             if x + cells(&facet.key) + 10 > end {
                 break;
             }
             x = painter.put(x, row.y, &shown(&facet.key), Role::Muted, end.saturating_sub(x)) + 2;
             for value in &facet.values {
-                let number = count(usize::try_from(value.runs).unwrap_or(0));
+                let number = format!("{}{more}", count(usize::try_from(value.runs).unwrap_or(0)));
                 let text = shown(&value.value);
                 let width = cells(&text) + 1 + cells(&number);
                 if x + width > end {
@@ -170,13 +171,17 @@ impl Runs {
     fn columns(&self, area: Rect, records: &[(usize, RunRecord)], now_ms: i64) -> Vec<Column> {
         let mut names: Vec<String> = self.settings.columns.clone();
         let wanted = |name: &str| -> u16 {
-            let head = if name == "progress" { 3 } else { cells(name) + 2 };
+            let head = match name {
+                "progress" => 3,
+                "approver" => cells("assigned") + 2,
+                name => cells(name) + 2,
+            };
             let most = match name {
                 "state" => return 1,
                 "title" => 40,
                 "error" => 36,
                 "skill" | "worker" => 24,
-                "step" | "by" | "approver" => 16,
+                "step" | "by" | "approver" | "assigned" | "deadline" => 16,
                 _ => 12,
             };
             let longest = records.iter().map(|(_, run)| cells(&self.cell(run, name, false, now_ms).0)).max();
@@ -185,7 +190,8 @@ impl Runs {
         let available = area.width.saturating_sub(6);
         let sum = |names: &[String]| names.iter().map(|name| wanted(name) + 2).sum::<u16>().saturating_sub(2);
         // Columns that are also in the details, or in the title, are dropped first.
-        for expendable in ["skill", "by", "progress", "id", "worker", "approver", "step", "error"] {
+        for expendable in ["skill", "by", "progress", "id", "worker", "approver", "assigned", "step", "error"]
+        {
             if sum(&names) > available {
                 names.retain(|name| name != expendable);
             }
@@ -221,15 +227,20 @@ impl Runs {
                 None => (run.failure().map(|why| shown(&why)).unwrap_or_default(), Role::Text),
             },
             "by" => muted(shown(&run.started_by)),
-            "approver" => {
+            "approver" | "assigned" => {
                 muted(run.options.assigned.as_ref().map(|assigned| shown(&assigned.to)).unwrap_or_default())
             }
             "worker" => {
                 let worker = run.hold.as_ref().and_then(|hold| hold.worker.as_ref());
                 muted(worker.map(WorkerId::in_words).map(|name| shown(&name)).unwrap_or_default())
             }
+            // Only a wait has a deadline.
+            "deadline" if !matches!(run.state, RunState::WaitingForHuman | RunState::WaitingForSignal) => {
+                muted(String::new())
+            }
             "deadline" => self.deadline(run.expires_ms, now_ms),
-            _ => (age(now_ms - since(run)), Role::Text),
+            "age" => (age(now_ms - run.created_ms), Role::Text),
+            _ => (age(now_ms - run.since_ms), Role::Text),
         }
     }
 
@@ -249,15 +260,23 @@ impl Runs {
         (text, role)
     }
 
+    /// Sorts the table by a column, over all runs that match the filter.
+    pub(super) fn sort_by(&mut self, sort: Option<String>) -> Vec<Effect> {
+        self.sort = sort;
+        self.build();
+        self.sort.as_ref().and_then(|_| self.feeds.find_all()).into_iter().collect()
+    }
+
     /// Sorts the rows of the table by its column.
     pub(super) fn sort_rows(&mut self) {
         let Some(sort) = self.sort.clone().filter(|_| self.is_table()) else { return };
         let column = sort.trim_start_matches('-').to_owned();
         let now_ms = self.drawn.clock_ms;
-        let mut runs: Vec<RunRecord> =
-            self.rows.iter().filter_map(|row| self.known.get(row.run()?).cloned()).collect();
+        let mut runs: Vec<&RunRecord> =
+            self.rows.iter().filter_map(|row| self.known.get(row.run()?)).collect();
         match column.as_str() {
-            "age" => runs.sort_by_key(|run| -since(run)),
+            "age" => runs.sort_by_key(|run| -run.created_ms),
+            "since" => runs.sort_by_key(|run| -run.since_ms),
             "deadline" => runs.sort_by_key(|run| run.expires_ms.unwrap_or(i64::MAX)),
             "progress" => runs.sort_by_key(|run| run.progress),
             "state" => runs.sort_by_key(|run| state_order(run.state)),
@@ -266,7 +285,7 @@ impl Runs {
         if sort.starts_with('-') {
             runs.reverse();
         }
-        self.rows = runs.into_iter().map(|run| Row::Run(run.id)).collect();
+        self.rows = runs.into_iter().map(|run| Row::Run(run.id.clone())).collect();
     }
 }
 
@@ -285,5 +304,5 @@ fn state_order(state: RunState) -> u8 {
 
 /// Returns whether a column is right-aligned, because its numbers are compared.
 fn is_right(column: &str) -> bool {
-    matches!(column, "age")
+    matches!(column, "since" | "age")
 }

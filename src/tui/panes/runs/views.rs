@@ -13,7 +13,7 @@ use crate::widgets::painter::Painter;
 use crate::widgets::text_width::{cells, cut_end, shown};
 use skills_api::{SavedView, term};
 use skills_model::RunState;
-use skills_store::{RunQuery, RunRecord};
+use skills_store::RunRecord;
 
 /// Maximum number of characters of a saved view's name on its tab.
 const MAX_TAB: u16 = 20;
@@ -87,27 +87,22 @@ impl Runs {
                 self.board = None;
                 self.filter.field.set(filter);
                 self.focus = Focus::List;
-                self.marked.clear();
+                self.unmark();
                 self.filtered()
             }
             None => Vec::new(),
         }
     }
 
-    /// Returns the number of runs of a tab, with a suffix if more may match than are loaded.
-    fn tab_count(&self, tab: &Tab, now_ms: i64) -> Option<(String, u64)> {
+    /// Returns the number of runs of a tab, if it is known.
+    fn tab_count(&self, tab: &Tab) -> Option<(String, u64)> {
         let Tab::Filter(name, filter) = tab else { return None };
         let number = match name.as_str() {
             "All" if filter.is_empty() => self.all(),
             "Waiting" => self.count(&[RunState::WaitingForHuman]),
             "Running" => self.count(&[RunState::Running, RunState::Replaying]),
             "Failed" => self.count(&[RunState::Failed]),
-            _ => {
-                let query = RunQuery::parse(filter).ok()?;
-                let known = self.known.iter().filter(|(run, _)| query.matches(run, now_ms)).count() as u64;
-                let more = if (self.known.listed() as u64) < self.all() { "+" } else { "" };
-                return Some((format!("{}{more}", count(usize::try_from(known).unwrap_or(0))), known));
-            }
+            _ => return self.view_count(filter),
         };
         Some((count(usize::try_from(number).unwrap_or(usize::MAX)), number))
     }
@@ -128,7 +123,7 @@ impl Runs {
                 }
             };
             let waiting = matches!(tab, Tab::Filter(name, _) if name == "Waiting");
-            let number = self.tab_count(tab, cx.clock_ms).filter(|(_, number)| match detail {
+            let number = self.tab_count(tab).filter(|(_, number)| match detail {
                 Detail::All => true,
                 Detail::Waiting => waiting && *number > 0 || active == Some(at),
                 Detail::Short => waiting && *number > 0,
@@ -157,6 +152,7 @@ impl Runs {
             }
             return;
         }
+        self.count_views(cx.clock_ms);
         let mut painter = Painter::new(buf, cx);
         let active = self.tab();
         let end = row.right().saturating_sub(1);
@@ -235,8 +231,10 @@ impl Runs {
         }
     }
 
-    pub(super) fn take_views(&mut self, views: &[SavedView]) {
+    pub(super) fn take_views(&mut self, views: &[SavedView]) -> Vec<Effect> {
         self.views = views.to_vec();
+        self.summaries.views_changed();
+        self.request_summaries()
     }
 
     /// Handles `+`: lets the user choose a value of the run under the cursor to add to the filter.
