@@ -7,6 +7,7 @@ mod decision;
 mod decision_keys;
 mod decision_limits;
 mod decision_view;
+mod distinction;
 mod launch;
 mod order;
 mod order_keys;
@@ -43,6 +44,8 @@ pub enum Sheet {
     Decide {
         /// The pending step.
         sheet: Box<DecisionSheet>,
+        /// The title of its run.
+        title: Option<String>,
         /// Its draft: fields entered earlier and not submitted.
         typed: Map<String, Value>,
         /// Distinguishes commands.
@@ -149,8 +152,8 @@ impl Sheet {
     #[must_use]
     pub fn open(self, pane: PaneId, opened: (i64, Instant)) -> Box<dyn Overlay> {
         match self {
-            Self::Decide { sheet, typed, ticket } => {
-                Box::new(decision::Decision::new(pane, *sheet, ticket, opened).retyped(&typed))
+            Self::Decide { sheet, title, typed, ticket } => {
+                Box::new(decision::Decision::new(pane, *sheet, ticket, opened).titled(title).retyped(&typed))
             }
             Self::Launch { view, typed, ticket } => {
                 Box::new(launch::LaunchSheet::new(pane, view, ticket).retyped(&typed))

@@ -260,7 +260,7 @@ impl OrderSheet {
             OrderKind::Resume { .. } => "Resume",
             OrderKind::Signal { .. } => "Send",
             OrderKind::Happened { .. } => "Mark completed",
-            OrderKind::Cancel => "Cancel the run",
+            OrderKind::Cancel => "Cancel run",
             OrderKind::Replay => "Replay",
             OrderKind::Fork => "Fork",
             OrderKind::Assign if self.run.options.assigned.is_some() => "Hand over",
@@ -271,7 +271,13 @@ impl OrderSheet {
         } else {
             Button::new(Action::CarryOut, label, "^S")
         };
-        vec![Button::new(Action::Back, "Cancel", "Esc"), act]
+        vec![Button::new(Action::Back, self.closing(), "Esc"), act]
+    }
+
+    /// Returns the label of the button that sends nothing.
+    pub(super) fn closing(&self) -> &'static str {
+        // "Cancel" would read as the command.
+        if self.kind == OrderKind::Cancel { "Keep running" } else { "Cancel" }
     }
 
     /// Moves the focus to the next applicable part.

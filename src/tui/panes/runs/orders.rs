@@ -280,7 +280,8 @@ impl Runs {
         self.detail.sheet_wanted = false;
         let ticket = self.next_ticket();
         let typed = self.typed.of(&name_of_decision(&run.id));
-        let mut out = vec![Effect::Sheet(Box::new(Sheet::Decide { sheet: Box::new(sheet), typed, ticket }))];
+        let (sheet, title) = (Box::new(sheet), run.title().map(str::to_owned));
+        let mut out = vec![Effect::Sheet(Box::new(Sheet::Decide { sheet, title, typed, ticket }))];
         // Scripts and trust change without an event: reload the run to compare it with the dialog.
         out.extend(self.request_detail());
         let step = |run: &RunRecord| match &run.gate {
