@@ -2,6 +2,7 @@
 
 mod ask;
 mod bulk;
+mod bulk_view;
 mod choice;
 mod decision;
 mod decision_keys;
@@ -159,7 +160,7 @@ impl Sheet {
                 Box::new(launch::LaunchSheet::new(pane, view, ticket).retyped(&typed))
             }
             Self::Bulk { command, runs, ticket } => {
-                Box::new(bulk::BulkSheet::new(pane, command, runs, ticket))
+                Box::new(bulk::BulkSheet::new(pane, command, runs, ticket, opened))
             }
             Self::Proposal { view, command } => Box::new(proposal::ProposalDialog::new(pane, view, command)),
             Self::Script { call, sheet } => Box::new(script::ScriptDialog::new(pane, call, *sheet)),

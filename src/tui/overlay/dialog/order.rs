@@ -484,7 +484,7 @@ fn guessed(inputs: &Map<String, Value>) -> InputFields {
 }
 
 /// Parses a payload: JSON, or empty.
-fn payload(text: &str) -> Result<Value, String> {
+pub(super) fn payload(text: &str) -> Result<Value, String> {
     if text.trim().is_empty() {
         return Ok(Value::Null);
     }

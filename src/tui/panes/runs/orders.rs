@@ -244,9 +244,19 @@ impl Runs {
         let command = bulk_command(action)?;
         let marked: Vec<RunRecord> = self.marked_runs().cloned().collect();
         let ticket = self.next_ticket();
-        // Every run takes one number.
-        self.tickets += marked.len() as u64;
-        Some(vec![Effect::Sheet(Box::new(Sheet::Bulk { command, runs: marked, ticket }))])
+        // Every run takes one number, and a second one if it is resumed although its skill changed.
+        self.tickets += 2 * marked.len() as u64;
+        // What would be executed, and whether the skill changed, is shown before anything is sent.
+        let checks = matches!(command, CommandName::Approve | CommandName::Deny | CommandName::Resume);
+        let first = marked.iter().filter(|run| checks && run.allowed.contains(&command)).take(TOGETHER);
+        let ids: Vec<RunId> = first.map(|run| run.id.clone()).collect();
+        let mut out = vec![Effect::Sheet(Box::new(Sheet::Bulk { command, runs: marked, ticket }))];
+        for id in ids {
+            if self.detail.ask(&id) {
+                out.push(Effect::Run(RunRequest::Detail(id)));
+            }
+        }
+        Some(out)
     }
 
     /// Returns the marked runs: those of the list in its order, then those that a filter hides.
@@ -451,6 +461,7 @@ fn bulk_command(action: Action) -> Option<CommandName> {
         Action::Deny => CommandName::Deny,
         Action::Resume => CommandName::Resume,
         Action::CancelRun => CommandName::Cancel,
+        Action::Signal => CommandName::Signal,
         _ => return None,
     })
 }
