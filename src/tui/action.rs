@@ -129,6 +129,10 @@ pub enum Action {
     ItHappened,
     SkipStep,
     FailStep,
+    SendNow,
+    Undo,
+    DespiteChange,
+    Notes,
     Mark,
     MarkAll,
     ExtendUp,
@@ -165,6 +169,7 @@ pub enum Context {
     Proposals,
     RunsBoard,
     Sheet,
+    Bulk,
     Overlay,
 }
 

@@ -176,8 +176,7 @@ fn runs_that_wait_for_the_same_can_be_decided_together() {
     let mut harness = opened(&client, 120, 36);
     harness.press("a").wait_for("3 waiting for ledger.entry.create");
     insta::assert_snapshot!("runs-together-120x36", harness.screen());
-    // Not now, Deny, Approve, then the list.
-    harness.press("tab tab tab space A").wait_for("None is selected");
+    harness.press("space A").wait_for("None is selected");
     assert_eq!(orders(&client), [], "nothing marked, nothing decided");
     harness.press("space down space").wait_for("Approve 2");
     harness.press("A").wait_until("the sheet is gone", |screen| !screen.contains("Your decision"));
@@ -188,27 +187,87 @@ fn runs_that_wait_for_the_same_can_be_decided_together() {
 }
 
 #[test]
+fn arrows_move_in_the_list_at_once() {
+    let runs =
+        (1..4).map(|number| detail(&id(number), "invoice-intake", RunState::WaitingForHuman)).collect();
+    let client = core(runs);
+    let mut harness = opened(&client, 120, 36);
+    harness.press("a").wait_for("3 waiting for ledger.entry.create");
+    harness.press("down down space").wait_for("Approve 2");
+    harness.press("A").wait_until("the sheet is gone", |screen| !screen.contains("Your decision"));
+    let mut decided: Vec<String> =
+        client.runs.orders.lock().unwrap().iter().map(|(run, _)| run.clone()).collect();
+    decided.sort();
+    assert_eq!(decided, [id(1), id(3)]);
+}
+
+#[test]
+fn runs_that_are_decided_together_are_listed_by_title() {
+    let mut runs: Vec<RunDetail> =
+        (1..4).map(|number| detail(&id(number), "send-invoices", RunState::WaitingForHuman)).collect();
+    let left = [240_000, 7_200_000, 90_000];
+    for ((run, count), left) in runs.iter_mut().zip([3, 104, 208]).zip(left) {
+        run.run.options.title = Some(format!("Send {count} invoices to ana"));
+        run.run.expires_ms = Some(NOW_MS + left);
+        run.sheet = Some(sheet(&run.run));
+    }
+    let client = core(runs);
+    let mut harness = opened(&client, 120, 40);
+    harness.press("a").wait_for("3 waiting for ledger.entry.create");
+    let screen = harness.screen();
+    for title in ["Send 3 invoices", "Send 104 invoices", "Send 208 invoices"] {
+        let row = screen.lines().find(|line| line.contains(title) && line.contains("left"));
+        assert!(row.is_some(), "{title}: {screen}");
+    }
+    harness.press("down");
+    insta::assert_snapshot!("runs-together-titled-120x40", harness.screen());
+}
+
+#[test]
+fn the_dialog_of_a_command_names_the_run_by_its_title() {
+    let mut run = detail(&id(1), "send-invoices", RunState::WaitingForHuman);
+    run.run.options.title = Some("Send 3 invoices to ana".to_owned());
+    let client = core(vec![run]);
+    let mut harness = opened(&client, 120, 36);
+    let dialogs = [
+        ("x", "Cancel this run?", "esc"),
+        // The first Esc leaves the field.
+        ("H", "Assign this run", "esc esc"),
+        ("a", "Your decision", "esc"),
+    ];
+    for (key, dialog, close) in dialogs {
+        harness.press(key).wait_for(dialog);
+        let screen = harness.screen();
+        let mut inside = screen.lines().filter(|line| line.contains('┃'));
+        assert!(inside.any(|line| line.contains("Send 3 invoices to ana")), "{screen}");
+        if key == "x" {
+            has(&harness, &["Keep running  Esc", "Cancel run  ^S"]);
+        }
+        harness.press(close).wait_until("it is closed", |screen| !screen.contains(dialog));
+    }
+}
+
+#[test]
 fn in_a_small_window_the_one_that_space_takes_in_is_always_in_sight() {
     let runs =
         (1..22).map(|number| detail(&id(number), "invoice-intake", RunState::WaitingForHuman)).collect();
     let client = core(runs);
     let mut harness = opened(&client, 80, 24);
-    harness.press("a").wait_for("21 waiting for ledger.entry.create").press("tab tab tab");
+    harness.press("a").wait_for("21 waiting for ledger.entry.create");
     for _ in 0..24 {
         harness.press("down");
-        has(&harness, &["▌○ invoice-intake"]);
+        has(&harness, &["▌○ "]);
     }
-    // Back to the buttons: from there the same keys move the text.
-    harness.press("tab tab tab");
-    for _ in 0..30 {
-        harness.press("down");
-        has(&harness, &["▌○ invoice-intake"]);
+    // Pages move the text.
+    for _ in 0..10 {
+        harness.press("pagedown");
+        has(&harness, &["▌○ "]);
     }
     assert!(!harness.screen().contains("21 waiting for"), "{}", harness.screen());
     harness.press("space").wait_for("Approve 2");
-    for _ in 0..40 {
-        harness.press("up");
-        has(&harness, &["▌● invoice-intake"]);
+    for _ in 0..10 {
+        harness.press("pageup");
+        has(&harness, &["▌● "]);
     }
 }
 

@@ -2,11 +2,13 @@
 
 mod ask;
 mod bulk;
+mod bulk_view;
 mod choice;
 mod decision;
 mod decision_keys;
 mod decision_limits;
 mod decision_view;
+mod distinction;
 mod launch;
 mod order;
 mod order_keys;
@@ -43,6 +45,8 @@ pub enum Sheet {
     Decide {
         /// The pending step.
         sheet: Box<DecisionSheet>,
+        /// The title of its run.
+        title: Option<String>,
         /// Its draft: fields entered earlier and not submitted.
         typed: Map<String, Value>,
         /// Distinguishes commands.
@@ -149,14 +153,14 @@ impl Sheet {
     #[must_use]
     pub fn open(self, pane: PaneId, opened: (i64, Instant)) -> Box<dyn Overlay> {
         match self {
-            Self::Decide { sheet, typed, ticket } => {
-                Box::new(decision::Decision::new(pane, *sheet, ticket, opened).retyped(&typed))
+            Self::Decide { sheet, title, typed, ticket } => {
+                Box::new(decision::Decision::new(pane, *sheet, ticket, opened).titled(title).retyped(&typed))
             }
             Self::Launch { view, typed, ticket } => {
                 Box::new(launch::LaunchSheet::new(pane, view, ticket).retyped(&typed))
             }
             Self::Bulk { command, runs, ticket } => {
-                Box::new(bulk::BulkSheet::new(pane, command, runs, ticket))
+                Box::new(bulk::BulkSheet::new(pane, command, runs, ticket, opened))
             }
             Self::Proposal { view, command } => Box::new(proposal::ProposalDialog::new(pane, view, command)),
             Self::Script { call, sheet } => Box::new(script::ScriptDialog::new(pane, call, *sheet)),

@@ -8,41 +8,65 @@ use crossterm::event::{KeyEvent, MouseButton, MouseEvent, MouseEventKind};
 use ratatui::layout::{Position, Rect};
 use serde_json::Value;
 
-use super::decision_view::tail;
-use super::parts::{Button, buttons};
+use super::bulk_view::Drawn;
+use super::distinction::{differing, fields, is_same};
+use super::order::payload;
+use super::parts::Button;
 use crate::action::{Action, Context};
-use crate::overlay::{Hint, Outcome, Overlay, centred, frame, row_at};
+use crate::field::Field;
+use crate::overlay::{Hint, Outcome, Overlay, row_at};
 use crate::pane::{Effect, Message, PaneId};
 use crate::run_requests::{RunRequest, RunResponse};
 use crate::theme::Role;
 use crate::widgets::format::count;
 use crate::widgets::painter::Painter;
 use crate::widgets::scroll::Scroll;
-use crate::widgets::text_width::{cells, cut_end, shown};
-use skills_api::RunOrder;
+use crate::widgets::text_width::shown;
+use skills_api::{Code, DecisionSheet, RunDetail, RunOrder};
 use skills_model::{ApprovalReason, CommandName, Gate, Verdict};
 use skills_store::RunRecord;
 
 /// Delay before the first command is sent, in which all can be withdrawn.
 const UNDO: Duration = Duration::from_secs(3);
 
-/// Maximum number of characters of an input's value in a row.
-const VALUE_LENGTH: usize = 40;
-
 /// A run of the dialog.
-struct Row {
-    run: RunRecord,
+pub(super) struct Row {
+    pub(super) run: RunRecord,
     /// What distinguishes it from the others.
-    text: String,
+    pub(super) text: String,
     /// Why the command cannot be sent to it.
-    blocked: Option<String>,
+    pub(super) blocked: Option<String>,
     /// Whether the command will be sent to it.
-    included: bool,
-    outcome: Option<Result<String, String>>,
+    pub(super) included: bool,
+    pub(super) outcome: Option<Result<String, String>>,
+    /// What would be executed, once it is loaded.
+    pub(super) sheet: Option<DecisionSheet>,
+    /// Version of its contract, once it is loaded.
+    version: Option<String>,
+    /// Whether its skill changed since the launch.
+    pub(super) changed: bool,
+    /// Whether it continues with the contract of the launch although its skill changed.
+    pub(super) despite: bool,
+    /// Whether its details were requested from here.
+    requested: bool,
+}
+
+/// A text field of the dialog.
+pub(super) struct Text {
+    pub(super) label: &'static str,
+    pub(super) hint: &'static str,
+    pub(super) field: Field,
+}
+
+/// The focused part.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Focus {
+    Button(usize),
+    Text(usize),
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Phase {
+pub(super) enum Phase {
     /// Nothing is sent.
     Choosing,
     /// Sending begins at this moment.
@@ -55,45 +79,116 @@ enum Phase {
 /// The state of the dialog.
 pub struct BulkSheet {
     pane: PaneId,
-    command: CommandName,
-    rows: Vec<Row>,
+    pub(super) command: CommandName,
+    pub(super) rows: Vec<Row>,
+    /// What is the same in all rows: label and value.
+    pub(super) common: Vec<(&'static str, String)>,
     ticket: u64,
-    phase: Phase,
-    /// Why sending stopped.
+    pub(super) opened: (i64, Instant),
+    pub(super) phase: Phase,
+    /// Why sending stopped, or what changed.
     said: Option<String>,
     now: Option<Instant>,
-    focused: usize,
-    scroll: Scroll,
-    drawn_rows: Vec<(Rect, usize)>,
-    drawn_buttons: Vec<Rect>,
+    pub(super) focus: Focus,
+    /// The notes of a decision, or name and payload of a signal.
+    pub(super) texts: Vec<Text>,
+    pub(super) scroll: Scroll,
+    pub(super) drawn: Drawn,
 }
 
 impl BulkSheet {
     /// Creates the dialog for a command and the selected runs.
-    pub fn new(pane: PaneId, command: CommandName, runs: Vec<RunRecord>, ticket: u64) -> Self {
-        let texts = distinctions(&runs);
-        let row = |(run, text): (RunRecord, String)| {
+    pub fn new(
+        pane: PaneId,
+        command: CommandName,
+        runs: Vec<RunRecord>,
+        ticket: u64,
+        opened: (i64, Instant),
+    ) -> Self {
+        let row = |run: RunRecord| {
             let blocked = blocked(&run, command);
-            Row { text, included: blocked.is_none(), blocked, outcome: None, run }
+            Row {
+                text: String::new(),
+                included: blocked.is_none(),
+                blocked,
+                outcome: None,
+                sheet: None,
+                version: None,
+                changed: false,
+                despite: false,
+                requested: false,
+                run,
+            }
         };
-        // A decision requires its own key, as in the dialog of a single run.
-        let focused = usize::from(!matches!(command, CommandName::Approve | CommandName::Deny));
-        Self {
+        let texts = texts(command, &runs);
+        let mut sheet = Self {
             pane,
             command,
-            rows: runs.into_iter().zip(texts).map(row).collect(),
+            rows: runs.into_iter().map(row).collect(),
+            common: Vec::new(),
             ticket,
+            opened,
             phase: Phase::Choosing,
             said: None,
             now: None,
-            focused,
+            focus: Focus::Button(0),
+            texts,
             scroll: Scroll::default(),
-            drawn_rows: Vec::new(),
-            drawn_buttons: Vec::new(),
+            drawn: Drawn::default(),
+        };
+        sheet.focus = sheet.first_focus();
+        sheet.distinguish();
+        sheet
+    }
+
+    /// Returns the initial focus. A decision requires its own key, as in the dialog of a single run.
+    fn first_focus(&self) -> Focus {
+        Focus::Button(usize::from(!self.decides()))
+    }
+
+    pub(super) fn decides(&self) -> bool {
+        matches!(self.command, CommandName::Approve | CommandName::Deny)
+    }
+
+    /// Separates what is the same in all runs from what distinguishes each.
+    fn distinguish(&mut self) {
+        let facts: Vec<Vec<(&'static str, String)>> = self.rows.iter().map(Row::facts).collect();
+        let labels = ["skill", "step", "waits for", "error", "version", "started by"];
+        let of = |facts: &[(&'static str, String)], label: &str| {
+            facts.iter().find(|fact| fact.0 == label).map(|fact| fact.1.clone()).unwrap_or_default()
+        };
+        let same: Vec<&str> =
+            labels.into_iter().filter(|label| is_same(facts.iter().map(|one| of(one, label)))).collect();
+        let first = facts.first().map(Vec::as_slice).unwrap_or_default();
+        self.common = labels.into_iter().filter(|label| same.contains(label)).map(|label| (label, of(first, label))).collect();
+        let mut by_skill: BTreeMap<String, Vec<usize>> = BTreeMap::new();
+        for (at, row) in self.rows.iter().enumerate() {
+            by_skill.entry(row.run.skill_id.clone()).or_default().push(at);
+        }
+        if by_skill.len() == 1 && self.rows.len() > 1 {
+            let inputs: Vec<&Value> = self.rows.iter().map(|row| &row.run.inputs).collect();
+            let names = differing(&inputs);
+            let mut same = differing(&inputs[..1]);
+            same.retain(|name| !names.contains(name));
+            self.common.push(("inputs", fields(inputs[0], &same)));
+        }
+        self.common.retain(|(_, value)| !value.is_empty());
+        for of_skill in by_skill.values() {
+            let inputs: Vec<&Value> = of_skill.iter().map(|at| &self.rows[*at].run.inputs).collect();
+            let names = differing(&inputs);
+            for at in of_skill {
+                let titled = self.rows[*at].run.title().is_some();
+                // A title already contains the inputs; without one, the name is the skill.
+                let parts = facts[*at].iter().filter(|fact| !same.contains(&fact.0));
+                let parts = parts.filter(|fact| titled || fact.0 != "skill").map(|fact| fact.1.clone());
+                let inputs = (!titled).then(|| fields(&self.rows[*at].run.inputs, &names));
+                let all: Vec<String> = inputs.into_iter().chain(parts).filter(|part| !part.is_empty()).collect();
+                self.rows[*at].text = all.join("  ");
+            }
         }
     }
 
-    fn included(&self) -> usize {
+    pub(super) fn included(&self) -> usize {
         self.rows.iter().filter(|row| row.included).count()
     }
 
@@ -102,21 +197,34 @@ impl BulkSheet {
         self.rows.iter().filter(|row| row.included && row.outcome.is_none()).count()
     }
 
-    fn order(&self, run: &RunRecord) -> Option<RunOrder> {
+    /// Returns an entered text without blanks at its ends, if it is not empty.
+    fn typed(&self, at: usize) -> Option<String> {
+        let text = self.texts.get(at)?.field.text().trim();
+        (!text.is_empty()).then(|| text.to_owned())
+    }
+
+    fn order(&self, row: &Row) -> Option<RunOrder> {
         Some(match self.command {
-            CommandName::Resume => {
-                RunOrder::Resume { checkpoint: None, inputs: None, despite_change: false, by: None }
-            }
+            CommandName::Resume => RunOrder::Resume {
+                checkpoint: None,
+                inputs: None,
+                despite_change: row.despite,
+                by: None,
+            },
             CommandName::Cancel => RunOrder::Cancel { by: None },
+            CommandName::Signal => {
+                let payload = payload(&self.typed(1).unwrap_or_default()).ok()?;
+                RunOrder::Signal { name: self.typed(0)?, payload, by: None }
+            }
             CommandName::Approve | CommandName::Deny => {
-                let Some(Gate::Human { step, inputs_digest, .. }) = &run.gate else { return None };
+                let Some(Gate::Human { step, inputs_digest, .. }) = &row.run.gate else { return None };
                 let approve = self.command == CommandName::Approve;
                 RunOrder::Decide {
                     verdict: if approve { Verdict::Approve } else { Verdict::Deny },
                     step: Some(step.clone()),
                     inputs_digest: Some(inputs_digest.clone()),
                     approver: None,
-                    notes: None,
+                    notes: self.typed(0),
                     choice: None,
                     result: None,
                 }
@@ -125,11 +233,67 @@ impl BulkSheet {
         })
     }
 
+    /// Returns why a signal cannot be sent with the texts as they are.
+    fn invalid_text(&self) -> Option<(usize, String)> {
+        if self.command != CommandName::Signal {
+            return None;
+        }
+        if self.typed(0).is_none() {
+            return Some((0, "Enter the name of the signal.".to_owned()));
+        }
+        let why = payload(&self.typed(1).unwrap_or_default()).err()?;
+        Some((1, format!("Payload: {why}.")))
+    }
+
     fn begin(&mut self) -> Outcome {
+        if let Some((at, why)) = self.invalid_text() {
+            (self.focus, self.said) = (Focus::Text(at), Some(why));
+            return Outcome::Stay;
+        }
         if self.phase == Phase::Choosing && self.unsent() > 0 {
             self.said = None;
             let now = self.now.unwrap_or_else(Instant::now);
             self.phase = Phase::Counting(now + UNDO);
+            self.focus = Focus::Button(0);
+        }
+        Outcome::Stay
+    }
+
+    /// Sends without waiting for the end of the delay.
+    fn send_now(&mut self) -> Outcome {
+        if !matches!(self.phase, Phase::Counting(_)) {
+            return Outcome::Stay;
+        }
+        self.send(0).map_or(Outcome::Stay, |effect| Outcome::Request(self.pane, vec![effect]))
+    }
+
+    /// Returns the runs whose skill changed and that are not resumed.
+    fn changed(&self) -> impl Iterator<Item = &Row> {
+        let resumes = self.command == CommandName::Resume;
+        let stays = |row: &&Row| row.changed && !matches!(row.outcome, Some(Ok(_)));
+        self.rows.iter().filter(move |row| resumes && row.run.allowed.contains(&CommandName::Resume) && stays(row))
+    }
+
+    /// Includes the runs whose skill changed, with the contract of their launch, or leaves them out again. After
+    /// sending, sends the command to them alone.
+    fn despite_change(&mut self) -> Outcome {
+        let on = self.changed().any(|row| !row.despite);
+        let done = self.phase == Phase::Done;
+        if !matches!(self.phase, Phase::Choosing | Phase::Done) || self.changed().next().is_none() {
+            return Outcome::Stay;
+        }
+        for row in &mut self.rows {
+            let stays = row.changed && !matches!(row.outcome, Some(Ok(_)));
+            if stays {
+                (row.despite, row.included, row.outcome) = (on || done, on || done, None);
+            } else if done && row.outcome.is_none() {
+                row.included = false;
+            }
+        }
+        self.said = None;
+        if done {
+            self.phase = Phase::Choosing;
+            return self.begin();
         }
         Outcome::Stay
     }
@@ -140,10 +304,10 @@ impl BulkSheet {
         let at = (from..self.rows.len()).find(|at| waits(&self.rows[*at]));
         let Some(at) = at else {
             self.phase = Phase::Done;
-            self.focused = 0;
+            self.focus = Focus::Button(0);
             return None;
         };
-        let Some(order) = self.order(&self.rows[at].run) else {
+        let Some(order) = self.order(&self.rows[at]) else {
             self.rows[at].outcome = Some(Err("it no longer waits for a decision".to_owned()));
             return self.send(at + 1);
         };
@@ -156,7 +320,7 @@ impl BulkSheet {
     /// Handles Esc: withdraws, stops or closes.
     fn back(&mut self) -> Outcome {
         match self.phase {
-            Phase::Counting(_) => self.phase = Phase::Choosing,
+            Phase::Counting(_) => (self.phase, self.focus) = (Phase::Choosing, self.first_focus()),
             Phase::Sending(_) => self.phase = Phase::Done,
             Phase::Choosing | Phase::Done => return Outcome::Close,
         }
@@ -164,10 +328,14 @@ impl BulkSheet {
     }
 
     fn press(&mut self, action: Action) -> Outcome {
+        if !self.buttons().iter().any(|button| button.action == action) && action != Action::Back {
+            return Outcome::Stay;
+        }
         match action {
-            Action::Back => self.back(),
-            action if Some(action) == self.buttons().get(1).map(|button| button.action) => self.begin(),
-            _ => Outcome::Stay,
+            Action::Back | Action::Undo => self.back(),
+            Action::SendNow => self.send_now(),
+            Action::DespiteChange => self.despite_change(),
+            _ => self.begin(),
         }
     }
 
@@ -175,44 +343,119 @@ impl BulkSheet {
         if self.phase == Phase::Choosing
             && let Some(row) = self.rows.get_mut(at)
         {
+            if row.changed && !row.despite {
+                self.said = Some("Its skill changed: W resumes it with the contract of the launch.".to_owned());
+                return;
+            }
             row.included = !row.included && row.blocked.is_none();
         }
     }
 
-    fn verb(&self) -> &'static str {
+    /// Moves the cursor, and requests what would be executed for the run under it.
+    fn go(&mut self, rows: isize) -> Outcome {
+        self.scroll.by(rows, self.rows.len());
+        let checks = self.decides() || self.command == CommandName::Resume;
+        let Some(row) = self.rows.get_mut(self.scroll.cursor) else { return Outcome::Stay };
+        if !checks || row.requested || row.version.is_some() || row.outcome.is_some() {
+            return Outcome::Stay;
+        }
+        row.requested = true;
+        Outcome::Request(self.pane, vec![Effect::Run(RunRequest::Detail(row.run.id.clone()))])
+    }
+
+    /// Updates a run: what would be executed, and whether it still takes the command.
+    fn news_of(&mut self, detail: &RunDetail) {
+        let (command, undecided) = (self.command, matches!(self.phase, Phase::Choosing | Phase::Counting(_)));
+        let Some(row) = self.rows.iter_mut().find(|row| row.run.id == detail.run.id) else { return };
+        if row.outcome.is_some() || !undecided {
+            return;
+        }
+        let first = row.version.is_none();
+        let moved = gate_key(&row.run) != gate_key(&detail.run);
+        row.run.clone_from(&detail.run);
+        row.sheet.clone_from(&detail.sheet);
+        row.version = Some(detail.contract_version.clone());
+        row.blocked = blocked(&row.run, command).or_else(|| {
+            let why = row.sheet.as_ref().filter(|_| command == CommandName::Approve)?.blocked.as_ref()?;
+            Some(format!("left out: {}", shown(why)))
+        });
+        row.changed = command == CommandName::Resume && detail.contract_unchanged == Some(false);
+        if row.blocked.is_some() || (row.changed && !row.despite && first) {
+            row.included = false;
+        } else if moved && row.included {
+            row.included = false;
+            self.said = Some("A run waits for something else now: review it, then include it again.".to_owned());
+        }
+        if matches!(self.phase, Phase::Counting(_)) && self.unsent() == 0 {
+            self.back();
+        }
+        self.distinguish();
+    }
+
+    fn ring(&self) -> Vec<Focus> {
+        let texts = if self.phase == Phase::Choosing { self.texts.len() } else { 0 };
+        let buttons = (0..self.buttons().len()).map(Focus::Button);
+        buttons.chain((0..texts).map(Focus::Text)).collect()
+    }
+
+    fn turn(&mut self, forward: bool) {
+        let ring = self.ring();
+        let at = ring.iter().position(|focus| *focus == self.focus).unwrap_or(0);
+        let by = if forward { 1 } else { ring.len() - 1 };
+        self.focus = ring[(at + by) % ring.len()];
+    }
+
+    pub(super) fn verb(&self) -> &'static str {
         match self.command {
             CommandName::Approve => "Approve",
             CommandName::Deny => "Deny",
             CommandName::Cancel => "Cancel",
+            CommandName::Signal => "Signal",
             _ => "Resume",
         }
     }
 
-    fn buttons(&self) -> Vec<Button> {
+    pub(super) fn buttons(&self) -> Vec<Button> {
         let runs = plural(self.unsent());
         let (action, key, danger) = match self.command {
             CommandName::Approve => (Action::ApproveNow, "A", false),
             CommandName::Deny => (Action::DenyNow, "D", true),
-            CommandName::Cancel => (Action::CarryOut, "^s", true),
-            _ => (Action::CarryOut, "^s", false),
+            CommandName::Cancel => (Action::CarryOut, "^S", true),
+            _ => (Action::CarryOut, "^S", false),
+        };
+        let changed = self.changed().count();
+        let despite = |label: &str| {
+            let label = format!("{label} {} despite the change", plural(changed));
+            (changed > 0).then(|| Button::new(Action::DespiteChange, label, "W"))
         };
         match self.phase {
             Phase::Choosing => {
-                let label = format!("{} {runs}", self.verb());
-                let go = Button { danger, ..Button::new(action, label, key) };
                 // Next to "Cancel 2 runs", a button "Cancel" would be ambiguous.
                 let label = if self.command == CommandName::Cancel { "Keep running" } else { "Cancel" };
-                let back = Button::new(Action::Back, label, "esc");
-                if self.unsent() == 0 { vec![back] } else { vec![back, go] }
+                let mut out = vec![Button::new(Action::Back, label, "Esc")];
+                if self.unsent() > 0 {
+                    let label = format!("{} {runs}", self.verb());
+                    out.push(Button { danger, ..Button::new(action, label, key) });
+                }
+                let is_on = self.changed().all(|row| row.despite);
+                out.extend(despite(if is_on { "Exclude" } else { "Include" }));
+                out
             }
-            Phase::Counting(_) => vec![Button::new(Action::Back, "Undo", "esc")],
-            Phase::Sending(_) => vec![Button::new(Action::Back, "Stop", "esc")],
-            Phase::Done => vec![Button::new(Action::Back, "Close", "esc")],
+            Phase::Counting(_) => vec![
+                Button::new(Action::Undo, "Undo", "u"),
+                Button::new(Action::SendNow, format!("Send {} now", self.unsent()), "S"),
+            ],
+            Phase::Sending(_) => vec![Button::new(Action::Back, "Stop", "Esc")],
+            Phase::Done => {
+                let mut out = vec![Button::new(Action::Back, "Close", "Esc")];
+                out.extend(despite("Resume"));
+                out
+            }
         }
     }
 
     /// Returns the line below the list.
-    fn status(&self, now: Instant) -> (String, Role) {
+    pub(super) fn status(&self, now: Instant) -> (String, Role) {
         let done = |ok: bool| {
             self.rows.iter().filter(move |row| row.outcome.as_ref().is_some_and(|o| o.is_ok() == ok))
         };
@@ -232,7 +475,7 @@ impl BulkSheet {
             }
             Phase::Counting(until) => {
                 let left = until.saturating_duration_since(now).as_millis().div_ceil(1_000).max(1);
-                (format!("Sending in {left} s. Esc withdraws all of it."), Role::Waiting)
+                (format!("Sending in {left} s. Nothing is sent yet: u withdraws all of it, S sends now."), Role::Waiting)
             }
             Phase::Sending(_) => (format!("{} of {} sent", ok + refused, self.included()), Role::Info),
             Phase::Done => {
@@ -244,42 +487,60 @@ impl BulkSheet {
             }
         }
     }
+}
 
-    fn draw_row(&self, at: usize, area: Rect, id_width: u16, name_width: u16, painter: &mut Painter<'_>) {
-        let row = &self.rows[at];
-        if at == self.scroll.cursor {
-            painter.band(area, Role::Selection);
-        }
-        let (sign, role) = match (&row.outcome, row.included, self.phase) {
-            (Some(Ok(_)), ..) => (painter.glyphs.ok, Role::Success),
-            (Some(Err(_)), ..) => (painter.glyphs.bad, Role::Danger),
-            (None, true, Phase::Sending(sending)) if sending == at => (painter.glyphs.running[0], Role::Info),
-            (None, true, _) => ("x", Role::Strong),
-            (None, false, _) => (" ", Role::Muted),
+impl Row {
+    /// Returns the properties that are compared between runs: label and value.
+    fn facts(&self) -> Vec<(&'static str, String)> {
+        let (step, signal) = match &self.run.gate {
+            Some(Gate::Human { step, .. }) => (Some(step.as_str()), None),
+            Some(Gate::Signal { step, name }) => (Some(step.as_str()), Some(name.as_str())),
+            _ => (self.run.step.as_deref(), None),
         };
-        painter.put(area.x + 1, area.y, "[", Role::Muted, 1);
-        painter.put(area.x + 2, area.y, sign, role, 1);
-        painter.put(area.x + 3, area.y, "]", Role::Muted, 1);
-        let text_role = if row.included { Role::Text } else { Role::Muted };
-        let mut x = area.x + 5;
-        for (text, width) in
-            [(shown(row.run.title_or_skill()), name_width), (tail(&row.run.id.0).to_uppercase(), id_width)]
-        {
-            painter.put(x, area.y, &cut_end(&text, width, painter.glyphs.ellipsis), text_role, width);
-            x += width + 1;
-        }
-        let (text, role) = match (&row.outcome, &row.blocked) {
-            (Some(Ok(note)), _) => (note.clone(), Role::Success),
-            (Some(Err(why)), _) => (why.clone(), Role::Danger),
-            (None, Some(why)) => (why.clone(), Role::Muted),
-            (None, None) => (row.text.clone(), text_role),
-        };
-        let available = area.right().saturating_sub(x + 1);
-        painter.put(x, area.y, &cut_end(&text, available, painter.glyphs.ellipsis), role, available);
+        let mut facts = vec![("skill", shown(&self.run.skill_id))];
+        facts.extend(step.map(|step| ("step", shown(step))));
+        facts.extend(signal.map(|name| ("waits for", shown(name))));
+        facts.extend(self.run.failure().map(|why| ("error", shown(&why))));
+        facts.extend(self.version.as_ref().map(|version| ("version", shown(version))));
+        facts.push(("started by", shown(&self.run.started_by)));
+        facts
     }
 }
 
-fn plural(runs: usize) -> String {
+/// Returns the text fields of a command.
+fn texts(command: CommandName, runs: &[RunRecord]) -> Vec<Text> {
+    let text = |label, hint, value: &str| {
+        let mut field = Field::new();
+        field.set(value);
+        Text { label, hint, field }
+    };
+    match command {
+        CommandName::Approve | CommandName::Deny => {
+            vec![text("notes", "optional, stored with each decision", "")]
+        }
+        CommandName::Signal => {
+            let mut names = runs.iter().filter_map(|run| match &run.gate {
+                Some(Gate::Signal { name, .. }) => Some(name.as_str()),
+                _ => None,
+            });
+            let first = names.next().unwrap_or_default();
+            let name = if names.all(|name| name == first) { first } else { "" };
+            vec![text("signal", "name that the runs wait for", name), text("payload", "JSON, or empty", "{}")]
+        }
+        _ => Vec::new(),
+    }
+}
+
+/// Returns step and digest of what a run waits for.
+fn gate_key(run: &RunRecord) -> Option<(&str, &str)> {
+    match &run.gate {
+        Some(Gate::Human { step, inputs_digest, .. }) => Some((step, inputs_digest)),
+        Some(Gate::Signal { step, name }) => Some((step, name)),
+        _ => None,
+    }
+}
+
+pub(super) fn plural(runs: usize) -> String {
     if runs == 1 { "1 run".to_owned() } else { format!("{} runs", count(runs)) }
 }
 
@@ -296,55 +557,13 @@ fn blocked(run: &RunRecord, command: CommandName) -> Option<String> {
     }
 }
 
-/// Returns for each run what distinguishes it: the inputs in which runs of the same skill differ, and its error.
-fn distinctions(runs: &[RunRecord]) -> Vec<String> {
-    let value_of = |run: &RunRecord, name: &str| match run.inputs.get(name) {
-        Some(Value::String(text)) => shown(text),
-        Some(other) => shown(&other.to_string()),
-        None => String::new(),
-    };
-    let mut by_skill: BTreeMap<&str, Vec<&RunRecord>> = BTreeMap::new();
-    for run in runs {
-        by_skill.entry(run.skill_id.as_str()).or_default().push(run);
-    }
-    let mut differing: BTreeMap<&str, Vec<String>> = BTreeMap::new();
-    for (skill, of_it) in by_skill {
-        let names = of_it.iter().filter_map(|run| run.inputs.as_object()).flat_map(|inputs| inputs.keys());
-        let mut names: Vec<String> = names.cloned().collect();
-        names.sort();
-        names.dedup();
-        names.retain(|name| {
-            of_it.len() == 1 || of_it.iter().any(|run| value_of(run, name) != value_of(of_it[0], name))
-        });
-        differing.insert(skill, names);
-    }
-    let text = |run: &RunRecord| {
-        // A title already contains the inputs.
-        let names = differing.get(run.skill_id.as_str()).filter(|_| run.title().is_none());
-        let names = names.map(Vec::as_slice).unwrap_or_default();
-        let mut parts: Vec<String> = Vec::new();
-        if let Some(Gate::Human { step, .. }) = &run.gate {
-            parts.push(shown(step));
-        }
-        parts.extend(names.iter().map(|name| {
-            let value = value_of(run, name);
-            let cut: String = value.chars().take(VALUE_LENGTH).collect();
-            format!("{}={cut}{}", shown(name), if cut.len() < value.len() { "…" } else { "" })
-        }));
-        let error = |key: &str| run.error.as_ref().and_then(|error| error.get(key)?.as_str()).map(shown);
-        parts.extend(error("message").or_else(|| error("code")));
-        parts.join("  ")
-    };
-    runs.iter().map(text).collect()
-}
-
 impl Overlay for BulkSheet {
     fn in_text(&self) -> bool {
-        false
+        matches!(self.focus, Focus::Text(_))
     }
 
     fn contexts(&self) -> Vec<Context> {
-        vec![Context::Sheet]
+        vec![Context::Bulk, Context::Sheet]
     }
 
     fn at(&mut self, now: Instant) {
@@ -361,25 +580,39 @@ impl Overlay for BulkSheet {
         }
     }
 
-    fn key(&mut self, _key: KeyEvent, action: Option<Action>) -> Outcome {
+    fn key(&mut self, key: KeyEvent, action: Option<Action>) -> Outcome {
+        if let Focus::Text(at) = self.focus {
+            match action {
+                Some(Action::Back) => self.focus = self.first_focus(),
+                Some(Action::Open) => self.turn(true),
+                None => {
+                    self.texts[at].field.key(key);
+                }
+                _ => {}
+            }
+            if !matches!(action, Some(Action::NextPart | Action::PreviousPart | Action::CarryOut)) {
+                return Outcome::Stay;
+            }
+        }
         let Some(action) = action else { return Outcome::Stay };
-        let len = self.rows.len();
         match action {
-            Action::Up => self.scroll.by(-1, len),
-            Action::Down => self.scroll.by(1, len),
-            Action::PageUp => self.scroll.by(-self.scroll.page(), len),
-            Action::PageDown => self.scroll.by(self.scroll.page(), len),
+            Action::Up => return self.go(-1),
+            Action::Down => return self.go(1),
+            Action::PageUp => return self.go(-self.scroll.page()),
+            Action::PageDown => return self.go(self.scroll.page()),
             Action::Mark => {
                 self.toggle(self.scroll.cursor);
-                self.scroll.by(1, len);
+                return self.go(1);
             }
-            Action::NextPart | Action::PreviousPart => {
-                let buttons = self.buttons().len().max(1);
-                self.focused = (self.focused + 1) % buttons;
+            Action::NextPart => self.turn(true),
+            Action::PreviousPart => self.turn(false),
+            Action::Notes if self.phase == Phase::Choosing && !self.texts.is_empty() => {
+                self.focus = Focus::Text(0);
             }
             Action::Open => {
+                let Focus::Button(focused) = self.focus else { return Outcome::Stay };
                 let buttons = self.buttons();
-                let at = self.focused.min(buttons.len().saturating_sub(1));
+                let at = focused.min(buttons.len().saturating_sub(1));
                 return buttons.get(at).map_or(Outcome::Stay, |button| self.press(button.action));
             }
             other => return self.press(other),
@@ -387,7 +620,17 @@ impl Overlay for BulkSheet {
         Outcome::Stay
     }
 
+    fn paste(&mut self, text: &str) -> Outcome {
+        if let Focus::Text(at) = self.focus {
+            self.texts[at].field.paste(text);
+        }
+        Outcome::Stay
+    }
+
     fn on_message(&mut self, message: &Message) -> Outcome {
+        if let Message::Run(RunResponse::Detail(_, Ok(detail))) = message {
+            self.news_of(detail);
+        }
         let Message::Run(RunResponse::Ordered(ticket, run, answer)) = message else { return Outcome::Stay };
         if *ticket > self.ticket || !self.rows.iter().any(|row| row.run.id == *run) {
             return Outcome::Stay;
@@ -401,6 +644,7 @@ impl Overlay for BulkSheet {
             (self.phase, self.said) = (Phase::Choosing, Some(format!("Not sent: {}", shown(&error.message))));
             return Outcome::Handled;
         }
+        self.rows[at].changed |= answer.as_ref().is_err_and(|error| error.code == Code::SkillChanged);
         self.rows[at].outcome = Some(match answer {
             Ok(ordered) => Ok(shown(&ordered.note)),
             Err(error) => Err(shown(&error.message)),
@@ -415,16 +659,22 @@ impl Overlay for BulkSheet {
     fn mouse(&mut self, event: MouseEvent) -> Outcome {
         let at = Position::new(event.column, event.row);
         match event.kind {
-            MouseEventKind::ScrollUp => self.scroll.by(-3, self.rows.len()),
-            MouseEventKind::ScrollDown => self.scroll.by(3, self.rows.len()),
+            MouseEventKind::ScrollUp => return self.go(-3),
+            MouseEventKind::ScrollDown => return self.go(3),
             MouseEventKind::Down(MouseButton::Left) => {
-                if let Some(button) = self.drawn_buttons.iter().position(|rect| rect.contains(at)) {
+                if let Some(button) = self.drawn.buttons.iter().position(|rect| rect.contains(at)) {
                     let action = self.buttons().get(button).map(|button| button.action);
                     return action.map_or(Outcome::Stay, |action| self.press(action));
                 }
-                if let Some(row) = row_at(&self.drawn_rows, at) {
+                if let Some(row) = row_at(&self.drawn.rows, at) {
                     self.scroll.cursor = row;
                     self.toggle(row);
+                    return self.go(0);
+                }
+                let text = self.drawn.texts.iter().position(|rect| rect.contains(at));
+                if let Some(text) = text.filter(|_| self.phase == Phase::Choosing) {
+                    self.focus = Focus::Text(text);
+                    self.texts[text].field.click(at);
                 }
             }
             _ => {}
@@ -433,59 +683,41 @@ impl Overlay for BulkSheet {
     }
 
     fn hints(&self) -> Vec<Hint> {
+        let hint = |action, label| Hint { action, label };
+        if self.in_text() {
+            return vec![
+                hint(Action::NextPart, "next"),
+                hint(Action::CarryOut, "apply"),
+                hint(Action::Back, "leave the field"),
+            ];
+        }
         match self.phase {
-            Phase::Choosing => vec![
-                Hint { action: Action::Down, label: "move" },
-                Hint { action: Action::Mark, label: "toggle" },
-                Hint { action: Action::NextPart, label: "next button" },
-                Hint { action: Action::Back, label: "back" },
-            ],
-            Phase::Counting(_) => vec![Hint { action: Action::Back, label: "undo" }],
-            Phase::Sending(_) => vec![Hint { action: Action::Back, label: "stop" }],
+            Phase::Choosing => {
+                let mut out = vec![hint(Action::Up, "run"), hint(Action::Mark, "include or exclude")];
+                if !self.texts.is_empty() {
+                    out.push(hint(Action::Notes, self.texts[0].label));
+                }
+                if self.changed().next().is_some() {
+                    out.push(hint(Action::DespiteChange, "despite the change"));
+                }
+                out.extend([hint(Action::NextPart, "next button"), hint(Action::Back, "back")]);
+                out
+            }
+            Phase::Counting(_) => vec![hint(Action::Undo, "undo"), hint(Action::SendNow, "send now")],
+            Phase::Sending(_) => vec![hint(Action::Back, "stop")],
             Phase::Done => {
-                vec![
-                    Hint { action: Action::Down, label: "move" },
-                    Hint { action: Action::Back, label: "close" },
-                ]
+                let mut out = vec![hint(Action::Up, "run")];
+                if self.changed().next().is_some() {
+                    out.push(hint(Action::DespiteChange, "resume despite the change"));
+                }
+                out.push(hint(Action::Back, "close"));
+                out
             }
         }
     }
 
     fn draw(&mut self, area: Rect, painter: &mut Painter<'_>, now: Instant) -> Option<Position> {
-        let wide = area.width.saturating_sub(4).min(140);
-        let tall = u16::try_from(self.rows.len()).unwrap_or(u16::MAX).saturating_add(6);
-        let area = centred(area, wide, tall.min(area.height.saturating_sub(2)).max(8));
-        let title = format!("{} {}", self.verb(), plural(self.included()));
-        let note = format!("{} marked", plural(self.rows.len()));
-        let decision = matches!(self.command, CommandName::Approve | CommandName::Deny);
-        let inside = frame(area, painter, &title, &note, decision);
-        let list = Rect { height: inside.height.saturating_sub(4), ..inside };
-        self.scroll.follow(self.rows.len(), usize::from(list.height));
-        let names = self.rows.iter().map(|row| cells(&shown(row.run.title_or_skill()))).max().unwrap_or(0);
-        let name_width = names.min(inside.width / 2);
-        self.drawn_rows.clear();
-        for place in 0..list.height {
-            let at = self.scroll.offset + usize::from(place);
-            if at >= self.rows.len() {
-                break;
-            }
-            let row = Rect { y: list.y + place, height: 1, ..list };
-            self.draw_row(at, row, 3, name_width, painter);
-            self.drawn_rows.push((row, at));
-        }
-        let (text, role) = self.status(now);
-        painter.put(
-            inside.x + 1,
-            inside.bottom().saturating_sub(3),
-            &text,
-            role,
-            inside.width.saturating_sub(2),
-        );
-        let row = Rect { y: inside.bottom().saturating_sub(1), height: 1, ..inside };
-        let all = self.buttons();
-        let focused = Some(self.focused.min(all.len().saturating_sub(1)));
-        self.drawn_buttons = buttons(row, painter, &all, focused);
-        None
+        self.view(area, painter, now)
     }
 
     fn changes_in(&self, now: Instant) -> Option<u64> {

@@ -48,14 +48,21 @@ pub(super) enum SendState {
 /// A gate in the dialog.
 pub(super) struct Waiting {
     pub(super) sheet: DecisionSheet,
+    /// The title of its run.
+    pub(super) title: Option<String>,
     /// Whether the decision applies to this gate too.
     pub(super) marked: bool,
     pub(super) standing: SendState,
 }
 
 impl Waiting {
-    fn open(sheet: DecisionSheet, marked: bool) -> Self {
-        Self { sheet, marked, standing: SendState::Open }
+    fn open(sheet: DecisionSheet, title: Option<String>, marked: bool) -> Self {
+        Self { sheet, title, marked, standing: SendState::Open }
+    }
+
+    /// Returns the title of the run, or its skill.
+    pub(super) fn name(&self) -> String {
+        shown(self.title.as_deref().unwrap_or(&self.sheet.skill_id))
     }
 
     /// Records that another decision won.
@@ -109,7 +116,7 @@ impl Decision {
             pane,
             ticket,
             opened,
-            waiting: vec![Waiting::open(sheet, true)],
+            waiting: vec![Waiting::open(sheet, None, true)],
             at: 0,
             focus: Focus::Button(0),
             approver,
@@ -122,6 +129,12 @@ impl Decision {
             follow: false,
             drawn: Drawn::default(),
         }
+    }
+
+    /// Sets the title of the run that the dialog was opened for.
+    pub(super) fn titled(mut self, title: Option<String>) -> Self {
+        self.waiting[0].title = title;
+        self
     }
 
     /// Restores a draft.
@@ -320,7 +333,7 @@ impl Decision {
         match answer {
             Ok(ordered) if ordered.repeated => {
                 // The other decision is final, and the later user must know it: the dialog stays until it is closed.
-                let name = shown(&one.sheet.skill_id);
+                let name = one.name();
                 one.was_decided_elsewhere();
                 self.said = Some(format!("Already decided: {name} {}", shown(&ordered.note)));
                 self.body.offset = 0;
@@ -403,7 +416,8 @@ impl Decision {
                 if alike && !first.capability.is_empty() {
                     // Runs arrive in any order; after the requested one, the oldest is on top.
                     let at = self.waiting.iter().skip(1).filter(|one| one.sheet.run < sheet.run).count() + 1;
-                    self.waiting.insert(at, Waiting::open(sheet.clone(), false));
+                    let title = detail.run.title().map(str::to_owned);
+                    self.waiting.insert(at, Waiting::open(sheet.clone(), title, false));
                     self.at += usize::from(at <= self.at);
                 }
             }
@@ -428,7 +442,10 @@ impl Decision {
             _ => return,
         };
         match self.focus {
-            Focus::Together if rows.abs() == 1 => self.choose(self.at.saturating_add_signed(rows)),
+            // The arrows move in the list from the start; pages scroll the text.
+            Focus::Together | Focus::Button(_) if rows.abs() == 1 && self.waiting.len() > 1 => {
+                self.choose(self.at.saturating_add_signed(rows));
+            }
             Focus::Approver | Focus::Notes if rows.abs() == 1 => self.turn(rows),
             // Drawing clamps the offset.
             _ => self.body.offset = self.body.offset.saturating_add_signed(rows).min(10_000),

@@ -188,6 +188,10 @@ impl Overlay for Decision {
             Focus::Button(0) => out.push(Hint { action: Action::Open, label: "cancel" }),
             _ => out.push(Hint { action: Action::Open, label: "press" }),
         }
+        let several = self.waiting.len() > 1;
+        if several && self.focus != Focus::Together {
+            out.push(Hint { action: Action::Mark, label: "select" });
+        }
         for button in self.buttons().iter().skip(1) {
             let label = match button.action {
                 Action::DenyNow => "deny",
@@ -199,7 +203,12 @@ impl Overlay for Decision {
             };
             out.push(Hint { action: button.action, label });
         }
-        out.push(Hint { action: Action::Up, label: "scroll" });
+        if several {
+            out.push(Hint { action: Action::Up, label: "run" });
+            out.push(Hint { action: Action::PageDown, label: "scroll" });
+        } else {
+            out.push(Hint { action: Action::Up, label: "scroll" });
+        }
         out.push(Hint { action: Action::Copy, label: "copy inputs" });
         out.push(Hint { action: Action::Back, label: "cancel" });
         out

@@ -29,7 +29,7 @@ impl Decision {
             if one.standing == SendState::Open {
                 over.push(format!(
                     "{} expired at {}: {}. No decision was made here.",
-                    shown(&one.sheet.skill_id),
+                    one.name(),
                     time_of_day(at),
                     then(one.sheet.on_expiry)
                 ));
@@ -107,7 +107,7 @@ pub(super) fn meanwhile(detail: &RunDetail, sheet: &DecisionSheet) -> (String, S
         None if expired => "was not answered in time".to_owned(),
         None => "continued".to_owned(),
     };
-    let name = shown(&detail.run.skill_id);
+    let name = shown(detail.run.title_or_skill());
     let notes = decided.and_then(|decided| decided.by.notes.as_deref()).map(shown);
     let notes = notes.filter(|notes| !notes.is_empty());
     let notes = notes.map(|notes| format!(" ({notes})")).unwrap_or_default();

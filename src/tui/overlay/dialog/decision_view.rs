@@ -4,9 +4,11 @@
 use std::time::Instant;
 
 use ratatui::layout::{Position, Rect};
+use serde_json::Value;
 
-use super::decision::{Decision, Drawn, Focus, SendState};
+use super::decision::{Decision, Drawn, Focus, SendState, Waiting};
 use super::decision_limits::outlook;
+use super::distinction::{differing, fields as fields_of, is_same};
 use super::parts::{self, LABEL, Row};
 use crate::overlay::{centred, frame};
 use crate::theme::Role;
@@ -18,16 +20,24 @@ use crate::widgets::text_width::{cells, cut_end, shown};
 use crate::widgets::wrap::wrap;
 use skills_api::DecisionSheet;
 
-/// Width of the dialog if there is enough space.
+/// Width of the dialog if its lines need no more.
 const WIDTH: u16 = 76;
+/// Width up to which the dialog grows with its lines.
+const MAX_WIDTH: u16 = 140;
 
 impl Decision {
     pub(super) fn view(&mut self, area: Rect, painter: &mut Painter<'_>, now: Instant) -> Option<Position> {
         self.drawn = Drawn { digest: self.shown_one().inputs_digest.clone(), ..Drawn::default() };
         let roomy = area.height >= 30;
-        let width = WIDTH.min(area.width);
+        let mut width = area.width.saturating_sub(4).clamp(WIDTH, MAX_WIDTH).min(area.width);
+        let mut body = self.body_lines(width.saturating_sub(6), roomy, now, painter);
+        // With a list the width must not change with the row under the cursor.
+        if self.waiting.len() == 1 {
+            let needed = body.iter().map(Line::width).max().unwrap_or(0);
+            width = needed.saturating_add(6).clamp(WIDTH.min(width), width);
+            body = self.body_lines(width.saturating_sub(6), roomy, now, painter);
+        }
         let inner = width.saturating_sub(6);
-        let body = self.body_lines(inner, roomy, now, painter);
         let captions = if self.sending() {
             ["Sent; waiting for the response."; 2]
         } else if self.not_permitted().is_some() {
@@ -67,7 +77,7 @@ impl Decision {
             // A text that continues below must still not touch the fields.
             middle.height -= 1;
         }
-        self.draw_body(middle, &body, painter);
+        self.draw_body(middle, &body, parts::clock(self.opened, now), painter);
         let air = u16::from(roomy);
         let mut y = bottom;
         let approver = Rect { y, height: 1, ..inside };
@@ -108,7 +118,7 @@ impl Decision {
         first.or(parts::text(below, painter, &mut self.notes, &notes))
     }
 
-    fn draw_body(&mut self, area: Rect, lines: &[Line], painter: &mut Painter<'_>) {
+    fn draw_body(&mut self, area: Rect, lines: &[Line], clock: i64, painter: &mut Painter<'_>) {
         self.body.height = usize::from(area.height);
         let cursor = lines.iter().position(|line| matches!(line, Line::Together(index) if *index == self.at));
         if std::mem::take(&mut self.follow)
@@ -129,6 +139,7 @@ impl Decision {
             }
         }
         let shown = shown.into_iter();
+        let list = self.list_rows(clock);
         for (line, y) in shown.zip(area.y..) {
             let row = Rect { y, height: 1, ..area };
             match line {
@@ -144,17 +155,44 @@ impl Decision {
                     let role = if *first { Role::Danger } else { Role::Text };
                     painter.put(area.x + 2, y, text, role, area.width.saturating_sub(2));
                 }
-                Line::Together(index) => self.draw_together(*index, row, painter),
+                Line::Together(index) => self.draw_together(*index, &list, row, painter),
             }
         }
         parts::more_below(area, painter, lines.len(), &self.body);
     }
 
-    fn draw_together(&mut self, index: usize, row: Rect, painter: &mut Painter<'_>) {
+    /// Returns what distinguishes the gates that are decided together.
+    fn list_rows(&self, clock: i64) -> Vec<ListRow> {
+        let inputs: Vec<&Value> = self.waiting.iter().map(|one| &one.sheet.inputs).collect();
+        let mut names = differing(&inputs);
+        if names.is_empty() {
+            names = differing(&inputs[..1]);
+        }
+        let same = is_same(self.waiting.iter().map(|one| &one.sheet.headline));
+        let row = |one: &Waiting| {
+            let inputs = if one.title.is_none() { fields_of(&one.sheet.inputs, &names) } else { String::new() };
+            let left = one.sheet.expires_ms.map(|at| at - clock).filter(|left| *left > 0);
+            let left = left.filter(|_| one.standing == SendState::Open);
+            ListRow {
+                name: if inputs.is_empty() { one.name() } else { inputs },
+                left: left.map(|left| format!("{} left", age(left))).unwrap_or_default(),
+                text: match &one.standing {
+                    SendState::Past(why) => why.clone(),
+                    // What is the same in all rows is shown once, below the list.
+                    _ if same => String::new(),
+                    _ => shown(&one.sheet.headline),
+                },
+            }
+        };
+        self.waiting.iter().map(row).collect()
+    }
+
+    fn draw_together(&mut self, index: usize, list: &[ListRow], row: Rect, painter: &mut Painter<'_>) {
         let one = &self.waiting[index];
         let here = index == self.at;
         if here {
-            let role = if self.focus == Focus::Together { Role::Selection } else { Role::SelectionWeak };
+            let in_text = matches!(self.focus, Focus::Approver | Focus::Notes);
+            let role = if in_text { Role::SelectionWeak } else { Role::Selection };
             painter.band(row, role);
             painter.put(row.x.saturating_sub(1), row.y, painter.glyphs.gutter, Role::Gutter, 1);
         }
@@ -166,15 +204,25 @@ impl Decision {
             (SendState::Open, false) => (painter.glyphs.pending, Role::Muted),
         };
         painter.put(row.x, row.y, sign, role, 1);
-        let name = format!("{} {}", shown(&one.sheet.skill_id), tail(&one.sheet.run.0));
-        let name_role = if here { Role::Strong } else { Role::Text };
-        let x = painter.put(row.x + 2, row.y, &name, name_role, row.width / 2);
-        let text = match &one.standing {
-            SendState::Past(why) => why.clone(),
-            _ => shown(&one.sheet.headline),
-        };
-        let room = row.right().saturating_sub(x + 2);
-        painter.put(x + 2, row.y, &cut_end(&text, room, painter.glyphs.ellipsis), Role::Muted, room);
+        let id = tail(&one.sheet.run.0).to_uppercase();
+        let widest = |of: fn(&ListRow) -> &str| list.iter().map(|row| cells(of(row))).max().unwrap_or(0);
+        let left_width = widest(|row| &row.left);
+        let others = 2 + cells(&id) + 2 + left_width;
+        let texts = if list.iter().all(|row| row.text.is_empty()) { 1 } else { 2 };
+        let name_width = widest(|row| &row.name).min(row.width.saturating_sub(2 + others) / texts);
+        let shows = &list[index];
+        let columns = [
+            (&shows.name, name_width, if here { Role::Strong } else { Role::Text }),
+            (&id, cells(&id), Role::Muted),
+            (&shows.left, left_width, Role::Warning),
+        ];
+        let mut x = row.x + 2;
+        for (text, width, role) in columns.into_iter().filter(|(_, width, _)| *width > 0) {
+            painter.put(x, row.y, &cut_end(text, width, painter.glyphs.ellipsis), role, width);
+            x += width + 2;
+        }
+        let room = row.right().saturating_sub(x);
+        painter.put(x, row.y, &cut_end(&shows.text, room, painter.glyphs.ellipsis), Role::Muted, room);
         self.drawn.together.push((row, index));
     }
 
@@ -196,6 +244,11 @@ impl Decision {
             out.push(Line::Plain(RichLine::of(head, Role::Muted)));
             out.extend((0..self.waiting.len()).map(Line::Together));
             out.push(Line::Plain(RichLine::default()));
+        }
+        let title = self.waiting[self.at.min(self.waiting.len() - 1)].title.as_deref();
+        if let Some(title) = title {
+            let title = [Seg::new(shown(title), Role::Strong)];
+            out.extend(wrap(&title, width).into_iter().map(|segs| Line::Plain(RichLine::from_segs(segs))));
         }
         for segs in wrap(&[Seg::new(shown(&sheet.headline), Role::Strong)], width) {
             out.push(Line::Plain(RichLine::from_segs(segs)));
@@ -286,6 +339,26 @@ enum Line {
     Warning(String, bool),
     /// One of the gates decided together.
     Together(usize),
+}
+
+impl Line {
+    fn width(&self) -> u16 {
+        match self {
+            Self::Plain(line) => u16::try_from(line.width()).unwrap_or(u16::MAX),
+            Self::Warning(text, _) => cells(text).saturating_add(2),
+            Self::Together(_) => 0,
+        }
+    }
+}
+
+/// What a row of the list shows.
+struct ListRow {
+    /// The title of the run, or the inputs of its step.
+    name: String,
+    /// The time left to decide.
+    left: String,
+    /// What would happen, if it is not the same for all, or why no decision is possible any longer.
+    text: String,
 }
 
 fn warned(text: &str, width: u16) -> Vec<Line> {

@@ -271,8 +271,13 @@ impl OrderSheet {
         } else {
             Button::new(Action::CarryOut, label, "^S")
         };
-        let back = if self.kind == OrderKind::Cancel { "Keep running" } else { "Cancel" };
-        vec![Button::new(Action::Back, back, "Esc"), act]
+        vec![Button::new(Action::Back, self.closing(), "Esc"), act]
+    }
+
+    /// Returns the label of the button that sends nothing.
+    pub(super) fn closing(&self) -> &'static str {
+        // "Cancel" would read as the command.
+        if self.kind == OrderKind::Cancel { "Keep running" } else { "Cancel" }
     }
 
     /// Moves the focus to the next applicable part.
@@ -479,7 +484,7 @@ fn guessed(inputs: &Map<String, Value>) -> InputFields {
 }
 
 /// Parses a payload: JSON, or empty.
-fn payload(text: &str) -> Result<Value, String> {
+pub(super) fn payload(text: &str) -> Result<Value, String> {
     if text.trim().is_empty() {
         return Ok(Value::Null);
     }

@@ -157,11 +157,12 @@ impl Overlay for OrderSheet {
 
     fn hints(&self) -> Vec<Hint> {
         let mut out = vec![Hint { action: Action::NextPart, label: "next" }];
+        let closing = if self.kind == super::OrderKind::Cancel { "keep running" } else { "cancel" };
         match self.focus {
             Focus::Checkpoint => out.push(Hint { action: Action::Up, label: "choose" }),
             Focus::Despite => out.push(Hint { action: Action::Mark, label: "turn" }),
             Focus::Form => {}
-            Focus::Button(0) if self.open() => out.push(Hint { action: Action::Open, label: "cancel" }),
+            Focus::Button(0) if self.open() => out.push(Hint { action: Action::Open, label: closing }),
             Focus::Button(0) => out.push(Hint { action: Action::Open, label: "close" }),
             Focus::Button(_) => out.push(Hint { action: Action::Open, label: "press" }),
         }
@@ -172,7 +173,7 @@ impl Overlay for OrderSheet {
             out.push(Hint { action: Action::NewLine, label: "new line" });
             out.push(Hint { action: Action::Leave, label: "leave the field" });
         } else {
-            out.push(Hint { action: Action::Back, label: "cancel" });
+            out.push(Hint { action: Action::Back, label: closing });
         }
         out
     }

@@ -23,10 +23,16 @@ const WIDTH: u16 = 72;
 
 impl OrderSheet {
     fn head(&self, width: u16, roomy: bool, painter: &Painter<'_>, now: Instant) -> Vec<RichLine> {
-        let mut out: Vec<RichLine> = vec![RichLine::from_segs(vec![
-            Seg::new(shown(&self.run.skill_id), Role::Strong),
+        let title = self.run.title().map(|title| Seg::new(shown(title), Role::Strong));
+        let skill = if title.is_some() { Role::Text } else { Role::Strong };
+        let mut out: Vec<RichLine> = Vec::new();
+        if let Some(title) = title {
+            out.extend(wrap_to(&[title], width, 2, painter.glyphs.ellipsis));
+        }
+        out.push(RichLine::from_segs(vec![
+            Seg::new(shown(&self.run.skill_id), skill),
             Seg::new(format!(" {}", shown(&self.run.id.0)), Role::Muted),
-        ])];
+        ]));
         let (through, all) = self.run.progress;
         let held = self.run.paused && self.run.state == RunState::Pending;
         let word = if held { "paused" } else { state_word(self.run.state) };

@@ -282,9 +282,19 @@ impl Runs {
         let command = bulk_command(action)?;
         let marked: Vec<RunRecord> = self.marked_runs().cloned().collect();
         let ticket = self.next_ticket();
-        // Every run takes one number.
-        self.tickets += marked.len() as u64;
-        Some(vec![Effect::Sheet(Box::new(Sheet::Bulk { command, runs: marked, ticket }))])
+        // Every run takes one number, and a second one if it is resumed although its skill changed.
+        self.tickets += 2 * marked.len() as u64;
+        // What would be executed, and whether the skill changed, is shown before anything is sent.
+        let checks = matches!(command, CommandName::Approve | CommandName::Deny | CommandName::Resume);
+        let first = marked.iter().filter(|run| checks && run.allowed.contains(&command)).take(TOGETHER);
+        let ids: Vec<RunId> = first.map(|run| run.id.clone()).collect();
+        let mut out = vec![Effect::Sheet(Box::new(Sheet::Bulk { command, runs: marked, ticket }))];
+        for id in ids {
+            if self.detail.ask(&id) {
+                out.push(Effect::Run(RunRequest::Detail(id)));
+            }
+        }
+        Some(out)
     }
 
     /// Returns the marked runs in the order of the list.
@@ -317,7 +327,8 @@ impl Runs {
         self.detail.sheet_wanted = false;
         let ticket = self.next_ticket();
         let typed = self.typed.of(&name_of_decision(&run.id));
-        let mut out = vec![Effect::Sheet(Box::new(Sheet::Decide { sheet: Box::new(sheet), typed, ticket }))];
+        let (sheet, title) = (Box::new(sheet), run.title().map(str::to_owned));
+        let mut out = vec![Effect::Sheet(Box::new(Sheet::Decide { sheet, title, typed, ticket }))];
         // Scripts and trust change without an event: reload the run to compare it with the dialog.
         out.extend(self.request_detail());
         let step = |run: &RunRecord| match &run.gate {
@@ -487,6 +498,7 @@ fn bulk_command(action: Action) -> Option<CommandName> {
         Action::Deny => CommandName::Deny,
         Action::Resume => CommandName::Resume,
         Action::CancelRun => CommandName::Cancel,
+        Action::Signal => CommandName::Signal,
         _ => return None,
     })
 }
