@@ -969,6 +969,48 @@ steps:
         assert_eq!(unknown.calls(&main), Some(Vec::new()), "the other skills are not known");
     }
 
+    #[test]
+    fn contracts_that_run_too_much_are_found() {
+        let dir = tempfile::tempdir().unwrap();
+        let write = |name: &str, steps: usize, next: &str| {
+            let folder = dir.path().join(name);
+            fs::create_dir_all(&folder).unwrap();
+            let text = format!("---\nname: {name}\ndescription: Writes {name}. Use for {name}.\n---\nbody\n");
+            fs::write(folder.join("SKILL.md"), text).unwrap();
+            let uses = if next.is_empty() {
+                "wait_for_signal: go".to_owned()
+            } else {
+                format!("uses: 'skill:{next}'")
+            };
+            let steps: String = (0..steps).map(|n| format!("  - {{id: s{n}, {uses}}}\n")).collect();
+            fs::write(folder.join("skill.yaml"), format!("id: x.{name}\nsteps:\n{steps}")).unwrap();
+            skills_skill::read_bundle(&folder.join("SKILL.md")).unwrap()
+        };
+        let mut all: Vec<Skill> =
+            (0..12).map(|n| write(&format!("deep{n}"), 1, &format!("deep{}", n + 1))).collect();
+        all.push(write("deep12", 1, ""));
+        all.extend((0..4).map(|n| write(&format!("wide{n}"), 1_000, &format!("wide{}", n + 1))));
+        all.push(write("wide4", 1_000, ""));
+        let bundles: Vec<_> =
+            all.iter().map(|skill| (skill.id.to_string(), skill.root_dir.clone())).collect();
+        let known = Neighbors {
+            skills: Some(bundles.iter().map(|(id, _)| id.clone()).collect()),
+            bundles,
+            ..Neighbors::default()
+        };
+        let errors = |name: &str| {
+            let skill = all.iter().find(|skill| skill.name == name).unwrap();
+            let found = known.calls(skill).unwrap();
+            found
+                .into_iter()
+                .filter(|f| f.code == "contract-invalid")
+                .map(|f| f.span.unwrap().line)
+                .collect::<Vec<_>>()
+        };
+        assert_eq!((errors("deep0"), errors("deep1"), errors("deep2")), (vec![3], vec![3], Vec::new()));
+        assert_eq!((errors("wide0").len(), errors("wide4").len()), (1, 0));
+    }
+
     #[cfg(target_os = "linux")]
     #[test]
     fn a_file_that_differs_by_case_is_ignored_aloud() {

@@ -49,7 +49,7 @@ pub use fields::{FieldProblem, check_inputs, check_outputs, check_value};
 pub use grants::BEFORE_FIRST_STEP;
 pub use log::LOG_BYTES;
 pub use notifications::{Reminder, TerminalSignals, Webhook, remind, terminal_bytes, withdrawal_bytes};
-pub use plan::{MAX_DEPTH, Plan, PlanError, PlanProblem};
+pub use plan::{Plan, PlanError, PlanProblem};
 pub use process_identity::ProcessIdentity;
 pub use schedule::PARALLEL;
 pub use scheduled_call::{DEFAULT_TIMEOUT, gate_digest, is_repeatable};

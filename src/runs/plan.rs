@@ -11,10 +11,12 @@ use serde_json::Value;
 use super::canonical::digest_of;
 use skills_skill::Severity;
 use skills_skill::contract::expression::Expr;
-use skills_skill::contract::{Capability, Contract, Step, StepAction};
+use skills_skill::contract::{
+    Capability, Contract, MAX_CONTRACTS, MAX_DEPTH, MAX_STEPS, Nesting, Step, StepAction,
+};
 
-/// Maximum nesting depth of skills that run skills.
-pub const MAX_DEPTH: usize = 10;
+/// Maximum number of reported problems.
+const MAX_PROBLEMS: usize = 100;
 
 /// A contract, the contracts it runs, and the capabilities that all of them call, including those of gates.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -64,6 +66,14 @@ pub enum PlanProblem {
     /// The nesting is deeper than [`MAX_DEPTH`].
     #[error("skills are nested deeper than {MAX_DEPTH}: {}", .0.join(" → "))]
     TooDeep(Vec<String>),
+    /// The contract runs more than [`MAX_STEPS`] steps or [`MAX_CONTRACTS`] contracts.
+    #[error("{skill}: {message}")]
+    TooLarge {
+        /// The skill.
+        skill: String,
+        /// What there is too much of, the step that runs most of it, and the limit.
+        message: String,
+    },
     /// The step does not support the control flow.
     #[error("{step}: {message}")]
     Unfit {
@@ -74,7 +84,7 @@ pub enum PlanProblem {
     },
 }
 
-/// All reasons why a contract cannot run.
+/// The reasons why a contract cannot run; of very many, the first.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PlanError {
     /// The reasons; at least one.
@@ -100,9 +110,8 @@ impl PlanError {
 
 /// Collects everything a plan needs.
 struct Closure<'a> {
-    find_skill: &'a dyn Fn(&str) -> Option<Arc<Contract>>,
+    nesting: &'a Nesting,
     find_capability: &'a dyn Fn(&str) -> Option<Arc<Capability>>,
-    skills: BTreeMap<String, Arc<Contract>>,
     capabilities: BTreeMap<String, Arc<Capability>>,
     problems: Vec<PlanProblem>,
 }
@@ -119,18 +128,24 @@ impl Plan {
         capabilities: &dyn Fn(&str) -> Option<Arc<Capability>>,
         approval: Option<String>,
     ) -> Result<Self, PlanError> {
+        let nesting = Nesting::of(contract, skills);
         let mut closure = Closure {
-            find_skill: skills,
+            nesting: &nesting,
             find_capability: capabilities,
-            skills: BTreeMap::new(),
             capabilities: BTreeMap::new(),
             problems: Vec::new(),
         };
-        closure.contract(contract, &mut Vec::new());
-        let Closure { skills, capabilities, problems, .. } = closure;
+        closure.nesting(contract);
+        closure.contract(contract);
+        for (_, nested) in nesting.contracts() {
+            closure.contract(nested);
+        }
+        let Closure { capabilities, problems, .. } = closure;
         if !problems.is_empty() {
             return Err(PlanError { problems });
         }
+        let skills =
+            nesting.contracts().map(|(id, nested)| (id.to_owned(), Arc::new(normalized(nested)))).collect();
         Ok(Self { contract: Arc::new(normalized(contract)), skills, capabilities, approval })
     }
 
@@ -213,22 +228,40 @@ fn normalized(contract: &Contract) -> Contract {
 }
 
 impl Closure<'_> {
-    fn contract(&mut self, contract: &Contract, above: &mut Vec<String>) {
-        if let Some(start) = above.iter().position(|id| *id == contract.id) {
-            let circle = above[start..].iter().chain([&contract.id]).cloned().collect();
-            self.problems.push(PlanProblem::Cycle(circle));
-            return;
+    /// Checks how the contracts run each other, and how much they run in total.
+    fn nesting(&mut self, contract: &Contract) {
+        for cycle in &self.nesting.cycles {
+            self.note(PlanProblem::Cycle(cycle.clone()));
         }
-        above.push(contract.id.clone());
-        if above.len() > MAX_DEPTH + 1 {
-            self.problems.push(PlanProblem::TooDeep(above.clone()));
+        if !self.nesting.cycles.is_empty() {
+            return; // there is no depth and no number of steps
+        }
+        let extent = self.nesting.of_contract(contract);
+        if extent.depth > MAX_DEPTH {
+            self.note(PlanProblem::TooDeep(self.nesting.deepest_path(contract)));
+        }
+        let most = self.nesting.largest_step(contract).map(|step| step.id.as_str()).unwrap_or_default();
+        let message = if self.nesting.is_cut {
+            format!(
+                "its steps run more than {MAX_CONTRACTS} contracts, directly or through others; begin with step {most}"
+            )
+        } else if extent.steps > MAX_STEPS {
+            format!(
+                "it runs {} steps, with those of the skills that its steps run, most of them by step {most}; the \
+                    maximum is {MAX_STEPS}",
+                extent.steps
+            )
         } else {
-            self.errors_of(contract);
-            for step in &contract.steps {
-                self.step(contract, step, above);
-            }
+            return;
+        };
+        self.note(PlanProblem::TooLarge { skill: contract.id.clone(), message });
+    }
+
+    fn contract(&mut self, contract: &Contract) {
+        self.errors_of(contract);
+        for step in &contract.steps {
+            self.step(contract, step);
         }
-        above.pop();
     }
 
     fn errors_of(&mut self, contract: &Contract) {
@@ -240,18 +273,16 @@ impl Closure<'_> {
         self.note(PlanProblem::Broken { skill: contract.id.clone(), message });
     }
 
-    fn step(&mut self, contract: &Contract, step: &Step, above: &mut Vec<String>) {
+    fn step(&mut self, contract: &Contract, step: &Step) {
         let place = format!("{}, step {}", contract.id, step.id);
         self.flow(step, &place);
         match &step.action {
             StepAction::WaitForSignal(_) => {}
-            StepAction::Skill(id) => match self.skills.get(id).cloned().or_else(|| (self.find_skill)(id)) {
-                Some(nested) => {
-                    self.contract(&nested, above);
-                    self.skills.entry(id.clone()).or_insert_with(|| Arc::new(normalized(&nested)));
+            StepAction::Skill(id) => {
+                if self.nesting.lacks(id) {
+                    self.note(PlanProblem::MissingSkill { id: id.clone(), used_by: place });
                 }
-                None => self.note(PlanProblem::MissingSkill { id: id.clone(), used_by: place }),
-            },
+            }
             // With a router or a scatter the step's own capability is only a name for planning.
             StepAction::Capability(id) => {
                 let router = step.router.iter().flat_map(|r| r.cases.values().chain(&r.default));
@@ -308,25 +339,103 @@ impl Closure<'_> {
         }
     }
 
+    /// Adds a capability and its gates, their gates included: with a work list, because a chain of gates can be of any
+    /// length.
     fn capability(&mut self, id: &str, used_by: &str) {
-        if self.capabilities.contains_key(id) {
-            return;
-        }
-        let Some(found) = (self.find_capability)(id) else {
-            self.note(PlanProblem::MissingCapability { id: id.to_owned(), used_by: used_by.to_owned() });
-            return;
-        };
-        let mut pinned = Capability::clone(&found);
-        pinned.location = PathBuf::new();
-        self.capabilities.insert(id.to_owned(), Arc::new(pinned));
-        for gate in &found.safety.mandatory_pre_gates {
-            self.capability(&gate.capability, &format!("gate of {id}"));
+        let mut wanted = vec![(id.to_owned(), used_by.to_owned())];
+        while let Some((id, used_by)) = wanted.pop() {
+            if self.capabilities.contains_key(&id) {
+                continue;
+            }
+            let Some(found) = (self.find_capability)(&id) else {
+                self.note(PlanProblem::MissingCapability { id, used_by });
+                continue;
+            };
+            let mut pinned = Capability::clone(&found);
+            pinned.location = PathBuf::new();
+            let gates = found.safety.mandatory_pre_gates.iter().rev();
+            wanted.extend(gates.map(|gate| (gate.capability.clone(), format!("gate of {id}"))));
+            self.capabilities.insert(id, Arc::new(pinned));
         }
     }
 
     fn note(&mut self, problem: PlanProblem) {
-        if !self.problems.contains(&problem) {
+        if self.problems.len() < MAX_PROBLEMS && !self.problems.contains(&problem) {
             self.problems.push(problem);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+    use skills_skill::contract::{parse, parse_capability};
+
+    fn contract(text: &str) -> Arc<Contract> {
+        Arc::new(parse(Path::new("skill.yaml"), text).0.unwrap())
+    }
+
+    fn capability(text: &str) -> Arc<Capability> {
+        Arc::new(parse_capability(Path::new("c.yaml"), text).0.unwrap())
+    }
+
+    /// Returns the contract `n{level}`, which runs the next one in 1,000 steps.
+    fn fanning(level: usize, next: &str) -> Arc<Contract> {
+        let steps: String = (0..1_000).map(|n| format!("  - {{id: s{n}, uses: '{next}'}}\n")).collect();
+        contract(&format!("id: n{level}\nversion: 1.0.0\nsteps:\n{steps}"))
+    }
+
+    fn problems_of(last: &str) -> Vec<PlanProblem> {
+        let nested = |id: &str| {
+            let level: usize = id.strip_prefix('n')?.parse().ok()?;
+            let next = if level == 4 { last.to_owned() } else { format!("skill:n{}", level + 1) };
+            Some(fanning(level, &next))
+        };
+        let echo = |_: &str| Some(capability("id: text.echo\nversion: 1.0.0\n"));
+        Plan::pin(&fanning(1, "skill:n2"), &nested, &echo, None).unwrap_err().problems
+    }
+
+    #[test]
+    fn exponential_nesting_is_refused_at_once() {
+        let problems = problems_of("text.echo");
+        assert!(
+            matches!(&problems[..], [PlanProblem::TooLarge { skill, .. }] if skill == "n1"),
+            "{problems:?}"
+        );
+        assert!(problems[0].to_string().contains("1001001001000 steps"), "{}", problems[0]);
+    }
+
+    #[test]
+    fn a_cycle_of_thousands_of_steps_is_one_problem() {
+        let problems = problems_of("skill:n1");
+        assert!(matches!(&problems[..], [PlanProblem::Cycle(ids)] if ids.len() == 5), "{problems:?}");
+    }
+
+    #[test]
+    fn long_chains_of_gates_are_followed() {
+        const LENGTH: usize = 20_000;
+        let base = capability("id: c\nversion: 1.0.0\n");
+        let find = |id: &str| {
+            let number: usize = id.strip_prefix('c')?.parse().ok()?;
+            let mut found = Capability { id: id.to_owned(), ..Capability::clone(&base) };
+            if number + 1 < LENGTH {
+                let capability = format!("c{}", number + 1);
+                let on_fail = skills_skill::contract::GateFailure::Block;
+                found.safety.mandatory_pre_gates.push(skills_skill::contract::Gate { capability, on_fail });
+            }
+            Some(Arc::new(found))
+        };
+        let first = contract("id: g\nversion: 1.0.0\nsteps:\n  - {id: s, uses: c0}\n");
+        assert_eq!(Plan::pin(&first, &|_| None, &find, None).unwrap().capabilities.len(), LENGTH);
+    }
+
+    #[test]
+    fn many_problems_are_cut() {
+        let steps: String = (0..1_000).map(|n| format!("  - {{id: s{n}, uses: c{n}}}\n")).collect();
+        let broken = contract(&format!("id: many\nversion: 1.0.0\nsteps:\n{steps}"));
+        let problems = Plan::pin(&broken, &|_| None, &|_| None, None).unwrap_err().problems;
+        assert_eq!(problems.len(), MAX_PROBLEMS);
     }
 }

@@ -1,7 +1,7 @@
 //! Checks the calls of a contract against known capabilities: whether the capability exists, accepts these inputs with
 //! these types, and produces the outputs that the step maps.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -9,6 +9,7 @@ use serde_json::Value;
 use skills_base::files::Folder;
 
 use super::check::{OWN_SKILL, Places};
+use super::nesting::{MAX_CONTRACTS, MAX_DEPTH, MAX_STEPS, Nesting};
 use super::reader::{Reader, nearest, suggest};
 use super::types::{
     Binding, Capability, Contract, Field, FieldType, MergeStrategy, Protocol, Source, Step, StepAction,
@@ -75,11 +76,24 @@ pub fn check_calls(
     let places = Places::of(&root, contract);
     let known = Known { contract, capabilities, skills };
     let ids = capabilities.ids();
+    let nesting = Nesting::of(contract, &|id| skills?.get(id).cloned());
+    let ways_back = nesting.ways_back(contract);
     defaults(&mut reader, &places, "inputs", &contract.inputs, capabilities);
     for step in &contract.steps {
         let path = format!("steps.{}", step.id);
         if let StepAction::Skill(id) = &step.action {
             nested(&mut reader, &places, step, id, skill, &known);
+            let at = places.within(step, &["uses"]);
+            if let Some(cycle) =
+                cycle(contract, id, &nesting, &ways_back).filter(|_| !skill.contains(&id.as_str()))
+            {
+                let message = format!("skills call each other in a cycle: {}", cycle.join(" → "));
+                reader.invalid(&path, &at, message, "Remove one of these calls.");
+            } else if nesting.cycles.is_empty() && nesting.of_step(step).depth > MAX_DEPTH {
+                let message =
+                    format!("step `{}` runs skills nested more than {MAX_DEPTH} levels deep", step.id);
+                reader.invalid(&path, &at, message, "Run the innermost skills from a step of this contract.");
+            }
         }
         for (capability, keys) in called(step) {
             if !ids.contains(&capability) {
@@ -97,7 +111,26 @@ pub fn check_calls(
             outputs(&mut reader, &places, step, callee, &known);
         }
     }
+    too_large(&mut reader, &places, contract, &nesting);
     reader.findings()
+}
+
+/// Reports a contract that runs too many steps or contracts.
+fn too_large(reader: &mut Reader<'_>, places: &Places<'_>, contract: &Contract, nesting: &Nesting) {
+    let Some(step) = nesting.largest_step(contract).filter(|_| nesting.cycles.is_empty()) else { return };
+    let steps = nesting.of_contract(contract).steps;
+    let message = if nesting.is_cut {
+        format!("the contract runs more than {MAX_CONTRACTS} other contracts, directly or through others")
+    } else if steps > MAX_STEPS {
+        format!(
+            "the contract runs {steps} steps, with those of the skills that its steps run; the maximum is {MAX_STEPS}"
+        )
+    } else {
+        return;
+    };
+    let path = format!("steps.{}", step.id);
+    let help = "Run fewer skills from it, or call capabilities instead.";
+    reader.invalid(&path, &places.within(step, &["uses"]), message, help);
 }
 
 /// Returns findings about a binding of a bundle: an undeclared capability, or a script that is missing from the
@@ -199,7 +232,7 @@ fn defaults(
     }
 }
 
-/// Reports a step that calls its own skill, a skill that does not exist, or one that calls this contract again.
+/// Reports a step that calls its own skill, or a skill that does not exist.
 fn nested(
     reader: &mut Reader<'_>,
     places: &Places<'_>,
@@ -226,31 +259,25 @@ fn nested(
         finding.severity = Severity::Warning;
         "Correct the id, or add the skill to the roots.".clone_into(&mut finding.help);
         suggest(finding, id, skills.keys().map(String::as_str));
-    } else if let Some(cycle) = cycle(known.contract, id, skills) {
-        let message = format!("skills call each other in a cycle: {}", cycle.join(" → "));
-        reader.invalid(&path, &at, message, "Remove one of these calls.");
     }
 }
 
 /// Returns the shortest cycle of calls through a skill that a contract calls, if there is one.
-fn cycle(contract: &Contract, first: &str, skills: &KnownContracts) -> Option<Vec<String>> {
-    let mut ways = VecDeque::from([(first, vec![contract.id.as_str()])]);
-    let mut seen = BTreeSet::from([first]);
-    while let Some((id, mut way)) = ways.pop_front() {
-        let Some(next) = skills.get(id) else { continue };
-        way.push(&next.id);
-        if next.id == contract.id {
-            return Some(way.into_iter().map(str::to_owned).collect());
-        }
-        for step in &next.steps {
-            if let StepAction::Skill(id) = &step.action
-                && seen.insert(id)
-            {
-                ways.push_back((id, way.clone()));
-            }
-        }
+fn cycle(
+    contract: &Contract,
+    first: &str,
+    nesting: &Nesting,
+    ways_back: &BTreeMap<&str, Option<&str>>,
+) -> Option<Vec<String>> {
+    // Noted where the contract is read.
+    let mut next = ways_back.contains_key(first).then_some(first).filter(|id| *id != contract.id);
+    next?;
+    let mut way = vec![contract.id.clone()];
+    while let Some(id) = next {
+        way.push(nesting.contract(id)?.id.clone());
+        next = ways_back.get(id).copied().flatten();
     }
-    None
+    Some(way)
 }
 
 /// Returns every capability that a step names, with its key path.

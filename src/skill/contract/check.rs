@@ -476,32 +476,40 @@ fn expressions(step: &Step) -> Vec<Expression<'_>> {
     all
 }
 
-/// Finds steps that wait for each other: depth-first search with colors.
+/// Finds steps that wait for each other: depth-first search with an explicit stack, because a chain of steps can be of
+/// any length.
 fn cycle(contract: &Contract) -> Option<Vec<String>> {
-    fn visit<'c>(
-        id: &'c str,
-        edges: &BTreeMap<&'c str, &'c [String]>,
-        path: &mut Vec<&'c str>,
-        done: &mut BTreeSet<&'c str>,
-    ) -> Option<Vec<String>> {
-        if let Some(start) = path.iter().position(|step| *step == id) {
-            return Some(path[start..].iter().chain([&id]).map(|s| (*s).to_owned()).collect());
-        }
-        if !done.insert(id) {
-            return None;
-        }
-        path.push(id);
-        let found = edges
-            .get(id)
-            .into_iter()
-            .flat_map(|next| next.iter())
-            .filter(|next| *next != id) // reported as its own finding
-            .find_map(|next| visit(next, edges, path, done));
-        path.pop();
-        found
-    }
     let edges: BTreeMap<&str, &[String]> =
         contract.steps.iter().map(|step| (step.id.as_str(), step.depends_on.as_slice())).collect();
-    let mut done = BTreeSet::new();
-    contract.steps.iter().find_map(|step| visit(&step.id, &edges, &mut Vec::new(), &mut done))
+    let mut seen = BTreeSet::new();
+    for step in &contract.steps {
+        if !seen.insert(step.id.as_str()) {
+            continue;
+        }
+        // The steps on the path, each with the number of its dependencies that were visited.
+        let mut path = vec![(step.id.as_str(), 0)];
+        let mut on_path = BTreeSet::from([step.id.as_str()]);
+        while let Some((id, visited)) = path.last_mut() {
+            let id = *id;
+            let Some(next) = edges.get(id).and_then(|after| after.get(*visited)) else {
+                on_path.remove(id);
+                path.pop();
+                continue;
+            };
+            *visited += 1;
+            // A step that depends on itself is reported as its own finding.
+            if next == id {
+                continue;
+            }
+            if on_path.contains(next.as_str()) {
+                let ids = path.iter().map(|(id, _)| *id).skip_while(|id| id != next);
+                return Some(ids.chain([next.as_str()]).map(str::to_owned).collect());
+            }
+            if seen.insert(next) {
+                on_path.insert(next);
+                path.push((next, 0));
+            }
+        }
+    }
+    None
 }

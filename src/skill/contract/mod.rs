@@ -8,6 +8,7 @@ mod calls;
 mod check;
 mod endpoint;
 pub mod expression;
+mod nesting;
 mod parse;
 mod reader;
 mod registry;
@@ -16,6 +17,7 @@ mod types;
 
 pub use calls::{KnownCapabilities, KnownContracts, check_binding, check_calls};
 pub use endpoint::{Endpoint, Reach};
+pub use nesting::{Extent, MAX_CONTRACTS, MAX_DEPTH, MAX_STEPS, Nesting};
 pub use parse::{NAMESPACES, parse};
 pub use registry::{parse_binding, parse_capability, parse_service};
 pub use title::{derived_title, render_title};

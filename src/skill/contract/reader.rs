@@ -12,6 +12,9 @@ use crate::frontmatter::Frontmatter;
 use crate::lint::rules;
 use crate::yaml::{self, Content, Entry, Node};
 
+/// Maximum number of characters of a word for which a similar one is suggested.
+const MAX_WORD: usize = 64;
+
 /// Reads one contract file.
 pub(super) struct Reader<'a> {
     notes: Notes<'a>,
@@ -246,14 +249,19 @@ impl<'a> Reader<'a> {
 }
 
 /// Returns the most similar known word, if one is similar enough: one that begins with the word (`int`, `bool`), or one
-/// with few edits.
+/// with few edits. Words of more than [`MAX_WORD`] characters have none: the time grows with the square of the length.
 pub(super) fn nearest<'w>(word: &str, known: impl Iterator<Item = &'w str>) -> Option<&'w str> {
     let letters = word.chars().count();
+    if letters > MAX_WORD {
+        return None;
+    }
     let allowed = if letters < 4 { 1 } else { (letters / 3).clamp(2, 4) };
     let distance = |known: &str| {
         let is_short_form = letters > 1 && known.starts_with(word);
         if is_short_form { 0 } else { strsim::levenshtein(known, word) }
     };
+    let known =
+        known.filter(|known| known.chars().count().abs_diff(letters) <= allowed || known.starts_with(word));
     let near = known.map(|known| (distance(known), known)).min();
     near.filter(|(distance, _)| *distance <= allowed).map(|(_, near)| near)
 }

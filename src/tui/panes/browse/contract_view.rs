@@ -26,6 +26,8 @@ use skills_skill::contract::Field;
 const LANES_SHARE: usize = 4;
 /// Width of a step's name before its capability, if there is enough space, in cells.
 const NAME: u16 = 20;
+/// Deepest level of steps that is indented further, if they are shown as a list.
+const MAX_INDENT: usize = 6;
 /// Prefixes of usable bindings in the core's wording.
 const BOUND: [&str; 5] = ["script ", "openapi ", "mcp ", "openrpc ", "builtin "];
 
@@ -116,6 +118,7 @@ fn hanging(segs: &[Seg], width: u16, glyphs: &Glyphs) -> Vec<RichLine> {
 }
 
 /// A node of the graph: its glyph, and the lines next to it.
+#[derive(Clone)]
 struct Node {
     sign: Seg,
     lines: Vec<RichLine>,
@@ -169,18 +172,23 @@ fn graph_row(row: &dag::DagRow, nodes: &[Node]) -> RichLine {
 /// text.
 fn listed(view: &ContractView, before: &[Vec<usize>], width: u16, glyphs: &Glyphs) -> Vec<RichLine> {
     let mut depths = vec![0_usize; before.len()];
-    // As many passes as nodes suffice for every chain; in a cycle the depth is bounded by `min`.
-    for _ in 0..before.len() {
+    // Each pass adds a level to every chain, up to the deepest that is shown.
+    for _ in 0..MAX_INDENT {
         for node in 1..before.len().saturating_sub(1) {
             let deepest = before[node].iter().map(|one| depths[*one] + usize::from(*one > 0)).max();
-            depths[node] = deepest.unwrap_or(0).min(6);
+            depths[node] = deepest.unwrap_or(0).min(MAX_INDENT);
         }
     }
     let mut out = Vec::new();
-    for (node, depth) in depths.iter().enumerate() {
+    let available = |depth: usize| width.saturating_sub(depth as u16 * 2 + 2);
+    // The lines of all nodes depend on the width only, so they are laid out once for each depth.
+    let laid_out: Vec<Vec<Node>> = (0..=MAX_INDENT)
+        .map(|depth| if depths.contains(&depth) { nodes(view, available(depth), glyphs) } else { Vec::new() })
+        .collect();
+    for (node, &depth) in depths.iter().enumerate() {
         let indent = depth * 2;
-        let available = width.saturating_sub(indent as u16 + 2);
-        let mut lines = nodes(view, available, glyphs).swap_remove(node);
+        let available = available(depth);
+        let Some(mut lines) = laid_out[depth].get(node).cloned() else { continue };
         if let Some(step) = node.checked_sub(1).and_then(|at| view.steps.get(at))
             && !step.after.is_empty()
         {
