@@ -136,7 +136,7 @@ impl AskSheet {
             },
             Asking::Import => {
                 let text = "Evaluation files of skills, JSON lines, CSV and YAML. Queries that your \
-                    golden.yaml has already are left out.";
+                    golden.yaml already has are skipped.";
                 vec![("", text.to_owned())]
             }
             Asking::Export { exports, desktop, .. } => {

@@ -377,7 +377,7 @@ impl BulkSheet {
         row.version = Some(detail.contract_version.clone());
         row.blocked = blocked(&row.run, command).or_else(|| {
             let why = row.sheet.as_ref().filter(|_| command == CommandName::Approve)?.blocked.as_ref()?;
-            Some(format!("left out: {}", shown(why)))
+            Some(format!("excluded: {}", shown(why)))
         });
         row.changed = command == CommandName::Resume && detail.contract_unchanged == Some(false);
         if row.blocked.is_some() || (row.changed && !row.despite && first) {

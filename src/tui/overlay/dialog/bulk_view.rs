@@ -145,7 +145,7 @@ impl BulkSheet {
             (Some(Ok(note)), _) => Some((note.clone(), Role::Success)),
             (None, Some(why)) => Some((why.clone(), Role::Muted)),
             (None, None) if row.changed && !row.despite => {
-                let text = "left out: its skill changed since the launch. Resume it with the contract of the \
+                let text = "excluded: its skill changed since the launch. Resume it with the contract of the \
                             launch (W), or launch the skill again.";
                 Some((text.to_owned(), Role::Warning))
             }
@@ -287,7 +287,7 @@ impl BulkSheet {
             (Some(Err(why)), _) => (why.as_str(), Role::Danger),
             (None, Some(why)) => (why.as_str(), Role::Muted),
             (None, None) if row.changed && row.despite => ("with the contract of the launch", Role::Warning),
-            (None, None) if row.changed => ("left out: skill changed since the launch", Role::Warning),
+            (None, None) if row.changed => ("excluded: skill changed since the launch", Role::Warning),
             (None, None) => (row.text.as_str(), text_role),
         };
         let available = area.right().saturating_sub(x);
