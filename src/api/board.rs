@@ -202,7 +202,7 @@ mod tests {
             step: Some("push".to_owned()),
             head: 0,
             fence: 0,
-            hold: None,
+            lease: None,
             created_ms: since_ms - 1_000,
             since_ms,
             expires_ms: None,

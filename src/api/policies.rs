@@ -209,7 +209,7 @@ pub fn reach(policy: &Policy, catalogue: &Catalogue) -> Vec<PolicyRule> {
         let losers = catalogue.shadowed.iter().map(|loser| &loser.skill);
         PolicyRule {
             effect: rule.effect,
-            rule: rule.words(),
+            rule: rule.describe(),
             line: rule.line,
             skills: winners.chain(losers).filter(|skill| fits(skill)).count(),
         }

@@ -200,7 +200,7 @@ impl Test {
                 run.options.assigned.as_ref().is_some_and(|assigned| contains(&assigned.to, text))
             }
             Self::Worker(text) => {
-                let worker = run.hold.as_ref().and_then(|hold| hold.worker.as_ref());
+                let worker = run.lease.as_ref().and_then(|lease| lease.worker.as_ref());
                 worker.is_some_and(|worker| contains(&worker.0, text))
             }
             Self::Step(pattern) => run.step.as_deref().is_some_and(|step| pattern.matches(step)),

@@ -69,7 +69,7 @@ fn title(context: Context) -> &'static str {
         Context::Draft => "draft",
         Context::Proposals => "proposals",
         Context::RunsBoard => "the board",
-        Context::Sheet => "sheet",
+        Context::Dialog => "sheet",
         Context::Overlay => "here",
     }
 }
@@ -123,7 +123,7 @@ impl CommandContext<'_> {
             let unseen = !entries.iter().any(|entry| entry.action == row.action);
             let hidden = matches!(
                 row.context,
-                Context::Overlay | Context::Sheet | Context::Draft | Context::Error | Context::Field
+                Context::Overlay | Context::Dialog | Context::Draft | Context::Error | Context::Field
             );
             if unseen && !hidden && row.action != Action::Palette {
                 let row = self.keymap.binding(row.action, self.contexts).unwrap_or(row);

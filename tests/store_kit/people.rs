@@ -79,7 +79,7 @@ pub async fn annotations_are_merged_and_told(store: &dyn Store, _: &Time) {
         store.annotate(&run, json!({"assigned": null}).as_object().cloned().unwrap(), vec![], None).await;
     assert_eq!(cleared.unwrap().options.assigned, None);
     let wrong = store.annotate(&run, json!({"labels": 1}).as_object().cloned().unwrap(), vec![], None).await;
-    assert!(matches!(wrong, Err(StoreError::Unasked(_))), "{wrong:?}");
+    assert!(matches!(wrong, Err(StoreError::InvalidRequest(_))), "{wrong:?}");
     let gone = store.annotate(&RunId("gone".into()), serde_json::Map::new(), vec![], None).await;
     assert_eq!(gone, Err(StoreError::NoRun(RunId("gone".into()))));
 }
@@ -149,7 +149,7 @@ pub async fn documents_are_shared_and_versioned(store: &dyn Store, _: &Time) {
     let gone = store.put_document("view:c", Some(json!(3)), Some(1)).await;
     assert_eq!(gone, conflict, "an update creates nothing");
     let large = store.put_document("view:b", Some(json!("x".repeat(100_000))), None).await;
-    assert!(matches!(large, Err(StoreError::Unasked(_))), "{large:?}");
+    assert!(matches!(large, Err(StoreError::InvalidRequest(_))), "{large:?}");
 }
 
 pub async fn retention_deletes_by_state(store: &dyn Store, time: &Time) {

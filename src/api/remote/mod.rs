@@ -4,12 +4,12 @@
 mod address;
 mod call;
 mod client;
+mod commands;
 mod connection;
 mod event_buffer;
 mod launches;
 mod news;
 mod operator_client;
-mod orders;
 mod run_client;
 mod session_client;
 mod stream;

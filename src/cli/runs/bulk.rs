@@ -11,7 +11,7 @@ use crate::Context;
 use crate::args::DecideArgs;
 use crate::failure::{Done, Failure};
 use crate::output::{TerminalCaps, TextStyle, counted, fit};
-use skills_api::{Code, DecisionSheet, Error, Needs, RunClient, RunOrder};
+use skills_api::{Code, DecisionSheet, Error, Needs, RunClient, RunCommand};
 use skills_model::{CommandName, RunState, Verdict};
 use skills_skill::{Digest, safe_text};
 use skills_store::{RunFilter, RunRecord};
@@ -43,7 +43,7 @@ pub async fn run(
     filter: &str,
     yes: bool,
     (command, words): (CommandName, &[&str]),
-    order: impl Fn(&RunRecord) -> RunOrder,
+    order: impl Fn(&RunRecord) -> RunCommand,
 ) -> Result<Done, Failure> {
     let client = cx.reach(Needs::Catalogue).await?;
     let runs = matching(&*client, filter).await?;
@@ -101,7 +101,7 @@ fn confirm(command: &str, runs: usize, means: &str) -> Result<(), Failure> {
 async fn send(
     cx: &mut Context,
     client: &(impl RunClient + ?Sized),
-    orders: Vec<(&RunRecord, RunOrder)>,
+    orders: Vec<(&RunRecord, RunCommand)>,
 ) -> Result<Done, Failure> {
     let look = cx.out.look;
     let mut report = Report { runs: Vec::new() };
@@ -182,7 +182,7 @@ pub async fn decide(cx: &mut Context, args: &DecideArgs, verdict: Verdict) -> Re
         }
         confirm(&name, takes.len(), &means)?;
     }
-    let order = |sheet: DecisionSheet| RunOrder::Decide {
+    let order = |sheet: DecisionSheet| RunCommand::Decide {
         verdict,
         step: Some(sheet.step),
         inputs_digest: Some(sheet.inputs_digest),

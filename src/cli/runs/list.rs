@@ -72,8 +72,8 @@ fn cell(run: &RunRecord, column: &str, now_ms: i64, look: TerminalCaps) -> Strin
         "by" => run.started_by.clone(),
         "approver" => run.options.assigned.as_ref().map(|assigned| assigned.to.clone()).unwrap_or_default(),
         "worker" => {
-            let worker = run.hold.as_ref().and_then(|hold| hold.worker.as_ref());
-            worker.map(skills_store::WorkerId::in_words).unwrap_or_default()
+            let worker = run.lease.as_ref().and_then(|lease| lease.worker.as_ref());
+            worker.map(skills_store::WorkerId::describe).unwrap_or_default()
         }
         "deadline" => run.expires_ms.map(|at| clock::age(at - now_ms)).unwrap_or_default(),
         _ => clock::age(now_ms - run.since_ms),

@@ -129,7 +129,7 @@ impl Page {
             out,
             "{} {}, since {}, {} of {} steps completed",
             status::sign(run, look),
-            status::words(run, &self.zone),
+            status::describe(run, &self.zone),
             clock::age(self.now_ms - run.since_ms),
             run.progress.0,
             run.progress.1
@@ -250,9 +250,9 @@ impl Page {
             self.fact(out, "worker", &safe_text::line(why));
         } else if let Some(text) = unworked(run, self.now_ms, clock::age) {
             self.fact(out, "worker", &text);
-        } else if let Some(RunLease { worker: Some(worker), until_ms, .. }) = &run.hold {
+        } else if let Some(RunLease { worker: Some(worker), until_ms, .. }) = &run.lease {
             let left = clock::age(until_ms - self.now_ms);
-            let worker = worker.in_words();
+            let worker = worker.describe();
             let text = format!("{}, lease expires in {left}", safe_text::line(&worker));
             self.fact(out, "worker", &text);
         }

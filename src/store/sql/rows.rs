@@ -64,7 +64,7 @@ pub(super) fn state(row: &Row, index: usize) -> Result<RunState, StoreError> {
 }
 
 /// Reads a worker's lease from a run's columns.
-fn hold(row: &mut Row) -> Result<Option<RunLease>, StoreError> {
+fn lease(row: &mut Row) -> Result<Option<RunLease>, StoreError> {
     let worker: Option<String> = row.take(26)?;
     let Some(until_ms) = row.take::<Option<i64>>(27)? else { return Ok(None) };
     let boot = row.take::<Option<String>>(28)?.zip(row.take(29)?);
@@ -102,7 +102,7 @@ pub(super) fn record(mut row: Row) -> Result<(RunRecord, bool), StoreError> {
         progress: (row.take(17)?, row.take(18)?),
         head: row.take(19)?,
         fence: row.take(20)?,
-        hold: hold(&mut row)?,
+        lease: lease(&mut row)?,
         created_ms: row.take(21)?,
         since_ms: row.take(22)?,
         expires_ms: row.take(23)?,
@@ -164,7 +164,7 @@ pub(super) async fn find<T: Tx>(tx: &T, run: &RunId) -> Result<Option<(RunRecord
 }
 
 /// A run that a transaction is about to change.
-pub(super) struct HeldRun {
+pub(super) struct LockedRun {
     pub run: RunRecord,
     pub replays: bool,
     /// Number of its last event.
@@ -175,7 +175,7 @@ pub(super) struct HeldRun {
     pub inputs: (String, Option<String>),
 }
 
-impl HeldRun {
+impl LockedRun {
     /// Returns the columns to read it from.
     pub fn columns() -> String {
         format!("{RUN_COLUMNS}, {COUNTED_COLUMNS}")
@@ -215,7 +215,7 @@ impl HeldRun {
             run.since_ms = now_ms;
         }
         if *lease == Lease::Release {
-            run.hold = None;
+            run.lease = None;
         }
         (run.state, run.fence, run.paused, run.gate) = (*state, *fence, *paused, gate.clone());
         run.allowed = allowed(&run_snapshot(&run, self.replays));
@@ -229,9 +229,9 @@ pub(super) fn expires_in_ms(options: &RunOptions) -> Option<i64> {
 }
 
 /// Returns a run that is about to change, locked.
-pub(super) async fn hold_run<T: Tx>(tx: &T, run: &RunId) -> Result<HeldRun, StoreError> {
-    let row = tx.find("reading a run", &HeldRun::query(tx), values![run]).await?;
-    row.map(HeldRun::read).transpose()?.ok_or_else(|| StoreError::NoRun(run.clone()))
+pub(super) async fn lock_run<T: Tx>(tx: &T, run: &RunId) -> Result<LockedRun, StoreError> {
+    let row = tx.find("reading a run", &LockedRun::query(tx), values![run]).await?;
+    row.map(LockedRun::read).transpose()?.ok_or_else(|| StoreError::NoRun(run.clone()))
 }
 
 /// Returns a run without values that are too long for a list, with the state at the current moment.

@@ -19,12 +19,12 @@ use crate::widgets::format::count;
 use crate::widgets::painter::Painter;
 use crate::widgets::scroll::Scroll;
 use crate::widgets::text_width::{cells, cut_end, shown};
-use skills_api::RunOrder;
+use skills_api::RunCommand;
 use skills_model::{ApprovalReason, CommandName, Gate, Verdict};
 use skills_store::RunRecord;
 
 /// Delay before the first command is sent, in which all can be withdrawn.
-const UNDO: Duration = Duration::from_secs(3);
+const UNDO_DELAY: Duration = Duration::from_secs(3);
 
 /// Maximum number of characters of an input's value in a row.
 const VALUE_LENGTH: usize = 40;
@@ -53,7 +53,7 @@ enum Phase {
 }
 
 /// The state of the dialog.
-pub struct BulkSheet {
+pub struct BulkDialog {
     pane: PaneId,
     command: CommandName,
     rows: Vec<Row>,
@@ -68,7 +68,7 @@ pub struct BulkSheet {
     drawn_buttons: Vec<Rect>,
 }
 
-impl BulkSheet {
+impl BulkDialog {
     /// Creates the dialog for a command and the selected runs.
     pub fn new(pane: PaneId, command: CommandName, runs: Vec<RunRecord>, ticket: u64) -> Self {
         let texts = distinctions(&runs);
@@ -102,16 +102,16 @@ impl BulkSheet {
         self.rows.iter().filter(|row| row.included && row.outcome.is_none()).count()
     }
 
-    fn order(&self, run: &RunRecord) -> Option<RunOrder> {
+    fn order(&self, run: &RunRecord) -> Option<RunCommand> {
         Some(match self.command {
             CommandName::Resume => {
-                RunOrder::Resume { checkpoint: None, inputs: None, despite_change: false, by: None }
+                RunCommand::Resume { checkpoint: None, inputs: None, despite_change: false, by: None }
             }
-            CommandName::Cancel => RunOrder::Cancel { by: None },
+            CommandName::Cancel => RunCommand::Cancel { by: None },
             CommandName::Approve | CommandName::Deny => {
                 let Some(Gate::Human { step, inputs_digest, .. }) = &run.gate else { return None };
                 let approve = self.command == CommandName::Approve;
-                RunOrder::Decide {
+                RunCommand::Decide {
                     verdict: if approve { Verdict::Approve } else { Verdict::Deny },
                     step: Some(step.clone()),
                     inputs_digest: Some(inputs_digest.clone()),
@@ -129,7 +129,7 @@ impl BulkSheet {
         if self.phase == Phase::Choosing && self.unsent() > 0 {
             self.said = None;
             let now = self.now.unwrap_or_else(Instant::now);
-            self.phase = Phase::Counting(now + UNDO);
+            self.phase = Phase::Counting(now + UNDO_DELAY);
         }
         Outcome::Stay
     }
@@ -336,13 +336,13 @@ fn distinctions(runs: &[RunRecord]) -> Vec<String> {
     runs.iter().map(text).collect()
 }
 
-impl Overlay for BulkSheet {
+impl Overlay for BulkDialog {
     fn in_text(&self) -> bool {
         false
     }
 
     fn contexts(&self) -> Vec<Context> {
-        vec![Context::Sheet]
+        vec![Context::Dialog]
     }
 
     fn at(&mut self, now: Instant) {

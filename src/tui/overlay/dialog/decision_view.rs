@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use ratatui::layout::{Position, Rect};
 
-use super::decision::{Decision, Drawn, Focus, SendState};
+use super::decision::{Decision, Focus, FrameAreas, SendState};
 use super::decision_limits::outlook;
 use super::parts::{self, LABEL, Row};
 use crate::overlay::{centred, frame};
@@ -23,7 +23,7 @@ const WIDTH: u16 = 76;
 
 impl Decision {
     pub(super) fn view(&mut self, area: Rect, painter: &mut Painter<'_>, now: Instant) -> Option<Position> {
-        self.drawn = Drawn { digest: self.shown_one().inputs_digest.clone(), ..Drawn::default() };
+        self.drawn = FrameAreas { digest: self.shown_one().inputs_digest.clone(), ..FrameAreas::default() };
         let roomy = area.height >= 30;
         let width = WIDTH.min(area.width);
         let inner = width.saturating_sub(6);
@@ -54,7 +54,7 @@ impl Decision {
         let outer = centred(area, width, height);
         let title = format!("{} Your decision", painter.glyphs.waiting);
         let since = parts::clock(self.opened, now) - self.shown_one().since_ms;
-        let open = self.waiting.iter().any(|one| one.standing == SendState::Open);
+        let open = self.waiting.iter().any(|one| one.send_state == SendState::Open);
         let left = self.shown_one().expires_ms.filter(|_| open).map(|at| at - parts::clock(self.opened, now));
         let left = left.filter(|left| *left > 0).map(|left| format!(", {} left", age(left)));
         let waits = format!("waiting {}{}", age(since), left.unwrap_or_default());
@@ -80,9 +80,9 @@ impl Decision {
             painter.put(inside.x, y + 2, caption, Role::Muted, inside.width);
         } else {
             let note = format!(" {caption} ");
-            let room = outer.width.saturating_sub(6);
-            let note = cut_end(&note, room, painter.glyphs.ellipsis).into_owned();
-            painter.put(outer.x + 2, outer.bottom().saturating_sub(1), &note, Role::Muted, room);
+            let available = outer.width.saturating_sub(6);
+            let note = cut_end(&note, available, painter.glyphs.ellipsis).into_owned();
+            painter.put(outer.x + 2, outer.bottom().saturating_sub(1), &note, Role::Muted, available);
         }
         cursor
     }
@@ -158,7 +158,7 @@ impl Decision {
             painter.band(row, role);
             painter.put(row.x.saturating_sub(1), row.y, painter.glyphs.gutter, Role::Gutter, 1);
         }
-        let (sign, role) = match (&one.standing, one.marked) {
+        let (sign, role) = match (&one.send_state, one.marked) {
             (SendState::Done, _) => (painter.glyphs.ok, Role::Success),
             (SendState::Past(_), _) => (painter.glyphs.canceled, Role::Muted),
             (SendState::Sent, _) => (painter.glyphs.set, Role::Info),
@@ -169,12 +169,18 @@ impl Decision {
         let name = format!("{} {}", shown(&one.sheet.skill_id), tail(&one.sheet.run.0));
         let name_role = if here { Role::Strong } else { Role::Text };
         let x = painter.put(row.x + 2, row.y, &name, name_role, row.width / 2);
-        let text = match &one.standing {
+        let text = match &one.send_state {
             SendState::Past(why) => why.clone(),
             _ => shown(&one.sheet.headline),
         };
-        let room = row.right().saturating_sub(x + 2);
-        painter.put(x + 2, row.y, &cut_end(&text, room, painter.glyphs.ellipsis), Role::Muted, room);
+        let available = row.right().saturating_sub(x + 2);
+        painter.put(
+            x + 2,
+            row.y,
+            &cut_end(&text, available, painter.glyphs.ellipsis),
+            Role::Muted,
+            available,
+        );
         self.drawn.together.push((row, index));
     }
 
@@ -290,8 +296,8 @@ enum Line {
 
 fn warned(text: &str, width: u16) -> Vec<Line> {
     let lines = wrap(&[Seg::new(shown(text), Role::Text)], width.saturating_sub(2));
-    let plain = lines.into_iter().map(|segs| RichLine::from_segs(segs).plain_text());
-    plain.enumerate().map(|(at, line)| Line::Warning(line, at == 0)).collect()
+    let texts = lines.into_iter().map(|segs| RichLine::from_segs(segs).plain_text());
+    texts.enumerate().map(|(at, line)| Line::Warning(line, at == 0)).collect()
 }
 
 fn indented(label: &str, segs: Vec<Seg>) -> RichLine {
