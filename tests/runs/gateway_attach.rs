@@ -196,9 +196,12 @@ async fn a_sidecar_cancels_the_run_it_watches_once() {
     assert!(on.control.unwrap().contains("resumes run"));
     let paused = attach(&core, "run", &watched.id.0, json!({ "wish": "pause" })).await.unwrap();
     assert!(paused.control.unwrap().contains("waits for a signal; after the signal it is paused"));
-    let paused = core.run(&watched.id.0).await.unwrap();
-    assert_eq!((paused.run.state, paused.run.paused), (RunState::WaitingForSignal, true));
-    assert!(kinds(&core, &paused.run).await.contains(&"control.applied".to_owned()), "both runs tell it");
+    let watched_run = core.run(&watched.id.0).await.unwrap();
+    assert_eq!((watched_run.run.state, watched_run.run.paused), (RunState::WaitingForSignal, true));
+    assert!(
+        kinds(&core, &watched_run.run).await.contains(&"control.applied".to_owned()),
+        "both runs tell it"
+    );
     let canceled = attach(&core, "run", &watched.id.0, json!({ "wish": "cancel" })).await.unwrap();
     assert!(canceled.control.as_ref().unwrap().contains("it is canceled"));
     let after = core.run(&watched.id.0).await.unwrap();

@@ -103,8 +103,8 @@ async fn a_confirmation_holds_for_what_was_shown_only() {
     let id = core.new_session(SettingsChange::default()).await.unwrap().session_id;
     call(&core, &id, "skills.load", json!({"names": ["alpha"]})).await;
     let files = BTreeMap::from([("rows.txt".to_owned(), rows.display().to_string())]);
-    let error = json!({"path": "scripts/hello.sh", "args": ["a"]});
-    let Some(digest) = reviewed(&core, &id, &error, &files).await else { return };
+    let run_arguments = json!({"path": "scripts/hello.sh", "args": ["a"]});
+    let Some(digest) = reviewed(&core, &id, &run_arguments, &files).await else { return };
     let run = async |arguments: &Value, files: &BTreeMap<String, String>| {
         core.run_script(&id, arguments.clone(), files.clone(), Some(&digest)).await.unwrap().result
     };
@@ -115,7 +115,7 @@ async fn a_confirmation_holds_for_what_was_shown_only() {
     refused(&json!({"path": "scripts/hello.sh", "args": ["b"]}), &files, "arguments").await;
     refused(&json!({"path": "scripts/hello.sh", "args": ["a"], "env": {"A": "b"}}), &files, "variables")
         .await;
-    refused(&error, &BTreeMap::new(), "no files").await;
+    refused(&run_arguments, &BTreeMap::new(), "no files").await;
     let changes = [
         (rows.clone(), "2\n"),
         (place.root().join("alpha/scripts/hello.sh"), "echo something else\n"),
@@ -124,7 +124,7 @@ async fn a_confirmation_holds_for_what_was_shown_only() {
     for (file, text) in changes {
         let before = fs::read(&file).unwrap();
         fs::write(&file, text).unwrap();
-        refused(&error, &files, text).await;
+        refused(&run_arguments, &files, text).await;
         fs::write(&file, before).unwrap();
     }
     assert!(allowed(&core).await.is_empty(), "nothing ran");
