@@ -130,9 +130,10 @@ async fn a_confirmation_holds_for_what_was_shown_only() {
     assert!(allowed(&core).await.is_empty(), "nothing ran");
     let other = core.new_session(SettingsChange::default()).await.unwrap().session_id;
     call(&core, &other, "skills.load", json!({"names": ["alpha"]})).await;
-    let elsewhere = core.run_script(&other, error.clone(), files.clone(), Some(&digest)).await.unwrap();
+    let elsewhere =
+        core.run_script(&other, run_arguments.clone(), files.clone(), Some(&digest)).await.unwrap();
     assert_eq!(elsewhere.result.unwrap_err().code, ToolFailure::InvalidTransition);
-    assert_eq!(run(&error, &files).await.unwrap()["stdout"], "hello\n1\n");
+    assert_eq!(run(&run_arguments, &files).await.unwrap()["stdout"], "hello\n1\n");
     let entries = allowed(&core).await;
     assert_eq!((entries.len(), &entries[0].data["inputs_digest"]), (1, &json!(digest)));
 }
