@@ -68,7 +68,7 @@ fn measure(name: &str, set: &Set, strangers: &[Case], weights: &Weights) {
     let cases: Vec<Case> = set.queries.iter().chain(strangers).cloned().collect();
     let report_all = report(&router, &cases);
     let at = |kept: f64| {
-        let point = report_all.thresholds.iter().find(|point| (point.kept - kept).abs() < 1e-9);
+        let point = report_all.thresholds.iter().find(|point| (point.accepted - kept).abs() < 1e-9);
         point.and_then(|point| point.rejected).map_or_else(|| "–".to_owned(), percent)
     };
     println!(
@@ -78,7 +78,7 @@ fn measure(name: &str, set: &Set, strangers: &[Case], weights: &Weights) {
         percent(report_all.p_at_1),
         percent(report_all.hit_at_5),
         percent(report_all.mrr_at_10),
-        percent(report_all.present.kept),
+        percent(report_all.present.accepted),
         report_all.present.rejected.map_or_else(String::new, percent),
         at(0.90),
         at(0.94),

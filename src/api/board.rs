@@ -165,7 +165,8 @@ pub fn facets<R: Borrow<RunRecord>>(runs: &[R], truncated: bool) -> FacetList {
 pub fn term(key: &str, value: &str) -> String {
     // A truncated reason is matched by its beginning.
     let value = value.trim_end_matches('…');
-    if value.is_empty() || value.contains(|c: char| c.is_whitespace() || matches!(c, '"' | '\\' | ':' | ',')) {
+    if value.is_empty() || value.contains(|c: char| c.is_whitespace() || matches!(c, '"' | '\\' | ':' | ','))
+    {
         let escaped = value.replace('\\', "\\\\").replace('"', "\\\"");
         return format!("{key}:\"{escaped}\"");
     }
@@ -204,7 +205,7 @@ mod tests {
             step: Some("push".to_owned()),
             head: 0,
             fence: 0,
-            hold: None,
+            lease: None,
             created_ms: since_ms - 1_000,
             since_ms,
             expires_ms: None,

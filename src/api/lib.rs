@@ -110,13 +110,13 @@ pub use proposals::{
 };
 pub use request_limits::MAX_RESULTS;
 pub use run_client::{RunClient, first_events};
-pub use run_commands::{RecordedCommand, list_commands, order_note, ordered};
+pub use run_commands::{RecordedCommand, command_note, command_of_event, list_commands};
 pub use run_compare::{Change, ComparedRun, RunComparison, StepComparison, changes, compare_runs};
 pub use run_history::{ChangedInput, EarlierAttempt};
 pub use run_sidecars::{ControlOutcome, ControlRequest, pause_wanted, sidecar_wishes};
 pub use run_types::{
-    AttachCheck, AttachCheckResult, AttachPreview, AttachReason, AttachRequest, Attached, DecisionSheet,
-    ExecutionOptions, LaunchRequest, Launched, NewArtifact, Ordered, ResumeMode, RunDetail, RunOrder,
+    AttachCheck, AttachCheckResult, AttachPreview, AttachReason, AttachRequest, Attached, CommandResult,
+    DecisionSheet, ExecutionOptions, LaunchRequest, Launched, NewArtifact, ResumeMode, RunCommand, RunDetail,
     StepState, StepView, StoredArtifact, TargetChoice,
 };
 pub use scaffold::{Scaffold, Scaffolded, ScriptLanguage, id_problem, scaffold};

@@ -6,7 +6,7 @@ use nucleo_matcher::pattern::{CaseMatching, Normalization, Pattern};
 use nucleo_matcher::{Config, Matcher, Utf32Str};
 
 use super::{Error, ListFilter, SkillList, SkillSummary, paging};
-use skills_registry::{Catalogue, Trusted};
+use skills_registry::{Catalogue, TrustSummary};
 use skills_skill::Skill;
 
 /// A skill of the catalog before it is summarized.
@@ -137,7 +137,7 @@ pub fn summary(catalogue: &Catalogue, skill: &Skill, root: usize, winner: Option
         findings: skill.findings.len(),
         shadowed_by: winner.map(Path::to_path_buf),
         has_contract: false,
-        trusted: Trusted::No,
+        trusted: TrustSummary::No,
         needs_approval: false,
     }
 }

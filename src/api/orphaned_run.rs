@@ -12,17 +12,17 @@ pub const PENDING_MS: i64 = 5_000;
 /// for the adapter.
 #[must_use]
 pub fn unworked(run: &RunRecord, now_ms: i64, age: impl Fn(i64) -> String) -> Option<String> {
-    let Some(hold) = &run.hold else {
+    let Some(lease) = &run.lease else {
         let waits = run.state == RunState::Pending && !run.paused;
         return waits.then(|| "not yet claimed by a worker".to_owned());
     };
-    let worker = hold.worker.as_ref().map_or_else(|| "its worker".to_owned(), WorkerId::in_words);
+    let worker = lease.worker.as_ref().map_or_else(|| "its worker".to_owned(), WorkerId::describe);
     let worker = safe_text::line(&worker);
-    match hold.holder {
+    match lease.holder {
         LeaseHolder::Here | LeaseHolder::Elsewhere => None,
         LeaseHolder::Dead => Some(format!("no worker owns it: {worker} is dead")),
         LeaseHolder::RunOut => {
-            let ago = age(now_ms - hold.until_ms);
+            let ago = age(now_ms - lease.until_ms);
             Some(format!("no worker owns it: the lease of {worker} expired {ago} ago"))
         }
         LeaseHolder::Left => Some("no worker owns it: its worker shut down cleanly".to_owned()),

@@ -217,7 +217,7 @@ pub fn reach(policy: &Policy, catalogue: &Catalogue) -> Vec<PolicyRule> {
         let losers = catalogue.shadowed.iter().map(|loser| &loser.skill);
         PolicyRule {
             effect: rule.effect,
-            rule: rule.words(),
+            rule: rule.describe(),
             line: rule.line,
             labels: rule.criteria.label.clone(),
             skills: winners.chain(losers).filter(|skill| fits(skill)).count(),

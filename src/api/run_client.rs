@@ -5,9 +5,9 @@ use tokio_util::sync::CancellationToken;
 
 use super::operations::Principal;
 use super::{
-    AttachPreview, AttachRequest, Attached, CapabilityExplanation, CapabilityRequest, ContractView, Error,
-    LaunchRequest, Launched, LocalFiles, NewArtifact, Ordered, RunDetail, RunOrder, SessionAccess,
-    StoredArtifact, TargetChoice,
+    AttachPreview, AttachRequest, Attached, CapabilityExplanation, CapabilityRequest, CommandResult,
+    ContractView, Error, LaunchRequest, Launched, LocalFiles, NewArtifact, RunCommand, RunDetail,
+    SessionAccess, StoredArtifact, TargetChoice,
 };
 use skills_skill::AttachTarget;
 use skills_store::{RunEvent, RunFilter, RunPage, RunRecord};
@@ -42,15 +42,15 @@ pub trait RunClient: Send + Sync + 'static {
     /// # Errors
     /// Returns `invalid_transition` with the commands that are allowed instead; `skill_changed`;
     /// `checkpoint_not_found`; `not_found`.
-    async fn order(&self, run: &str, order: RunOrder) -> Result<Ordered, Error>;
+    async fn order(&self, run: &str, order: RunCommand) -> Result<CommandResult, Error>;
 
     /// Like [`Self::order`] for an authenticated caller: rules about approvals apply to their name and scopes.
     async fn order_as(
         &self,
         run: &str,
-        order: RunOrder,
+        order: RunCommand,
         principal: Option<Principal>,
-    ) -> Result<Ordered, Error> {
+    ) -> Result<CommandResult, Error> {
         drop(principal);
         self.order(run, order).await
     }

@@ -25,23 +25,23 @@ pub fn list_commands<'e>(events: impl Iterator<Item = &'e RunEvent>) -> Vec<Reco
         .filter_map(|event| {
             let (kind, data) = (&event.event.kind, &event.event.data);
             let by = data.get("by")?.as_str()?;
-            let what = ordered(kind, data)?;
+            let what = command_of_event(kind, data)?;
             let by = safe_text::line(by).into_owned();
-            Some(RecordedCommand { at_ms: event.at_ms, what, by, note: order_note(kind, data) })
+            Some(RecordedCommand { at_ms: event.at_ms, what, by, note: command_note(kind, data) })
         })
         .collect()
 }
 
 /// Returns the note of a command, if any.
 #[must_use]
-pub fn order_note(kind: &EventKind, data: &Value) -> Option<String> {
+pub fn command_note(kind: &EventKind, data: &Value) -> Option<String> {
     let note = data.get("note").and_then(Value::as_str).filter(|_| *kind == EventKind::RunAssigned)?;
     Some(safe_text::line(note).into_owned())
 }
 
 /// Describes the command that an event records; `None` for other events, and for the end of a run caused by a decision.
 #[must_use]
-pub fn ordered(kind: &EventKind, data: &Value) -> Option<String> {
+pub fn command_of_event(kind: &EventKind, data: &Value) -> Option<String> {
     let text =
         |name: &str| data.get(name).and_then(Value::as_str).map(|text| safe_text::line(text).into_owned());
     let checkpoint = || data.get("checkpoint").and_then(Value::as_u64);

@@ -47,7 +47,7 @@ impl From<StoreError> for Error {
             StoreError::Newer { .. } | StoreError::Unavailable { .. } => {
                 Self { reason: Some(json!({ "cause": cause })), ..Self::new(Code::StoreUnavailable, message) }
             }
-            StoreError::Unasked(_) => Self::new(Code::InvalidRequest, message),
+            StoreError::InvalidRequest(_) => Self::new(Code::InvalidRequest, message),
             StoreError::Failed { .. } => Self::new(Code::InternalError, message),
         }
     }

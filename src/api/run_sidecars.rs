@@ -89,7 +89,9 @@ impl ControlRequest {
                     )
                 };
             }
-            ControlOutcome::NotPaused(state) => format!("it was {} before it could be paused", word(*state)),
+            ControlOutcome::NotPaused(state) => {
+                format!("it was {} before it could be paused", state_label(*state))
+            }
             ControlOutcome::Canceled => "it is canceled".to_owned(),
             ControlOutcome::SignalBuffered => "kept until a step waits for it".to_owned(),
             ControlOutcome::Consumed => "received by a step".to_owned(),
@@ -110,7 +112,7 @@ impl ControlRequest {
     }
 }
 
-fn word(state: RunState) -> &'static str {
+fn state_label(state: RunState) -> &'static str {
     match state {
         RunState::Completed => "completed",
         RunState::Failed => "failed",

@@ -79,7 +79,7 @@ pub struct Launched {
 /// A command on a run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(tag = "order", rename_all = "snake_case")]
-pub enum RunOrder {
+pub enum RunCommand {
     /// Approve or deny the pending gate. If fields are missing, the command is rejected with what would be decided, so
     /// that only what was reviewed is decided.
     Decide {
@@ -154,7 +154,8 @@ pub enum RunOrder {
 
 /// Result of a command.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
-pub struct Ordered {
+#[schemars(rename = "Ordered")]
+pub struct CommandResult {
     /// The current state of the run (for replay and fork, of the new one).
     pub run: RunRecord,
     /// Description of the result ("approved", "was already approved by ana").
@@ -435,7 +436,8 @@ pub struct AttachReason {
     /// The check that failed.
     pub check: AttachCheck,
     /// The given value.
-    pub given: String,
+    #[serde(rename = "given")]
+    pub value: String,
     /// Allowed values.
     pub allowed: Vec<String>,
     /// Why the skill cannot be loaded: `not_found`, or what is wrong with it.

@@ -167,7 +167,8 @@ pub struct StoreReset {
     /// Id of the store.
     pub id: String,
     /// New paths of the previous files.
-    pub kept: Vec<PathBuf>,
+    #[serde(rename = "kept")]
+    pub previous_files: Vec<PathBuf>,
 }
 
 /// A store that was copied into another one.

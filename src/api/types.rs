@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use serde::{Deserialize, Serialize};
 
-use skills_registry::{Change, Root, ScanProgress, Trusted};
+use skills_registry::{Change, Root, ScanProgress, TrustSummary};
 use skills_runs::Reminder;
 use skills_session::Allowance;
 use skills_skill::tokens::TokenCount;
@@ -153,7 +153,7 @@ pub struct SkillSummary {
     pub has_contract: bool,
     /// Whether its contract, scripts and bindings may run.
     #[serde(default)]
-    pub trusted: Trusted,
+    pub trusted: TrustSummary,
     /// Whether the policy requires approval before it runs.
     #[serde(default)]
     pub needs_approval: bool,

@@ -361,8 +361,10 @@ impl<'v> Index<'v> {
         };
         let text = why::shown_text(listed, shown);
         let (state, reason) = match shown {
-            Shown::Whole if !listed.cut => (Visibility::Full, None),
-            Shown::Whole => (Visibility::Cut, Some("the client's own limit for one description".to_owned())),
+            Shown::Complete if !listed.cut => (Visibility::Full, None),
+            Shown::Complete => {
+                (Visibility::Cut, Some("the client's own limit for one description".to_owned()))
+            }
             Shown::Shortened { why, .. } if text.is_empty() => (Visibility::NameOnly, Some(why.clone())),
             Shown::Shortened { why, .. } => (Visibility::Cut, Some(why.clone())),
             Shown::NameOnly { why } => (Visibility::NameOnly, Some(why.clone())),

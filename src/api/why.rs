@@ -786,8 +786,8 @@ fn folder_of(location: &Path) -> String {
 pub(super) fn shown_text<'l>(listed: &'l Listed, shown: &Shown) -> &'l str {
     match shown {
         Shown::NameOnly { .. } | Shown::Omitted { .. } | Shown::Beyond => "",
-        Shown::Whole if !listed.cut => &listed.description,
-        Shown::Whole | Shown::Shortened { .. } => listed.description.trim_end_matches(['…', '.', ' ']),
+        Shown::Complete if !listed.cut => &listed.description,
+        Shown::Complete | Shown::Shortened { .. } => listed.description.trim_end_matches(['…', '.', ' ']),
     }
 }
 
@@ -840,7 +840,7 @@ fn description_check(
         repaired.is_none() || one_line(&listed.description).starts_with(&one_line(&subject.description));
     let cut_by_client = listed.cut || !subject.description.trim().starts_with(listed.description.trim());
     let text = match shown {
-        Shown::Whole if !listed.cut && is_whole => {
+        Shown::Complete if !listed.cut && is_whole => {
             return (
                 WhyCheck::pass(kind, format!("all {all} characters of the description are shown")),
                 None,
@@ -854,7 +854,7 @@ fn description_check(
         Shown::Omitted { why } => {
             return (WhyCheck::fail(kind, format!("not in the catalog: {why}"), fit), None);
         }
-        Shown::NameOnly { .. } | Shown::Whole | Shown::Shortened { .. } => shown_text(listed, shown),
+        Shown::NameOnly { .. } | Shown::Complete | Shown::Shortened { .. } => shown_text(listed, shown),
     };
     // If a client rewrites the text, the truncation cannot be shown in the original.
     let full = subject.description.trim();

@@ -48,7 +48,7 @@ fn all(views: &[BudgetView], look: TerminalCaps) -> String {
     let _ = writeln!(out, "{}", TextStyle::Muted.paint(head, look.colour));
     for view in views {
         let fill = &view.allowance.fill;
-        let BudgetResult { whole: unchanged, shortened, name_only, omitted, beyond } = fill.made;
+        let BudgetResult { complete: unchanged, shortened, name_only, omitted, beyond } = fill.made;
         let unseen: usize = view.not_listed.iter().map(|group| group.skills).sum();
         let limit = match (&view.client, fill.limit) {
             (None, _) => "none".to_owned(),
@@ -121,8 +121,8 @@ fn one(view: &BudgetView, every: bool, look: TerminalCaps) -> String {
     let mut shown = 0;
     for (entry, state) in allowance.entries.iter().filter(|(entry, _)| every || !entry.bundled) {
         let (ink, word, why) = match state {
-            Shown::Whole if !every => continue,
-            Shown::Whole => (TextStyle::Good, "complete", String::new()),
+            Shown::Complete if !every => continue,
+            Shown::Complete => (TextStyle::Good, "complete", String::new()),
             Shown::Shortened { characters, why } => {
                 (TextStyle::Warn, "truncated", format!("to {characters} characters: {why}"))
             }

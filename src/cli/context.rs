@@ -181,18 +181,18 @@ impl Context {
 
     /// Returns whether the output is labeled lines for screen readers.
     pub(super) fn is_plain(&self) -> bool {
-        !self.out.json && (self.global.plain || self.config().is_ok_and(|config| config.plain))
+        !self.out.json && (self.global.line_mode || self.config().is_ok_and(|config| config.line_mode))
     }
 
     /// Returns whether the terminal shows the progress of this command.
     pub(super) fn shows_progress(&self) -> bool {
-        let is_terminal = self.out.look.terminal && stderr_caps(true).terminal && !self.global.plain;
-        is_terminal && self.config().is_ok_and(|config| config.terminal.progress && !config.plain)
+        let is_terminal = self.out.look.terminal && stderr_caps(true).terminal && !self.global.line_mode;
+        is_terminal && self.config().is_ok_and(|config| config.terminal.progress && !config.line_mode)
     }
 
     /// Applies the settings for characters and hyperlinks.
     pub(super) fn take_signs(&mut self, config: &Config) {
-        if self.out.look.terminal && !self.global.plain && !config.plain {
+        if self.out.look.terminal && !self.global.line_mode && !config.line_mode {
             self.out.links = Links::of(config, &self.env);
         }
         match config.glyphs {

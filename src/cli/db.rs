@@ -182,7 +182,7 @@ fn print_replaced(cx: &mut Context, done: &StoreReset, what: &str) -> Result<Don
         return Ok(Done::Fine);
     }
     cx.out.line(format!("{what} {} (id {})", safe_text::line(&done.place), done.id))?;
-    for file in &done.kept {
+    for file in &done.previous_files {
         cx.out.line(format!("  old file: {}", safe_text::line(&file.display().to_string())))?;
     }
     Ok(Done::Fine)

@@ -246,10 +246,10 @@ fn operating_points(report: &EvalReport, look: TerminalCaps) -> String {
     let Some(rejected) = report.present.rejected else { return String::new() };
     let mut out = format!("\n{}\n", TextStyle::Strong.paint("threshold  accepted  rejected", look.colour));
     let present = report.present.threshold.map(|from| format!("{from:.2}")).unwrap_or_default();
-    let _ = writeln!(out, "  {present:<7}  {:<8.3}  {rejected:.3}  current", report.present.kept);
+    let _ = writeln!(out, "  {present:<7}  {:<8.3}  {rejected:.3}  current", report.present.accepted);
     for point in &report.thresholds {
         if let (Some(threshold), Some(rejected)) = (point.threshold, point.rejected) {
-            let _ = writeln!(out, "  {threshold:<7.2}  {:<8.3}  {rejected:.3}", point.kept);
+            let _ = writeln!(out, "  {threshold:<7.2}  {:<8.3}  {rejected:.3}", point.accepted);
         }
     }
     out

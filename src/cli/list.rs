@@ -209,7 +209,7 @@ fn render_client(list: &SkillList, view: &ClientView, filtered: bool, look: Term
     }
     for ((at, entry, shown), title) in rows.iter().zip(&titles) {
         let (ink, word) = match shown {
-            Shown::Whole => (TextStyle::Good, "complete".to_owned()),
+            Shown::Complete => (TextStyle::Good, "complete".to_owned()),
             Shown::Shortened { characters, .. } => (TextStyle::Warn, format!("{characters} chars")),
             Shown::NameOnly { .. } => (TextStyle::Warn, "name only".to_owned()),
             Shown::Omitted { .. } => (TextStyle::Bad, "omitted".to_owned()),

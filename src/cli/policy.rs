@@ -43,7 +43,9 @@ fn head(report: &PolicyReport, look: TerminalCaps) -> String {
     let text = match (file, report.exists) {
         (None, _) => "demo mode has no policy; everything is allowed".to_owned(),
         (Some(file), false) => format!("no policy file ({file}); everything is allowed"),
-        (Some(file), true) => format!("{file}: {}", counted(report.rules.len() + report.approvals, "rule", "rules")),
+        (Some(file), true) => {
+            format!("{file}: {}", counted(report.rules.len() + report.approvals, "rule", "rules"))
+        }
     };
     TextStyle::Muted.paint(&text, look.colour) + "\n"
 }

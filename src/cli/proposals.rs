@@ -172,7 +172,7 @@ fn state_ink(state: ProposalState) -> TextStyle {
     }
 }
 
-fn words(state: ProposalState) -> String {
+fn state_label(state: ProposalState) -> String {
     state.to_string().replace('_', " ")
 }
 
@@ -203,7 +203,7 @@ fn render_list(list: &ProposalList, now_ms: i64, look: TerminalCaps) -> String {
             out,
             "{}  {}  {:>6}  {gain:>7}  {title}",
             TextStyle::Strong.paint(&id, look.colour),
-            state_ink(one.state).paint(&format!("{:<11}", words(one.state)), look.colour),
+            state_ink(one.state).paint(&format!("{:<11}", state_label(one.state)), look.colour),
             clock::age(now_ms - one.proposed_at_ms),
         );
     }
@@ -249,7 +249,7 @@ pub fn render(view: &ProposalView, now_ms: i64, zone: &TimeZone, look: TerminalC
         out,
         "{}  {}  {}",
         strong(&safe_text::line(summary.skill_id.as_str())),
-        state_ink(summary.state).paint(&words(summary.state), look.colour),
+        state_ink(summary.state).paint(&state_label(summary.state), look.colour),
         muted(&safe_text::line(&summary.proposal_id)),
     );
     let _ = writeln!(

@@ -130,7 +130,7 @@ fn losers(map: &CollisionMap, all: bool, look: TerminalCaps) -> String {
         let rival = skill.rival.as_ref().map(name).unwrap_or_default();
         let own = look.name(&name(&skill.skill_id), width);
         let _ =
-            writeln!(out, "{own}  {:>5}  {:>5}  {rival} ({})", skill.made, skill.kept, skill.lost_to_rival);
+            writeln!(out, "{own}  {:>5}  {:>5}  {rival} ({})", skill.made, skill.won, skill.lost_to_rival);
     }
     more(&mut out, map.losers.len(), shown, look);
     out
@@ -154,8 +154,8 @@ fn more(out: &mut String, total: usize, shown: usize, look: TerminalCaps) {
 
 fn clauses(out: &mut String, clauses: &[ProbedClause], look: TerminalCaps) {
     for clause in clauses {
-        let counts = format!("{:>2} of {:>2}", clause.kept, clause.made);
-        let ink = if clause.kept * 2 < clause.made { TextStyle::Warn } else { TextStyle::Muted };
+        let counts = format!("{:>2} of {:>2}", clause.won, clause.made);
+        let ink = if clause.won * 2 < clause.made { TextStyle::Warn } else { TextStyle::Muted };
         let text =
             cut(&safe_text::line(&clause.clause), look.text_width(100).saturating_sub(14), look.unicode);
         let _ = writeln!(out, "  {}  {text}", ink.paint(&counts, look.colour));
@@ -167,14 +167,14 @@ fn rivals_text(rivals: &SkillRivals, look: TerminalCaps) -> String {
     let mut out = format!(
         "{}: wins {} of {}",
         TextStyle::Strong.paint(&name(&report.skill_id), look.colour),
-        report.kept,
+        report.won,
         counted(report.made, "probe request", "probe requests")
     );
     if report.golden > 0 {
         let _ = write!(
             out,
             ", {} of {}",
-            report.golden_kept,
+            report.golden_won,
             counted(report.golden, "golden query", "golden queries")
         );
     }
@@ -326,7 +326,7 @@ fn pair_text(pair: &PairReport, look: TerminalCaps) -> String {
             out,
             "{letter} {}: wins {} of {}, {lost}",
             TextStyle::Strong.paint(&name(&side.skill_id), look.colour),
-            side.kept,
+            side.won,
             counted(side.made, "probe request", "probe requests")
         );
     }

@@ -13,7 +13,7 @@ use super::failure::{Done, Failure};
 use super::output::{TerminalCaps, TextStyle, counted, size};
 use skills_api::{Code, Error, Local, Needs, TrustSubject};
 use skills_config::shown;
-use skills_registry::{Pin, TrustState, Trusted};
+use skills_registry::{Pin, TrustState, TrustSummary};
 use skills_skill::safe_text;
 
 /// Maximum number of lines of one kind shown of a bundle.
@@ -207,7 +207,7 @@ fn state(state: &TrustState, look: TerminalCaps) -> String {
 
 async fn list(cx: &mut Context, local: &Local) -> Result<Done, Failure> {
     let pins = local.trust_list().await?;
-    let changed = pins.iter().any(|(_, state)| state.word() == Trusted::Changed);
+    let changed = pins.iter().any(|(_, state)| state.summary() == TrustSummary::Changed);
     let named: Vec<PathBuf> = local.trust().named().to_vec();
     if cx.out.json {
         let listed = |(pin, state): &(Pin, TrustState)| {

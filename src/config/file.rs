@@ -22,7 +22,7 @@ pub(super) struct Layer {
     pub glyphs: Option<GlyphSet>,
     pub keys: Option<BTreeMap<String, BTreeMap<String, Spanned<WrittenKeys>>>>,
     pub editor: Option<Spanned<String>>,
-    pub links: Option<LinkLayer>,
+    pub links: Option<MatcherLayer>,
     pub policy: Option<RankPolicy>,
     pub limit: Option<Spanned<usize>>,
     pub with_body: Option<bool>,
@@ -43,7 +43,8 @@ pub(super) struct Layer {
     pub runs: Option<RunsLayer>,
     pub retention: Option<Spanned<RetentionLayer>>,
     pub reduced_motion: Option<bool>,
-    pub plain: Option<bool>,
+    #[serde(rename = "plain")]
+    pub line_mode: Option<bool>,
     pub hyperlinks: Option<bool>,
     pub progress: Option<bool>,
 }
@@ -77,7 +78,7 @@ pub(super) struct WebhookLayer {
 /// The matchers that a file enables or disables.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub(super) struct LinkLayer {
+pub(super) struct MatcherLayer {
     pub exact: Option<bool>,
     pub lexical: Option<bool>,
     pub typo: Option<bool>,

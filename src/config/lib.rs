@@ -24,4 +24,4 @@ pub use notify::{Notify, WebhookTo};
 pub use runs::{RUN_COLUMNS, Retention, RunSettings};
 pub use template::TEMPLATE;
 pub use terminal::{TerminalFeatures, TerminalProgress};
-pub use values::{AuditLog, GlyphSet, Keys, Links, RankPolicy, Scripts};
+pub use values::{AuditLog, GlyphSet, Keys, MatcherSettings, RankPolicy, Scripts};

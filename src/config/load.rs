@@ -6,8 +6,8 @@ use std::str::FromStr;
 
 use super::file::{Layer, MAX_LIMIT, ScriptsLayer, allowed, parse, place, wrong};
 use super::{
-    AuditLog, ConfigError, Dirs, Env, GlyphSet, Keys, Links, LocationInFile, Notify, RankPolicy, Retention,
-    RunSettings, Scripts, TerminalFeatures, expand, repository_root, services,
+    AuditLog, ConfigError, Dirs, Env, GlyphSet, Keys, LocationInFile, MatcherSettings, Notify, RankPolicy,
+    Retention, RunSettings, Scripts, TerminalFeatures, expand, repository_root, services,
 };
 use skills_base::private_files::FILE_MODE;
 use skills_skill::client;
@@ -99,7 +99,7 @@ pub struct Config {
     /// Command line of the editor.
     pub editor: Option<String>,
     /// Which matchers are enabled.
-    pub links: Links,
+    pub links: MatcherSettings,
     /// How rules combine with the text score.
     pub policy: RankPolicy,
     /// Maximum number of results, if configured.
@@ -139,7 +139,7 @@ pub struct Config {
     /// Whether animations are disabled.
     pub reduced_motion: bool,
     /// Whether commands use a linear dialog of labeled lines, for screen readers.
-    pub plain: bool,
+    pub line_mode: bool,
     /// Terminal features in use: the detected ones, unless overridden by the settings.
     pub terminal: TerminalFeatures,
     /// The address of the service to use instead of this machine.
@@ -185,7 +185,7 @@ impl Config {
             glyphs: GlyphSet::Auto,
             keys: Keys::new(),
             editor: env.get("VISUAL").or_else(|| env.get("EDITOR")).map(str::to_owned),
-            links: Links::default(),
+            links: MatcherSettings::default(),
             policy: RankPolicy::Blended,
             limit: None,
             with_body: true,
@@ -207,7 +207,7 @@ impl Config {
             runs: RunSettings::default(),
             retention: Retention::default(),
             reduced_motion: false,
-            plain: false,
+            line_mode: false,
             terminal: TerminalFeatures::of(env),
             files: Vec::new(),
             places: BTreeMap::new(),
@@ -348,7 +348,7 @@ impl Config {
             self.retention.apply(&retention.value, file)?;
         }
         set(&mut self.reduced_motion, layer.reduced_motion);
-        set(&mut self.plain, layer.plain);
+        set(&mut self.line_mode, layer.line_mode);
         set(&mut self.terminal.hyperlinks, layer.hyperlinks);
         set(&mut self.terminal.progress, layer.progress);
         if let Some(connect) = layer.connect {
@@ -442,7 +442,7 @@ impl Config {
         set(&mut self.glyphs, variable(env, "SKILLS_GLYPHS")?);
         set(&mut self.policy, variable(env, "SKILLS_POLICY")?);
         set(&mut self.with_body, variable(env, "SKILLS_WITH_BODY")?);
-        set(&mut self.plain, switch(env, "SKILLS_PLAIN")?);
+        set(&mut self.line_mode, switch(env, "SKILLS_PLAIN")?);
         set(&mut self.terminal.hyperlinks, switch(env, "SKILLS_HYPERLINKS")?);
         set(&mut self.terminal.progress, switch(env, "SKILLS_PROGRESS")?);
         set(&mut self.reduced_motion, switch(env, "SKILLS_REDUCED_MOTION")?);

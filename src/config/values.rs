@@ -52,7 +52,7 @@ pub enum RankPolicy {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[allow(clippy::struct_excessive_bools, reason = "one switch a link, as in the file")]
 #[allow(missing_docs, reason = "named as in every answer's link report")]
-pub struct Links {
+pub struct MatcherSettings {
     pub exact: bool,
     pub lexical: bool,
     pub typo: bool,
@@ -61,13 +61,13 @@ pub struct Links {
     pub semantic: bool,
 }
 
-impl Default for Links {
+impl Default for MatcherSettings {
     fn default() -> Self {
         Self { exact: true, lexical: true, typo: true, presence: true, task: true, semantic: true }
     }
 }
 
-impl Links {
+impl MatcherSettings {
     /// Returns the names of the disabled matchers.
     pub fn off(self) -> impl Iterator<Item = &'static str> {
         let all = [

@@ -51,7 +51,8 @@ pub struct ProbedClause {
     /// Probe requests made from it.
     pub made: usize,
     /// Those that its own skill wins.
-    pub kept: usize,
+    #[serde(rename = "kept")]
+    pub won: usize,
 }
 
 /// A probe request that its own skill does not win.
@@ -71,7 +72,8 @@ pub struct ProbedSkill {
     /// Probe requests made from its description.
     pub made: usize,
     /// Those that it wins.
-    pub kept: usize,
+    #[serde(rename = "kept")]
+    pub won: usize,
     /// The skill that wins most of the others.
     pub rival: Option<SkillId>,
     /// Probe requests that the rival wins.
@@ -158,7 +160,7 @@ impl Probing {
         let clause = |(clause, winners): (&ProbeClause, &Vec<Option<SkillId>>)| ProbedClause {
             clause: clause.text.clone(),
             made: winners.len(),
-            kept: winners.iter().filter(|winner| winner.as_ref() == Some(own)).count(),
+            won: winners.iter().filter(|winner| winner.as_ref() == Some(own)).count(),
         };
         self.clauses.iter().zip(&self.winners).map(clause).collect()
     }
@@ -311,7 +313,7 @@ impl Router {
                 map.losers.push(ProbedSkill {
                     skill_id: document.id.clone(),
                     made,
-                    kept: probing.won_by(&document.id),
+                    won: probing.won_by(&document.id),
                     rival: Some((*rival).clone()),
                     lost_to_rival: *lost_to_rival,
                 });
@@ -328,7 +330,7 @@ impl Router {
         map.collisions.sort_by(|a, b| {
             by_share(a, b).then_with(|| (&a.skill_id, &a.rival).cmp(&(&b.skill_id, &b.rival)))
         });
-        let kept_share = |skill: &ProbedSkill| skill.kept as f64 / skill.made as f64;
+        let kept_share = |skill: &ProbedSkill| skill.won as f64 / skill.made as f64;
         map.losers.sort_by(|a, b| {
             kept_share(a).total_cmp(&kept_share(b)).then_with(|| a.skill_id.cmp(&b.skill_id))
         });
@@ -547,7 +549,7 @@ mod tests {
         assert_eq!(cluster.label, "stripe");
         assert_eq!(cluster.skills.len(), 2);
         assert!(map.collisions.iter().all(|found| found.share > 0.0 && found.lost <= found.made));
-        assert!(map.losers.iter().all(|skill| skill.kept < skill.made && skill.rival.is_some()));
+        assert!(map.losers.iter().all(|skill| skill.won < skill.made && skill.rival.is_some()));
         assert!(map.cluster_of(&SkillId::new("pdf-tables")).is_none());
     }
 

@@ -70,7 +70,8 @@ pub struct FalseTrigger {
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct OperatingPoint {
     /// Share of the requests with an expected skill that are accepted.
-    pub kept: f64,
+    #[serde(rename = "kept")]
+    pub accepted: f64,
     /// Share of the out-of-scope requests that are rejected, without near misses.
     pub rejected: Option<f64>,
     /// The threshold of the collection: for a skill that shares more than one word with a request in its language.
@@ -308,7 +309,7 @@ impl Scores {
     fn present(&self) -> OperatingPoint {
         let share = |n: usize, of: usize| (of > 0).then(|| n as f64 / of as f64);
         OperatingPoint {
-            kept: share(self.fits, self.fitting.len()).unwrap_or_default(),
+            accepted: share(self.fits, self.fitting.len()).unwrap_or_default(),
             rejected: share(self.rejected, self.stray.len()),
             threshold: self.threshold,
         }
@@ -319,7 +320,7 @@ impl Scores {
         let below = self.stray.iter().filter(|z| **z < threshold).count();
         let rejected = (!self.stray.is_empty()).then(|| below as f64 / self.stray.len() as f64);
         Some(OperatingPoint {
-            kept: min_kept,
+            accepted: min_kept,
             rejected,
             threshold: self.threshold.map(|present| present + threshold),
         })
@@ -492,23 +493,23 @@ mod tests {
                 router.discover(&Request { intent: intent.to_owned(), ..Request::default() }).unwrap();
             answer.confidence.unwrap().fit_threshold
         };
-        let plain = "extract the tables of a pdf";
+        let query = "extract the tables of a pdf";
         let chance = "tables of astronauts and elephants";
         let foreign = "提取 pdf tables spreadsheets";
-        assert!(confidence(chance) > confidence(plain));
-        let (alone, keeps) = threshold(&[plain], options);
-        assert!((alone - confidence(plain)).abs() < 1e-12);
+        assert!(confidence(chance) > confidence(query));
+        let (alone, keeps) = threshold(&[query], options);
+        assert!((alone - confidence(query)).abs() < 1e-12);
         let score = |intent: &str| {
             let answer =
                 router.discover(&Request { intent: intent.to_owned(), ..Request::default() }).unwrap();
             answer.results[0].score
         };
-        assert!((keeps.unwrap() - score(plain)).abs() < 1e-12);
-        for others in [&[chance][..], &[plain, foreign], &[foreign, chance, plain], &["ωωω"]] {
+        assert!((keeps.unwrap() - score(query)).abs() < 1e-12);
+        for others in [&[chance][..], &[query, foreign], &[foreign, chance, query], &["ωωω"]] {
             assert!((threshold(others, options).0 - alone).abs() < 1e-12, "{others:?}");
         }
         let strict = EvalOptions { policy: Policy::Strict, ..options };
-        assert!(threshold(&[plain], strict).0 < alone);
+        assert!(threshold(&[query], strict).0 < alone);
     }
 
     #[test]

@@ -2,8 +2,8 @@
 
 use super::analysis::UNIT;
 use super::answer::{Group, Hit, Signal};
+use super::breakdown::breakdown;
 use super::embedding::{DIM, normalise};
-use super::ledger::breakdown;
 use super::marks;
 use super::matcher::{Context, ScoreTerm};
 use super::ranking::QueryContext;
@@ -14,8 +14,8 @@ use super::vocabulary::StemId;
 use skills_skill::Role;
 
 /// Builds the result of a candidate whose score terms are known.
-pub(crate) fn hit(query: &QueryContext<'_>, candidate: &Ranked, addends: Vec<ScoreTerm>) -> Option<Hit> {
-    let breakdown = breakdown(addends, query.reading);
+pub(crate) fn hit(query: &QueryContext<'_>, candidate: &Ranked, terms: Vec<ScoreTerm>) -> Option<Hit> {
+    let breakdown = breakdown(terms, query.reading);
     let content = query.reading.words.iter().zip(query.stems).filter(|(read, _)| !read.word.stop);
     let mut numbers: Vec<StemId> = content.flat_map(|(_, stems)| stems).copied().collect();
     numbers.sort_unstable();
@@ -25,7 +25,7 @@ pub(crate) fn hit(query: &QueryContext<'_>, candidate: &Ranked, addends: Vec<Sco
     let reason = reason(&breakdown, query, entry);
     let name_marks = marks::by_number(&entry.places[0], &numbers, Signal::Name);
     let mut description_marks = marks::by_number(&entry.places[1], &numbers, Signal::Description);
-    if breakdown.signals[super::ledger::column(Signal::Semantic)] > 0.0
+    if breakdown.signals[super::breakdown::column(Signal::Semantic)] > 0.0
         && let Ok(model) = &query.cx.model
     {
         let semantic = &query.cx.weights.semantic;

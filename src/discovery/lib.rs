@@ -2,7 +2,7 @@
 //! score and its breakdown, policies, confidence and golden sets. No I/O except for its model file.
 //!
 //! [`Router::discover`] splits a request into words (`reading`), lets every matcher of the chain (`matcher`) add a
-//! score term to each skill, sorts the candidates (`sorting`), and explains the best ones term by term (`ledger`,
+//! score term to each skill, sorts the candidates (`sorting`), and explains the best ones term by term (`breakdown`,
 //! `hit`). All constants are in `assets/ranker/weights.yaml`.
 // Text of bundles is untrusted: an invalid range must not abort the program.
 #![cfg_attr(not(test), deny(clippy::string_slice))]
@@ -11,6 +11,7 @@ mod adjust;
 mod analysis;
 mod answer;
 mod body_lines;
+mod breakdown;
 mod collisions;
 mod confidence;
 mod derived;
@@ -28,7 +29,6 @@ mod hit;
 mod index;
 mod labels;
 mod language;
-mod ledger;
 mod lookup;
 mod marks;
 mod matcher;
@@ -77,7 +77,7 @@ pub use filter::Filter;
 pub use golden::{Case, Expect, GoldenError, golden_yaml, queries_jsonl, skill_evals, skills_jsonl};
 pub use groups::{GroupKind, SimilarGroup};
 pub use marks::matched_exclusion;
-pub use matcher::link_names;
+pub use matcher::matcher_names;
 pub use phrases::{ExclusionPhrases, LanguageWords, Phrases};
 pub use probes::ProbeClause;
 pub use request::{Policy, Request};

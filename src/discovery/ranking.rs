@@ -77,7 +77,7 @@ pub(crate) fn rank(router: &Router, request: &Request, adjustments: &Adjustments
             below_limit: sorted.matches.saturating_sub(request.offset.saturating_add(ranked.len())),
             results: ranked
                 .into_iter()
-                .filter_map(|(candidate, addends)| hit::hit(query, &candidate, addends))
+                .filter_map(|(candidate, terms)| hit::hit(query, &candidate, terms))
                 .collect(),
             attachable: sorted.attachable,
             excluded: sorted.excluded,
@@ -220,14 +220,14 @@ fn exact(
 ) -> Vec<(Ranked, Vec<ScoreTerm>)> {
     let mut ranked = Vec::with_capacity(candidates.len());
     for candidate in candidates {
-        let mut addends = explain(running, reports, candidate.slot);
-        limit_stop_words(query, &mut addends);
-        let z = addends.iter().map(|a| a.value).sum();
-        ranked.push((Ranked { z, ..candidate.clone() }, addends));
+        let mut terms = explain(running, reports, candidate.slot);
+        limit_stop_words(query, &mut terms);
+        let z = terms.iter().map(|a| a.value).sum();
+        ranked.push((Ranked { z, ..candidate.clone() }, terms));
     }
-    for (candidate, addends) in &mut ranked {
-        rules::add(query, candidate, addends);
-        candidate.score = addends.iter().map(|a| a.value).sum();
+    for (candidate, terms) in &mut ranked {
+        rules::add(query, candidate, terms);
+        candidate.score = terms.iter().map(|a| a.value).sum();
     }
     ranked.sort_by(|(a, _), (b, _)| a.compare(b, query.cx.index));
     ranked
@@ -319,19 +319,18 @@ fn explain(running: &[Running<'_>], reports: &mut [MatcherReport], slot: usize) 
 }
 
 /// Returns whether a term comes from a stop word that occurs in a skill.
-fn of_stop_word(addend: &ScoreTerm, reading: &Reading) -> bool {
-    let Row::Word(word) = addend.row else { return false };
-    matches!(addend.kind, TermKind::Term | TermKind::BodyOnly | TermKind::Presence)
-        && !reading.is_content(word)
+fn of_stop_word(term: &ScoreTerm, reading: &Reading) -> bool {
+    let Row::Word(word) = term.row else { return false };
+    matches!(term.kind, TermKind::Term | TermKind::BodyOnly | TermKind::Presence) && !reading.is_content(word)
 }
 
 /// Scales the terms of stop words down to their limit for one request.
-fn limit_stop_words(query: &QueryContext<'_>, addends: &mut [ScoreTerm]) {
+fn limit_stop_words(query: &QueryContext<'_>, terms: &mut [ScoreTerm]) {
     let most = query.cx.weights.stop_words_limit.most;
     let of_stop_words = |a: &&mut ScoreTerm| of_stop_word(a, query.reading);
-    let sum: f64 = addends.iter_mut().filter(of_stop_words).map(|a| a.value).sum();
+    let sum: f64 = terms.iter_mut().filter(of_stop_words).map(|a| a.value).sum();
     if sum > most {
-        addends.iter_mut().filter(of_stop_words).for_each(|a| a.value *= most / sum);
+        terms.iter_mut().filter(of_stop_words).for_each(|a| a.value *= most / sum);
     }
 }
 

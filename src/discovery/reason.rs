@@ -230,7 +230,7 @@ fn meaning(
     reading: &Reading,
     contributions: &BTreeMap<usize, f64>,
 ) -> Option<(String, Vec<usize>)> {
-    let semantic = breakdown.signals[super::ledger::column(Signal::Semantic)];
+    let semantic = breakdown.signals[super::breakdown::column(Signal::Semantic)];
     let text: f64 = breakdown.signals[..3].iter().sum();
     if semantic <= 0.0 || (semantic < text * 0.5 && !contributions.is_empty()) {
         return None;

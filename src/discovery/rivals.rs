@@ -43,6 +43,7 @@ pub struct Rival {
     /// Probe requests of the skill that the rival wins.
     pub lost: usize,
     /// Probe requests of the rival that the skill wins.
+    #[serde(rename = "kept")]
     pub won: usize,
     /// Probe requests of the rival.
     pub made: usize,
@@ -62,7 +63,8 @@ pub struct RivalReport {
     /// Probe requests made from its description.
     pub made: usize,
     /// Those that it wins.
-    pub kept: usize,
+    #[serde(rename = "kept")]
+    pub won: usize,
     /// The clauses of its description.
     pub clauses: Vec<ProbedClause>,
     /// Probe requests that it does not win.
@@ -70,7 +72,8 @@ pub struct RivalReport {
     /// Golden queries that expect it.
     pub golden: usize,
     /// Those that it wins.
-    pub golden_kept: usize,
+    #[serde(rename = "golden_won")]
+    pub golden_won: usize,
     /// Its rivals, the one that wins most requests first.
     pub rivals: Vec<Rival>,
 }
@@ -83,7 +86,8 @@ pub struct PairSide {
     /// Probe requests made from its description.
     pub made: usize,
     /// Those that it wins.
-    pub kept: usize,
+    #[serde(rename = "kept")]
+    pub won: usize,
     /// Those that the other side wins.
     pub lost: usize,
     /// The clauses of its description.
@@ -171,7 +175,7 @@ impl Router {
         let Some(document) = self.document(id) else { return Ok(None) };
         let own = self.probing(self.probes(document, MAX_PROBES))?;
         let mut golden: HashMap<SkillId, (Vec<String>, Vec<String>)> = HashMap::new();
-        let (mut expected_here, mut golden_kept) = (0, 0);
+        let (mut expected_here, mut golden_won) = (0, 0);
         for case in cases {
             let Expect::AnyOf(expected) = &case.expect else { continue };
             let is_own = expected.contains(id);
@@ -181,7 +185,7 @@ impl Router {
             };
             if is_own {
                 expected_here += 1;
-                golden_kept += usize::from(expected.contains(&winner));
+                golden_won += usize::from(expected.contains(&winner));
                 if !expected.contains(&winner) {
                     golden.entry(winner).or_default().0.push(case.query.clone());
                 }
@@ -223,11 +227,11 @@ impl Router {
         Ok(Some(RivalReport {
             skill_id: id.clone(),
             made: own.made(),
-            kept: own.won_by(id),
+            won: own.won_by(id),
             clauses: own.probed_clauses(id),
             lost: lost.take(MAX_EXAMPLES).collect(),
             golden: expected_here,
-            golden_kept,
+            golden_won,
             rivals,
         }))
     }
@@ -355,11 +359,11 @@ impl Pair<'_> {
             .collect();
         terms.sort_by(|a, b| b.0.cmp(&a.0).then(b.1.total_cmp(&a.1)).then_with(|| a.2.cmp(b.2)));
         let clauses = probing.probed_clauses(own);
-        let separates = |clause: &&ProbedClause| clause.kept > 0 && self.has_any(&clause.clause, &stems);
+        let separates = |clause: &&ProbedClause| clause.won > 0 && self.has_any(&clause.clause, &stems);
         let best = clauses.iter().filter(separates).max_by_key(|clause| {
             let own_words = self.router.words.split(&clause.clause);
             let own_words = own_words.iter().filter(|word| stems.contains(word.stem.as_str())).count();
-            (clause.kept * 100 / clause.made.max(1), clause.kept, own_words)
+            (clause.won * 100 / clause.made.max(1), clause.won, own_words)
         });
         let lost_in =
             |at: usize| probing.winners[at].iter().filter(|winner| winner.as_ref() == Some(other)).count();
@@ -367,7 +371,7 @@ impl Pair<'_> {
         PairSide {
             skill_id: own.clone(),
             made: probing.made(),
-            kept: probing.won_by(own),
+            won: probing.won_by(own),
             lost: probing.won_by(other),
             own_terms: terms
                 .into_iter()
@@ -662,13 +666,13 @@ mod tests {
         let report = router().rivals(&SkillId::new("stripe-checkout"), &cases()).unwrap().unwrap();
         assert_eq!(report.rivals[0].skill_id, SkillId::new("stripe-billing"), "{report:#?}");
         assert!(
-            report.kept < report.made
+            report.won < report.made
                 && report.lost.iter().all(|lost| lost.won.as_ref() != Some(&report.skill_id))
         );
         assert_eq!(report.clauses.iter().map(|clause| clause.made).sum::<usize>(), report.made);
         assert_eq!(report.golden, 1);
         let lost: usize = report.rivals.iter().map(|rival| rival.golden_lost.len()).sum();
-        assert_eq!(lost, report.golden - report.golden_kept);
+        assert_eq!(lost, report.golden - report.golden_won);
         assert!(router().rivals(&SkillId::new("nobody"), &[]).unwrap().is_none());
     }
 

@@ -12,7 +12,7 @@ use super::answer::{Answer, BodyLine};
 use super::document::Document;
 use super::embedding::{Embedding, EmbeddingError};
 use super::index::Index;
-use super::matcher::{Columns, Matcher, chain, link_names};
+use super::matcher::{Columns, Matcher, chain, matcher_names};
 use super::phrases::Lexicon;
 use super::ranking::Order;
 use super::reading::Reading;
@@ -134,14 +134,14 @@ impl Router {
     ///
     /// # Errors
     /// Returns an error if there is no such matcher.
-    pub fn without_links<I: IntoIterator<Item = S>, S: Into<String>>(
+    pub fn without_matchers<I: IntoIterator<Item = S>, S: Into<String>>(
         mut self,
         names: I,
     ) -> Result<Self, UnknownMatcher> {
         for name in names {
             let name = name.into();
-            if !link_names().contains(&name.as_str()) {
-                return Err(UnknownMatcher { name, known: link_names().join(", ") });
+            if !matcher_names().contains(&name.as_str()) {
+                return Err(UnknownMatcher { name, known: matcher_names().join(", ") });
             }
             self.off.insert(name);
         }
@@ -405,7 +405,7 @@ mod tests {
 
     #[test]
     fn an_unknown_link_cannot_be_switched_off() {
-        let error = Router::new(Weights::shipped().unwrap()).without_links(["lexicon"]).unwrap_err();
+        let error = Router::new(Weights::shipped().unwrap()).without_matchers(["lexicon"]).unwrap_err();
         assert_eq!(
             error.to_string(),
             "there is no matcher `lexicon`; known: exact, typo, lexical, presence, task, semantic"

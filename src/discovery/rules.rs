@@ -43,12 +43,12 @@ pub(crate) fn terms(rules: &Rules, facts: Facts, read_only: bool) -> [f64; 3] {
 }
 
 /// Appends the rule terms of a candidate; under the strict policy, rules are an order instead of terms.
-pub(crate) fn add(query: &QueryContext<'_>, candidate: &Ranked, addends: &mut Vec<ScoreTerm>) {
+pub(crate) fn add(query: &QueryContext<'_>, candidate: &Ranked, score_terms: &mut Vec<ScoreTerm>) {
     let index = query.cx.index;
     let Some(entry) = index.entry(candidate.slot) else { return };
     let d = &entry.document;
     let own = query.adjustments.of(&d.id).map_or(&[][..], |own| &own.terms);
-    addends.extend(own.iter().map(|(label, value)| ScoreTerm {
+    score_terms.extend(own.iter().map(|(label, value)| ScoreTerm {
         row: Row::Policy,
         signal: Signal::Rule,
         kind: TermKind::Policy,
@@ -62,7 +62,7 @@ pub(crate) fn add(query: &QueryContext<'_>, candidate: &Ranked, addends: &mut Ve
     let labels = [d.role.to_string(), d.status.as_str().to_owned(), "read only".to_owned()];
     for ((value, kind), label) in values.into_iter().zip(kinds).zip(labels) {
         if value != 0.0 {
-            addends.push(ScoreTerm {
+            score_terms.push(ScoreTerm {
                 row: Row::Rules,
                 signal: Signal::Rule,
                 kind,

@@ -505,14 +505,14 @@ mod tests {
                         let text = format!("Reads {condition}data{join} {negation} maps of towns{after}");
                         let left = without(&text, &exclusion_ranges(&text, &lexicon));
                         let words = left.split_whitespace().collect::<Vec<_>>().join(" ");
-                        let kept = match (condition, after) {
+                        let rest = match (condition, after) {
                             ("", ". Fast.") => "Fast.",
                             ("", _) => after.trim(),
                             _ => "",
                         };
                         if condition.is_empty() {
                             let words = words.replacen("data,", "data", 1).replacen("data;", "data ;", 1);
-                            assert_eq!(words, format!("Reads data {kept}").trim(), "{text}");
+                            assert_eq!(words, format!("Reads data {rest}").trim(), "{text}");
                         } else {
                             assert_eq!(left, text);
                         }

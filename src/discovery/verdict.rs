@@ -32,7 +32,7 @@ struct Evidence {
 }
 
 impl Evidence {
-    fn new(query: &QueryContext<'_>, addends: &[ScoreTerm]) -> Self {
+    fn new(query: &QueryContext<'_>, terms: &[ScoreTerm]) -> Self {
         let reading = query.reading;
         let content = |a: &&ScoreTerm| match a.row {
             Row::Word(at) => reading.is_content(at),
@@ -55,12 +55,12 @@ impl Evidence {
             let foreign = reading.language.is_some_and(|l| l.has_function_word(text, &query.router.lexicon));
             !reading.is_corrected(at) && !foreign
         };
-        let sum = |of: &dyn Fn(&&ScoreTerm) -> bool| addends.iter().filter(of).map(|a| a.value).sum();
-        let matched: BTreeSet<usize> = addends.iter().filter_map(matched_word).collect();
+        let sum = |of: &dyn Fn(&&ScoreTerm) -> bool| terms.iter().filter(of).map(|a| a.value).sum();
+        let matched: BTreeSet<usize> = terms.iter().filter_map(matched_word).collect();
         Self {
             content: sum(&content),
             corrected: sum(&corrected),
-            exact: addends.iter().any(|a| a.kind == TermKind::Exact),
+            exact: terms.iter().any(|a| a.kind == TermKind::Exact),
             matched: matched.len(),
             matched_as_written: matched.iter().filter(|at| is_own(**at)).count(),
         }
@@ -84,7 +84,7 @@ pub(crate) fn verdict(
         own => own != Some(*language),
     });
     let nothing_known = !content.iter().any(|at| known(*at));
-    let Some((first, addends)) = ranked.first() else {
+    let Some((first, terms)) = ranked.first() else {
         let reason = match language {
             Some(_) => VerdictReason::Language,
             None if content.is_empty() => VerdictReason::StopWords,
@@ -94,7 +94,7 @@ pub(crate) fn verdict(
     };
     let entry = query.cx.index.entry(first.slot);
     let skill = entry.map(|e| e.document.id.clone());
-    let evidence = Evidence::new(query, addends);
+    let evidence = Evidence::new(query, terms);
     let rules = &query.cx.weights.rules;
     // Scores include rule terms, which most skills have in full, so the threshold includes them as well.
     let terms = if strict(query.request) { 0.0 } else { rules.role.procedure + rules.status.stable };

@@ -213,8 +213,9 @@ pub struct Profiles {
 #[serde(deny_unknown_fields)]
 pub struct Exact {
     /// The request is an id or a name.
-    pub whole: f64,
-    /// Added to `whole` or `named` if it is the id: several skills can share a name, but not an id.
+    #[serde(rename = "whole")]
+    pub full_match: f64,
+    /// Added to `full_match` or `named` if it is the id: several skills can share a name, but not an id.
     pub id: f64,
     /// The request names a skill.
     pub named: f64,

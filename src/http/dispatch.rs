@@ -72,8 +72,8 @@ async fn hold_until_sent(
     parts.headers.insert(header::CONTENT_LENGTH, HeaderValue::from(length));
     // In pieces, because the last one is taken only when those before it are written.
     let pieces = stream::unfold((bytes, permit), |(mut bytes, permit)| async move {
-        let piece = bytes.split_to(bytes.len().min(PIECE_BYTES));
-        (!piece.is_empty()).then(|| (Ok::<_, Infallible>(piece), (bytes, permit)))
+        let chunk = bytes.split_to(bytes.len().min(PIECE_BYTES));
+        (!chunk.is_empty()).then(|| (Ok::<_, Infallible>(chunk), (bytes, permit)))
     });
     // Compression polls it once more after its end.
     let pieces = pieces.fuse();
@@ -98,7 +98,7 @@ async fn answered(
         operation.may(caller)?;
         // Before it is read: waiting bodies take memory, too.
         let keeps_body = operation.waits || operation.measures;
-        let (permit, kept) = match is_large(&body) {
+        let (permit, wait_permit) = match is_large(&body) {
             true if keeps_body => (Some(large_body_permit(caller).await?), large_wait_permit(caller).await?),
             true => (Some(large_body_permit(caller).await?), None),
             false => (None, None),
@@ -111,7 +111,7 @@ async fn answered(
                 (arguments, permit)
             };
             let (arguments, permit) = tokio::task::spawn_blocking(parsing).await.map_err(|_| broken())?;
-            caller.body = if keeps_body { kept } else { Some(permit) }.map(Arc::new);
+            caller.body = if keeps_body { wait_permit } else { Some(permit) }.map(Arc::new);
             arguments?
         } else {
             parsed(&bytes)?
@@ -356,9 +356,9 @@ mod tests {
         };
         let length = 3 * PIECE_BYTES + 1;
         let response = Response::new(Body::from(vec![b'x'; length]));
-        let held = hold_until_sent(response, length as u64, permit).await.unwrap();
-        assert_eq!(held.headers()[header::CONTENT_LENGTH], length.to_string());
-        let mut pieces = held.into_body().into_data_stream();
+        let response = hold_until_sent(response, length as u64, permit).await.unwrap();
+        assert_eq!(response.headers()[header::CONTENT_LENGTH], length.to_string());
+        let mut pieces = response.into_body().into_data_stream();
         let mut sent = 0;
         while sent < length {
             assert!(futures::poll!(&mut next).is_pending(), "{sent} of {length} bytes");

@@ -114,8 +114,8 @@ fn hold_until_sent(response: Response, permit: Option<Permit>) -> Response {
     }
     let (parts, body) = response.into_parts();
     let pieces = stream::unfold((body.into_data_stream(), permit), |(mut pieces, permit)| async move {
-        let piece = pieces.next().await?;
-        Some((piece, (pieces, permit)))
+        let chunk = pieces.next().await?;
+        Some((chunk, (pieces, permit)))
     });
     // Compression polls it once more after its end.
     let pieces = pieces.fuse();

@@ -10,7 +10,7 @@ use super::server::Server;
 use skills_api::{Event, Needs};
 
 /// Returns the supported notifications.
-pub fn offered() -> SubscriptionFilter {
+pub fn supported_subscriptions() -> SubscriptionFilter {
     SubscriptionFilter::builder().prompts_list_changed().resources_list_changed().build()
 }
 

@@ -180,7 +180,7 @@ impl ServerHandler for Server {
     ) -> Result<ListToolsResult, ErrorData> {
         let asks = |meta: &RequestMetaObject| meta.get(EXPLAIN) == Some(&Value::Bool(true));
         let own = request.and_then(|request| request.meta);
-        let offered = tools::offered(self.inner.settings.compat);
+        let offered = tools::listed_tools(self.inner.settings.compat);
         let tools = if own.as_ref().is_some_and(asks) || asks(&cx.meta) {
             offered.map(tools::with_output_schema).collect()
         } else {
@@ -196,7 +196,7 @@ impl ServerHandler for Server {
     ) -> Result<CallToolResponse, ErrorData> {
         let compat = self.inner.settings.compat;
         let Some(kind) = tools::named(&request.name, compat) else {
-            let names = tools::offered(compat).map(|tool| tool.name.as_ref());
+            let names = tools::listed_tools(compat).map(|tool| tool.name.as_ref());
             let near = skills_api::near(&request.name, names);
             let hint = near.first().map(|name| format!("; did you mean {name}?")).unwrap_or_default();
             return Err(ErrorData::invalid_params(format!("unknown tool {:?}{hint}", request.name), None));
@@ -308,7 +308,7 @@ impl ServerHandler for Server {
     }
 
     fn accepted_subscription_filter(&self, _: &SubscriptionFilter) -> Option<SubscriptionFilter> {
-        Some(news::offered())
+        Some(news::supported_subscriptions())
     }
 
     async fn listen(&self, subscription: SubscriptionContext) -> Result<(), ErrorData> {

@@ -34,7 +34,7 @@ pub fn named(name: &str, compat: bool) -> Option<Kind> {
 }
 
 /// Returns the tools for a client, including those with older names if `compat` is set.
-pub fn offered(compat: bool) -> impl Iterator<Item = &'static Described> {
+pub fn listed_tools(compat: bool) -> impl Iterator<Item = &'static Described> {
     static COMPAT: LazyLock<Vec<Described>> = LazyLock::new(|| Compat::iter().map(of_compat).collect());
     all().iter().chain(if compat { COMPAT.as_slice() } else { &[] })
 }
@@ -239,15 +239,15 @@ mod tests {
 
     #[test]
     fn the_list_of_tools_stays_small() {
-        let listed = serde_json::to_string(&offered(false).collect::<Vec<_>>()).unwrap();
+        let listed = serde_json::to_string(&listed_tools(false).collect::<Vec<_>>()).unwrap();
         assert!(listed.len() <= 40_000, "{} bytes", listed.len());
         assert!(all().iter().all(|tool| tool.output_schema.is_none()));
-        assert_eq!(offered(true).count(), all().len() + 3);
+        assert_eq!(listed_tools(true).count(), all().len() + 3);
     }
 
     #[test]
     fn schemas_are_objects_that_stand_alone() {
-        for tool in offered(true).map(with_output_schema) {
+        for tool in listed_tools(true).map(with_output_schema) {
             let schemas = [Some(&tool.input_schema), tool.output_schema.as_ref()];
             for schema in schemas.into_iter().flatten() {
                 assert_eq!(schema["type"], "object", "{}", tool.name);

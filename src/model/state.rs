@@ -38,7 +38,7 @@ fn takes_resume(run: &RunSnapshot) -> bool {
 pub fn transition(run: &RunSnapshot, command: &Command) -> Result<Next, TransitionError> {
     match command {
         Command::Claim { lease_expired, attempts_used_up } => claim(run, *lease_expired, *attempts_used_up),
-        Command::Work { fence, report } => work(run, *fence, report),
+        Command::Work { fence, report } => apply_report(run, *fence, report),
         Command::Decide(decision) => decide(run, decision),
         Command::Endorse { decision, by, need } => endorse(run, decision, by, *need),
         Command::RepeatDecision(decision) => repeat_decision(run, decision),
@@ -92,9 +92,9 @@ fn claim(run: &RunSnapshot, lease_expired: bool, attempts_used_up: bool) -> Resu
     Ok(Next::Move { state, fence: run.fence + 1, lease: Lease::Grant, paused: run.paused, gate: None })
 }
 
-fn work(run: &RunSnapshot, fence: u64, report: &WorkerReport) -> Result<Next, TransitionError> {
+fn apply_report(run: &RunSnapshot, fence: u64, report: &WorkerReport) -> Result<Next, TransitionError> {
     if fence != run.fence || !run.state.is_active() {
-        return Err(TransitionError::StaleFence { given: fence, present: run.fence });
+        return Err(TransitionError::StaleFence { presented: fence, present: run.fence });
     }
     Ok(match report {
         WorkerReport::Checkpoint => {

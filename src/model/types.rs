@@ -180,7 +180,7 @@ pub enum ApprovalReason {
 impl ApprovalReason {
     /// Returns the reason as text, as used after "because".
     #[must_use]
-    pub fn in_words(&self) -> String {
+    pub fn describe(&self) -> String {
         match self {
             Self::Confirmation => "its capability requires approval each time".to_owned(),
             Self::Gate { capability, reason } => format!("the gate {capability} did not allow it: {reason}"),
@@ -509,10 +509,10 @@ pub enum TransitionError {
     #[error("{0}")]
     DecisionConflict(String),
     /// The worker's claim is no longer the current one; its write has no effect.
-    #[error("stale fencing token {given}, current {present}: another worker owns the run")]
+    #[error("stale fencing token {presented}, current {present}: another worker owns the run")]
     StaleFence {
         /// The worker's fencing token.
-        given: u64,
+        presented: u64,
         /// The run's fencing token.
         present: u64,
     },

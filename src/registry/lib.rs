@@ -25,4 +25,4 @@ pub use catalogue::{
 pub use live::{Registry, RegistryEvent, Settings};
 pub use roots::{RootSpec, ShippedUse, resolve};
 pub use shipped::{SHIPPED, is_shipped_id, versions as shipped_versions};
-pub use trust::{Pin, Trust, TrustError, TrustState, Trusted};
+pub use trust::{Pin, Trust, TrustError, TrustState, TrustSummary};

@@ -58,7 +58,8 @@ pub enum TrustState {
 )]
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
-pub enum Trusted {
+#[schemars(rename = "Trusted")]
+pub enum TrustSummary {
     /// It ships with this program.
     Shipped,
     /// Trusted by configuration or by a pin.
@@ -73,19 +74,19 @@ pub enum Trusted {
 impl TrustState {
     /// Returns the state as one word.
     #[must_use]
-    pub fn word(&self) -> Trusted {
+    pub fn summary(&self) -> TrustSummary {
         match self {
-            Self::Shipped => Trusted::Shipped,
-            Self::Config { .. } | Self::Pinned { .. } => Trusted::Yes,
-            Self::Changed { .. } => Trusted::Changed,
-            Self::Untrusted => Trusted::No,
+            Self::Shipped => TrustSummary::Shipped,
+            Self::Config { .. } | Self::Pinned { .. } => TrustSummary::Yes,
+            Self::Changed { .. } => TrustSummary::Changed,
+            Self::Untrusted => TrustSummary::No,
         }
     }
 
     /// Returns whether the bundle may run.
     #[must_use]
     pub fn may_run(&self) -> bool {
-        matches!(self.word(), Trusted::Shipped | Trusted::Yes)
+        matches!(self.summary(), TrustSummary::Shipped | TrustSummary::Yes)
     }
 }
 

@@ -5,9 +5,9 @@ use serde_json::{Map, Value, json};
 
 use super::call::{CallError, CallFailure, Reply};
 use super::failure::{Failure, error_json};
-use super::progress::{Part, Progress, split};
+use super::progress::{Progress, SubCall, split};
 use super::scheduled_call::{Role, ScheduledCall};
-use super::scheduler::{Running, Turn, remark};
+use super::scheduler::{Running, Turn, engine_log};
 use skills_base::nesting::{self, MAX_LEVELS};
 use skills_skill::contract::MergeStrategy;
 use skills_store::{AuditMode, EventKind, NewEvent, StepRecord, StepStatus};
@@ -79,7 +79,7 @@ impl Progress {
         };
         if status == StepStatus::Completed
             && matches!(call.role, Role::Call | Role::Round)
-            && let Err(mut failure) = self.write_leaf(call, &reply.outputs, now_ms)
+            && let Err(mut failure) = self.write_call_result(call, &reply.outputs, now_ms)
         {
             failure.inputs.clone_from(&call.inputs);
             failure.attempts = call.attempt;
@@ -106,7 +106,7 @@ impl Progress {
         if call.role == Role::Call {
             self.close(&call.path);
         } else {
-            self.pass_part(&call.path, Part { status, result: value });
+            self.pass_part(&call.path, SubCall { status, result: value });
         }
         Ok(AppliedReply { record, events })
     }
@@ -131,7 +131,7 @@ impl Progress {
         }
     }
 
-    fn write_leaf(
+    fn write_call_result(
         &mut self,
         call: &ScheduledCall,
         produced: &Map<String, Value>,
@@ -206,7 +206,7 @@ fn after(call: &ScheduledCall, reply: &Reply) -> Vec<NewEvent> {
     });
     let tried = reply.tried.iter().map(|tried| {
         let detail = format!("{} failed: {}; {} succeeded", tried.binding, tried.reason, reply.binding);
-        let mut event = remark(&call.path, "a binding failed, and its fallback was called".to_owned());
+        let mut event = engine_log(&call.path, "a binding failed, and its fallback was called".to_owned());
         event.data["code"] = "upstream_failure".into();
         event.data["detail"] = detail.into();
         event

@@ -64,10 +64,10 @@ impl Capabilities {
             let place = Arc::new(place.clone());
             for part in read::read(&place) {
                 match part {
-                    read::Part::Capability(found) => out.add_capability(found),
-                    read::Part::Binding(found) => out.add_binding(found, &place),
-                    read::Part::Service(found) => out.add_service(found),
-                    read::Part::Remark(finding) => out.findings.push(finding),
+                    read::CatalogEntry::Capability(found) => out.add_capability(found),
+                    read::CatalogEntry::Binding(found) => out.add_binding(found, &place),
+                    read::CatalogEntry::Service(found) => out.add_service(found),
+                    read::CatalogEntry::Finding(finding) => out.findings.push(finding),
                 }
             }
         }
@@ -126,7 +126,8 @@ impl Capabilities {
             // conflict.
             Some(first) if Capability { location: first.location.clone(), ..found.clone() } == **first => {}
             Some(first) => {
-                let remark = diagnostics::twice("capability", &found.id, &first.location, &found.location);
+                let remark =
+                    diagnostics::duplicate_id("capability", &found.id, &first.location, &found.location);
                 self.findings.push(remark);
             }
         }
@@ -141,8 +142,12 @@ impl Capabilities {
             // The same folder, listed twice.
             Some(first) if first.binding.location == binding.location => {}
             Some(first) => {
-                let remark =
-                    diagnostics::twice("binding", &binding.id, &first.binding.location, &binding.location);
+                let remark = diagnostics::duplicate_id(
+                    "binding",
+                    &binding.id,
+                    &first.binding.location,
+                    &binding.location,
+                );
                 self.findings.push(remark);
             }
         }
@@ -153,7 +158,8 @@ impl Capabilities {
             None => drop(self.services.insert(found.id.clone(), Arc::new(found))),
             Some(first) if first.settings == found.settings => {}
             Some(first) => {
-                let remark = diagnostics::twice("service", &found.id, &first.location, &found.location);
+                let remark =
+                    diagnostics::duplicate_id("service", &found.id, &first.location, &found.location);
                 self.findings.push(remark);
             }
         }

@@ -21,7 +21,7 @@ use super::progress::Progress;
 use super::schedule::PARALLEL;
 use super::scheduled_call::ScheduledCall;
 use super::scheduler::{Expansion, Running};
-use super::termination::{human, left, stuck};
+use super::termination::{approval_gate, end_for_error, stuck};
 use skills_model::{Command, Gate, RunState, TransitionError, WorkerReport};
 use skills_skill::contract::Conformance;
 use skills_store::{EventKind, NewEvent, RunRecord, StepIntent, StepRecord, StepStatus, StoreError};
@@ -119,7 +119,7 @@ impl<'e> RunExecution<'e> {
                 self.stop_calls().await;
                 match leave {
                     ExecutionStop::Canceled => ExecutionEnd::Stopped,
-                    ExecutionStop::Store(error) => left(error),
+                    ExecutionStop::Store(error) => end_for_error(error),
                 }
             }
         }
@@ -127,7 +127,7 @@ impl<'e> RunExecution<'e> {
 
     async fn run(&mut self) -> Result<ExecutionEnd, ExecutionStop> {
         if let Some(ask) = before_first_step(&self.progress) {
-            return self.wait(human(ask)).await;
+            return self.wait(approval_gate(ask)).await;
         }
         loop {
             let mut next = self.expand().await;
@@ -146,12 +146,12 @@ impl<'e> RunExecution<'e> {
                 && self.underway.is_empty()
                 && self.again.is_empty()
             {
-                return self.hold().await;
+                return self.pause().await;
             } else if self.underway.is_empty() && next.leaves.is_empty() && self.again.is_empty() {
                 if self.progress.is_complete() {
                     return self.complete().await;
                 }
-                let approval = next.asks.into_iter().next().map(human);
+                let approval = next.asks.into_iter().next().map(approval_gate);
                 let signal = next.signals.into_iter().next().map(|(step, name)| Gate::Signal { step, name });
                 let Some(gate) = approval.or(signal) else {
                     return self.fail(stuck(&self.progress)).await;
@@ -209,7 +209,7 @@ impl<'e> RunExecution<'e> {
             {
                 continue;
             }
-            let Some(payload) = self.engine.store.kept_signal(&self.progress.run.id, name).await? else {
+            let Some(payload) = self.engine.store.buffered_signal(&self.progress.run.id, name).await? else {
                 continue;
             };
             let now = self.now();

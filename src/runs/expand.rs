@@ -39,31 +39,31 @@ fn entry_bytes((name, value): (&String, &Value)) -> usize {
 
 /// The calls of a step.
 #[derive(Debug)]
-pub(super) enum Work {
+pub(super) enum StepCalls {
     /// One call.
-    One { capability: Arc<Capability>, inputs: Inputs },
+    Single { capability: Arc<Capability>, inputs: Inputs },
     /// One call for each item, sequentially.
-    Each { capability: Arc<Capability>, calls: Vec<Inputs> },
+    Foreach { capability: Arc<Capability>, calls: Vec<Inputs> },
     /// Sequential calls while a condition holds; the inputs are those of the first one.
-    Rounds { capability: Arc<Capability>, inputs: Inputs },
+    While { capability: Arc<Capability>, inputs: Inputs },
     /// All calls in parallel.
-    Fan(Vec<(Arc<Capability>, Inputs)>),
+    Scatter(Vec<(Arc<Capability>, Inputs)>),
 }
 
-impl Work {
+impl StepCalls {
     /// Returns the capabilities with the inputs for their gates, each capability once. The gates of a `foreach` cover
     /// all items: a field that differs between items becomes the list of its values.
     pub fn gated(&self, through: impl Fn(usize) -> bool) -> Vec<(Arc<Capability>, Inputs)> {
         match self {
-            Self::One { capability, inputs } | Self::Rounds { capability, inputs } => {
+            Self::Single { capability, inputs } | Self::While { capability, inputs } => {
                 vec![(capability.clone(), inputs.clone())]
             }
-            Self::Each { capability, calls } => {
+            Self::Foreach { capability, calls } => {
                 let left =
                     calls.iter().enumerate().filter(|(index, _)| !through(*index)).map(|(_, call)| call);
                 vec![(capability.clone(), together(&left.collect::<Vec<_>>()))]
             }
-            Self::Fan(branches) => {
+            Self::Scatter(branches) => {
                 let mut seen: Vec<(Arc<Capability>, Inputs)> = Vec::new();
                 for (capability, inputs) in branches {
                     if !seen.iter().any(|(known, _)| known.id == capability.id) {
@@ -76,19 +76,19 @@ impl Work {
     }
 }
 
-impl Work {
+impl StepCalls {
     /// Returns the digest of all calls of a step that makes several, whichever of them are complete.
     pub fn digest(&self, step: &str) -> Option<String> {
         let each = |call: &Inputs| Value::Object(call.clone());
         match self {
-            Self::Each { capability, calls } => {
+            Self::Foreach { capability, calls } => {
                 Some(gate_digest(step, &capability.id, &calls.iter().map(each).collect()))
             }
-            Self::Fan(branches) => {
+            Self::Scatter(branches) => {
                 let calls: Vec<_> = branches.iter().map(|(c, inputs)| json!([c.id, inputs])).collect();
                 Some(gate_digest(step, "scatter", &Value::Array(calls)))
             }
-            Self::One { .. } | Self::Rounds { .. } => None,
+            Self::Single { .. } | Self::While { .. } => None,
         }
     }
 }
@@ -116,22 +116,24 @@ impl Progress {
     /// # Errors
     /// Returns a failure for a reference without a value, a `foreach` over something other than a list, and a router
     /// value without a case.
-    pub fn work(&self, turn: Turn<'_>) -> Result<Work, Failure> {
+    pub fn step_calls(&self, turn: Turn<'_>) -> Result<StepCalls, Failure> {
         let step = turn.step;
         if let Some(scatter) = &step.scatter {
             let inputs = self.inputs(turn, &Inputs::new())?;
             let branch = |id: &String| Ok((self.pinned(turn, id)?, inputs.clone()));
-            return Ok(Work::Fan(scatter.capabilities.iter().map(branch).collect::<Result<_, Failure>>()?));
+            return Ok(StepCalls::Scatter(
+                scatter.capabilities.iter().map(branch).collect::<Result<_, Failure>>()?,
+            ));
         }
         let capability = self.routed(turn)?;
         if let Some(foreach) = &step.foreach {
-            return Ok(Work::Each { calls: self.items(turn, foreach, &capability)?, capability });
+            return Ok(StepCalls::Foreach { calls: self.items(turn, foreach, &capability)?, capability });
         }
         let inputs = self.inputs(turn, &Inputs::new())?;
         if step.repeat.is_some() {
-            return Ok(Work::Rounds { capability, inputs });
+            return Ok(StepCalls::While { capability, inputs });
         }
-        Ok(Work::One { capability, inputs })
+        Ok(StepCalls::Single { capability, inputs })
     }
 
     /// Returns the capability of a step: its own, or the one that its router selects.

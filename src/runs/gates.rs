@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 use super::call::{CallError, CallFailure};
 use super::canonical::digest_of;
 use super::failure::Failure;
-use super::progress::{Part, Progress};
+use super::progress::{Progress, SubCall};
 use super::scheduled_call::{Role, ScheduledCall, checked};
 use super::scheduler::Running;
 use skills_model::{ApprovalReason, Choice, Gate};
@@ -59,7 +59,7 @@ fn gate_path(step: &str, gate: &str) -> String {
 }
 
 /// Returns whether a gate allows the step, or why not. A missing answer counts as a refusal.
-fn answer(part: &Part) -> Result<(), String> {
+fn answer(part: &SubCall) -> Result<(), String> {
     let words = |field: &str| part.result.get(field).and_then(Value::as_str);
     let Some(produced) = part.produced() else {
         return Err(format!("it could not be called: {}", words("message").unwrap_or("no response")));
@@ -152,7 +152,7 @@ impl Progress {
                     Ok(gate_inputs) => (gate_inputs, None),
                     Err(message) => (gate_inputs, Some(CallError::new(CallFailure::InvalidRequest, message))),
                 };
-                let mut call = self.unchecked_leaf(path, Role::Gate, gate_capability, gate_inputs);
+                let mut call = self.unchecked_call(path, Role::Gate, gate_capability, gate_inputs);
                 call.obstacle = obstacle;
                 return Ok(Gates::Call(Box::new(call)));
             };
@@ -176,7 +176,7 @@ impl Progress {
     }
 
     /// Returns why a capability requires approval for a step whose gates were called.
-    pub fn human_for(&self, step: &str, capability: &Capability) -> Option<ApprovalReason> {
+    pub fn approval_reason(&self, step: &str, capability: &Capability) -> Option<ApprovalReason> {
         let refused = capability
             .safety
             .mandatory_pre_gates

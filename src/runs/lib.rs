@@ -53,5 +53,5 @@ pub use plan::{Plan, PlanError, PlanProblem};
 pub use process_identity::ProcessIdentity;
 pub use schedule::PARALLEL;
 pub use scheduled_call::{DEFAULT_TIMEOUT, gate_digest, is_repeatable};
-pub use supervisor::{ALIVE, DRAIN_PREFIX, Supervisor, SupervisorSettings, WORKER_PREFIX};
-pub use worker::{Execute, Leases, work_one};
+pub use supervisor::{DRAIN_PREFIX, HEARTBEAT_TIMEOUT, Supervisor, SupervisorSettings, WORKER_PREFIX};
+pub use worker::{Execute, LeaseSettings, execute_next};

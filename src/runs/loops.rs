@@ -2,11 +2,11 @@
 
 use serde_json::{Map, Value};
 
-use super::expand::Work;
+use super::expand::StepCalls;
 use super::failure::Failure;
-use super::progress::{Kind, Part, Progress};
+use super::progress::{CompositeKind, Progress, SubCall};
 use super::scheduled_call::Role;
-use super::scheduler::{Expansion, Turn, part_path, remark};
+use super::scheduler::{Expansion, Turn, engine_log, part_path};
 use skills_skill::contract::Capability;
 
 /// Returns the result of a `foreach` over an empty list: an empty list for each field.
@@ -17,19 +17,19 @@ pub(super) fn no_items(turn: Turn<'_>, capability: &Capability) -> Map<String, V
 
 impl Progress {
     /// Reopens a step whose gates had passed before its worker was lost, if what it will run is unchanged.
-    pub(super) fn reopen(&mut self, turn: Turn<'_>, work: &Work, digest: Option<&str>) -> bool {
+    pub(super) fn reopen(&mut self, turn: Turn<'_>, work: &StepCalls, digest: Option<&str>) -> bool {
         let Some(active) = self.active.get_mut(turn.path) else { return false };
         if digest.is_none() || active.passed.as_deref() != digest {
             return false;
         }
         active.kind = match work {
-            Work::Each { capability, calls } => {
-                Kind::Foreach { capability: capability.id.clone(), calls: calls.clone() }
+            StepCalls::Foreach { capability, calls } => {
+                CompositeKind::Foreach { capability: capability.id.clone(), calls: calls.clone() }
             }
-            Work::Fan(branches) => Kind::Scatter {
+            StepCalls::Scatter(branches) => CompositeKind::Scatter {
                 calls: branches.iter().map(|(c, inputs)| (c.id.clone(), inputs.clone())).collect(),
             },
-            Work::One { .. } | Work::Rounds { .. } => return false,
+            StepCalls::Single { .. } | StepCalls::While { .. } => return false,
         };
         active.open = true;
         true
@@ -47,7 +47,7 @@ impl Progress {
         let index = self.leading_parts(turn.path);
         if index >= calls.len() {
             let results: Vec<Option<&Map<String, Value>>> = (0..calls.len())
-                .map(|index| self.parts.get(&part_path(turn.path, index)).and_then(Part::produced))
+                .map(|index| self.parts.get(&part_path(turn.path, index)).and_then(SubCall::produced))
                 .collect();
             let mut produced = Map::new();
             for field in results.iter().flatten().flat_map(|result| result.keys()) {
@@ -91,16 +91,16 @@ impl Progress {
                         "stopped after {rounds} iterations, although its condition is \
                         still true"
                     );
-                    out.events.push(remark(turn.path, text));
+                    out.events.push(engine_log(turn.path, text));
                 }
                 let last =
-                    self.parts.get(&part_path(turn.path, rounds - 1)).and_then(Part::produced).cloned();
+                    self.parts.get(&part_path(turn.path, rounds - 1)).and_then(SubCall::produced).cloned();
                 return self.finish(turn, &last.unwrap_or_default(), false, out);
             }
         }
         let capability = self.pinned(turn, capability)?;
         let inputs = self.inputs(turn, &Map::new())?;
-        let human = self.human_for(turn.path, &capability);
+        let human = self.approval_reason(turn.path, &capability);
         let call = self.call(path, Role::Round, &capability, inputs)?;
         self.prompt(call, human, turn, out)
     }

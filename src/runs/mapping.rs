@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value};
 
-use super::scope::{Space, StepScope, walk};
+use super::scope::{Namespaces, StepScope, walk};
 use skills_base::nesting::{self, MAX_LEVELS};
 use skills_skill::contract::expression::Scope as _;
 use skills_skill::contract::{MergeStrategy, Source, Step};
@@ -47,7 +47,7 @@ pub fn inputs_of(
 
 /// Returns a target that a step may not write to, because it has a value already and the step states no merge strategy.
 #[must_use]
-pub fn taken(step: &Step, space: &Space) -> Option<String> {
+pub fn taken(step: &Step, space: &Namespaces) -> Option<String> {
     if step.merge_strategy != MergeStrategy::Overwrite {
         return None;
     }
@@ -67,7 +67,7 @@ pub fn write_outputs(
     outputs: &BTreeMap<String, Vec<String>>,
     strategy: MergeStrategy,
     produced: &Map<String, Value>,
-    space: &mut Space,
+    space: &mut Namespaces,
 ) -> Result<(), String> {
     for (field, target) in outputs {
         let Some(value) = produced_field(produced, field) else { continue };
@@ -177,14 +177,19 @@ mod tests {
 
     use super::*;
 
-    fn write(space: &mut Space, target: &str, value: Value, strategy: MergeStrategy) -> Result<(), String> {
+    fn write(
+        space: &mut Namespaces,
+        target: &str,
+        value: Value,
+        strategy: MergeStrategy,
+    ) -> Result<(), String> {
         let outputs = BTreeMap::from([("out".to_owned(), target.split('.').map(str::to_owned).collect())]);
         write_outputs(&outputs, strategy, &Map::from_iter([("out".to_owned(), value)]), space)
     }
 
     #[test]
     fn a_target_is_written_once_unless_the_step_says_how() {
-        let mut space = Space::default();
+        let mut space = Namespaces::default();
         write(&mut space, "vars.a.b", json!([1]), MergeStrategy::Overwrite).unwrap();
         let twice = write(&mut space, "vars.a.b", json!([2]), MergeStrategy::Overwrite).unwrap_err();
         assert!(twice.starts_with("vars.a.b: already set"), "{twice}");
@@ -213,7 +218,7 @@ mod tests {
             ("stats.mean".to_owned(), vec!["vars".to_owned(), "mean".to_owned()]),
             ("gone".to_owned(), vec!["vars".to_owned(), "gone".to_owned()]),
         ]);
-        let mut space = Space::default();
+        let mut space = Namespaces::default();
         let produced = json!({"stats": {"mean": 2.5}});
         write_outputs(&outputs, MergeStrategy::Overwrite, produced.as_object().unwrap(), &mut space).unwrap();
         assert_eq!(Value::Object(space.vars), json!({"mean": 2.5}));
@@ -228,7 +233,7 @@ mod tests {
                 ("kind".to_owned(), Source::Literal(json!("note"))),
             ])),
         )]);
-        let (mut space, locals) = (Space::default(), Map::new());
+        let (mut space, locals) = (Namespaces::default(), Map::new());
         let error =
             inputs_of(&sources, &StepScope { space: &space, target: None, locals: &locals }).unwrap_err();
         assert!(error.starts_with("input body: vars.text has no value"), "{error}");

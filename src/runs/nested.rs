@@ -5,10 +5,10 @@ use serde_json::{Map, Value};
 use super::call::CallFailure;
 use super::failure::Failure;
 use super::fields::{check_inputs, check_outputs};
-use super::progress::{Kind, Progress, join};
+use super::progress::{CompositeKind, Progress, join};
 use super::scheduled_call::{gate_digest, sentence};
 use super::scheduler::{Expansion, Turn};
-use super::scope::Space;
+use super::scope::Namespaces;
 
 impl Progress {
     /// Starts a nested skill, or continues it after a failure; its inputs are validated in both cases.
@@ -36,10 +36,10 @@ impl Progress {
         match self.frames.get_mut(turn.path) {
             Some(space) => space.inputs = inputs,
             None => {
-                self.frames.insert(turn.path.to_owned(), Space { inputs, ..Space::default() });
+                self.frames.insert(turn.path.to_owned(), Namespaces { inputs, ..Namespaces::default() });
             }
         }
-        self.open(turn, Kind::Skill, digest, None, out);
+        self.open(turn, CompositeKind::Skill, digest, None, out);
         Ok(true)
     }
 

@@ -11,16 +11,16 @@ use super::canonical::digest_of;
 use super::grants::Grants;
 use super::plan::Plan;
 use super::scheduler::part_path;
-use super::scope::{Space, StepScope};
+use super::scope::{Namespaces, StepScope};
 use skills_model::ApprovalReason;
 use skills_skill::contract::{Contract, Step};
 use skills_store::{Checkpoint, RunRecord, StepIntent, StepRecord, StepStatus};
 
 /// A step of several calls that is in progress.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(super) struct Active {
+pub(super) struct OpenStep {
     /// What it repeats.
-    pub kind: Kind,
+    pub kind: CompositeKind,
     /// Whether its gates have passed and its calls are known; after a failure the gates are called again.
     pub open: bool,
     /// Digest of all its calls, as approved by its gates.
@@ -33,7 +33,7 @@ pub(super) struct Active {
 /// What a step of several calls repeats.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum Kind {
+pub(super) enum CompositeKind {
     /// Each item of a list, with the inputs of each call.
     Foreach {
         capability: String,
@@ -54,13 +54,13 @@ pub(super) enum Kind {
 
 /// One call of a step of several calls: an iteration, a branch of a scatter, or a gate.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Part {
+pub(super) struct SubCall {
     pub status: StepStatus,
     /// Its outputs, or the error.
     pub result: Value,
 }
 
-impl Part {
+impl SubCall {
     pub fn produced(&self) -> Option<&Map<String, Value>> {
         if self.status == StepStatus::Completed { self.result.as_object() } else { None }
     }
@@ -72,8 +72,8 @@ impl Part {
 struct Inner {
     /// Digest of the run's inputs, to detect corrected ones.
     inputs: String,
-    active: BTreeMap<String, Active>,
-    frames: BTreeMap<String, Space>,
+    active: BTreeMap<String, OpenStep>,
+    frames: BTreeMap<String, Namespaces>,
 }
 
 /// The state of a run that is executed.
@@ -82,15 +82,15 @@ pub(super) struct Progress {
     pub plan: Arc<Plan>,
     pub run: RunRecord,
     /// Namespaces by nesting path; the run's own under the empty path.
-    pub frames: BTreeMap<String, Space>,
-    pub active: BTreeMap<String, Active>,
+    pub frames: BTreeMap<String, Namespaces>,
+    pub active: BTreeMap<String, OpenStep>,
     /// Everything recorded that need not run again, in order.
     pub done: Vec<String>,
     through: HashSet<String>,
     /// Number of contiguous completed parts of a step at the last call of `leading_parts`.
     leading: HashMap<String, usize>,
     /// Results of the parts of steps that are not complete.
-    pub parts: HashMap<String, Part>,
+    pub parts: HashMap<String, SubCall>,
     /// Steps that had started when the last worker was lost.
     pub unfinished: BTreeMap<String, StepIntent>,
     pub grants: Grants,
@@ -136,7 +136,7 @@ impl Progress {
         grants: Grants,
     ) -> Result<Self, String> {
         let unreadable = |error| format!("cannot read checkpoint {}: {error}", checkpoint.number);
-        let mut space = Space::deserialize(&checkpoint.state).map_err(unreadable)?;
+        let mut space = Namespaces::deserialize(&checkpoint.state).map_err(unreadable)?;
         space.inputs = run.inputs.as_object().cloned().unwrap_or_default();
         let inner = match checkpoint.state.get("engine") {
             Some(inner) => Inner::deserialize(inner).map_err(unreadable)?,
@@ -149,9 +149,9 @@ impl Progress {
         for active in active.values_mut() {
             // With corrected inputs, nested skills validate theirs again.
             active.open &= match active.kind {
-                Kind::Foreach { .. } | Kind::Scatter { .. } => false,
-                Kind::Skill => !corrected,
-                Kind::While { .. } => true,
+                CompositeKind::Foreach { .. } | CompositeKind::Scatter { .. } => false,
+                CompositeKind::Skill => !corrected,
+                CompositeKind::While { .. } => true,
             };
         }
         let mut done = checkpoint.done.clone();
@@ -166,7 +166,7 @@ impl Progress {
             if through.insert(step.clone()) {
                 done.push(step.clone());
             }
-            parts.insert(step, Part { status, result });
+            parts.insert(step, SubCall { status, result });
         }
         Ok(Self {
             plan,
@@ -228,7 +228,7 @@ impl Progress {
     }
 
     /// Marks a part of a step as complete.
-    pub fn pass_part(&mut self, path: &str, part: Part) {
+    pub fn pass_part(&mut self, path: &str, part: SubCall) {
         self.pass(path);
         self.parts.insert(path.to_owned(), part);
     }

@@ -10,7 +10,7 @@ use super::canonical::digest_of;
 use super::failure::Failure;
 use super::fields::check_outputs;
 use super::gates::{Admission, ApprovalRequest};
-use super::progress::{Part, Progress};
+use super::progress::{Progress, SubCall};
 use super::scheduled_call::{Role, ScheduledCall, sentence};
 use super::scheduler::{Expansion, Turn};
 use skills_model::{ApprovalReason, Choice};
@@ -33,7 +33,7 @@ pub(super) fn about_change(
             what: what.clone(),
             now: now.clone(),
             call: Some(call.to_owned()),
-            besides: human.map(ApprovalReason::in_words),
+            besides: human.map(ApprovalReason::describe),
         },
         other => other.clone(),
     };
@@ -149,7 +149,7 @@ impl Progress {
                 if call.role == Role::Call {
                     self.close(&call.path);
                 } else {
-                    self.pass_part(&call.path, Part { status: StepStatus::Skipped, result });
+                    self.pass_part(&call.path, SubCall { status: StepStatus::Skipped, result });
                 }
                 Ok(true)
             }

@@ -119,10 +119,10 @@ impl Progress {
     ) -> Result<ScheduledCall, Failure> {
         let inputs = checked(capability, inputs)
             .map_err(|message| Failure::before(&path, CallFailure::InvalidRequest, message))?;
-        Ok(self.unchecked_leaf(path, role, capability, inputs))
+        Ok(self.unchecked_call(path, role, capability, inputs))
     }
 
-    pub fn unchecked_leaf(
+    pub fn unchecked_call(
         &self,
         path: String,
         role: Role,

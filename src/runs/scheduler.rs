@@ -10,12 +10,12 @@ use std::sync::Arc;
 use serde_json::{Map, Value, json};
 
 use super::call::CallFailure;
-use super::expand::Work;
+use super::expand::StepCalls;
 use super::failure::Failure;
 use super::gates::{ApprovalRequest, Gates};
 use super::loops::no_items;
 use super::mapping::{inputs_of, taken, write_outputs};
-use super::progress::{Active, Kind, Progress, join, owner_of};
+use super::progress::{CompositeKind, OpenStep, Progress, join, owner_of};
 use super::schedule;
 use super::scheduled_call::{Role, ScheduledCall, gate_digest};
 use super::scope::StepScope;
@@ -106,16 +106,16 @@ impl Progress {
             (StepAction::Skill(id), None) => self.open_skill(turn, id, out),
             (StepAction::Skill(id), Some(_)) => self.close_skill(turn, id, out),
             (StepAction::Capability(_), None) => self.open_calls(turn, out),
-            (StepAction::Capability(_), Some(Kind::Foreach { capability, calls })) => {
+            (StepAction::Capability(_), Some(CompositeKind::Foreach { capability, calls })) => {
                 self.next_item(turn, &capability, &calls, out)
             }
-            (StepAction::Capability(_), Some(Kind::While { capability })) => {
+            (StepAction::Capability(_), Some(CompositeKind::While { capability })) => {
                 self.next_round(turn, &capability, out)
             }
-            (StepAction::Capability(_), Some(Kind::Scatter { calls })) => {
+            (StepAction::Capability(_), Some(CompositeKind::Scatter { calls })) => {
                 self.next_branches(turn, &calls, out)
             }
-            (StepAction::Capability(_), Some(Kind::Skill)) => Err(turn.failure(
+            (StepAction::Capability(_), Some(CompositeKind::Skill)) => Err(turn.failure(
                 CallFailure::InvalidConfiguration,
                 "internal error: it is executed as a \
                         skill, but is not one",
@@ -235,13 +235,13 @@ impl Progress {
     pub(super) fn open(
         &mut self,
         turn: Turn<'_>,
-        kind: Kind,
+        kind: CompositeKind,
         digest: String,
         passed: Option<String>,
         out: &mut Expansion,
     ) {
         let started_ms = self.active.get(turn.path).map_or(turn.now_ms, |active| active.started_ms);
-        self.active.insert(turn.path.to_owned(), Active { kind, open: true, passed, started_ms });
+        self.active.insert(turn.path.to_owned(), OpenStep { kind, open: true, passed, started_ms });
         self.unfinished.remove(turn.path);
         self.grants.use_up(turn.path);
         out.opened.push((turn.path.to_owned(), digest));
@@ -269,8 +269,8 @@ impl Progress {
         if !self.active.contains_key(turn.path) {
             self.targets_are_free(turn)?;
         }
-        let work = self.work(turn)?;
-        if let Work::Each { calls, capability } = &work
+        let work = self.step_calls(turn)?;
+        if let StepCalls::Foreach { calls, capability } = &work
             && calls.is_empty()
         {
             return self.finish(turn, &no_items(turn, capability), true, out);
@@ -295,13 +295,13 @@ impl Progress {
             }
         }
         match work {
-            Work::One { capability, inputs } => {
+            StepCalls::Single { capability, inputs } => {
                 let mut call = self.call(turn.path.to_owned(), Role::Call, &capability, inputs)?;
                 call.notes = warnings;
-                let human = self.human_for(turn.path, &capability);
+                let human = self.approval_reason(turn.path, &capability);
                 self.prompt(call, human, turn, out)
             }
-            Work::Each { capability, calls } => {
+            StepCalls::Foreach { capability, calls } => {
                 let left: Vec<Value> = calls
                     .iter()
                     .enumerate()
@@ -310,7 +310,7 @@ impl Progress {
                     .collect();
                 let inputs = Value::Array(left);
                 let digest = gate_digest(turn.path, &capability.id, &inputs);
-                let human = self.human_for(turn.path, &capability);
+                let human = self.approval_reason(turn.path, &capability);
                 if let Some(ask) = self.question(turn.path, &capability, &inputs, &digest, human) {
                     out.asks.push(ask);
                     return Ok(false);
@@ -318,20 +318,26 @@ impl Progress {
                 out.events.extend(warnings);
                 self.open(
                     turn,
-                    Kind::Foreach { capability: capability.id.clone(), calls },
+                    CompositeKind::Foreach { capability: capability.id.clone(), calls },
                     digest,
                     work_digest,
                     out,
                 );
                 Ok(true)
             }
-            Work::Rounds { capability, inputs } => {
+            StepCalls::While { capability, inputs } => {
                 let digest = gate_digest(turn.path, &capability.id, &Value::Object(inputs));
                 out.events.extend(warnings);
-                self.open(turn, Kind::While { capability: capability.id.clone() }, digest, None, out);
+                self.open(
+                    turn,
+                    CompositeKind::While { capability: capability.id.clone() },
+                    digest,
+                    None,
+                    out,
+                );
                 Ok(true)
             }
-            Work::Fan(branches) => {
+            StepCalls::Scatter(branches) => {
                 let digest = work_digest.clone().unwrap_or_default();
                 let begun =
                     self.unfinished.get(turn.path).is_some_and(|intent| intent.inputs_digest == digest);
@@ -341,7 +347,7 @@ impl Progress {
                     if is_done {
                         continue;
                     }
-                    let human = self.human_for(turn.path, capability);
+                    let human = self.approval_reason(turn.path, capability);
                     let inputs = Value::Object(inputs.clone());
                     let digest = gate_digest(&path, &capability.id, &inputs);
                     if let Some(ask) = self.question(&path, capability, &inputs, &digest, human) {
@@ -351,7 +357,7 @@ impl Progress {
                 }
                 let calls: Vec<_> = branches.into_iter().map(|(c, inputs)| (c.id.clone(), inputs)).collect();
                 out.events.extend(warnings);
-                self.open(turn, Kind::Scatter { calls }, digest, work_digest, out);
+                self.open(turn, CompositeKind::Scatter { calls }, digest, work_digest, out);
                 Ok(true)
             }
         }
@@ -371,7 +377,7 @@ pub(super) fn part_path(step: &str, index: usize) -> String {
 }
 
 /// Builds a log line of the engine among a step's output.
-pub(super) fn remark(step: &str, text: impl Into<String>) -> NewEvent {
+pub(super) fn engine_log(step: &str, text: impl Into<String>) -> NewEvent {
     NewEvent {
         kind: EventKind::StepLog,
         step: Some(step.to_owned()),

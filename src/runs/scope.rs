@@ -12,7 +12,7 @@ const PRODUCED: &[&str] = &["vars", "outputs", "working"];
 /// The namespaces of one contract while it runs.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Space {
+pub struct Namespaces {
     /// Inputs; read-only.
     #[serde(skip_serializing_if = "Map::is_empty")]
     pub inputs: Map<String, Value>,
@@ -33,7 +33,7 @@ pub struct Space {
     pub extensions: Map<String, Value>,
 }
 
-impl Space {
+impl Namespaces {
     /// Returns a namespace by name, except `target` and the names of a `foreach`.
     fn namespace(&self, name: &str) -> Option<&Map<String, Value>> {
         Some(match name {
@@ -65,7 +65,7 @@ impl Space {
 #[derive(Debug, Clone, Copy)]
 pub struct StepScope<'a> {
     /// The contract's namespaces.
-    pub space: &'a Space,
+    pub space: &'a Namespaces,
     /// What the run is attached to.
     pub target: Option<&'a Value>,
     /// Names that a `foreach` defines: its item and its index.
@@ -135,7 +135,7 @@ mod tests {
     use super::*;
 
     fn ask(path: &str) -> Result<Value, String> {
-        let space: Space = serde_json::from_value(json!({
+        let space: Namespaces = serde_json::from_value(json!({
             "inputs": {"file": "a.pdf"}, "vars": {"rows": [{"n": 1}, {"n": 2}], "none": null}
         }))
         .unwrap();

@@ -10,13 +10,13 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::process_identity::ProcessIdentity;
-use super::worker::{Execute, Leases, WorkerExit, execute_run};
+use super::worker::{Execute, LeaseSettings, WorkerExit, execute_run};
 use serde_json::{Value, json};
 use skills_model::Command;
 use skills_store::{Moment, Store, StoreError, WorkerId};
 
 /// How long a worker counts as alive after its last heartbeat.
-pub const ALIVE: Duration = Duration::from_secs(30);
+pub const HEARTBEAT_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Settings of the workers of a process.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -24,7 +24,7 @@ pub struct SupervisorSettings {
     /// Maximum number of runs executed concurrently.
     pub workers: usize,
     /// Lease times.
-    pub leases: Leases,
+    pub leases: LeaseSettings,
     /// Polling interval while the store reports no changes: leases and waits expire without an event.
     pub poll: Duration,
     /// How long runs may continue after a shutdown request before they are stopped.
@@ -36,7 +36,7 @@ impl Default for SupervisorSettings {
         let cores = std::thread::available_parallelism().map_or(2, std::num::NonZero::get);
         Self {
             workers: cores.clamp(2, 8),
-            leases: Leases::default(),
+            leases: LeaseSettings::default(),
             poll: Duration::from_secs(1),
             grace: Duration::from_secs(2),
         }
@@ -56,10 +56,10 @@ const KEEP_LOST_WORKERS_MS: i64 = 86_400_000;
 const MIN_POLL_INTERVAL: Duration = Duration::from_millis(5);
 
 /// Interval of the check whether lease holders are still alive: the death of a process causes no event.
-const LOOK_AFTER: Duration = Duration::from_secs(2);
+const LIVENESS_CHECK_INTERVAL: Duration = Duration::from_secs(2);
 
 /// How long workers wait after the store rejected a write.
-const STORE_PAUSE: Duration = Duration::from_secs(1);
+const RETRY_DELAY: Duration = Duration::from_secs(1);
 
 /// Interval of the write probe of an idle store.
 const PROBE_INTERVAL: Duration = Duration::from_secs(5);
@@ -124,7 +124,7 @@ impl Supervisor {
         tasks.spawn(heartbeat(shared.clone(), here.next_worker(), here.process()));
         tasks.spawn(probe(shared.clone()));
         for _ in 0..workers {
-            tasks.spawn(work(shared.clone(), here.next_worker()));
+            tasks.spawn(run_worker(shared.clone(), here.next_worker()));
         }
         tasks.spawn(follow(shared.clone(), here));
         Self { tasks, shared, grace }
@@ -162,7 +162,7 @@ impl Drop for Supervisor {
     }
 }
 
-async fn work(shared: Arc<Shared>, name: WorkerId) {
+async fn run_worker(shared: Arc<Shared>, name: WorkerId) {
     let leases = shared.settings.leases;
     while !shared.closing.is_cancelled() {
         if shared.draining.load(Ordering::SeqCst) {
@@ -170,7 +170,7 @@ async fn work(shared: Arc<Shared>, name: WorkerId) {
             tokio::select! {
                 () = shared.resumed.notified() => {}
                 // A wake-up between the check and the wait would be lost.
-                () = tokio::time::sleep(LOOK_AFTER) => {}
+                () = tokio::time::sleep(LIVENESS_CHECK_INTERVAL) => {}
                 () = shared.closing.cancelled() => {}
             }
             continue;
@@ -199,7 +199,7 @@ async fn work(shared: Arc<Shared>, name: WorkerId) {
         };
         if left == WorkerExit::StoreFailed {
             tokio::select! {
-                () = tokio::time::sleep(STORE_PAUSE) => {}
+                () = tokio::time::sleep(RETRY_DELAY) => {}
                 () = shared.closing.cancelled() => {}
             }
         }
@@ -213,17 +213,17 @@ async fn follow(shared: Arc<Shared>, here: ProcessIdentity) {
     let mut looked_after = Instant::now();
     let poll = u64::try_from(shared.settings.poll.as_millis()).unwrap_or(u64::MAX);
     loop {
-        if looked_after.elapsed() >= LOOK_AFTER {
+        if looked_after.elapsed() >= LIVENESS_CHECK_INTERVAL {
             take_over(&shared, &here).await;
             follow_drain(&shared, &here.process()).await;
             looked_after = Instant::now();
         }
-        let looked = look(&shared, poll);
+        let looked = poll_store(&shared, poll);
         tokio::select! {
             () = shared.closing.cancelled() => return,
             looked = looked => if let Err(error) = looked {
                 tracing::error!("polling for work: {error}");
-                tokio::time::sleep(STORE_PAUSE).await;
+                tokio::time::sleep(RETRY_DELAY).await;
             },
         }
     }
@@ -247,7 +247,7 @@ async fn follow_drain(shared: &Shared, process: &str) {
     }
 }
 
-async fn look(shared: &Shared, poll: u64) -> Result<(), StoreError> {
+async fn poll_store(shared: &Shared, poll: u64) -> Result<(), StoreError> {
     let seen = shared.store.newest_event().await?;
     let due = shared.store.due().await?;
     if due.expired {
@@ -315,7 +315,7 @@ async fn probe(shared: Arc<Shared>) {
 async fn heartbeat(shared: Arc<Shared>, name: WorkerId, process: String) {
     let started_ms = Moment::now().wall_ms;
     let about = format!("{WORKER_PREFIX}{process}");
-    forget_lost_workers(&*shared.store, &ProcessIdentity::here(), started_ms).await;
+    delete_lost_workers(&*shared.store, &ProcessIdentity::here(), started_ms).await;
     loop {
         let about_worker = json!({
             "version": env!("CARGO_PKG_VERSION"),
@@ -330,7 +330,7 @@ async fn heartbeat(shared: Arc<Shared>, name: WorkerId, process: String) {
             tracing::warn!("describing the worker: {error}");
         }
         tokio::select! {
-            () = tokio::time::sleep(ALIVE / 3) => {}
+            () = tokio::time::sleep(HEARTBEAT_TIMEOUT / 3) => {}
             () = shared.closing.cancelled() => break,
         }
     }
@@ -345,7 +345,7 @@ async fn heartbeat(shared: Arc<Shared>, name: WorkerId, process: String) {
 }
 
 /// Deletes what is known of workers that were lost long ago, or whose processes on this machine are known to be dead.
-async fn forget_lost_workers(store: &dyn Store, here: &ProcessIdentity, now_ms: i64) {
+async fn delete_lost_workers(store: &dyn Store, here: &ProcessIdentity, now_ms: i64) {
     match store.live_workers(KEEP_LOST_WORKERS_MS.unsigned_abs()).await {
         Ok(workers) => {
             for worker in workers.iter().filter(|worker| here.is_process_dead(worker)) {

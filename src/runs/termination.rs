@@ -22,7 +22,7 @@ impl RunExecution<'_> {
         let none = Vec::new();
         match engine.store.report(run, command, Vec::new(), None, none, vec![event]).await {
             Ok(run) => ExecutionEnd::Failed(run),
-            Err(error) => left(error),
+            Err(error) => end_for_error(error),
         }
     }
 
@@ -34,7 +34,7 @@ impl RunExecution<'_> {
     }
 
     /// Releases a paused run; it continues when it is resumed.
-    pub(super) async fn hold(&mut self) -> Result<ExecutionEnd, ExecutionStop> {
+    pub(super) async fn pause(&mut self) -> Result<ExecutionEnd, ExecutionStop> {
         // Steps about to be opened are opened again then.
         self.opened.clear();
         Ok(ExecutionEnd::Waiting(self.report(WorkerReport::Pause, Vec::new(), Vec::new()).await?))
@@ -92,12 +92,12 @@ pub(super) fn stuck(progress: &Progress) -> Failure {
 }
 
 /// Converts the question to the gate of the state machine.
-pub(super) fn human(ask: ApprovalRequest) -> Gate {
+pub(super) fn approval_gate(ask: ApprovalRequest) -> Gate {
     Gate::human(ask.step, ask.digest, ask.why)
 }
 
 /// Maps an error of the final report to the end of the execution.
-pub(super) fn left(error: StoreError) -> ExecutionEnd {
+pub(super) fn end_for_error(error: StoreError) -> ExecutionEnd {
     match error {
         StoreError::Refused(refusal) => ExecutionEnd::LeaseLost(refusal),
         other => ExecutionEnd::StoreFailed(other),

@@ -27,23 +27,23 @@ pub trait Execute: Send + Sync + 'static {
 
 /// Lease times of a worker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Leases {
+pub struct LeaseSettings {
     /// How long a claim is valid without renewal; it is renewed after a third of this time.
     pub lease: Duration,
     /// How soon a cancellation from elsewhere is noticed, unless the store is busy.
-    pub notice: Duration,
+    pub cancel_poll_interval: Duration,
 }
 
 /// Maximum interval between checks for a cancellation while other runs record events.
-const MAX_NOTICE: Duration = Duration::from_millis(500);
+const MAX_CANCEL_POLL_INTERVAL: Duration = Duration::from_millis(500);
 
-impl Default for Leases {
+impl Default for LeaseSettings {
     fn default() -> Self {
-        Self { lease: Duration::from_secs(30), notice: Duration::from_millis(50) }
+        Self { lease: Duration::from_secs(30), cancel_poll_interval: Duration::from_millis(50) }
     }
 }
 
-impl Leases {
+impl LeaseSettings {
     /// Returns the lease duration in milliseconds, as stores expect it.
     #[must_use]
     pub fn lease_ms(&self) -> u64 {
@@ -67,7 +67,7 @@ pub(super) async fn execute_run(
     store: &Arc<dyn Store>,
     execute: &Arc<dyn Execute>,
     claimed: Claimed,
-    leases: Leases,
+    leases: LeaseSettings,
     stop: &CancellationToken,
 ) -> WorkerExit {
     let span = tracing::info_span!("run", run = %claimed.run.id, trace_id = claimed.run.trace_id);
@@ -78,12 +78,12 @@ async fn execute_claimed(
     store: &Arc<dyn Store>,
     execute: &Arc<dyn Execute>,
     claimed: Claimed,
-    leases: Leases,
+    leases: LeaseSettings,
     stop: &CancellationToken,
 ) -> WorkerExit {
     let (run, fence) = (claimed.run.id.clone(), claimed.fence);
     let cancel = stop.child_token();
-    let keeper = keep(store.clone(), run.clone(), fence, leases, cancel.clone());
+    let keeper = renew_lease(store.clone(), run.clone(), fence, leases, cancel.clone());
     let keeper = tokio::spawn(keeper.in_current_span());
     // In a task of its own, so that a panic ends this run's execution but never the worker.
     let execution = tokio::spawn({
@@ -119,9 +119,15 @@ async fn execute_claimed(
 }
 
 /// Renews a lease after a third of its duration, and cancels when the run is no longer leased under this fencing token.
-async fn keep(store: Arc<dyn Store>, run: RunId, fence: u64, leases: Leases, cancel: CancellationToken) {
-    let (mut renewed, mut pause) = (Instant::now(), leases.notice);
-    let longest = MAX_NOTICE.min(leases.lease / 6).max(leases.notice);
+async fn renew_lease(
+    store: Arc<dyn Store>,
+    run: RunId,
+    fence: u64,
+    leases: LeaseSettings,
+    cancel: CancellationToken,
+) {
+    let (mut renewed, mut pause) = (Instant::now(), leases.cancel_poll_interval);
+    let longest = MAX_CANCEL_POLL_INTERVAL.min(leases.lease / 6).max(leases.cancel_poll_interval);
     loop {
         // Most runs end before the first check.
         tokio::time::sleep(pause).await;
@@ -155,8 +161,8 @@ async fn keep(store: Arc<dyn Store>, run: RunId, fence: u64, leases: Leases, can
             tracing::warn!("waiting for events of run {run}: {error}");
         }
         // In a busy store nearly all events are those of other runs.
-        let is_busy = waiting.elapsed() < MAX_NOTICE;
-        pause = if is_busy { (2 * pause).min(longest) } else { leases.notice };
+        let is_busy = waiting.elapsed() < MAX_CANCEL_POLL_INTERVAL;
+        pause = if is_busy { (2 * pause).min(longest) } else { leases.cancel_poll_interval };
     }
 }
 
@@ -167,11 +173,11 @@ async fn keep(store: Arc<dyn Store>, run: RunId, fence: u64, leases: Leases, can
 ///
 /// # Errors
 /// Returns the errors of the store.
-pub async fn work_one(
+pub async fn execute_next(
     store: &Arc<dyn Store>,
     execute: &Arc<dyn Execute>,
     run: &RunId,
-    leases: Leases,
+    leases: LeaseSettings,
     stop: &CancellationToken,
 ) -> Result<Option<RunRecord>, StoreError> {
     let here = ProcessIdentity::here();
@@ -184,7 +190,7 @@ pub async fn work_one(
             return Ok(Some(record));
         }
         let Some(claimed) = store.claim(&worker, leases.lease_ms(), Some(run)).await? else {
-            let holder = record.hold.and_then(|hold| hold.worker);
+            let holder = record.lease.and_then(|lease| lease.worker);
             if let Some(dead) = holder.filter(|holder| here.is_process_dead(holder))
                 && store.expire_leases(&dead).await? > 0
             {

@@ -11,8 +11,8 @@ use super::helper::{HELPER_ARG, SUPERVISOR_ARG};
 use super::identity;
 use super::interpreter::Table;
 use super::plan::{
-    CallFilter, Disk, FileAccess, Findings, Order, PROBE_FILE, Plan, ResourceLimits, ScriptEnd, Verdict,
-    receive, send,
+    CallFilter, Disk, FileAccess, Findings, LaunchMessage, PROBE_FILE, Plan, ResourceLimits, ScriptEnd,
+    Verdict, receive, send,
 };
 use super::report::{Evidence, Report};
 use super::workdir::WorkDir;
@@ -78,8 +78,8 @@ fn probe(
     base: Option<&Path>,
     table: &Table,
 ) -> Result<Mechanisms, String> {
-    let lease = if identity::is_root() { identity::lease() } else { None };
-    let owner = lease.as_ref().map(identity::Lease::identity);
+    let lease = if identity::is_root() { identity::reserve_uid() } else { None };
+    let owner = lease.as_ref().map(identity::UidReservation::identity);
     let mut work = WorkDir::create(base, owner, &[], Path::new("")).map_err(|error| error.to_string())?;
     let out = work.export().map_err(|error| error.to_string())?;
     let outside = work.outer().join("outside");
@@ -117,7 +117,7 @@ fn probe(
         syscalls: Some(CallFilter { freeze_metadata: owner.is_none() && wrapper.is_none() }),
         probe: Some(outside),
     };
-    let (findings, verdict) = run_helper(helper, &Order { plan, stdin: 0, wrapper: wrapping })?;
+    let (findings, verdict) = run_helper(helper, &LaunchMessage { plan, stdin: 0, wrapper: wrapping })?;
     Ok(mechanisms_from(findings, &verdict, wrapper))
 }
 
@@ -153,7 +153,7 @@ fn mechanisms_from(findings: Findings, verdict: &Verdict, wrapper: Option<&Path>
 }
 
 /// Starts a supervisor for a probe and reads both of its responses.
-fn run_helper(helper: &Path, order: &Order) -> Result<(Findings, Verdict), String> {
+fn run_helper(helper: &Path, order: &LaunchMessage) -> Result<(Findings, Verdict), String> {
     let failed = |error: std::io::Error| format!("the helper {} does not respond: {error}", helper.display());
     let (mut ours, theirs) = UnixStream::pair().map_err(failed)?;
     ours.set_read_timeout(Some(PROBE_TIMEOUT)).map_err(failed)?;

@@ -16,16 +16,16 @@ static LEASED_UIDS: Mutex<BTreeSet<u32>> = Mutex::new(BTreeSet::new());
 
 /// A user id that no other run uses while this value exists.
 #[derive(Debug)]
-pub struct Lease(u32);
+pub struct UidReservation(u32);
 
-impl Lease {
+impl UidReservation {
     /// Returns the id in the form of a plan.
     pub fn identity(&self) -> Identity {
         Identity(self.0)
     }
 }
 
-impl Drop for Lease {
+impl Drop for UidReservation {
     fn drop(&mut self) {
         LEASED_UIDS.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.0);
     }
@@ -37,14 +37,14 @@ pub fn is_root() -> bool {
 }
 
 /// Reserves an id that is used neither by a run of this process nor by any living process.
-pub fn lease() -> Option<Lease> {
+pub fn reserve_uid() -> Option<UidReservation> {
     let living = owners_of_processes();
     let mut taken = LEASED_UIDS.lock().unwrap_or_else(PoisonError::into_inner);
     // Programs that start at the same time begin at different ids.
     let number =
         find_free_uid(std::process::id(), |number| taken.contains(&number) || living.contains(&number))?;
     taken.insert(number);
-    Some(Lease(number))
+    Some(UidReservation(number))
 }
 
 /// Returns the first free id from a position determined by the seed.

@@ -21,7 +21,7 @@ use super::error::SandboxError;
 use super::helper::{HELPER_ARG, SUPERVISOR_ARG};
 use super::outcome::{DiskLimit, End, ExceededLimit, Stream};
 use super::output_stream::{Channel, LineBuffer, OutputListener};
-use super::plan::{KILL, Order, Plan, STOP, ScriptEnd, Verdict, frame};
+use super::plan::{KILL, LaunchMessage, Plan, STOP, ScriptEnd, Verdict, frame};
 use super::spec::Limits;
 use super::workdir::{POLL_INTERVAL, WorkDir};
 
@@ -49,7 +49,7 @@ pub struct LaunchResult {
 /// Runs a script under the helper.
 pub async fn run_isolated(
     helper: &Path,
-    order: &Order,
+    order: &LaunchMessage,
     stdin: &[u8],
     limits: &Limits,
     listener: Option<OutputListener>,

@@ -13,7 +13,7 @@ const MAX_MESSAGE: usize = 4 << 20;
 /// From the program to the supervisor. Followed by `stdin` bytes for the script, then single bytes [`STOP`] and
 /// [`KILL`]; the end of the stream means that the program has ended.
 #[derive(Debug, Serialize, Deserialize)]
-pub struct Order {
+pub struct LaunchMessage {
     pub plan: Plan,
     /// Number of bytes for the script's stdin that follow.
     pub stdin: usize,

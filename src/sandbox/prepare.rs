@@ -7,9 +7,9 @@ use std::sync::{Mutex, PoisonError};
 use super::bundle::{self, Contents, ScriptLocation};
 use super::detect::{self, Mechanisms};
 use super::error::SandboxError;
-use super::identity::{self, Lease};
+use super::identity::{self, UidReservation};
 use super::interpreter::{Runner, Table};
-use super::plan::{CallFilter, Disk, FileAccess, Identity, Order, Plan, ResourceLimits};
+use super::plan::{CallFilter, Disk, FileAccess, Identity, LaunchMessage, Plan, ResourceLimits};
 use super::report::{Level, Report};
 use super::spec::{InputFile, Limits, Spec, SuppliedFiles};
 use super::workdir::{WorkDir, copy_input};
@@ -32,13 +32,13 @@ pub struct Preparer {
 
 /// Everything needed to start one script.
 pub struct PreparedScript {
-    pub order: Order,
+    pub order: LaunchMessage,
     pub stdin: Vec<u8>,
     pub limits: Limits,
     pub work: WorkDir,
     pub report: Report,
     pub isolated: bool,
-    pub lease: Option<Lease>,
+    pub lease: Option<UidReservation>,
 }
 
 impl Preparer {
@@ -102,12 +102,12 @@ impl Preparer {
         };
         let located = bundle::locate(&spec.bundle_root, spec.follow_links, &spec.script)?;
         let lease = match mechanisms {
-            Some(mechanisms) if mechanisms.identity => Some(identity::lease().ok_or_else(|| {
+            Some(mechanisms) if mechanisms.identity => Some(identity::reserve_uid().ok_or_else(|| {
                 SandboxError::NotStarted { why: "all user ids reserved for scripts are in use".to_owned() }
             })?),
             _ => None,
         };
-        let owner = lease.as_ref().map(Lease::identity);
+        let owner = lease.as_ref().map(UidReservation::identity);
         let runner = self.runner(table, &located, owner.is_some())?;
         let mut work = WorkDir::create(self.setup.work_base.as_deref(), owner, &spec.files, &spec.workdir)?;
         let (root, bundle) = copy_bundle(&located.root, work.outer(), owner)?;
@@ -164,7 +164,7 @@ impl Preparer {
                 .then_some(CallFilter { freeze_metadata: owner.is_none() && wrapper.is_none() });
         }
         Ok(PreparedScript {
-            order: Order { plan, stdin: spec.stdin.len(), wrapper },
+            order: LaunchMessage { plan, stdin: spec.stdin.len(), wrapper },
             stdin: spec.stdin,
             limits: spec.limits,
             work,

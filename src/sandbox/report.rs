@@ -88,7 +88,8 @@ pub struct Coverage {
     /// The guarantee.
     pub promise: Guarantee,
     /// Whether it holds.
-    pub held: Enforcement,
+    #[serde(rename = "held")]
+    pub enforcement: Enforcement,
     /// The mechanism, or what is missing.
     pub how: String,
 }
@@ -129,7 +130,10 @@ impl Report {
 
     /// Returns to what extent a guarantee holds.
     pub fn enforcement(&self, guarantee: Guarantee) -> Enforcement {
-        self.coverage.iter().find(|row| row.promise == guarantee).map_or(Enforcement::No, |row| row.held)
+        self.coverage
+            .iter()
+            .find(|row| row.promise == guarantee)
+            .map_or(Enforcement::No, |row| row.enforcement)
     }
 
     /// Returns a one-line summary: the level, the mechanisms, and the guarantees that do not hold.
@@ -141,12 +145,12 @@ impl Report {
         let gaps: Vec<_> = self
             .coverage
             .iter()
-            .filter(|row| row.held != Enforcement::Yes)
+            .filter(|row| row.enforcement != Enforcement::Yes)
             .map(|row| {
                 format!(
                     "{} {} ({})",
                     row.promise,
-                    if row.held == Enforcement::No { "not enforced" } else { "in part" },
+                    if row.enforcement == Enforcement::No { "not enforced" } else { "in part" },
                     row.how
                 )
             })
@@ -164,7 +168,7 @@ impl Report {
     pub fn unsandboxed() -> Self {
         let coverage = Guarantee::iter()
             .map(|guarantee| {
-                let (held, how) = match guarantee {
+                let (enforcement, how) = match guarantee {
                     Guarantee::Time => {
                         (Enforcement::Partly, "its process group is killed; a daemon can survive")
                     }
@@ -172,7 +176,7 @@ impl Report {
                     Guarantee::Disk => (Enforcement::Partly, DISK_COUNTED),
                     _ => (Enforcement::No, "run without a sandbox on request"),
                 };
-                Coverage { promise: guarantee, held, how: how.to_owned() }
+                Coverage { promise: guarantee, enforcement, how: how.to_owned() }
             })
             .collect();
         Self { level: Level::Unsandboxed, coverage, means: Vec::new(), missing: Vec::new(), untested: false }
@@ -181,7 +185,7 @@ impl Report {
     /// Returns the report of a machine on which not even the helper works.
     pub(super) fn unavailable(why: &str) -> Self {
         let coverage = Guarantee::iter()
-            .map(|promise| Coverage { promise, held: Enforcement::No, how: why.to_owned() })
+            .map(|promise| Coverage { promise, enforcement: Enforcement::No, how: why.to_owned() })
             .collect();
         let missing = vec![why.to_owned()];
         Self { level: Level::Unavailable, coverage, means: Vec::new(), missing, untested: false }
@@ -193,15 +197,16 @@ impl Report {
         let coverage: Vec<_> = Guarantee::iter()
             .map(|guarantee| {
                 let (enforcement, how) = assess(guarantee, evidence);
-                Coverage { promise: guarantee, held: enforcement, how: how.to_owned() }
+                Coverage { promise: guarantee, enforcement, how: how.to_owned() }
             })
             .collect();
-        let enforcement_of =
-            |guarantee| coverage.iter().find(|row: &&Coverage| row.promise == guarantee).map(|row| row.held);
+        let enforcement_of = |guarantee| {
+            coverage.iter().find(|row: &&Coverage| row.promise == guarantee).map(|row| row.enforcement)
+        };
         let closed = [Guarantee::Files, Guarantee::Network, Guarantee::Environment]
             .iter()
             .all(|guarantee| enforcement_of(*guarantee) == Some(Enforcement::Yes));
-        let level = match (closed, coverage.iter().all(|row| row.held == Enforcement::Yes)) {
+        let level = match (closed, coverage.iter().all(|row| row.enforcement == Enforcement::Yes)) {
             (true, true) => Level::Full,
             (true, false) => Level::Partial,
             _ => Level::Unavailable,

@@ -15,7 +15,8 @@ use skills_skill::client::{Bundled, Profile, Shortening};
 #[serde(rename_all = "snake_case")]
 pub enum Shown {
     /// As written.
-    Whole,
+    #[serde(rename = "whole")]
+    Complete,
     /// Its description was truncated to this number of characters.
     Shortened {
         /// Characters left.
@@ -99,7 +100,8 @@ impl Own {
 #[schemars(rename = "Made")]
 pub struct BudgetResult {
     /// As written.
-    pub whole: usize,
+    #[serde(rename = "whole")]
+    pub complete: usize,
     /// With a shorter description.
     pub shortened: usize,
     /// With only their names.
@@ -115,7 +117,7 @@ impl BudgetResult {
         let mut made = Self::default();
         for (_, shown) in entries.iter().filter(|(entry, _)| !entry.bundled) {
             *match shown {
-                Shown::Whole => &mut made.whole,
+                Shown::Complete => &mut made.complete,
                 Shown::Shortened { .. } => &mut made.shortened,
                 Shown::NameOnly { .. } => &mut made.name_only,
                 Shown::Omitted { .. } => &mut made.omitted,
@@ -140,7 +142,7 @@ impl Allowance {
     pub fn unlimited(entries: Vec<Listed>) -> Self {
         let size = |entry: &Listed| entry.name.chars().count() + entry.description.chars().count();
         let characters = entries.iter().map(size).sum();
-        let entries: Vec<_> = entries.into_iter().map(|entry| (entry, Shown::Whole)).collect();
+        let entries: Vec<_> = entries.into_iter().map(|entry| (entry, Shown::Complete)).collect();
         let fill = Fill {
             limit_from: "no limit".to_owned(),
             measured: "characters of names and descriptions".to_owned(),
@@ -165,7 +167,7 @@ pub fn shorten(entries: &[Listed], uses: &[u64], profile: &Profile, window: u32)
         rows: entries.iter().map(|entry| (entry.clone(), at_first(entry))).collect(),
         frames: entries.iter().map(|entry| scale.frame(entry)).collect(),
         scale,
-        descriptions: Descriptions::Whole,
+        descriptions: Descriptions::Complete,
         own: bundled,
     };
     let wanted = work.total();
@@ -224,7 +226,7 @@ pub fn shorten(entries: &[Listed], uses: &[u64], profile: &Profile, window: u32)
 /// Returns the truncation of an entry before the budget is applied: its description may be too long in itself.
 fn at_first(entry: &Listed) -> Shown {
     if !entry.cut {
-        return Shown::Whole;
+        return Shown::Complete;
     }
     let characters = entry.description.chars().count();
     Shown::Shortened { characters, why: format!("descriptions are limited to {characters} characters") }
@@ -372,7 +374,7 @@ impl Reduction<'_> {
     /// Removes all descriptions and the entries at the end that do not fit without them, then gives the rest back what
     /// fits: to each description the same number of characters.
     fn cut_then_omit(&mut self, limit: usize, least: u32, most: u32) {
-        let whole: Vec<(Listed, Shown)> = self.rows.clone();
+        let complete_rows: Vec<(Listed, Shown)> = self.rows.clone();
         for at in 0..self.rows.len() {
             if !matches!(self.rows[at].1, Shown::Omitted { .. }) {
                 self.cut(at, 0, "over budget: all descriptions are omitted");
@@ -380,12 +382,13 @@ impl Reduction<'_> {
         }
         self.descriptions = Descriptions::Omitted;
         self.omit_beyond(limit, false);
-        let bare = self.rows.clone();
+        let name_only_rows = self.rows.clone();
         self.descriptions = Descriptions::Truncated;
-        if let Some(characters) = self.longest_that_fits(&bare, &whole, limit, least..=most) {
-            self.describe(&whole, characters);
+        if let Some(characters) = self.longest_that_fits(&name_only_rows, &complete_rows, limit, least..=most)
+        {
+            self.describe(&complete_rows, characters);
         } else {
-            (self.rows, self.descriptions) = (bare, Descriptions::Omitted);
+            (self.rows, self.descriptions) = (name_only_rows, Descriptions::Omitted);
         }
     }
 
@@ -394,24 +397,24 @@ impl Reduction<'_> {
         if self.total() <= limit {
             return;
         }
-        let whole = self.rows.clone();
-        let longest = self.longest_that_fits(&whole, &whole, limit, least..=most);
-        self.describe(&whole, longest.unwrap_or(least as usize));
+        let complete_rows = self.rows.clone();
+        let longest = self.longest_that_fits(&complete_rows, &complete_rows, limit, least..=most);
+        self.describe(&complete_rows, longest.unwrap_or(least as usize));
     }
 
-    /// Returns the largest number of characters for each description with which the entries of `bare` fit.
+    /// Returns the largest number of characters for each description with which the entries of `name_only_rows` fit.
     fn longest_that_fits(
         &mut self,
-        bare: &[(Listed, Shown)],
-        whole: &[(Listed, Shown)],
+        name_only_rows: &[(Listed, Shown)],
+        complete_rows: &[(Listed, Shown)],
         limit: usize,
         lengths: std::ops::RangeInclusive<u32>,
     ) -> Option<usize> {
         let (mut fits, mut above) = (None, lengths.end() + 1);
         let mut next = *lengths.start();
         while next < above {
-            self.rows.clone_from_slice(bare);
-            self.describe(whole, next as usize);
+            self.rows.clone_from_slice(name_only_rows);
+            self.describe(complete_rows, next as usize);
             if self.total() <= limit {
                 fits = Some(next);
             } else {
@@ -419,14 +422,14 @@ impl Reduction<'_> {
             }
             next = fits? + (above - fits?).div_ceil(2);
         }
-        self.rows.clone_from_slice(bare);
+        self.rows.clone_from_slice(name_only_rows);
         fits.map(|characters| characters as usize)
     }
 
     /// Gives each entry in the catalog its description on one line, truncated to that many characters.
-    fn describe(&mut self, whole: &[(Listed, Shown)], characters: usize) {
+    fn describe(&mut self, complete_rows: &[(Listed, Shown)], characters: usize) {
         const MARK: &str = "...";
-        for ((entry, shown), (original, before)) in self.rows.iter_mut().zip(whole) {
+        for ((entry, shown), (original, before)) in self.rows.iter_mut().zip(complete_rows) {
             if matches!(shown, Shown::Omitted { .. }) {
                 continue;
             }
@@ -435,8 +438,8 @@ impl Reduction<'_> {
                 (entry.description, *shown) = (text, before.clone());
                 continue;
             }
-            let kept: String = text.chars().take(characters.saturating_sub(MARK.len())).collect();
-            entry.description = kept.trim_end().to_owned() + MARK;
+            let truncated: String = text.chars().take(characters.saturating_sub(MARK.len())).collect();
+            entry.description = truncated.trim_end().to_owned() + MARK;
             let why = format!("descriptions are limited to {characters} characters");
             *shown = Shown::Shortened { characters: entry.description.chars().count(), why };
         }

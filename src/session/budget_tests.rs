@@ -47,15 +47,15 @@ fn claude_code_keeps_names_and_whole_descriptions_that_still_fit_in_the_order_of
     let allowed = of("claude-code", 20, 600, &uses);
     assert_eq!((allowed.fill.limit, allowed.fill.unit), (Some(8_000), Unit::Characters));
     assert!(allowed.fill.used <= 8_000, "{}", allowed.fill.used);
-    assert_eq!(allowed.entries[19].1, Shown::Whole, "the used one stays");
-    assert_eq!((allowed.entries[0].1.clone(), allowed.fill.made.whole), (Shown::Whole, 12));
+    assert_eq!(allowed.entries[19].1, Shown::Complete, "the used one stays");
+    assert_eq!((allowed.entries[0].1.clone(), allowed.fill.made.complete), (Shown::Complete, 12));
     assert!(matches!(allowed.entries[18].1, Shown::NameOnly { .. }) && allowed.fill.made.shortened == 0);
     assert_eq!(allowed.included().count(), 20, "no name goes");
     // A short one after a long one is kept.
     let mut listed = entries(20, 600);
     listed[18].description = "short".to_owned();
     let allowed = shorten(&listed, &[], profile("claude-code").unwrap(), 200_000);
-    assert_eq!(allowed.entries[18].1, Shown::Whole);
+    assert_eq!(allowed.entries[18].1, Shown::Complete);
     let names = of("claude-code", 2_000, 10, &[]);
     assert!(names.fill.used > 8_000 && names.fill.over.is_some(), "what is over its bound says why");
     let large = shorten(&entries(1, 10), &[], profile("claude-code").unwrap(), 1_000_000);
@@ -69,21 +69,25 @@ fn the_clients_own_skills_take_their_share_and_are_counted_apart() {
     let allowed = shorten(&listed, &[], profile("claude-code").unwrap(), 200_000);
     assert_eq!(allowed.fill.own.skills, 3);
     assert!(allowed.fill.own.used > 6_126, "names and separators too: {:?}", allowed.fill.own);
-    assert_eq!(allowed.fill.made.whole + allowed.fill.made.name_only, 120, "{:?}", allowed.fill.made);
-    assert!(allowed.entries[120..].iter().all(|(_, shown)| *shown == Shown::Whole), "its own keep theirs");
-    assert!(of("claude-code", 120, 300, &[]).fill.made.whole > allowed.fill.made.whole);
+    assert_eq!(allowed.fill.made.complete + allowed.fill.made.name_only, 120, "{:?}", allowed.fill.made);
+    assert!(allowed.entries[120..].iter().all(|(_, shown)| *shown == Shown::Complete), "its own keep theirs");
+    assert!(of("claude-code", 120, 300, &[]).fill.made.complete > allowed.fill.made.complete);
 }
 
 #[test]
 fn claude_code_removes_descriptions_of_its_own_commands_last_in_the_list() {
     let mut listed = own(&[("dataviz", 1_436), ("init", 59), ("security-review", 71)]);
     let profile = profile("claude-code").unwrap();
-    let whole = shorten(&listed, &[], profile, 200_000);
-    assert!(whole.entries.iter().all(|(_, shown)| *shown == Shown::Whole), "there is room: {:?}", whole.fill);
+    let complete = shorten(&listed, &[], profile, 200_000);
+    assert!(
+        complete.entries.iter().all(|(_, shown)| *shown == Shown::Complete),
+        "there is room: {:?}",
+        complete.fill
+    );
     // 16 descriptions of 316 characters fill the list exactly.
     listed.splice(0..0, entries(120, 316));
     let full = shorten(&listed, &[], profile, 200_000);
-    let shown: Vec<bool> = full.entries[120..].iter().map(|(_, shown)| *shown == Shown::Whole).collect();
+    let shown: Vec<bool> = full.entries[120..].iter().map(|(_, shown)| *shown == Shown::Complete).collect();
     assert_eq!(shown, [true, false, false]);
 }
 
@@ -128,7 +132,7 @@ fn what_a_short_description_leaves_goes_to_the_long_ones() {
         entry.description = "short".to_owned();
     }
     let allowed = shorten(&listed, &[], profile("codex").unwrap(), 200_000);
-    assert!(allowed.entries[..50].iter().all(|(_, shown)| *shown == Shown::Whole));
+    assert!(allowed.entries[..50].iter().all(|(_, shown)| *shown == Shown::Complete));
     let even = of("codex", 100, 300, &[]).entries[0].0.description.len();
     let last = allowed.entries[99].0.description.len();
     assert!(last > even + 50, "{last}");
@@ -145,10 +149,10 @@ fn codex_without_a_known_window_counts_characters() {
 fn openclaw_lists_150_and_drops_all_descriptions_before_a_skill() {
     let allowed = of("openclaw", 200, 220, &[]);
     assert_eq!(allowed.fill.made.omitted, 50 + (150 - allowed.fill.made.name_only));
-    assert_eq!(allowed.fill.made.whole, 0, "all descriptions go at once");
+    assert_eq!(allowed.fill.made.complete, 0, "all descriptions go at once");
     assert!(allowed.fill.used <= 18_000 && allowed.fill.over.is_none(), "{:?}", allowed.fill);
     let few = of("openclaw", 30, 220, &[]);
-    assert_eq!(few.fill.made.whole, 30, "{:?}", few.fill);
+    assert_eq!(few.fill.made.complete, 30, "{:?}", few.fill);
     let one = few.entries[0].0.description.len() + "skill-000".len();
     assert!(few.fill.used > 30 * one + 368, "entries are in markup: {}", few.fill.used);
 }
@@ -172,13 +176,13 @@ fn openclaw_characters(allowed: &Allowance, around: usize) -> usize {
 #[test]
 fn openclaw_truncates_descriptions_to_the_longest_length_with_which_all_fit() {
     // A list that fits keeps descriptions of any length.
-    let whole = of("openclaw", 3, 5_000, &[]);
-    assert_eq!((whole.fill.made.whole, whole.fill.used), (3, openclaw_characters(&whole, 370)));
+    let complete = of("openclaw", 3, 5_000, &[]);
+    assert_eq!((complete.fill.made.complete, complete.fill.used), (3, openclaw_characters(&complete, 370)));
     // One that does not fit keeps none of more than 220 characters.
     let mut listed = entries(60, 40);
     listed[0].description = "d".repeat(20_000);
     let allowed = shorten(&listed, &[], profile("openclaw").unwrap(), 200_000);
-    assert_eq!(allowed.fill.made, BudgetResult { whole: 59, shortened: 1, ..BudgetResult::default() });
+    assert_eq!(allowed.fill.made, BudgetResult { complete: 59, shortened: 1, ..BudgetResult::default() });
     assert_eq!(allowed.entries[0].0.description, "d".repeat(217) + "...");
     // All have the same length, and one character more would not fit.
     let allowed = of("openclaw", 80, 300, &[]);
@@ -216,7 +220,7 @@ fn openclaw_writes_truncated_descriptions_on_one_line() {
     let many = shorten(&listed, &[], profile("openclaw").unwrap(), 200_000);
     assert_eq!(
         many.entries[0],
-        (Listed { description: "a b".to_owned(), ..listed[0].clone() }, Shown::Whole)
+        (Listed { description: "a b".to_owned(), ..listed[0].clone() }, Shown::Complete)
     );
 }
 
@@ -224,9 +228,9 @@ fn openclaw_writes_truncated_descriptions_on_one_line() {
 fn copilot_lists_whole_entries_up_to_its_bound_and_names_all_others() {
     let allowed = of("copilot", 100, 300, &[]);
     assert_eq!(allowed.fill.made.omitted + allowed.fill.made.shortened, 0);
-    assert!(allowed.fill.used <= 15_000 && allowed.fill.made.whole > 20, "{:?}", allowed.fill);
-    assert_eq!(allowed.fill.made.whole + allowed.fill.made.name_only, 100);
-    let first = allowed.entries.iter().position(|(_, shown)| *shown != Shown::Whole).unwrap();
+    assert!(allowed.fill.used <= 15_000 && allowed.fill.made.complete > 20, "{:?}", allowed.fill);
+    assert_eq!(allowed.fill.made.complete + allowed.fill.made.name_only, 100);
+    let first = allowed.entries.iter().position(|(_, shown)| *shown != Shown::Complete).unwrap();
     assert!(allowed.entries[first..].iter().all(|(_, shown)| matches!(shown, Shown::NameOnly { .. })));
 }
 
@@ -234,7 +238,10 @@ fn copilot_lists_whole_entries_up_to_its_bound_and_names_all_others() {
 fn a_client_without_a_bound_lists_everything_and_that_is_known() {
     for client in ["gemini-cli", "opencode"] {
         let allowed = of(client, 500, 1_000, &[]);
-        assert_eq!((allowed.fill.made.whole, allowed.fill.limit, allowed.fill.unbounded), (500, None, true));
+        assert_eq!(
+            (allowed.fill.made.complete, allowed.fill.limit, allowed.fill.unbounded),
+            (500, None, true)
+        );
         assert!(allowed.fill.unknown.is_empty(), "{:?}", allowed.fill.unknown);
     }
 }
@@ -254,7 +261,7 @@ fn what_is_not_published_is_marked_and_not_guessed() {
 #[test]
 fn what_fits_is_left_alone() {
     let allowed = of("codex", 3, 50, &[]);
-    assert!(allowed.entries.iter().all(|(_, shown)| *shown == Shown::Whole));
+    assert!(allowed.entries.iter().all(|(_, shown)| *shown == Shown::Complete));
     assert_eq!(allowed.fill.wanted, allowed.fill.used);
 }
 

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::compose::Listed;
-use skills_skill::client::{Bound, Budget, Escape, Measured, ShareUnit};
+use skills_skill::client::{Bound, Budget, CountedFormat, Escape, ShareUnit};
 use skills_skill::slice;
 
 /// Unit in which a client counts its catalog.
@@ -55,7 +55,7 @@ pub(super) struct EntrySize {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Descriptions {
     /// All, as written.
-    Whole,
+    Complete,
     /// All, truncated to one length.
     Truncated,
     /// None.
@@ -66,7 +66,7 @@ pub(super) enum Descriptions {
 #[derive(Debug, Clone)]
 pub(super) struct Scale<'a> {
     pub unit: Unit,
-    measured: std::borrow::Cow<'a, Measured>,
+    measured: std::borrow::Cow<'a, CountedFormat>,
     known: bool,
     per_token: usize,
 }
@@ -90,13 +90,13 @@ impl<'a> Scale<'a> {
             Some(&Bound::Characters(characters)) => {
                 (Unit::Characters, Some(characters as usize), format!("{characters} characters"))
             }
-            Some(&Bound::Share { without_window, .. }) if window == 0 => match without_window {
+            Some(&Bound::ContextShare { without_window, .. }) if window == 0 => match without_window {
                 Some(characters) => {
                     (Unit::Characters, Some(characters as usize), format!("{characters} characters"))
                 }
                 None => (Unit::Characters, None, "a share of a context of unknown size".to_owned()),
             },
-            Some(&Bound::Share { of_context, unit, at_most, .. }) => {
+            Some(&Bound::ContextShare { of_context, unit, at_most, .. }) => {
                 let share = f64::from(window) * of_context;
                 let (unit, most) = match unit {
                     ShareUnit::Tokens => (Unit::Tokens, (share as usize).max(1)),
@@ -121,10 +121,10 @@ impl<'a> Scale<'a> {
     fn measure(budget: &'a Budget, unit: Unit) -> Self {
         let measured = match budget.measured.value() {
             Some(known) => std::borrow::Cow::Borrowed(known),
-            None => std::borrow::Cow::Owned(Measured {
+            None => std::borrow::Cow::Owned(CountedFormat {
                 entry: "{name}{description}".to_owned(),
-                bare: "{name}".to_owned(),
-                ..Measured::default()
+                name_only: "{name}".to_owned(),
+                ..CountedFormat::default()
             }),
         };
         let per_token = budget.bytes_per_token.value().copied().unwrap_or(BYTES_PER_TOKEN).max(1) as usize;
@@ -164,7 +164,7 @@ impl<'a> Scale<'a> {
                 })
             })
         };
-        EntrySize { full: of(&self.measured.entry), name_only: of(&self.measured.bare) }
+        EntrySize { full: of(&self.measured.entry), name_only: of(&self.measured.name_only) }
     }
 
     /// Returns the size of a text in an entry.
@@ -196,7 +196,7 @@ impl<'a> Scale<'a> {
     /// Returns the size of the text around that many of all entries, and between them.
     pub(super) fn around(&self, descriptions: Descriptions, entries: usize, all: usize) -> usize {
         let mut around = match descriptions {
-            Descriptions::Whole => self.measured.around,
+            Descriptions::Complete => self.measured.around,
             Descriptions::Truncated => self.measured.around_cut,
             Descriptions::Omitted => self.measured.around_bare,
         } as usize;

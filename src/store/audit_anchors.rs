@@ -18,7 +18,7 @@ pub struct AuditAnchor {
 pub trait AuditAnchors: Send + Sync + 'static {
     /// Stores an anchor without waiting for it to reach the disk. The last anchor of each day is kept, so that a
     /// rewritten log contradicts those of earlier days.
-    fn keep_audit_anchor(&self, log: &str, anchor: AuditAnchor);
+    fn store_audit_anchor(&self, log: &str, anchor: AuditAnchor);
 
     /// Returns the anchors of a log, oldest first.
     async fn audit_anchors(&self, log: &str) -> Result<Vec<AuditAnchor>, StoreError>;

@@ -1,4 +1,4 @@
-//! Leases of runs, and what is known about the workers that hold them.
+//! LeaseSettings of runs, and what is known about the workers that hold them.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -9,7 +9,7 @@ use super::{BootTime, Moment, WorkerId};
 impl WorkerId {
     /// Returns the id in readable form: `process 4711 on build-2`; unchanged if it has another form.
     #[must_use]
-    pub fn in_words(&self) -> String {
+    pub fn describe(&self) -> String {
         let parts: Vec<&str> = self.0.split('/').collect();
         match parts[..] {
             [host, _, process, _, _] => format!("process {process} on {host}"),

@@ -10,7 +10,7 @@ mod documents;
 mod event_kind;
 mod expiry;
 mod health;
-mod known;
+mod known_stores;
 mod lease;
 mod postgres;
 mod query;
@@ -27,7 +27,7 @@ pub use counts::{Allowance, Counts, SkillRuns, Tallies, Tally, TallyKind};
 pub use documents::Document;
 pub use event_kind::EventKind;
 pub use health::{Due, Health, QuickCheck};
-pub use known::KnownStores;
+pub use known_stores::KnownStores;
 pub use lease::{LeaseHolder, RunLease};
 pub use postgres::{Postgres, PostgresAddress, PostgresOptions};
 pub use query::{QUERY_KEYS, QUERY_STATES, QueryError, RunQuery};
@@ -38,9 +38,9 @@ pub use sqlite::{
 pub use summary::failure_summary;
 pub use types::{
     Assignment, AuditMode, Checkpoint, Claimed, CommandEffect, CommandOutcome, Control, ControlOutcome,
-    DecisionRecord, Idempotency, IdempotencyOutcome, Launch, LaunchOutcome, NewEvent, Precondition, RecordedDecision,
-    RunEvent, RunFilter, RunId, RunOptions, RunPage, RunRecord, StepIntent, StepRecord, StepStatus,
-    StoreError, TableRows, Unavailability, WorkerId, WriteFailure,
+    DecisionRecord, Idempotency, IdempotencyOutcome, Launch, LaunchOutcome, NewEvent, Precondition,
+    RecordedDecision, RunEvent, RunFilter, RunId, RunOptions, RunPage, RunRecord, StepIntent, StepRecord,
+    StepStatus, StoreError, TableRows, Unavailability, WorkerId, WriteFailure,
 };
 
 use std::path::Path;
@@ -180,7 +180,8 @@ pub trait Store: Send + Sync + 'static {
     ) -> Result<RunRecord, StoreError>;
 
     /// Returns the oldest buffered signal of this name for a run. It stays buffered until a report consumes it.
-    async fn kept_signal(&self, run: &RunId, name: &str) -> Result<Option<serde_json::Value>, StoreError>;
+    async fn buffered_signal(&self, run: &RunId, name: &str)
+    -> Result<Option<serde_json::Value>, StoreError>;
 
     /// Returns a run. A wait that has expired is returned as ended, here and in every other read, even if its expiry is
     /// not recorded yet; reading writes nothing.
@@ -252,7 +253,7 @@ pub trait Store: Send + Sync + 'static {
     /// properties on which no state depends: its title, labels, assignee. With a precondition, only if that holds.
     ///
     /// # Errors
-    /// Returns [`StoreError::NoRun`]; [`StoreError::AssignmentConflict`] or [`StoreError::PreconditionFailed`]; [`StoreError::Unasked`] for
+    /// Returns [`StoreError::NoRun`]; [`StoreError::AssignmentConflict`] or [`StoreError::PreconditionFailed`]; [`StoreError::InvalidRequest`] for
     /// invalid options.
     async fn annotate(
         &self,
@@ -269,7 +270,7 @@ pub trait Store: Send + Sync + 'static {
     /// `expected`, only if that is its current version (0: it does not exist).
     ///
     /// # Errors
-    /// Returns [`StoreError::DocumentConflict`]; [`StoreError::Unasked`] for a document that is too large.
+    /// Returns [`StoreError::DocumentConflict`]; [`StoreError::InvalidRequest`] for a document that is too large.
     async fn put_document(
         &self,
         name: &str,
@@ -279,7 +280,7 @@ pub trait Store: Send + Sync + 'static {
 
     /// Deletes audit data of runs that ended before a moment: inputs of steps and output lines, which a replay does not
     /// need. Returns how many runs had any.
-    async fn forget(&self, before_ms: i64) -> Result<u64, StoreError>;
+    async fn prune(&self, before_ms: i64) -> Result<u64, StoreError>;
 
     /// Checks the integrity of the storage and the consistency of the records.
     async fn check(&self) -> Result<Health, StoreError>;

@@ -219,7 +219,7 @@ impl Test {
                 run.options.assigned.as_ref().is_some_and(|assigned| contains(&assigned.to, text))
             }
             Self::Worker(text) => {
-                let worker = run.hold.as_ref().and_then(|hold| hold.worker.as_ref());
+                let worker = run.lease.as_ref().and_then(|lease| lease.worker.as_ref());
                 worker.is_some_and(|worker| contains(&worker.0, text))
             }
             Self::Step(pattern) => run.step.as_deref().is_some_and(|step| pattern.matches(step)),
@@ -257,7 +257,8 @@ impl Test {
 impl Ordering {
     /// Splits an operator off the beginning of a value.
     fn split(value: &str) -> Option<(Self, &str)> {
-        let operators = [(">=", Self::AtLeast), ("<=", Self::AtMost), (">", Self::Greater), ("<", Self::Less)];
+        let operators =
+            [(">=", Self::AtLeast), ("<=", Self::AtMost), (">", Self::Greater), ("<", Self::Less)];
         operators.into_iter().find_map(|(sign, ordering)| Some((ordering, value.strip_prefix(sign)?)))
     }
 
@@ -421,8 +422,9 @@ fn is_key(text: &str) -> bool {
 
 fn test(token: &Token) -> Result<Test, QueryError> {
     let values = token.values()?.into_iter();
-    let mut tests: Vec<Test> =
-        values.map(|value| comparison_of(token.key.as_deref(), value.to_owned())).collect::<Result<_, _>>()?;
+    let mut tests: Vec<Test> = values
+        .map(|value| comparison_of(token.key.as_deref(), value.to_owned()))
+        .collect::<Result<_, _>>()?;
     Ok(if tests.len() == 1 { tests.remove(0) } else { Test::Any(tests) })
 }
 

@@ -76,10 +76,10 @@ pub trait Sessions: Send + Sync + 'static {
 
     /// Stores the text of a session's last call, replacing the previous one. It is large and rarely read, so it is not
     /// part of the document.
-    async fn keep_call(&self, id: &str, text: String) -> Result<(), StoreError>;
+    async fn store_last_call(&self, id: &str, text: String) -> Result<(), StoreError>;
 
     /// Returns the text of a session's last call, if one is stored.
-    async fn kept_call(&self, id: &str) -> Result<Option<String>, StoreError>;
+    async fn load_last_call(&self, id: &str) -> Result<Option<String>, StoreError>;
 
     /// Deletes sessions that were not changed since a moment; returns how many.
     async fn purge_sessions(&self, before_ms: i64) -> Result<u64, StoreError>;

@@ -263,8 +263,8 @@ pub struct RunRecord {
     /// Current fencing token: incremented when the run is claimed or its lease expires.
     pub fence: u64,
     /// The current lease holder, while it is running or replaying.
-    #[serde(default)]
-    pub hold: Option<RunLease>,
+    #[serde(default, rename = "hold")]
+    pub lease: Option<RunLease>,
     /// Milliseconds since 1970-01-01 UTC.
     pub created_ms: i64,
     /// Start of this state.
@@ -638,7 +638,7 @@ pub enum StoreError {
     },
     /// The request is invalid.
     #[error("{0}")]
-    Unasked(String),
+    InvalidRequest(String),
     /// The disk or the server failed; with the error of the library and what was attempted.
     #[error("{doing}: {reason}")]
     Failed {

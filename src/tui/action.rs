@@ -49,7 +49,8 @@ pub enum Action {
     OpenByName,
     // text fields
     Submit,
-    Leave,
+    #[strum(serialize = "leave")]
+    LeaveField,
     Clear,
     NewLine,
     HistoryEarlier,
@@ -168,7 +169,8 @@ pub enum Context {
     Draft,
     Proposals,
     RunsBoard,
-    Sheet,
+    #[strum(serialize = "sheet")]
+    Dialog,
     Bulk,
     Overlay,
 }

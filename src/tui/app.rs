@@ -3,9 +3,9 @@
 
 mod connection;
 mod draw;
-mod looking;
 mod perform;
-mod remembered;
+mod persistent_state;
+mod polling;
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -29,7 +29,7 @@ use super::run_requests::RunResponse;
 use super::settings::Settings;
 use super::spanned_error::LocatedError;
 use super::theme::{Depth, Theme, Themes};
-pub use remembered::Remembered;
+pub use persistent_state::PersistentState;
 use skills_api::{Connection, Error, Event, TerminalSignals, terminal_bytes, withdrawal_bytes};
 use skills_base::telemetry::RingBuffer;
 use skills_config::{Invocation, TerminalProgress};
@@ -153,7 +153,7 @@ impl App {
         connection: Connection,
         panes: Vec<Box<dyn Pane>>,
         settings: &Settings,
-        remembered: &Remembered,
+        remembered: &PersistentState,
         now: Instant,
     ) -> Result<Self, LocatedError> {
         let keymap = Keymap::shipped()?.remapped(&settings.remaps)?;
@@ -223,7 +223,7 @@ impl App {
         if still {
             return;
         }
-        self.dirty |= !looking::unmoved(&news);
+        self.dirty |= !polling::unmoved(&news);
         match news {
             AppEvent::Input(input) => self.input(input, now),
             AppEvent::Answer(pane, message) => self.answer(pane, &message, now),

@@ -69,7 +69,7 @@ fn title(context: Context) -> &'static str {
         Context::Draft => "draft",
         Context::Proposals => "proposals",
         Context::RunsBoard => "the board",
-        Context::Sheet => "dialog",
+        Context::Dialog => "dialog",
         Context::Bulk => "many runs",
         Context::Overlay => "here",
     }
@@ -125,9 +125,11 @@ impl CommandContext<'_> {
             let hidden = matches!(
                 row.context,
                 Context::Overlay
-                    | Context::Sheet
+                    | Context::Dialog
                     | Context::Bulk
-                    | Context::Draft | Context::Error | Context::Field
+                    | Context::Draft
+                    | Context::Error
+                    | Context::Field
             );
             if unseen && !hidden && row.action != Action::Palette {
                 let row = self.keymap.binding(row.action, self.contexts).unwrap_or(row);

@@ -12,7 +12,7 @@ use tokio::task::AbortHandle;
 
 use super::app::AppEvent;
 use super::golden_requests::{GoldenPaneResponse, GoldenPlace, own_queries};
-use super::pane::{Effect, InFile, Message, PaneId, RenderJob, Saved};
+use super::pane::{Effect, InFile, Message, PaneId, RenderJob, SaveOutcome};
 use super::why_report;
 use super::widgets::render::render;
 use super::widgets::rich::RichLine;
@@ -134,7 +134,7 @@ impl Calls {
 
     /// Returns the number of calls in progress.
     #[must_use]
-    pub fn under_way(&self) -> usize {
+    pub fn in_progress(&self) -> usize {
         self.running.load(Ordering::SeqCst)
     }
 
@@ -382,7 +382,7 @@ impl Calls {
             | Effect::Toast(_)
             | Effect::Go(..)
             | Effect::Pick(_)
-            | Effect::Sheet(_)
+            | Effect::OpenDialog(_)
             | Effect::ErrorNotice(..)
             | Effect::Awaited(_)
             | Effect::Read(_)
@@ -491,7 +491,7 @@ async fn write_description(
     skill: &SkillId,
     shown: Digest,
     description: String,
-) -> Result<Saved, Error> {
+) -> Result<SaveOutcome, Error> {
     let new = NewDescription {
         skill_id: skill.to_string(),
         shown: Some(ShownFile::Digest(shown)),
@@ -501,15 +501,15 @@ async fn write_description(
     };
     match save_description(client, new).await {
         Ok(SavedDescription::Written(_, _, text)) => {
-            Ok(Saved::InFile(InFile { description, digest: Digest::of(text.as_bytes()) }))
+            Ok(SaveOutcome::InFile(InFile { description, digest: Digest::of(text.as_bytes()) }))
         }
-        Ok(SavedDescription::Proposed(_, obstacle)) => Ok(Saved::AsProposal(obstacle)),
+        Ok(SavedDescription::Proposed(_, obstacle)) => Ok(SaveOutcome::AsProposal(obstacle)),
         Err(error) if error.code == Code::SkillChanged => {
             // From the file: the catalog may not have noticed the change yet.
             let present = client.describe(skill.as_str()).await?;
             let source = present.source.as_bytes();
             let Ok(parsed) = parse(&present.summary.location, source, 0) else { return Err(error) };
-            Ok(Saved::Changed(InFile { description: parsed.description, digest: Digest::of(source) }))
+            Ok(SaveOutcome::Changed(InFile { description: parsed.description, digest: Digest::of(source) }))
         }
         Err(error) => Err(error),
     }

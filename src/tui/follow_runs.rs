@@ -17,7 +17,7 @@ const WAIT_MS: u64 = 30_000;
 /// Maximum number of events per response.
 const EVENT_PAGE_SIZE: usize = 512;
 /// Minimum interval between two forwarded responses: about twelve updates a second suffice on a screen.
-const BETWEEN: Duration = Duration::from_millis(80);
+const MIN_UPDATE_INTERVAL: Duration = Duration::from_millis(80);
 /// Interval between checks of the store.
 const BETWEEN_CHECKS: Duration = Duration::from_secs(5);
 /// Delay after a failure, and when a core returns before the requested wait is over.
@@ -53,7 +53,7 @@ pub async fn follow(core: SharedClient, news: Sender<AppEvent>, called: Arc<Invo
                 if news.send(AppEvent::All(Message::Run(response))).await.is_err() {
                     return;
                 }
-                sleep(BETWEEN).await;
+                sleep(MIN_UPDATE_INTERVAL).await;
             }
             Err(error) => {
                 // Panes reload what they missed once the core responds again. An invalid cursor alone is not an error:

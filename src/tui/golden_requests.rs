@@ -88,7 +88,7 @@ pub struct GoldenMeasurement {
 #[derive(Debug, Clone)]
 pub enum GoldenPaneResponse {
     /// The measured golden sets.
-    Measured(Result<Arc<GoldenMeasurement>, Error>),
+    Measurement(Result<Arc<GoldenMeasurement>, Error>),
     /// The explanation of a query's result.
     Explained(GoldenQuery, Result<Arc<GoldenExplanation>, Error>),
     /// The outcome of a change of a file, with a note for the user.
@@ -112,7 +112,7 @@ impl GoldenPaneRequest {
     /// Executes the request.
     pub(crate) async fn execute(self, client: &dyn Core, place: Option<GoldenPlace>) -> GoldenPaneResponse {
         match self {
-            Self::Measure => GoldenPaneResponse::Measured(measure(client, place).await.map(Arc::new)),
+            Self::Measure => GoldenPaneResponse::Measurement(measure(client, place).await.map(Arc::new)),
             Self::Explain(query) => {
                 let explained = explain(client, place, query.clone()).await.map(Arc::new);
                 GoldenPaneResponse::Explained(query, explained)

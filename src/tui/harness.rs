@@ -9,7 +9,7 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::{Position, Rect};
 use tokio::sync::mpsc::{Receiver, channel};
 
-use super::app::{App, AppCommand, AppEvent, Remembered};
+use super::app::{App, AppCommand, AppEvent, PersistentState};
 use super::effects::{Calls, MAX_PENDING_NEWS};
 use super::keymap::parse_key;
 use super::pane::Pane;
@@ -71,7 +71,7 @@ impl Harness {
             .build()
             .map_err(started)?;
         let now = Instant::now();
-        let app = App::new(client.connection(), panes, settings, &Remembered::default(), now)?;
+        let app = App::new(client.connection(), panes, settings, &PersistentState::default(), now)?;
         let (sender, news) = channel(MAX_PENDING_NEWS);
         let calls = runtime.block_on(async {
             let calls = Calls::new(client, sender)
@@ -251,7 +251,7 @@ impl Harness {
             }
             let next = match self.news.try_recv() {
                 Ok(news) => Some(news),
-                Err(_) if self.calls.under_way() == 0 && self.news.is_empty() => None,
+                Err(_) if self.calls.in_progress() == 0 && self.news.is_empty() => None,
                 Err(_) => self.runtime.block_on(async {
                     let soon = tokio::time::timeout(Duration::from_millis(5), self.news.recv());
                     soon.await.ok().flatten()
@@ -259,7 +259,7 @@ impl Harness {
             };
             match next {
                 Some(news) => self.app.handle(news, self.now),
-                None if self.calls.under_way() == 0 && !self.app.dirty() && self.news.is_empty() => return,
+                None if self.calls.in_progress() == 0 && !self.app.dirty() && self.news.is_empty() => return,
                 None if Instant::now() > deadline => return,
                 None => {}
             }

@@ -151,7 +151,7 @@ mod tests {
         for (chord, action) in [
             ("f1", Action::Help),
             ("f2", Action::Palette),
-            ("esc", Action::Leave),
+            ("esc", Action::LeaveField),
             ("tab", Action::NextPart),
             ("ctrl-p", Action::HistoryEarlier),
             ("ctrl-u", Action::Clear),

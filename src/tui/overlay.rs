@@ -25,8 +25,8 @@ use super::widgets::text_width::{cells, cut_end};
 pub use chooser::Chooser;
 pub use clients::ClientsView;
 pub use dialog::{
-    Asking, NAME_OF_EXPORT, OrderKind, ProposalCommand, Sheet, name_of_decision, name_of_launch,
-    name_of_order, name_of_script, state_word,
+    DialogSpec, NAME_OF_EXPORT, PromptKind, ProposalCommand, RunCommandKind, name_of_decision,
+    name_of_launch, name_of_run_command, name_of_script, state_word,
 };
 pub use draft::{DraftEditor, Drafting};
 pub use help::{Help, Section};

@@ -13,7 +13,7 @@ use serde_json::{Map, Value};
 use super::action::{Action, Command, Context};
 use super::glyphs::Glyphs;
 use super::golden_requests::{GoldenForm, GoldenPaneRequest, GoldenPaneResponse};
-use super::overlay::{Drafting, Reading, Sheet};
+use super::overlay::{DialogSpec, Drafting, Reading};
 use super::panes::discover::Lookup;
 use super::proposal_requests::{ProposalPaneRequest, ProposalPaneResponse};
 use super::run_requests::{RunRequest, RunResponse};
@@ -101,7 +101,7 @@ pub enum Effect {
     /// Send a request about sessions; the result is [`Message::Session`].
     Session(SessionRequest),
     /// Open a dialog over the pane; results of its requests are delivered to the pane too.
-    Sheet(Box<Sheet>),
+    OpenDialog(Box<DialogSpec>),
     /// Show a text in the reader overlay.
     Read(Box<Reading>),
     /// Update the text in the reader overlay, if it has the same title: the text grew.
@@ -291,7 +291,7 @@ pub enum Message {
     /// Result of [`Effect::Draft`].
     Draft(u64, Result<Arc<DraftReport>, Error>),
     /// Result of [`Effect::WriteDescription`].
-    DescriptionWritten(SkillId, Result<Saved, Error>),
+    DescriptionWritten(SkillId, Result<SaveOutcome, Error>),
     /// Result of [`Effect::Render`]: lines with roles, safe to draw.
     Rendered(u64, Arc<[RichLine]>),
     /// Events of the core.
@@ -318,7 +318,7 @@ pub enum Message {
 
 /// Where a description was saved.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Saved {
+pub enum SaveOutcome {
     /// In the file.
     InFile(InFile),
     /// As a proposal, because the file cannot be written; with the reason.
@@ -380,7 +380,7 @@ pub trait Pane {
     fn draw(&mut self, area: Rect, buf: &mut Buffer, cx: &mut Draw<'_>);
     /// Takes the effects that load what the last drawn frame lacked: texts at this width, tokens of the visible rows.
     /// Called after every draw.
-    fn wanted(&mut self) -> Vec<Effect>;
+    fn take_pending_effects(&mut self) -> Vec<Effect>;
     /// Returns whether something on it is animated (a spinner).
     fn animated(&self) -> bool;
     /// Returns when it next changes without input (a relative time), by the wall clock in milliseconds since 1970-01-01
@@ -389,15 +389,15 @@ pub trait Pane {
         None
     }
     /// Returns when it next polls for changes by other processes, while it is shown. Polling alone draws nothing.
-    fn looks_at(&self, _now: Instant) -> Option<Instant> {
+    fn next_poll(&self, _now: Instant) -> Option<Instant> {
         None
     }
     /// Polls for changes by other processes.
-    fn look(&mut self, _now: Instant) -> Vec<Effect> {
+    fn poll(&mut self, _now: Instant) -> Vec<Effect> {
         Vec::new()
     }
     /// Returns how many items on it wait for a person; shown in its tab.
-    fn awaited(&self) -> usize {
+    fn pending_decisions(&self) -> usize {
         0
     }
     /// Describes in a sentence what would be lost if the workbench quit now.
@@ -405,7 +405,7 @@ pub trait Pane {
         None
     }
     /// Returns how many runs this process is executing: they stop when it exits.
-    fn under_way(&self) -> usize {
+    fn executing_runs(&self) -> usize {
         0
     }
     /// Returns the request entered here, if this pane has one.

@@ -12,7 +12,7 @@ use super::theme::luminance;
 /// Timeout for the response; the first frame still appears within 50 ms.
 const PROBE_TIMEOUT: Duration = Duration::from_millis(25);
 /// How long after the query a late response may still arrive as keys.
-const LATE: Duration = Duration::from_secs(3);
+const LATE_REPLY_TIMEOUT: Duration = Duration::from_secs(3);
 /// Relative luminance above which a background counts as light: the middle of perceived lightness (L* 50).
 const LIGHT_FROM: f64 = 0.184;
 
@@ -123,7 +123,7 @@ impl LateAnswer {
     #[must_use]
     pub fn after(answers: Answers, now: Instant) -> Option<Self> {
         answers.light.is_none().then(|| Self {
-            until: now + LATE,
+            until: now + LATE_REPLY_TIMEOUT,
             inside: false,
             text: String::new(),
             light: None,
@@ -131,7 +131,7 @@ impl LateAnswer {
     }
 
     /// Returns whether this event is part of a late response.
-    pub fn swallows(&mut self, event: &Event, now: Instant) -> bool {
+    pub fn consumes(&mut self, event: &Event, now: Instant) -> bool {
         let Event::Key(KeyEvent { code, modifiers, .. }) = event else { return false };
         if now > self.until {
             return false;
@@ -198,17 +198,17 @@ mod tests {
         let now = Instant::now();
         let mut late = LateAnswer::after(Answers::default(), now).unwrap();
         let key = |letter, modifiers| Event::Key(KeyEvent::new(KeyCode::Char(letter), modifiers));
-        assert!(!late.swallows(&key('q', KeyModifiers::NONE), now));
-        assert!(late.swallows(&key(']', KeyModifiers::ALT), now));
+        assert!(!late.consumes(&key('q', KeyModifiers::NONE), now));
+        assert!(late.consumes(&key(']', KeyModifiers::ALT), now));
         for letter in "11;rgb:1313/1515/1a1a".chars() {
-            assert!(late.swallows(&key(letter, KeyModifiers::NONE), now), "{letter}");
+            assert!(late.consumes(&key(letter, KeyModifiers::NONE), now), "{letter}");
         }
         assert_eq!(late.take_light(), None);
-        assert!(late.swallows(&key('\\', KeyModifiers::ALT), now));
+        assert!(late.consumes(&key('\\', KeyModifiers::ALT), now));
         assert_eq!(late.take_light(), Some(false));
         assert_eq!(late.take_light(), None);
-        assert!(!late.swallows(&key('g', KeyModifiers::NONE), now));
-        assert!(!late.swallows(&key(']', KeyModifiers::ALT), now + LATE * 2));
+        assert!(!late.consumes(&key('g', KeyModifiers::NONE), now));
+        assert!(!late.consumes(&key(']', KeyModifiers::ALT), now + LATE_REPLY_TIMEOUT * 2));
         let answers = Answers { light: Some(true), glyph_cells: None };
         assert!(LateAnswer::after(answers, now).is_none());
     }

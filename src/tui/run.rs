@@ -10,7 +10,7 @@ use crossterm::event::Event as Input;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc::{Receiver, channel};
 
-use super::app::{App, AppCommand, AppEvent, Remembered};
+use super::app::{App, AppCommand, AppEvent, PersistentState};
 use super::clipboard::Clipboard;
 use super::demo::{DemoOptions, DemoScreen};
 use super::editor;
@@ -76,12 +76,12 @@ pub async fn run(
     demo: Option<DemoOptions>,
 ) -> Result<Exit, RunError> {
     let runs = settings.runs.clone();
-    let panes = move |remembered: &Remembered| every_pane(remembered, runs);
+    let panes = move |remembered: &PersistentState| every_pane(remembered, runs);
     run_panes(client, sessions, panes, settings, demo).await
 }
 
 /// Returns all panes in the order of their numbers, with their state from the last session.
-fn every_pane(remembered: &Remembered, runs: RunSettings) -> Vec<Box<dyn Pane>> {
+fn every_pane(remembered: &PersistentState, runs: RunSettings) -> Vec<Box<dyn Pane>> {
     let history = History::from_entries(remembered.intents.clone());
     vec![
         Box::new(Browse::new()),
@@ -101,12 +101,12 @@ fn every_pane(remembered: &Remembered, runs: RunSettings) -> Vec<Box<dyn Pane>> 
 pub async fn run_panes(
     client: SharedClient,
     sessions: Option<SharedSessionClient>,
-    panes: impl FnOnce(&Remembered) -> Vec<Box<dyn Pane>>,
+    panes: impl FnOnce(&PersistentState) -> Vec<Box<dyn Pane>>,
     mut settings: Settings,
     demo: Option<DemoOptions>,
 ) -> Result<Exit, RunError> {
     let played = demo.is_some();
-    let remembered = settings.state_file.as_deref().map(Remembered::read).unwrap_or_default();
+    let remembered = settings.state_file.as_deref().map(PersistentState::read).unwrap_or_default();
     // Errors in settings are reported before the terminal changes.
     let depth = *settings.depth.get_or_insert_with(|| Depth::detect(|name| std::env::var(name).ok()));
     App::new(client.connection(), Vec::new(), &settings, &remembered, Instant::now())?;
@@ -152,11 +152,11 @@ pub async fn run_panes(
     // The history must not contain what a demonstration typed.
     if let Some(file) = settings.state_file.as_deref().filter(|_| !played) {
         let before = if wished {
-            Remembered { theme: remembered.theme.clone(), ..Remembered::default() }
+            PersistentState { theme: remembered.theme.clone(), ..PersistentState::default() }
         } else {
             remembered.clone()
         };
-        keep(&running.app.remember(&before, &running.at_start), &remembered, file);
+        keep(&running.app.persistent_state(&before, &running.at_start), &remembered, file);
     }
     ended?;
     match missed {
@@ -166,7 +166,7 @@ pub async fn run_panes(
     }
 }
 
-fn keep(now: &Remembered, before: &Remembered, file: &Path) {
+fn keep(now: &PersistentState, before: &PersistentState, file: &Path) {
     if now != before
         && let Err(error) = now.write(file)
     {
@@ -175,7 +175,7 @@ fn keep(now: &Remembered, before: &Remembered, file: &Path) {
 }
 
 /// Selects theme and glyphs from the terminal's responses, unless configured.
-fn choose(settings: &mut Settings, remembered: &Remembered, answers: probe::Answers, depth: Depth) {
+fn choose(settings: &mut Settings, remembered: &PersistentState, answers: probe::Answers, depth: Depth) {
     let variable = |name: &str| std::env::var(name).ok();
     if settings.theme.is_none() && remembered.theme.is_none() && depth > Depth::Ansi16 {
         let said = variable("COLORFGBG").and_then(|value| probe::light_by_environment(&value));
@@ -287,7 +287,7 @@ impl Running {
     fn take(&mut self, event: Input) {
         let now = Instant::now();
         if let Some(late) = &mut self.late
-            && late.swallows(&event, now)
+            && late.consumes(&event, now)
         {
             if let Some(light) = late.take_light() {
                 self.follow_background(light);
@@ -320,7 +320,7 @@ impl Running {
     fn play(&mut self, now: Instant) {
         let Some(stage) = &mut self.stage else { return };
         // A result that has just arrived is not handled yet.
-        let is_idle = self.calls.under_way() == 0 && self.news.is_empty() && !self.app.dirty();
+        let is_idle = self.calls.in_progress() == 0 && self.news.is_empty() && !self.app.dirty();
         stage.rest(is_idle, &self.app);
         if let Some(why) = stage.take_failure() {
             self.app.handle(AppEvent::Failed("the demonstration".to_owned(), why), Instant::now());

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use skills_api::{
-    AttachPreview, AttachRequest, Attached, Board, CapabilityExplanation, ContractView, Error, FacetList,
-    LaunchRequest, Launched, ListFilter, LocalFiles, Ordered, RunDetail, RunOrder, SessionAccess,
+    AttachPreview, AttachRequest, Attached, Board, CapabilityExplanation, CommandResult, ContractView, Error,
+    FacetList, LaunchRequest, Launched, ListFilter, LocalFiles, RunCommand, RunDetail, SessionAccess,
     SharedClient, TargetChoice, ViewList, WorkerList,
 };
 use skills_config::Invocation;
@@ -28,7 +28,7 @@ pub enum RunRequest {
         /// The run.
         run: RunId,
         /// The command.
-        order: Box<RunOrder>,
+        order: Box<RunCommand>,
         /// Distinguishes commands.
         ticket: u64,
     },
@@ -109,7 +109,7 @@ pub enum RunResponse {
     /// Response to [`RunRequest::Detail`].
     Detail(RunId, Result<Arc<RunDetail>, Error>),
     /// Response to [`RunRequest::Order`]: the ticket, the run, the outcome.
-    Ordered(u64, RunId, Result<Arc<Ordered>, Error>),
+    Ordered(u64, RunId, Result<Arc<CommandResult>, Error>),
     /// Response to [`RunRequest::Launch`].
     Launched(u64, Result<Arc<Launched>, Error>),
     /// Response to [`RunRequest::AttachPreview`].

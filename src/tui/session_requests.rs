@@ -169,8 +169,8 @@ impl SessionRequest {
             Self::Latest => SessionResponse::Session(latest(core).await.map(Arc::new)),
             Self::List => SessionResponse::Listed(core.sessions(LISTED).await.map(Into::into)),
             Self::Open(id) => SessionResponse::Session(core.session(&id).await.map(Arc::new)),
-            Self::Check { session, version, newest, always: whole } => {
-                look(core, session, version, newest, whole).await
+            Self::Check { session, version, newest, always } => {
+                look(core, session, version, newest, always).await
             }
             Self::New(settings) => SessionResponse::Session(core.new_session(settings).await.map(Arc::new)),
             Self::Configure(id, change) => {

@@ -27,8 +27,8 @@ impl Scene {
     fn new() -> Self {
         let dir = tempfile::Builder::new().prefix("s").rand_bytes(6).tempdir_in("/tmp").unwrap();
         let base = dir.path().canonicalize().unwrap();
-        let room = PATH_LENGTH - "/repo".len() - base.as_os_str().len() - 1;
-        let out = base.join("x".repeat(room));
+        let remaining = PATH_LENGTH - "/repo".len() - base.as_os_str().len() - 1;
+        let out = base.join("x".repeat(remaining));
         fs::create_dir_all(out.join("home")).unwrap();
         fs::create_dir_all(out.join("repo/.git")).unwrap();
         Self { _dir: dir, out }
@@ -284,8 +284,8 @@ async fn malformed_files_are_listed_dropped_and_named_as_each_client_does() {
         scene.skill(&format!("repo/{folder}/{long64}"), &long64, "D.");
         scene.skill(&format!("repo/{folder}/{long65}"), &long65, "D.");
         scene.skill(&format!("repo/{folder}/openaiyaml"), "openaiyaml", "D.");
-        let beside = format!("repo/{folder}/openaiyaml/agents/openai.yaml");
-        scene.write(&beside, "policy:\n  allow_implicit_invocation: false\n");
+        let path_of_file = format!("repo/{folder}/openaiyaml/agents/openai.yaml");
+        scene.write(&path_of_file, "policy:\n  allow_implicit_invocation: false\n");
         let names = scene.names(client, "repo").await;
         let others: [(&str, [&str; 6]); 7] = [
             ("latin1", ["-", "+", "+", "+", "+", "+"]),

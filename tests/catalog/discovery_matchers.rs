@@ -1,7 +1,7 @@
 //! Every link of the chain is needed: without it, something that a person relies on goes wrong.
 
 use crate::discovery::skills::{documents, typing, with_body};
-use skills_discovery::{Document, MatcherState, Request, Router, Weights, link_names};
+use skills_discovery::{Document, MatcherState, Request, Router, Weights, matcher_names};
 
 fn first(router: &Router, intent: &str) -> Option<String> {
     let answer = router.discover(&Request { intent: intent.into(), ..Request::default() }).unwrap();
@@ -10,7 +10,7 @@ fn first(router: &Router, intent: &str) -> Option<String> {
 
 fn router(off: &[&str]) -> Router {
     let mut router =
-        Router::new(Weights::shipped().unwrap().patient()).without_links(off.iter().copied()).unwrap();
+        Router::new(Weights::shipped().unwrap().patient()).without_matchers(off.iter().copied()).unwrap();
     let mut skills = documents();
     skills.push(Document::new("canine", "canine-care", "Feeding plans and walks for puppies."));
     skills.push(Document::new("graph", "graph", "Draws charts of numbers, plots, and figures for papers."));
@@ -47,7 +47,7 @@ fn presence_adds_to_a_score_what_is_lost_without_it() {
 fn task_adds_to_the_skill_whose_verb_is_asked_for() {
     let ask = |off: &[&str]| {
         let mut router =
-            Router::new(Weights::shipped().unwrap().patient()).without_links(off.iter().copied()).unwrap();
+            Router::new(Weights::shipped().unwrap().patient()).without_matchers(off.iter().copied()).unwrap();
         let review = Document::new("legal", "legal", "Reviews contracts and lists risky terms.");
         let stored =
             Document::new("suppliers", "suppliers", "Stores contracts. The date of the last review is kept.");
@@ -66,7 +66,7 @@ fn task_adds_to_the_skill_whose_verb_is_asked_for() {
 
 #[test]
 fn a_link_that_is_off_says_so() {
-    for name in link_names() {
+    for name in matcher_names() {
         let answer = typing(&router(&[name]), "tables of a pdf");
         let report = answer.matchers.iter().find(|l| l.matcher == name).unwrap();
         assert_eq!(report.state, MatcherState::Off);

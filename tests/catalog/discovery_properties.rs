@@ -75,8 +75,8 @@ prop_compose! {
         status in prop::sample::select(vec![Status::Stable, Status::Experimental, Status::Deprecated]),
     ) -> Document {
         let text = body.map(|(headings, body)| IndexText { headings, body });
-        let plain = Document::new(format!("skill-{id}"), name, description);
-        Document { tags, text, role, status, ..plain }
+        let document = Document::new(format!("skill-{id}"), name, description);
+        Document { tags, text, role, status, ..document }
     }
 }
 
@@ -267,12 +267,12 @@ proptest! {
         let first = answer.results.first();
         prop_assert_eq!(answer.verdict.skill_id.as_ref(), first.map(|hit| &hit.skill_id));
         prop_assert_eq!(answer.verdict.fit, answer.fit);
-        let fits_from = answer.confidence.map(|c| c.fit_threshold);
+        let min_confidence = answer.confidence.map(|c| c.fit_threshold);
         if answer.verdict.reason == VerdictReason::BelowThreshold {
-            prop_assert!(first.is_some_and(|hit| Some(hit.score) < fits_from));
+            prop_assert!(first.is_some_and(|hit| Some(hit.score) < min_confidence));
         }
         if answer.fit != Fit::None {
-            prop_assert!(first.is_some_and(|hit| Some(hit.score) >= fits_from));
+            prop_assert!(first.is_some_and(|hit| Some(hit.score) >= min_confidence));
             let content = answer.words.iter().any(|word| !word.stop);
             let named = first.is_some_and(|hit| hit.breakdown.parts.iter().any(|p| p.kind == TermKind::Exact));
             prop_assert!(content || named, "only stop words");

@@ -170,8 +170,12 @@ fn foreign_requests_are_reported_as_such() {
             let answer = ask(&router, &intent);
             assert!(answer.fit <= Fit::Low, "{intent}: {}", answer.verdict.sentence);
             if answer.fit == Fit::None {
-                let told = answer.verdict.language.unwrap();
-                assert_eq!((told.request, told.skills), (language.clone(), "en".to_owned()), "{intent}");
+                let language_note = answer.verdict.language.unwrap();
+                assert_eq!(
+                    (language_note.request, language_note.skills),
+                    (language.clone(), "en".to_owned()),
+                    "{intent}"
+                );
             }
         }
     }

@@ -202,9 +202,9 @@ proptest! {
         for deed in &after {
             happen(&world, deed);
         }
-        let anew = scan(world.settings(&["one", "two"]));
+        let scanned = scan(world.settings(&["one", "two"]));
         let same = |now: &Catalogue| {
-            now.entries == anew.entries && now.shadowed == anew.shadowed && now.refused == anew.refused
+            now.entries == scanned.entries && now.shadowed == scanned.shadowed && now.refused == scanned.refused
         };
         until(&registry, "the same as after a reload", same);
     }

@@ -82,8 +82,8 @@ fn text_hidden_by_yaml_escapes_is_found_at_its_value() {
             assert!(marked(&source, finding).contains("\\u202E"), "{finding:?}");
         }
     }
-    let (_, plain) = findings_of("description: \"Reads\\tfiles \\u00e9\"", "smuggled-text");
-    assert_eq!(plain, []);
+    let (_, findings) = findings_of("description: \"Reads\\tfiles \\u00e9\"", "smuggled-text");
+    assert_eq!(findings, []);
     let (_, once) = findings_of("description: \"Reads\u{202e} files\"", "smuggled-text");
     assert_eq!(once.len(), 1, "a literal hidden character is reported once");
 }
@@ -197,7 +197,7 @@ fn mutated() -> impl Strategy<Value = Vec<u8>> {
     main_files(&fixtures(), &mut files);
     files.sort();
     let sources: Vec<Vec<u8>> = files.iter().map(|path| std::fs::read(path).unwrap()).collect();
-    let piece = prop_oneof![
+    let fragment = prop_oneof![
         Just("---\n"),
         Just("\n"),
         Just("\r\n"),
@@ -217,12 +217,12 @@ fn mutated() -> impl Strategy<Value = Vec<u8>> {
         Just("é"),
         Just("<<: "),
     ];
-    let edits = proptest::collection::vec((any::<prop::sample::Index>(), 0..4_usize, piece), 0..6);
+    let edits = proptest::collection::vec((any::<prop::sample::Index>(), 0..4_usize, fragment), 0..6);
     (prop::sample::select(sources), edits).prop_map(|(mut bytes, edits)| {
-        for (at, cut, piece) in edits {
+        for (at, cut, fragment) in edits {
             let at = at.index(bytes.len() + 1);
             let end = (at + cut).min(bytes.len());
-            bytes.splice(at..end, piece.bytes());
+            bytes.splice(at..end, fragment.bytes());
         }
         bytes
     })

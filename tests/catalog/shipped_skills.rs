@@ -135,7 +135,7 @@ fn the_golden_set_is_large_enough_and_names_skills_that_can_win() {
     let golden = golden();
     let none = golden.iter().filter(|g| matches!(&g.expect, Expect::Word(_))).count();
     assert!(golden.len() - none >= 60 && none >= 15, "{} queries, {none} of them fit none", golden.len());
-    let mut asked = BTreeMap::<&str, usize>::new();
+    let mut query_counts = BTreeMap::<&str, usize>::new();
     for entry in &golden {
         match &entry.expect {
             Expect::Word(word) => assert_eq!(word, "none", "{}", entry.query),
@@ -145,7 +145,7 @@ fn the_golden_set_is_large_enough_and_names_skills_that_can_win() {
                     let skill = skills.get(id).unwrap_or_else(|| panic!("{}: no skill {id}", entry.query));
                     assert_ne!(skill.classification.role.value, Role::Sidecar, "{}", entry.query);
                     assert_ne!(skill.status.value, Status::Deprecated, "{}", entry.query);
-                    *asked.entry(skill.id.as_str()).or_default() += 1;
+                    *query_counts.entry(skill.id.as_str()).or_default() += 1;
                 }
             }
         }
@@ -153,7 +153,7 @@ fn the_golden_set_is_large_enough_and_names_skills_that_can_win() {
     for (id, skill) in &skills {
         let can_win =
             skill.classification.role.value != Role::Sidecar && skill.status.value != Status::Deprecated;
-        let queries = asked.get(id.as_str()).copied().unwrap_or(0);
+        let queries = query_counts.get(id.as_str()).copied().unwrap_or(0);
         assert!(!can_win || queries >= 5, "{id} is asked for by {queries} queries only");
     }
 }

@@ -59,7 +59,7 @@ fn an_intent_comes_from_standard_input_and_an_empty_one_is_wrong_usage() {
 }
 
 /// Runs the plain dialog with these lines typed.
-fn plain(home: &Home, args: &[&str], typed: &str) -> Answer {
+fn run_dialog(home: &Home, args: &[&str], typed: &str) -> Answer {
     let skills = home.skills();
     let mut child = home
         .command()
@@ -78,7 +78,7 @@ fn plain(home: &Home, args: &[&str], typed: &str) -> Answer {
 fn a_plain_dialog_ranks_explains_and_checks() {
     let home = Home::with_skills();
     let typed = "extract tables from a pdf\n1\nwhy 1\nwhy nothing-like-it\n99\nq\n";
-    let answer = plain(&home, &["discover"], typed);
+    let answer = run_dialog(&home, &["discover"], typed);
     assert_eq!(answer.code, 0, "{}{}", answer.stdout, answer.stderr);
     let text = &answer.stdout;
     for line in [
@@ -99,7 +99,7 @@ fn a_plain_dialog_ranks_explains_and_checks() {
     assert!(text.is_ascii(), "{text}");
     assert!(!text.contains('\u{1b}'), "{text}");
 
-    let again = plain(&home, &["discover", "extract tables from a pdf"], "r\nzzxx qqvv\n");
+    let again = run_dialog(&home, &["discover", "extract tables from a pdf"], "r\nzzxx qqvv\n");
     assert_eq!(again.code, 1, "the last request has no result: {}", again.stdout);
     assert!(again.stdout.contains("Request: zzxx qqvv."), "{}", again.stdout);
     assert_eq!(home.run(&["discover"]).code, 2, "without the dialog a request is required");
@@ -229,17 +229,17 @@ fn texts_and_paths_are_whole_in_a_pipe() {
     let folder = home.path().join("a-long-name-of-a-folder/".repeat(8));
     std::fs::create_dir_all(folder.join("reader")).unwrap();
     std::fs::copy(home.skills().join("reader/SKILL.md"), folder.join("reader/SKILL.md")).unwrap();
-    let whole = |args: &[&str], text: &str| {
+    let prints_in_full = |args: &[&str], text: &str| {
         let answer = home.run(args);
         assert!(answer.stdout.contains(text), "{args:?}: {}{}", answer.stdout, answer.stderr);
     };
     let root = folder.to_str().unwrap();
     let winner = home.skills().join("reader/SKILL.md");
-    whole(&["list"], &long);
-    whole(&["--root", root, "list"], winner.to_str().unwrap());
-    whole(&["describe", "reader"], &long);
-    whole(&["describe", "reader"], winner.to_str().unwrap());
-    whole(&["--root", root, "doctor"], &home.skills().display().to_string());
+    prints_in_full(&["list"], &long);
+    prints_in_full(&["--root", root, "list"], winner.to_str().unwrap());
+    prints_in_full(&["describe", "reader"], &long);
+    prints_in_full(&["describe", "reader"], winner.to_str().unwrap());
+    prints_in_full(&["--root", root, "doctor"], &home.skills().display().to_string());
 }
 
 #[test]

@@ -208,8 +208,8 @@ fn why_shows_what_a_client_makes_of_a_file_that_it_repairs() {
         let text = home.run_bare(&["why", name, "--client", "claude-code"]).stdout;
         assert!(text.contains("reads the file with a workaround"), "{text}");
         assert!(!text.contains("all checks pass"), "{text}");
-        let plain = home.run_bare(&["--plain", "why", name, "--client", "claude-code"]).stdout;
-        assert!(!plain.contains("all checks passed"), "{plain}");
+        let report = home.run_bare(&["--plain", "why", name, "--client", "claude-code"]).stdout;
+        assert!(!report.contains("all checks passed"), "{report}");
     }
 }
 

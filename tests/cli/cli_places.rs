@@ -3,12 +3,12 @@
 
 use crate::cli_runs_fixture;
 
-use cli_runs_fixture::Desk;
+use cli_runs_fixture::RunsFixture;
 use serde_json::json;
 
 #[test]
 fn whoever_does_not_read_a_runs_skills_can_turn_it_down_and_agrees_to_nothing_unread() {
-    let desk = Desk::new();
+    let desk = RunsFixture::new();
     let (first, second) = (desk.waiting_mail(), desk.waiting_mail());
     let signalled = desk.run(&["run", "later", "--json"]).json()["run"]["id"].as_str().unwrap().to_owned();
     let other = desk.home.path().join("other");
@@ -50,7 +50,7 @@ fn whoever_does_not_read_a_runs_skills_can_turn_it_down_and_agrees_to_nothing_un
 
 #[test]
 fn a_run_of_the_shipped_skills_goes_on_in_another_version_of_this_program() {
-    let desk = Desk::new();
+    let desk = RunsFixture::new();
     let store = format!("sqlite:{}", desk.home.path().join("shipped.db").display());
     let demo = |args: &[&str]| desk.home.run_bare(&[&["--demo", "--store", &store], args].concat());
     let waits = demo(&["run", "invoice-intake", "--json"]);
@@ -75,8 +75,8 @@ fn a_run_of_the_shipped_skills_goes_on_in_another_version_of_this_program() {
     let show =
         ["--root", other.to_str().unwrap(), "--store", &store, "runs", "show", run["id"].as_str().unwrap()];
     let show = desk.home.run_bare(&show).stdout;
-    let told = show.split_whitespace().collect::<Vec<_>>().join(" ");
-    assert!(told.contains(&format!("use --demo --store {store}")), "{show}");
+    let words = show.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(words.contains(&format!("use --demo --store {store}")), "{show}");
     let id = run["id"].as_str().unwrap();
     let digest = run["gate"]["human"]["inputs_digest"].as_str().unwrap();
     let approved = demo(&["runs", "approve", id, "--inputs-digest", digest, "--yes", "--json"]);

@@ -5,12 +5,12 @@ use crate::binary;
 use crate::cli_runs_fixture;
 
 use binary::Answer;
-use cli_runs_fixture::Desk;
+use cli_runs_fixture::RunsFixture;
 use serde_json::{Value, json};
 
 #[test]
 fn a_run_that_completes_gives_its_outputs_on_standard_output_and_its_steps_on_standard_error() {
-    let desk = Desk::new();
+    let desk = RunsFixture::new();
     let answer = desk.run(&["run", "words", "--input", "text=one two three", "--input", "times=2"]);
     assert_eq!(answer.code, 0, "{}\n{}", answer.stdout, answer.stderr);
     assert_eq!(answer.stdout, "count  6\n", "{}", answer.stderr);
@@ -23,20 +23,20 @@ fn a_run_that_completes_gives_its_outputs_on_standard_output_and_its_steps_on_st
 
 #[test]
 fn json_is_the_run_whole_with_silence_beside_it() {
-    let desk = Desk::new();
+    let desk = RunsFixture::new();
     let answer = desk.run(&["run", "words", "--input", "text=a b", "--json"]);
     assert_eq!((answer.code, answer.stderr.as_str()), (0, ""));
-    let told = answer.json();
-    assert_eq!(told["run"]["state"], "completed");
-    assert_eq!(told["run"]["outputs"], json!({ "count": 2 }));
-    assert_eq!(told["idempotency"], "none");
-    assert!(!told["isolation"].as_str().unwrap().is_empty());
-    assert_eq!(told["next"], json!([]));
+    let output = answer.json();
+    assert_eq!(output["run"]["state"], "completed");
+    assert_eq!(output["run"]["outputs"], json!({ "count": 2 }));
+    assert_eq!(output["idempotency"], "none");
+    assert!(!output["isolation"].as_str().unwrap().is_empty());
+    assert_eq!(output["next"], json!([]));
 }
 
 #[test]
 fn wrong_inputs_are_told_before_anything_starts() {
-    let desk = Desk::new();
+    let desk = RunsFixture::new();
     let unknown = desk.run(&["run", "words", "--input", "txt=a"]);
     assert_eq!(unknown.code, 2);
     assert!(unknown.stderr.contains("did you mean text?"), "{}", unknown.stderr);
@@ -50,7 +50,7 @@ fn wrong_inputs_are_told_before_anything_starts() {
 
 #[test]
 fn the_same_key_answers_the_same_run_and_another_payload_is_refused() {
-    let desk = Desk::new();
+    let desk = RunsFixture::new();
     let launch =
         |text: &str| desk.run(&["run", "words", "--input", text, "--idempotency-key", "k1", "--json"]);
     let (first, again) = (launch("text=a").json(), launch("text=a").json());
@@ -62,7 +62,7 @@ fn the_same_key_answers_the_same_run_and_another_payload_is_refused() {
 
 #[test]
 fn a_run_waits_for_a_person_and_the_command_it_names_decides_it() {
-    let desk = Desk::new();
+    let desk = RunsFixture::new();
     let waiting = desk.run(&["run", "send", "--input", "to=ana"]);
     assert_eq!(waiting.code, 5, "{}", waiting.stderr);
     let command = said(&waiting, "approve:");
@@ -84,17 +84,17 @@ fn a_run_waits_for_a_person_and_the_command_it_names_decides_it() {
 
 #[test]
 fn many_runs_are_decided_by_the_digest_of_the_set_that_was_listed() {
-    let desk = Desk::new();
+    let desk = RunsFixture::new();
     for to in ["to=ana", "to=bo"] {
         assert_eq!(desk.run(&["run", "send", "--input", to]).code, 5);
     }
     let set = ["runs", "approve", "--where", "state:waiting skill:send", "--yes"];
-    let bare = desk.run(&set);
-    assert_eq!(bare.code, 5, "{}", bare.stderr);
+    let unconfirmed = desk.run(&set);
+    assert_eq!(unconfirmed.code, 5, "{}", unconfirmed.stderr);
     assert!(
-        bare.stderr.contains("Approve 2 runs:") && bare.stderr.contains("inputs digest "),
+        unconfirmed.stderr.contains("Approve 2 runs:") && unconfirmed.stderr.contains("inputs digest "),
         "{}",
-        bare.stderr
+        unconfirmed.stderr
     );
     assert!(bare.stderr.contains("--yes needs --digest"), "{}", bare.stderr);
     let digest = bare.stderr.lines().find_map(|line| line.split_once("digest: ")).unwrap().1.to_owned();
@@ -112,10 +112,13 @@ fn many_runs_are_decided_by_the_digest_of_the_set_that_was_listed() {
 
 #[test]
 fn denying_cancels_and_sends_nothing() {
-    let desk = Desk::new();
+    let desk = RunsFixture::new();
     let run = desk.waiting_mail();
-    let bare = desk.run(&["runs", "deny", &run, "--yes", "--json"]);
-    assert_eq!((bare.code, bare.error()["error"]["code"].clone()), (5, json!("confirmation_required")));
+    let unconfirmed = desk.run(&["runs", "deny", &run, "--yes", "--json"]);
+    assert_eq!(
+        (unconfirmed.code, unconfirmed.error()["error"]["code"].clone()),
+        (5, json!("confirmation_required"))
+    );
     let denied = desk.run(&[
         "runs",
         "deny",
@@ -140,19 +143,23 @@ fn denying_cancels_and_sends_nothing() {
 
 #[test]
 fn a_yes_without_a_digest_decides_nothing() {
-    let desk = Desk::new();
+    let desk = RunsFixture::new();
     let run = desk.waiting_mail();
-    let bare = desk.run(&["runs", "approve", &run, "--yes"]);
-    assert_eq!(bare.code, 5, "{}{}", bare.stdout, bare.stderr);
+    let unconfirmed = desk.run(&["runs", "approve", &run, "--yes"]);
+    assert_eq!(unconfirmed.code, 5, "{}{}", unconfirmed.stdout, unconfirmed.stderr);
     let digest = desk.digest(&run);
-    assert!(bare.stderr.contains("ana") && bare.stderr.contains("sha256"), "the details: {}", bare.stderr);
+    assert!(
+        unconfirmed.stderr.contains("ana") && unconfirmed.stderr.contains("sha256"),
+        "the details: {}",
+        unconfirmed.stderr
+    );
     let json = desk.run(&["runs", "approve", &run, "--yes", "--json"]).error()["error"].clone();
     assert_eq!(json["code"], "confirmation_required");
     assert_eq!(json["reason"]["decision"]["inputs_digest"], json!(digest));
     let command = json["reason"]["command"].as_str().unwrap();
     let named = format!("runs approve {run} --step send --inputs-digest {digest} --yes");
     assert!(command.starts_with("skills ") && command.ends_with(&named), "{command}");
-    assert!(bare.stderr.contains(command), "{}", bare.stderr);
+    assert!(unconfirmed.stderr.contains(command), "{}", unconfirmed.stderr);
     assert_eq!(desk.json(&["runs", "show", &run])["decisions"], json!([]));
     let words: Vec<&str> = command.split(' ').skip(1).collect();
     for _ in 0..2 {
@@ -164,7 +171,7 @@ fn a_yes_without_a_digest_decides_nothing() {
 
 #[test]
 fn what_was_seen_is_what_is_decided() {
-    let desk = Desk::new();
+    let desk = RunsFixture::new();
     let run = desk.waiting_mail();
     let other = desk.run(&["runs", "approve", &run, "--yes", "--inputs-digest", &"0".repeat(64)]);
     assert_eq!(other.code, 4, "{}", other.stderr);
@@ -174,7 +181,7 @@ fn what_was_seen_is_what_is_decided() {
 
 #[test]
 fn a_run_is_found_by_its_trace() {
-    let desk = Desk::new();
+    let desk = RunsFixture::new();
     let run = desk.json(&["run", "words", "--input", "text=a"])["run"].clone();
     desk.run(&["run", "words", "--input", "text=b"]);
     let trace = run["trace_id"].as_str().unwrap();
@@ -190,7 +197,7 @@ fn a_run_is_found_by_its_trace() {
 
 #[test]
 fn an_ambiguous_run_is_answered_with_endings() {
-    let desk = Desk::new();
+    let desk = RunsFixture::new();
     let ids: Vec<String> = (0..3)
         .map(|_| desk.json(&["run", "words", "--input", "text=a"])["run"]["id"].as_str().unwrap().to_owned())
         .collect();
@@ -208,17 +215,17 @@ fn an_ambiguous_run_is_answered_with_endings() {
 
 #[test]
 fn a_run_shown_by_an_abbreviated_id_is_complete() {
-    let desk = Desk::new();
+    let desk = RunsFixture::new();
     let text = format!("text={}", "word ".repeat(2000));
     let id = desk.json(&["run", "words", "--input", &text])["run"]["id"].as_str().unwrap().to_owned();
-    let whole = desk.json(&["runs", "show", &id]);
-    assert_eq!(whole["run"]["inputs"]["text"].as_str().unwrap().len(), 10_000);
-    assert_eq!(desk.json(&["runs", "show", &id[id.len() - 8..]]), whole);
+    let details = desk.json(&["runs", "show", &id]);
+    assert_eq!(details["run"]["inputs"]["text"].as_str().unwrap().len(), 10_000);
+    assert_eq!(desk.json(&["runs", "show", &id[id.len() - 8..]]), details);
 }
 
 #[test]
 fn a_signal_lets_a_run_go_on_with_its_payload() {
-    let desk = Desk::new();
+    let desk = RunsFixture::new();
     let waiting = desk.run(&["run", "later", "--json"]);
     assert_eq!(waiting.code, 5, "{}", waiting.stderr);
     let run = waiting.json()["run"]["id"].as_str().unwrap().to_owned();
@@ -233,7 +240,7 @@ fn a_signal_lets_a_run_go_on_with_its_payload() {
 
 #[test]
 fn a_failed_run_is_resumed_with_corrected_inputs() {
-    let desk = Desk::new();
+    let desk = RunsFixture::new();
     let failed = desk.run(&["run", "picky", "--input", "text=bad", "--json"]);
     assert_eq!(failed.code, 1, "{}", failed.stderr);
     let failed = failed.json();
@@ -247,7 +254,7 @@ fn a_failed_run_is_resumed_with_corrected_inputs() {
 
 #[test]
 fn a_fork_is_held_a_replay_runs_and_both_compare_with_their_source() {
-    let desk = Desk::new();
+    let desk = RunsFixture::new();
     let source =
         desk.json(&["run", "words", "--input", "text=a b"])["run"]["id"].as_str().unwrap().to_owned();
     let fork = desk.json(&["runs", "fork", &source, "--checkpoint", "0"]);
@@ -268,7 +275,7 @@ fn a_fork_is_held_a_replay_runs_and_both_compare_with_their_source() {
 
 #[test]
 fn a_detached_run_warns_where_no_worker_is_alive_and_is_worked_later() {
-    let desk = Desk::new();
+    let desk = RunsFixture::new();
     let left = desk.run(&["run", "words", "--input", "text=a", "--detach"]);
     assert_eq!(left.code, 0, "{}", left.stderr);
     assert!(left.stderr.contains("no worker is connected"), "{}", left.stderr);
@@ -280,7 +287,7 @@ fn a_detached_run_warns_where_no_worker_is_alive_and_is_worked_later() {
 
 #[test]
 fn cancel_is_for_runs_that_have_not_ended() {
-    let desk = Desk::new();
+    let desk = RunsFixture::new();
     let run = desk.waiting_mail();
     assert_eq!(desk.run(&["runs", "cancel", &run]).code, 0);
     assert_eq!(desk.run(&["runs", "cancel", &run]).code, 0, "again is the same answer");
@@ -290,7 +297,7 @@ fn cancel_is_for_runs_that_have_not_ended() {
 
 #[test]
 fn runs_are_listed_those_that_wait_first_and_named_by_their_ends() {
-    let desk = Desk::new();
+    let desk = RunsFixture::new();
     let waiting = desk.waiting_mail();
     desk.json(&["run", "words", "--input", "text=a"]);
     let list = desk.json(&["runs", "list"]);
@@ -315,7 +322,10 @@ fn plain_output_of_runs_is_numbered_and_labeled() {
         answer.stdout
     };
     assert!(plain(&["list"]).starts_with("1. "));
-    assert!(plain(&["list", "--columns", "state,id"]).starts_with(&format!("1. state: waiting_for_human; id: {run}")));
+    assert!(
+        plain(&["list", "--columns", "state,id"])
+            .starts_with(&format!("1. state: waiting_for_human; id: {run}"))
+    );
     assert!(plain(&["board"]).contains(": 1.\n1. "));
     let shown = plain(&["show", &run]);
     assert!(shown.contains("\nState: ") && shown.contains("\nApproval: "), "{shown}");
@@ -330,8 +340,9 @@ fn plain_output_of_runs_is_numbered_and_labeled() {
 #[test]
 fn a_sorted_list_is_cut_after_the_sort() {
     let desk = Desk::new();
-    let ids: Vec<Value> =
-        ["text=a", "text=b", "text=c"].map(|text| desk.json(&["run", "words", "--input", text])["run"]["id"].clone()).into();
+    let ids: Vec<Value> = ["text=a", "text=b", "text=c"]
+        .map(|text| desk.json(&["run", "words", "--input", text])["run"]["id"].clone())
+        .into();
     let first = |sort: &str| {
         let list = desk.json(&["runs", "list", "--where", "skill:words", "--sort", sort, "--limit", "1"]);
         assert_eq!(list["runs"].as_array().unwrap().len(), 1);
@@ -347,7 +358,7 @@ fn a_sorted_list_is_cut_after_the_sort() {
 
 #[test]
 fn a_trace_is_every_event_one_json_object_a_line() {
-    let desk = Desk::new();
+    let desk = RunsFixture::new();
     let answer = desk.run(&["trace", "words", "--input", "text=a", "--json"]);
     assert_eq!((answer.code, answer.stderr.as_str()), (0, ""));
     let kinds: Vec<String> = answer
@@ -362,7 +373,7 @@ fn a_trace_is_every_event_one_json_object_a_line() {
 
 #[test]
 fn lists_and_pages_of_skills_open_no_store() {
-    let desk = Desk::new();
+    let desk = RunsFixture::new();
     desk.run(&["list"]);
     desk.run(&["describe", "words"]);
     assert!(!desk.store().exists());
@@ -372,12 +383,12 @@ fn lists_and_pages_of_skills_open_no_store() {
 
 #[test]
 fn a_capability_says_who_carries_it_out_and_another_binding_can_be_chosen() {
-    let desk = Desk::new();
+    let desk = RunsFixture::new();
     let all = desk.json(&["explain-capability"]);
     assert!(all["capabilities"].as_array().unwrap().contains(&json!("text.words.count")), "{all}");
-    let told = desk.json(&["explain-capability", "text.words.count"]);
-    assert_eq!(told["explanation"]["chosen"], "count_other");
-    assert_eq!(told["used_by"][0], "later/count");
+    let output = desk.json(&["explain-capability", "text.words.count"]);
+    assert_eq!(output["explanation"]["chosen"], "count_other");
+    assert_eq!(output["used_by"][0], "later/count");
     let near = desk.run(&["explain-capability", "text.word.count"]);
     assert_eq!(near.code, 3);
     assert!(near.stderr.contains("text.words.count"), "{}", near.stderr);
@@ -390,7 +401,7 @@ fn a_capability_says_who_carries_it_out_and_another_binding_can_be_chosen() {
 
 #[test]
 fn a_sidecar_is_attached_to_an_output_after_four_checks() {
-    let desk = Desk::new();
+    let desk = RunsFixture::new();
     let run = desk.json(&["run", "words", "--input", "text=a b"])["run"]["id"].as_str().unwrap().to_owned();
     let attach = |more: &[&str]| {
         desk.run(&[&["attach", "watcher", "--target-type", "output", "--target-ref"], more].concat())
@@ -423,7 +434,7 @@ fn a_sidecar_is_attached_to_an_output_after_four_checks() {
 
 #[test]
 fn a_run_is_worked_by_those_who_read_its_skills_alone() {
-    let desk = Desk::new();
+    let desk = RunsFixture::new();
     let launched = desk.run(&["run", "words", "--input", "text=a b", "--detach", "--json"]).json();
     let run = launched["run"]["id"].as_str().unwrap();
     let other = desk.home.path().join("other");
@@ -441,7 +452,7 @@ fn a_run_is_worked_by_those_who_read_its_skills_alone() {
 
 #[test]
 fn the_store_is_checked_copied_and_cleared() {
-    let desk = Desk::new();
+    let desk = RunsFixture::new();
     let run = desk.json(&["run", "words", "--input", "text=a", "--audit-mode", "full"])["run"]["id"]
         .as_str()
         .unwrap()
@@ -469,7 +480,7 @@ fn said(answer: &Answer, word: &str) -> String {
 
 #[test]
 fn a_log_is_digested_where_it_is_attached_to() {
-    let desk = Desk::new();
+    let desk = RunsFixture::new();
     std::fs::write(
         desk.home.path().join("work").join("app.log"),
         "09:00:01 web-9 ERROR disk is full\n09:00:02 web-9 INFO up\n",

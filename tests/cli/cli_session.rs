@@ -44,25 +44,25 @@ fn a_script_asks_first_and_a_failed_one_is_a_finding_however_it_is_told() {
     let id = session(&home);
     home.run(&["session", "load", &id, "pdf-tables"]);
     let run = ["session", "run-script", &id, "scripts/fail.sh"];
-    let asked = home.run(&run);
+    let unconfirmed = home.run(&run);
     let Some(digest) = reviewed(&home, &run) else { return };
-    assert_eq!(asked.code, 5, "there is no terminal");
+    assert_eq!(unconfirmed.code, 5, "there is no terminal");
     let confirmed = [&run[..], &["--inputs-digest", &digest, "--yes"]].concat();
-    let plain = home.run(&confirmed);
+    let output = home.run(&confirmed);
     let json = home.run(&[&confirmed[..], &["--json"]].concat());
-    assert_eq!((plain.code, plain.stdout.as_str()), (1, "out\n"), "{}", plain.stderr);
+    assert_eq!((output.code, output.stdout.as_str()), (1, "out\n"), "{}", output.stderr);
     assert_eq!((json.code, &json.json()["exit_code"]), (1, &serde_json::json!(7)));
 }
 
 /// The digest of what a command would run; none where this machine isolates nothing.
 fn reviewed(home: &Home, run: &[&str]) -> Option<String> {
-    let asked = home.run(&[run, &["--yes", "--json"]].concat());
-    let error: serde_json::Value = serde_json::from_str(&asked.stderr).unwrap();
+    let unconfirmed = home.run(&[run, &["--yes", "--json"]].concat());
+    let error: serde_json::Value = serde_json::from_str(&unconfirmed.stderr).unwrap();
     if error["error"]["code"] == "safety_denied" {
         eprintln!("SKIPPED: this machine isolates nothing, the script was not run");
         return None;
     }
-    assert_eq!(asked.code, 5, "{}", asked.stderr);
+    assert_eq!(unconfirmed.code, 5, "{}", unconfirmed.stderr);
     Some(error["error"]["reason"]["script"]["inputs_digest"].as_str().unwrap().to_owned())
 }
 
@@ -98,11 +98,11 @@ fn exit_codes_are_the_same_with_json_and_messages_name_commands() {
     home.file("pdf-tables/tool.py", "print(1)\n");
     let id = session(&home);
     let both = |args: &[&str]| {
-        let plain = home.run(args);
+        let output = home.run(args);
         let json = home.run(&[args, &["--json"]].concat());
-        assert_eq!(plain.code, json.code, "{args:?}: {} {}", plain.stderr, json.stderr);
-        assert!(!plain.stderr.contains("skills.load"), "{}", plain.stderr);
-        plain
+        assert_eq!(output.code, json.code, "{args:?}: {} {}", output.stderr, json.stderr);
+        assert!(!output.stderr.contains("skills.load"), "{}", output.stderr);
+        output
     };
     let unloaded = both(&["session", "read", &id, "SKILL.md"]);
     assert!(unloaded.stderr.contains(&format!("skills session load {id}")), "{}", unloaded.stderr);
@@ -161,9 +161,13 @@ fn a_budget_says_in_the_clients_unit_how_full_it_is_and_what_it_does_not_see() {
     assert!(claude.contains("nested too deep: Claude Code loads only folders directly in"), "{claude}");
     let json = home.json(&["budget", "--client", "codex"]);
     assert_eq!(json["allowance"]["unit"], "tokens");
-    let plain = home.json(&["budget", "--client", "plain"]);
-    let made = &plain["allowance"]["made"];
-    assert_eq!((made["whole"].as_u64(), &plain["not_listed"]), (Some(6), &serde_json::json!([])), "{plain}");
+    let output = home.json(&["budget", "--client", "plain"]);
+    let made = &output["allowance"]["made"];
+    assert_eq!(
+        (made["whole"].as_u64(), &output["not_listed"]),
+        (Some(6), &serde_json::json!([])),
+        "{output}"
+    );
     let all = home.run(&["budget"]).stdout;
     assert!(
         all.contains("not loaded") && all.contains("4 000 tokens") || all.contains("4,000 tokens"),
@@ -271,16 +275,16 @@ fn a_difference_says_first_what_was_set_in_another_way() {
     let id = session(&home);
     home.run(&["session", "compose", &id, "--call"]);
     home.run(&["session", "set", &id, "--client", "codex"]);
-    let told = home.run(&["session", "compose", &id, "--diff"]).stdout;
-    assert!(told.starts_with("the client changed from none to codex\n"), "{told}");
+    let diff = home.run(&["session", "compose", &id, "--diff"]).stdout;
+    assert!(diff.starts_with("the client changed from none to codex\n"), "{diff}");
     home.run(&["session", "compose", &id, "--call"]);
     home.run(&["session", "set", &id, "--window", "4000"]);
-    let told = home.run(&["session", "compose", &id, "--diff"]).stdout;
-    let head: String = told.lines().take(3).collect();
-    assert!(head.contains("shortened") || head.contains("name only"), "{told}");
+    let diff = home.run(&["session", "compose", &id, "--diff"]).stdout;
+    let head: String = diff.lines().take(3).collect();
+    assert!(head.contains("shortened") || head.contains("name only"), "{diff}");
     home.run(&["session", "set", &id, "--client", "plain"]);
-    let plain = home.json(&["session", "show", &id]);
-    assert!(plain["session"]["settings"]["client"].is_null(), "{plain}");
+    let output = home.json(&["session", "show", &id]);
+    assert!(output["session"]["settings"]["client"].is_null(), "{output}");
 }
 
 #[test]
@@ -371,8 +375,8 @@ fn what_changed_is_told_apart_from_what_is_gone_and_from_what_other_roots_hold()
     let row = |name: &str| now.lines().find(|line| line.contains(name)).unwrap_or_default().to_owned();
     assert!(row("csv-tools").contains("changed on disk"), "{now}");
     assert!(row("pdf-tables").contains("folder does not exist"), "{now}");
-    let anew = format!("skills session load {id} csv-tools --add");
-    assert!(now.contains(&anew), "{now}");
+    let load_again = format!("skills session load {id} csv-tools --add");
+    assert!(now.contains(&load_again), "{now}");
     home.run(&["session", "load", &id, "csv-tools", "--add"]);
     assert!(!show(&ours).contains("changed on disk"), "loaded again");
 }
@@ -387,11 +391,11 @@ fn a_session_names_how_it_is_composed_and_counts_the_bodies_in_its_answers() {
     let set = ["--instructions", "tool-result", "--form", "bullets", "--no-locations", "--compat"];
     home.run(&["session", "load", &id, "csv-tools"]);
     home.run(&[&["session", "set", &id], &set[..]].concat());
-    let kept = home.run(&["session", "show", &id]).stdout;
-    assert!(kept.contains("tok  in the instructions"), "it stays where it was loaded: {kept}");
+    let shown = home.run(&["session", "show", &id]).stdout;
+    assert!(shown.contains("tok  in the instructions"), "it stays where it was loaded: {shown}");
     home.run(&["session", "load", &id, "pdf-tables"]);
     let shown = home.run(&["session", "show", &id]).stdout;
-    for told in [
+    for diff in [
         "instructions in tool results (tool-result)",
         "catalog format bullets",
         "no locations",
@@ -399,7 +403,7 @@ fn a_session_names_how_it_is_composed_and_counts_the_bodies_in_its_answers() {
         "in the result of entry 2",
         "tok of it in tool results",
     ] {
-        assert!(shown.contains(told), "{told}: {shown}");
+        assert!(shown.contains(diff), "{diff}: {shown}");
     }
     assert!(!shown.contains("pdf-tables                ≈"), "counted: {shown}");
     let row = |text: &str, level: &str| text.lines().find(|line| line.contains(level)).unwrap().to_owned();

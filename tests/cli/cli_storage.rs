@@ -11,7 +11,7 @@ use std::process::Command;
 use serde_json::{Value, json};
 
 use crate::binary::Answer;
-use crate::cli_runs_fixture::Desk;
+use crate::cli_runs_fixture::RunsFixture;
 
 const WORDS: [&str; 4] = ["run", "words", "--input", "text=a b"];
 
@@ -21,12 +21,12 @@ fn code(answer: &Answer) -> (i32, Value) {
 
 #[test]
 fn a_damaged_store_ends_commands_with_70() {
-    let desk = Desk::new();
+    let desk = RunsFixture::new();
     assert_eq!(desk.run(&WORDS).code, 0);
-    let whole = fs::read(desk.store()).unwrap();
+    let original = fs::read(desk.store()).unwrap();
     for damaged in [
-        [&b"XXXX"[..], &whole[4..]].concat(),
-        whole[..60_000.min(whole.len() / 2)].to_vec(),
+        [&b"XXXX"[..], &original[4..]].concat(),
+        original[..60_000.min(original.len() / 2)].to_vec(),
         vec![7; 9_000],
         vec![],
     ] {
@@ -37,8 +37,8 @@ fn a_damaged_store_ends_commands_with_70() {
         }
         let check = desk.run(&["db", "check"]);
         assert_eq!(check.code, 1, "its finding is the damage");
-        let told = check.stdout;
-        assert!(told.matches("damaged:").count() == 1 && !told.contains("0 runs"), "{told}");
+        let output = check.stdout;
+        assert!(output.matches("damaged:").count() == 1 && !output.contains("0 runs"), "{output}");
         assert!(fs::read(desk.store()).unwrap() == damaged);
     }
     fs::write(desk.store(), vec![7; 9_000]).unwrap();
@@ -47,14 +47,14 @@ fn a_damaged_store_ends_commands_with_70() {
     let refused = desk.run(&["db", "reset", "--json"]);
     assert_ne!(refused.code, 0, "nothing is reset unasked");
     let done = desk.json(&["db", "reset", "--yes"]);
-    let kept = PathBuf::from(done["kept"][0].as_str().unwrap());
-    assert_eq!(fs::metadata(kept).unwrap().len(), 0, "the last damage is kept");
+    let backup = PathBuf::from(done["kept"][0].as_str().unwrap());
+    assert_eq!(fs::metadata(backup).unwrap().len(), 0, "the last damage is kept");
     assert_eq!(desk.json(&["runs", "list"])["runs"], json!([]));
 }
 
 #[test]
 fn a_missing_or_replaced_store_is_refused() {
-    let desk = Desk::new();
+    let desk = RunsFixture::new();
     assert_eq!(desk.run(&WORDS).code, 0);
     let aside = desk.store().with_extension("aside");
     fs::rename(desk.store(), &aside).unwrap();
@@ -62,16 +62,16 @@ fn a_missing_or_replaced_store_is_refused() {
     assert_eq!(code(&missing), (70, json!("store_unavailable")));
     assert_eq!(missing.error()["error"]["reason"], json!({ "cause": "missing" }));
     let place = format!("sqlite:{}", desk.store().display());
-    let told = desk.run(&["--store", &place, "runs", "list"]).stderr;
-    let told = told.split_whitespace().collect::<Vec<_>>().join(" ");
+    let output = desk.run(&["--store", &place, "runs", "list"]).stderr;
+    let output = output.split_whitespace().collect::<Vec<_>>().join(" ");
     for command in ["db reset`", "db restore FILE`"] {
-        assert!(told.contains(&format!("--store {place} {command}")), "{told}");
+        assert!(output.contains(&format!("--store {place} {command}")), "{output}");
     }
     assert!(!desk.store().exists());
     let nothing = desk.run(&["db", "adopt", "--yes", "--json"]).error()["error"].clone();
     assert_eq!(nothing["reason"], json!({ "cause": "missing" }));
     assert!(!nothing["message"].as_str().unwrap().contains("--store-must-exist"), "{nothing}");
-    let other = Desk::new();
+    let other = RunsFixture::new();
     assert_eq!(other.run(&WORDS).code, 0);
     fs::copy(other.store(), desk.store()).unwrap();
     let replaced = desk.run(&["runs", "list", "--json"]);
@@ -85,7 +85,7 @@ fn a_missing_or_replaced_store_is_refused() {
 
 #[test]
 fn a_store_of_a_newer_version_ends_commands_with_70() {
-    let desk = Desk::new();
+    let desk = RunsFixture::new();
     assert_eq!(desk.run(&WORDS).code, 0);
     let connection = rusqlite::Connection::open(desk.store()).unwrap();
     connection.pragma_update(None, "user_version", 999).unwrap();
@@ -99,7 +99,7 @@ fn a_store_of_a_newer_version_ends_commands_with_70() {
 
 #[test]
 fn a_backup_is_restored() {
-    let desk = Desk::new();
+    let desk = RunsFixture::new();
     assert_eq!(desk.run(&WORDS).code, 0);
     let backup = desk.home.path().join("backup.db").display().to_string();
     assert_eq!(desk.run(&["db", "backup", &backup]).code, 0);
@@ -116,7 +116,7 @@ fn a_backup_is_restored() {
 
 #[test]
 fn what_is_no_store_is_not_restored() {
-    let desk = Desk::new();
+    let desk = RunsFixture::new();
     assert_eq!(desk.run(&WORDS).code, 0);
     let folder = desk.home.path();
     fs::write(folder.join("notes.txt"), "Not a database. ".repeat(100)).unwrap();
@@ -137,7 +137,7 @@ fn what_is_no_store_is_not_restored() {
 
 #[test]
 fn a_store_in_use_is_not_reset() {
-    let desk = Desk::new();
+    let desk = RunsFixture::new();
     assert_eq!(desk.run(&WORDS).code, 0);
     let connection = rusqlite::Connection::open(desk.store()).unwrap();
     connection.query_row("SELECT count(*) FROM runs", [], |row| row.get::<_, i64>(0)).unwrap();
@@ -149,7 +149,7 @@ fn a_store_in_use_is_not_reset() {
 
 #[test]
 fn a_store_is_migrated_to_another() {
-    let desk = Desk::new();
+    let desk = RunsFixture::new();
     assert_eq!(desk.run(&WORDS).code, 0);
     let from = format!("sqlite:{}", desk.store().display());
     let to = format!("sqlite:{}", desk.home.path().join("new.db").display());
@@ -210,7 +210,7 @@ const READING: [&[&str]; 18] = [
 
 #[test]
 fn reading_a_named_store_creates_none() {
-    let desk = Desk::new();
+    let desk = RunsFixture::new();
     let typo = desk.home.path().join("typo");
     let store = format!("sqlite:{}", typo.join("runs.db").display());
     let refused = |command: &[&str], answer: &Answer| {
@@ -242,7 +242,7 @@ fn reading_a_named_store_creates_none() {
 
 #[test]
 fn reading_the_default_store_creates_none() {
-    let desk = Desk::new();
+    let desk = RunsFixture::new();
     assert_eq!(desk.json(&["runs", "list"])["runs"], json!([]));
     assert_eq!(desk.json(&["session", "list"]), json!([]));
     for command in
@@ -280,14 +280,17 @@ fn modes(folder: &Path, found: &mut Vec<(PathBuf, u32)>) {
 #[test]
 fn files_are_private_under_every_umask() {
     for umask in ["000", "022", "077"] {
-        let desk = Desk::new();
+        let desk = RunsFixture::new();
         let call = |args: &[&str]| {
-            let plain = desk.command();
+            let unwrapped = desk.command();
             let mut command = Command::new("sh");
-            command.arg("-c").arg(format!("umask {umask} && exec \"$0\" \"$@\"")).arg(plain.get_program());
+            command
+                .arg("-c")
+                .arg(format!("umask {umask} && exec \"$0\" \"$@\""))
+                .arg(unwrapped.get_program());
             command.arg("--root").arg(desk.home.skills()).args(args).env_clear();
-            command.envs(plain.get_envs().filter_map(|(name, value)| Some((name, value?))));
-            if let Some(folder) = plain.get_current_dir() {
+            command.envs(unwrapped.get_envs().filter_map(|(name, value)| Some((name, value?))));
+            if let Some(folder) = unwrapped.get_current_dir() {
                 command.current_dir(folder);
             }
             Answer::of(command.output().unwrap())
@@ -319,7 +322,7 @@ fn files_are_private_under_every_umask() {
 
 #[test]
 fn own_files_of_earlier_versions_are_restricted() {
-    let desk = Desk::new();
+    let desk = RunsFixture::new();
     assert_eq!(desk.run(&WORDS).code, 0);
     let data = desk.home.path().join("home/.local/share/skill-workbench");
     let log = desk.home.path().join("home/.local/state/skill-workbench/skills.log");
@@ -335,7 +338,7 @@ fn own_files_of_earlier_versions_are_restricted() {
 
 #[test]
 fn a_cut_audit_log_is_found_by_file_and_store() {
-    let desk = Desk::new();
+    let desk = RunsFixture::new();
     assert_eq!(desk.run(&WORDS).code, 0);
     assert_eq!(desk.run(&WORDS).code, 0);
     let audit = desk.home.path().join("home/.local/share/skill-workbench/audit");
@@ -344,10 +347,10 @@ fn a_cut_audit_log_is_found_by_file_and_store() {
     let places: Vec<_> =
         report["anchors"].as_array().unwrap().iter().map(|a| (&a["place"], &a["anchor"]["seq"])).collect();
     assert_eq!(places, [(&json!("file"), &report["last"]), (&json!("store"), &report["last"])]);
-    let whole = fs::read_to_string(&log).unwrap();
-    let lines: Vec<&str> = whole.lines().collect();
+    let original = fs::read_to_string(&log).unwrap();
+    let lines: Vec<&str> = original.lines().collect();
     let cut = lines[..lines.len() - 1].join("\n") + "\n";
-    let edited = whole.replacen("run.completed", "run.failed", 9);
+    let edited = original.replacen("run.completed", "run.failed", 9);
     for text in [&cut, &edited] {
         fs::write(&log, text).unwrap();
         let found = desk.run(&["audit", "verify", "--json"]);
@@ -358,7 +361,7 @@ fn a_cut_audit_log_is_found_by_file_and_store() {
     fs::remove_file(audit.join("audit.anchor")).unwrap();
     let found = desk.run(&["audit", "verify", "--json"]);
     assert_eq!(found.code, 1, "the store remembers: {}", found.stdout);
-    fs::write(&log, &whole).unwrap();
+    fs::write(&log, &original).unwrap();
     assert_eq!(desk.run(&["audit", "verify"]).code, 0);
     fs::write(&log, &cut).unwrap();
     let store = desk.home.path().join("home/.local/share/skill-workbench/runs.db");

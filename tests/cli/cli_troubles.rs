@@ -3,12 +3,12 @@
 
 use crate::cli_runs_fixture;
 
-use cli_runs_fixture::Desk;
+use cli_runs_fixture::RunsFixture;
 use serde_json::json;
 
 #[test]
 fn a_decision_after_the_time_of_a_wait_comes_too_late_whoever_is_awake() {
-    let desk = Desk::new();
+    let desk = RunsFixture::new();
     let waiting = desk.run(&["run", "send", "--input", "to=ana", "--expires-in", "1s", "--json"]).json();
     let id = waiting["run"]["id"].as_str().unwrap().to_owned();
     let over = waiting["run"]["expires_ms"].as_i64().unwrap();
@@ -18,8 +18,8 @@ fn a_decision_after_the_time_of_a_wait_comes_too_late_whoever_is_awake() {
     let late = desk.run(&["runs", "approve", &id, "--yes", "--json"]);
     assert_eq!((late.code, late.error()["error"]["code"].clone()), (4, json!("invalid_transition")));
     assert_eq!(desk.mails(), Vec::<String>::new());
-    let told = late.error()["error"]["message"].as_str().unwrap().to_owned();
-    assert!(told.contains("a canceled run does not accept approve: expired at "), "{told}");
+    let message = late.error()["error"]["message"].as_str().unwrap().to_owned();
+    assert!(message.contains("a canceled run does not accept approve: expired at "), "{message}");
     for shown in [desk.run(&["runs", "list"]).stdout, desk.run(&["runs", "show", &id]).stdout] {
         assert!(shown.contains("canceled: expired at "), "{shown}");
     }
@@ -32,16 +32,16 @@ fn a_decision_after_the_time_of_a_wait_comes_too_late_whoever_is_awake() {
 
 #[test]
 fn a_script_that_was_edited_while_its_run_waits_runs_only_after_a_yes_to_what_it_is_now() {
-    let desk = Desk::new();
+    let desk = RunsFixture::new();
     let waits = desk.run(&["run", "send", "--input", "to=ana", "--json"]);
     assert_eq!(waits.code, 5, "{}{}", waits.stdout, waits.stderr);
     let id = waits.json()["run"]["id"].as_str().unwrap().to_owned();
     let edited = "import json, sys\nto = json.load(sys.stdin)['inputs']['to']\nprint(json.dumps({'sent': 'elsewhere'}))\n";
     desk.home.file("send/scripts/send.py", edited);
     let launched = waits.json()["run"]["gate"]["human"]["inputs_digest"].as_str().unwrap().to_owned();
-    let bare = desk.run(&["runs", "approve", &id, "--yes", "--json"]);
-    let error = bare.error()["error"].clone();
-    assert_eq!((bare.code, &error["code"]), (5, &json!("confirmation_required")), "{error}");
+    let unconfirmed = desk.run(&["runs", "approve", &id, "--yes", "--json"]);
+    let error = unconfirmed.error()["error"].clone();
+    assert_eq!((unconfirmed.code, &error["code"]), (5, &json!("confirmation_required")), "{error}");
     let changed = error["reason"]["decision"]["changed"].as_str().unwrap();
     assert!(changed.contains("changed since the launch"), "{changed}");
     let stale = desk.run(&["runs", "approve", &id, "--inputs-digest", &launched, "--yes", "--json"]);
@@ -67,19 +67,19 @@ fn a_script_that_was_edited_while_its_run_waits_runs_only_after_a_yes_to_what_it
 
 #[test]
 fn a_yes_that_could_only_fail_is_refused_before_it_is_recorded_and_a_no_is_taken() {
-    let desk = Desk::new();
+    let desk = RunsFixture::new();
     let (first, second) = (desk.waiting_mail(), desk.waiting_mail());
     let digest = desk.digest(&first);
     let refused = |why: &str, code: &str| {
         let yes = desk.run(&["runs", "approve", &first, "--inputs-digest", &digest, "--yes", "--json"]);
         let error = yes.error()["error"].clone();
-        let told = error["message"].as_str().unwrap();
+        let message = error["message"].as_str().unwrap();
         assert_eq!(
             (yes.code, error["code"].as_str()),
             (if code == "untrusted" { 4 } else { yes.code }, Some(code)),
-            "{told}"
+            "{message}"
         );
-        assert!(yes.code != 0 && told.contains(why) && told.contains("keeps waiting"), "{told}");
+        assert!(yes.code != 0 && message.contains(why) && message.contains("keeps waiting"), "{message}");
         let shown = desk.json(&["runs", "show", &first]);
         assert_eq!((&shown["run"]["state"], &shown["decisions"]), (&json!("waiting_for_human"), &json!([])));
         assert!(shown["sheet"]["blocked"].as_str().unwrap().contains(why), "{}", shown["sheet"]);
@@ -97,7 +97,7 @@ fn a_yes_that_could_only_fail_is_refused_before_it_is_recorded_and_a_no_is_taken
 
 #[test]
 fn what_waits_for_a_time_says_how_long_and_what_happens_then() {
-    let desk = Desk::new();
+    let desk = RunsFixture::new();
     let waits = desk.run(&["run", "send", "--input", "to=ana", "--expires-in", "2h", "--json"]);
     let id = waits.json()["run"]["id"].as_str().unwrap().to_owned();
     let list = desk.run(&["runs", "list"]).stdout;
@@ -108,7 +108,7 @@ fn what_waits_for_a_time_says_how_long_and_what_happens_then() {
 
 #[test]
 fn an_untouched_script_is_asked_about_no_second_time() {
-    let desk = Desk::new();
+    let desk = RunsFixture::new();
     let waits = desk.run(&["run", "send", "--input", "to=ana", "--json"]);
     let id = waits.json()["run"]["id"].as_str().unwrap().to_owned();
     let digest = desk.digest(&id);
@@ -118,7 +118,7 @@ fn an_untouched_script_is_asked_about_no_second_time() {
 
 #[test]
 fn a_wait_whose_time_is_over_is_over_for_whoever_looks_though_no_worker_is_awake() {
-    let desk = Desk::new();
+    let desk = RunsFixture::new();
     let waits = desk.run(&["run", "send", "--input", "to=ana", "--expires-in", "1s", "--json"]);
     assert_eq!(waits.code, 5, "{}{}", waits.stdout, waits.stderr);
     let state = || desk.json(&["runs", "list"])["runs"][0]["state"].as_str().unwrap().to_owned();
@@ -131,7 +131,7 @@ fn a_wait_whose_time_is_over_is_over_for_whoever_looks_though_no_worker_is_awake
 
 #[test]
 fn damaged_pages_are_found_by_the_doctor_and_what_to_do_is_what_there_is() {
-    let desk = Desk::new();
+    let desk = RunsFixture::new();
     let long = desk.home.path().join("long.txt");
     std::fs::write(&long, "a ".repeat(60_000)).unwrap();
     let text = format!("text=@{}", long.display());
@@ -157,9 +157,12 @@ fn damaged_pages_are_found_by_the_doctor_and_what_to_do_is_what_there_is() {
     let place = format!("sqlite:{}", store.display());
     let doctor = desk.run(&["--store", &place, "doctor"]);
     assert_eq!(doctor.code, 1, "{}", doctor.stdout);
-    let told = doctor.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
-    assert!(told.contains("damaged:") && told.contains("db restore FILE` restores a backup"), "{told}");
-    assert!(told.contains(&format!("--store {place} db check` shows where")), "{told}");
+    let message = doctor.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(
+        message.contains("damaged:") && message.contains("db restore FILE` restores a backup"),
+        "{message}"
+    );
+    assert!(message.contains(&format!("--store {place} db check` shows where")), "{message}");
     let checks = desk.run(&["--store", &place, "doctor", "--json"]).json()["checks"].clone();
     let mut found = checks.as_array().unwrap().iter().filter_map(|check| check["found"].as_str());
     let listed = found.find_map(|found| found.split_once("damaged: ")).unwrap().1;

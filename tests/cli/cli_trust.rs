@@ -45,19 +45,19 @@ fn trusted(home: &Home, id: &str) -> String {
 fn trust_shows_what_would_run_and_waits_for_a_yes() {
     let home = home();
     assert_eq!(trusted(&home, "intake"), "no");
-    let asked = home.run(&["trust", "intake"]);
-    assert_eq!(asked.code, 5, "{}", asked.stderr);
+    let unconfirmed = home.run(&["trust", "intake"]);
+    assert_eq!(unconfirmed.code, 5, "{}", unconfirmed.stderr);
     for shown in [
         "finance.intake 1.0.0, 1 step",
         "scripts/read.py",
         "finance.read by script scripts/read.py",
         "4 files",
     ] {
-        assert!(asked.stdout.contains(shown), "{shown}: {}", asked.stdout);
+        assert!(unconfirmed.stdout.contains(shown), "{shown}: {}", unconfirmed.stdout);
     }
-    let asked = home.run(&["trust", "intake", "--json"]);
-    assert_eq!((asked.code, asked.stdout.as_str()), (5, ""));
-    assert_eq!(asked.error()["error"]["code"], "confirmation_required");
+    let unconfirmed = home.run(&["trust", "intake", "--json"]);
+    assert_eq!((unconfirmed.code, unconfirmed.stdout.as_str()), (5, ""));
+    assert_eq!(unconfirmed.error()["error"]["code"], "confirmation_required");
     assert_eq!(trusted(&home, "intake"), "no");
 
     let yes = home.json(&["trust", "intake", "--yes"]);

@@ -20,7 +20,7 @@ print(json.dumps({"count": words * int(given.get("times") or 1)}))
 
 /// An operator's desk: `words` counts, `send` asks before it sends, `later` waits for a signal, `picky` fails on a
 /// bad text, `watcher` is attached to outputs.
-pub struct Desk {
+pub struct RunsFixture {
     pub home: Home,
 }
 
@@ -37,7 +37,7 @@ fn binding(id: &str, capability: &str, script: &str) -> String {
     )
 }
 
-impl Desk {
+impl RunsFixture {
     pub fn new() -> Self {
         let desk = Self { home: Home::empty() };
         desk.home.config(&format!("trust: [\"{}\"]\n", desk.home.skills().display()));

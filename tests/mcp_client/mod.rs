@@ -28,8 +28,8 @@ pub const WAIT_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// What a client heard of its server.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Heard {
-    Asked(String),
+pub enum ClientEvent {
+    Elicitation(String),
     Progress(f64, Option<f64>, String),
     Resources,
     Prompts,
@@ -41,7 +41,7 @@ pub struct Person {
     answer: Option<ElicitationAction>,
     content: Value,
     version: ProtocolVersion,
-    heard: UnboundedSender<Heard>,
+    heard: UnboundedSender<ClientEvent>,
 }
 
 impl ClientHandler for Person {
@@ -61,7 +61,7 @@ impl ClientHandler for Person {
         let ElicitRequestParams::FormElicitationParams { message, .. } = request else {
             return Err(ErrorData::invalid_params("only forms", None));
         };
-        let _ = self.heard.send(Heard::Asked(message));
+        let _ = self.heard.send(ClientEvent::Elicitation(message));
         let answer = ElicitResult::new(self.answer.clone().unwrap());
         Ok(if self.answer == Some(ElicitationAction::Accept) {
             answer.with_content(self.content.clone())
@@ -70,23 +70,27 @@ impl ClientHandler for Person {
         })
     }
 
-    async fn on_progress(&self, told: ProgressNotificationParam, _: NotificationContext<RoleClient>) {
-        let _ = self.heard.send(Heard::Progress(told.progress, told.total, told.message.unwrap_or_default()));
+    async fn on_progress(&self, notification: ProgressNotificationParam, _: NotificationContext<RoleClient>) {
+        let _ = self.heard.send(ClientEvent::Progress(
+            notification.progress,
+            notification.total,
+            notification.message.unwrap_or_default(),
+        ));
     }
 
     async fn on_resource_list_changed(&self, _: NotificationContext<RoleClient>) {
-        let _ = self.heard.send(Heard::Resources);
+        let _ = self.heard.send(ClientEvent::Resources);
     }
 
     async fn on_prompt_list_changed(&self, _: NotificationContext<RoleClient>) {
-        let _ = self.heard.send(Heard::Prompts);
+        let _ = self.heard.send(ClientEvent::Prompts);
     }
 }
 
 /// A client whose server is the real binary.
 pub struct Client {
     pub peer: RunningService<RoleClient, Person>,
-    pub heard: UnboundedReceiver<Heard>,
+    pub heard: UnboundedReceiver<ClientEvent>,
     _child: tokio::process::Child,
 }
 
@@ -182,7 +186,7 @@ impl Client {
     }
 
     /// The next thing heard that is wanted.
-    pub async fn hears<T>(&mut self, what: &str, wanted: impl Fn(Heard) -> Option<T>) -> T {
+    pub async fn hears<T>(&mut self, what: &str, wanted: impl Fn(ClientEvent) -> Option<T>) -> T {
         let waiting = async {
             loop {
                 if let Some(found) = wanted(self.heard.recv().await.unwrap()) {
@@ -196,14 +200,14 @@ impl Client {
     }
 
     /// What was asked since.
-    pub fn asked(&mut self) -> Vec<String> {
-        let mut asked = Vec::new();
+    pub fn elicitations(&mut self) -> Vec<String> {
+        let mut elicitations = Vec::new();
         while let Ok(heard) = self.heard.try_recv() {
-            if let Heard::Asked(message) = heard {
-                asked.push(message);
+            if let ClientEvent::Elicitation(message) = heard {
+                elicitations.push(message);
             }
         }
-        asked
+        elicitations
     }
 }
 

@@ -9,12 +9,12 @@ use serde_json::json;
 use skills_api::new_key;
 use skills_api::operations::Scope;
 
-use crate::cli_runs_fixture::Desk;
+use crate::cli_runs_fixture::RunsFixture;
 use crate::mcp_client::Client;
 
 /// A service with two keys, in files: one that may run, one that may decide too.
 struct Keyed {
-    desk: Desk,
+    desk: RunsFixture,
     server: Child,
     address: String,
 }
@@ -28,14 +28,14 @@ impl Drop for Keyed {
 
 impl Keyed {
     fn begin() -> Self {
-        let desk = Desk::new();
+        let desk = RunsFixture::new();
         let place = desk.home.path().to_owned();
         let mut lines = "keys:\n".to_owned();
         let runs = [Scope::Read, Scope::Run];
         for (name, scopes) in [("op", &runs[..]), ("adm", &[runs[0], runs[1], Scope::Decide][..])] {
-            let (key, kept) = new_key(name, scopes.iter().copied().collect::<BTreeSet<_>>()).unwrap();
+            let (key, stored) = new_key(name, scopes.iter().copied().collect::<BTreeSet<_>>()).unwrap();
             std::fs::write(place.join(name), key).unwrap();
-            lines += &format!("  {}\n", kept.line());
+            lines += &format!("  {}\n", stored.line());
         }
         std::fs::write(place.join("keys.yaml"), lines).unwrap();
         for file in ["op", "adm", "keys.yaml"] {
@@ -77,21 +77,25 @@ async fn nobody_is_asked_what_their_key_may_not_decide() {
     for version in [ProtocolVersion::V_2025_11_25, ProtocolVersion::V_2026_07_28] {
         for answer in [ElicitationAction::Accept, ElicitationAction::Decline] {
             let mut client = keyed.client("op", version.clone(), answer).await;
-            let (told, message) = client.fails_with_a_way_on("skill.execute", send.clone()).await;
-            let error = &told["error"];
-            assert_eq!(error["code"], "confirmation_required", "{version}: {told}");
+            let (failure, message) = client.fails_with_a_way_on("skill.execute", send.clone()).await;
+            let error = &failure["error"];
+            assert_eq!(error["code"], "confirmation_required", "{version}: {failure}");
             let run = error["reason"]["run_id"].as_str().unwrap();
             let digest = error["reason"]["gate"]["human"]["inputs_digest"].as_str().unwrap();
             let approve = format!("runs approve {run} --step send --inputs-digest {digest}`");
             assert!(message.contains(&format!("`skills --connect {}", keyed.address)), "{message}");
             assert!(message.contains(&approve) && message.contains("--api-key-file"), "{message}");
-            assert_eq!(client.asked(), Vec::<String>::new(), "{version}: an answer would be thrown away");
+            assert_eq!(
+                client.elicitations(),
+                Vec::<String>::new(),
+                "{version}: an answer would be thrown away"
+            );
         }
     }
     assert!(keyed.desk.mails().is_empty());
     let mut client = keyed.client("adm", ProtocolVersion::V_2025_11_25, ElicitationAction::Accept).await;
     let answer = client.works("skill.execute", send).await;
-    assert_eq!(client.asked().len(), 1);
+    assert_eq!(client.elicitations().len(), 1);
     assert_eq!(keyed.desk.mails(), ["to ana"]);
     let run = answer["run"]["id"].as_str().unwrap();
     let shown = keyed.desk.json(&["runs", "show", run]).to_string();

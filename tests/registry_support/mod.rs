@@ -82,12 +82,12 @@ pub fn description(catalogue: &Catalogue, id: &str) -> String {
 }
 
 /// Waits for a snapshot with a property.
-pub fn until(registry: &Registry, what: &str, holds: impl Fn(&Catalogue) -> bool) -> Arc<Catalogue> {
+pub fn until(registry: &Registry, what: &str, condition: impl Fn(&Catalogue) -> bool) -> Arc<Catalogue> {
     let mut events = registry.events();
     let since = Instant::now();
     loop {
         let now = registry.snapshot();
-        if holds(&now) {
+        if condition(&now) {
             return now;
         }
         assert!(since.elapsed() < WAIT_TIMEOUT, "never: {what}\n{:#?}", ids(&now));

@@ -40,19 +40,19 @@ async fn each_check_fails_with_its_own_reason() {
         );
         error
     };
-    let (code, check, given, allowed) = reason(&fails("wach", "run", "x").await);
-    assert_eq!((code, check.as_str(), given.as_str()), (Code::AttachInvalid, "exists", "wach"));
+    let (code, check, actual, allowed) = reason(&fails("wach", "run", "x").await);
+    assert_eq!((code, check.as_str(), actual.as_str()), (Code::AttachInvalid, "exists", "wach"));
     assert_eq!(allowed, ["watch"]);
     let (code, check, ..) = reason(&fails("notes", "run", "x").await);
     assert_eq!((code, check.as_str()), (Code::AttachInvalid, "exists"), "there is no contract to load");
-    let (code, check, given, allowed) = reason(&fails("ledger", "run", "x").await);
-    assert_eq!((code, check.as_str(), given.as_str()), (Code::AttachInvalid, "invocation", "direct"));
+    let (code, check, actual, allowed) = reason(&fails("ledger", "run", "x").await);
+    assert_eq!((code, check.as_str(), actual.as_str()), (Code::AttachInvalid, "invocation", "direct"));
     assert_eq!(allowed, ["attach", "both"]);
-    let (code, check, given, allowed) = reason(&fails("narrow", "output", "x").await);
-    assert_eq!((code, check.as_str(), given.as_str()), (Code::AttachInvalid, "target_type", "output"));
+    let (code, check, actual, allowed) = reason(&fails("narrow", "output", "x").await);
+    assert_eq!((code, check.as_str(), actual.as_str()), (Code::AttachInvalid, "target_type", "output"));
     assert_eq!(allowed, ["run"]);
-    let (code, check, given, _) = reason(&fails("narrow", "run", "ffffffff").await);
-    assert_eq!((code, check.as_str(), given.as_str()), (Code::TargetNotFound, "target", "ffffffff"));
+    let (code, check, actual, _) = reason(&fails("narrow", "run", "ffffffff").await);
+    assert_eq!((code, check.as_str(), actual.as_str()), (Code::TargetNotFound, "target", "ffffffff"));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -80,9 +80,9 @@ async fn a_preview_shows_the_checks_the_content_and_the_command() {
     );
     let wrong = attachment("watch", "output", "nowhere", json!({}));
     let preview = core.attach_preview(wrong).await.unwrap();
-    let holds: Vec<(AttachCheck, Option<bool>)> =
+    let results: Vec<(AttachCheck, Option<bool>)> =
         preview.checks.iter().map(|c| (c.check, c.passed)).collect();
-    assert_eq!(holds.last(), Some(&(AttachCheck::Target, Some(false))));
+    assert_eq!(results.last(), Some(&(AttachCheck::Target, Some(false))));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -196,15 +196,18 @@ async fn a_sidecar_cancels_the_run_it_watches_once() {
     assert!(on.control.unwrap().contains("resumes run"));
     let paused = attach(&core, "run", &watched.id.0, json!({ "wish": "pause" })).await.unwrap();
     assert!(paused.control.unwrap().contains("waits for a signal; after the signal it is paused"));
-    let held = core.run(&watched.id.0).await.unwrap();
-    assert_eq!((held.run.state, held.run.paused), (RunState::WaitingForSignal, true));
-    assert!(kinds(&core, &held.run).await.contains(&"control.applied".to_owned()), "both runs tell it");
+    let watched_run = core.run(&watched.id.0).await.unwrap();
+    assert_eq!((watched_run.run.state, watched_run.run.paused), (RunState::WaitingForSignal, true));
+    assert!(
+        kinds(&core, &watched_run.run).await.contains(&"control.applied".to_owned()),
+        "both runs tell it"
+    );
     let canceled = attach(&core, "run", &watched.id.0, json!({ "wish": "cancel" })).await.unwrap();
     assert!(canceled.control.as_ref().unwrap().contains("it is canceled"));
     let after = core.run(&watched.id.0).await.unwrap();
     assert_eq!(after.run.state, RunState::Canceled);
-    let told = kinds(&core, &after.run).await;
-    assert_eq!(told.iter().filter(|kind| *kind == "control.applied").count(), 2, "{told:?}");
+    let event_kinds = kinds(&core, &after.run).await;
+    assert_eq!(event_kinds.iter().filter(|kind| *kind == "control.applied").count(), 2, "{event_kinds:?}");
     let by: Vec<&Value> =
         after.events.iter().map(|event| &event.event.data["by"]).filter(|by| !by.is_null()).collect();
     assert_eq!(by, [&json!(paused.execution.id), &json!(canceled.execution.id)], "the requester is named");

@@ -31,10 +31,10 @@ async fn best(core: &Local, intent: &str) -> Option<String> {
 }
 
 /// Waits for news until the condition holds.
-async fn until<F: AsyncFnMut() -> bool>(core: &Local, mut holds: F) {
+async fn until<F: AsyncFnMut() -> bool>(core: &Local, mut condition: F) {
     let mut news = core.events();
     let waited = tokio::time::timeout(Duration::from_secs(60), async {
-        while !holds().await {
+        while !condition().await {
             let next = tokio::time::timeout(Duration::from_secs(1), news.recv()).await;
             drop(next);
         }

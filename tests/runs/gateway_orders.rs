@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use runs_place::{Place, decide, launch, order, resume, run, wait_for_completion};
 use serde_json::{Value, json};
-use skills_api::{Code, Local, RunClient as _, RunOrder, StepState, StepView, list_commands};
+use skills_api::{Code, Local, RunClient as _, RunCommand, StepState, StepView, list_commands};
 use skills_model::{ApprovalReason, Choice, Gate, RunState, Verdict};
 use skills_store::{EventKind, RunRecord};
 use tokio_util::sync::CancellationToken;
@@ -75,10 +75,10 @@ async fn lost(core: &Arc<Local>) -> RunRecord {
     asks
 }
 
-fn choose(run: &RunRecord, choice: Choice) -> RunOrder {
+fn choose(run: &RunRecord, choice: Choice) -> RunCommand {
     match decide(run, Verdict::Approve, "bo") {
-        RunOrder::Decide { verdict, step, inputs_digest, approver, notes, result, .. } => {
-            RunOrder::Decide { verdict, step, inputs_digest, approver, notes, choice: Some(choice), result }
+        RunCommand::Decide { verdict, step, inputs_digest, approver, notes, result, .. } => {
+            RunCommand::Decide { verdict, step, inputs_digest, approver, notes, choice: Some(choice), result }
         }
         other => other,
     }
@@ -88,13 +88,13 @@ async fn pay(core: &Local, run: &RunRecord) -> StepView {
     core.run(&run.id.0).await.unwrap().steps.remove(0)
 }
 
-fn cancel(by: &str) -> RunOrder {
-    RunOrder::Cancel { by: Some(by.to_owned()) }
+fn cancel(by: &str) -> RunCommand {
+    RunCommand::Cancel { by: Some(by.to_owned()) }
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_step_that_a_cancellation_stopped_is_told_as_begun() {
-    for (properties, told) in [(UNSAFE, "outcome unknown"), (SAFE, "interrupted")] {
+    for (properties, summary) in [(UNSAFE, "outcome unknown"), (SAFE, "interrupted")] {
         let place = Place::new();
         slow_pay(&place, properties);
         let core = place.open().await;
@@ -104,7 +104,7 @@ async fn a_step_that_a_cancellation_stopped_is_told_as_begun() {
         worker.await.unwrap();
         let step = pay(&core, &run).await;
         assert_eq!((step.state, step.attempts, step.ended_ms), (StepState::Interrupted, 1, None), "{step:?}");
-        assert!(step.started_ms.is_some() && step.summary.as_deref().unwrap().ends_with(told), "{step:?}");
+        assert!(step.started_ms.is_some() && step.summary.as_deref().unwrap().ends_with(summary), "{step:?}");
         assert_eq!(core.run(&run.id.0).await.unwrap().run.state, RunState::Canceled);
     }
 }
@@ -313,20 +313,25 @@ async fn every_order_is_recorded_with_who_gave_it() {
     let core = place.open().await;
     let by = |name: &str| Some(name.to_owned());
     let closing = run(&core, "close", json!({})).await;
-    let forked = order(&core, &closing, RunOrder::Fork { checkpoint: None, by: by("cy") }).await.unwrap().run;
+    let forked =
+        order(&core, &closing, RunCommand::Fork { checkpoint: None, by: by("cy") }).await.unwrap().run;
     assert_eq!(forked.started_by, "cy", "who made it is who started it");
-    let replayed = order(&core, &closing, RunOrder::Replay { checkpoint: None, by: by("di") }).await.unwrap();
+    let replayed =
+        order(&core, &closing, RunCommand::Replay { checkpoint: None, by: by("di") }).await.unwrap();
     assert_eq!(replayed.run.started_by, "di");
-    let signal = RunOrder::Signal { name: "books-closed".to_owned(), payload: Value::Null, by: by("bo") };
+    let signal = RunCommand::Signal { name: "books-closed".to_owned(), payload: Value::Null, by: by("bo") };
     order(&core, &closing, signal).await.unwrap();
     order(&core, &closing, cancel("ana")).await.unwrap();
-    let going_on = RunOrder::Resume { checkpoint: None, inputs: None, despite_change: false, by: by("ed") };
+    let going_on = RunCommand::Resume { checkpoint: None, inputs: None, despite_change: false, by: by("ed") };
     order(&core, &forked, going_on).await.unwrap();
 
-    let given = async |run: &RunRecord| {
+    let recorded_commands = async |run: &RunRecord| {
         let detail = core.run(&run.id.0).await.unwrap();
-        let given = list_commands(detail.events.iter());
-        given.into_iter().map(|order| format!("{} by {}", order.what, order.by)).collect::<Vec<_>>()
+        let recorded_commands = list_commands(detail.events.iter());
+        recorded_commands
+            .into_iter()
+            .map(|order| format!("{} by {}", order.what, order.by))
+            .collect::<Vec<_>>()
     };
     let (fork, replay) = (&forked.id.0, &replayed.run.id.0);
     let all = [
@@ -335,8 +340,8 @@ async fn every_order_is_recorded_with_who_gave_it() {
         "signal books-closed by bo".to_owned(),
         "canceled by ana".to_owned(),
     ];
-    assert_eq!(given(&closing).await, all);
-    assert_eq!(given(&forked).await, ["resumed from checkpoint 0 by ed"]);
+    assert_eq!(recorded_commands(&closing).await, all);
+    assert_eq!(recorded_commands(&forked).await, ["resumed from checkpoint 0 by ed"]);
 
     let denied = run(&core, "ledger", json!({ "amounts": [1] })).await;
     order(&core, &denied, decide(&denied, Verdict::Deny, "fay")).await.unwrap();
@@ -344,8 +349,8 @@ async fn every_order_is_recorded_with_who_gave_it() {
     assert_eq!(detail.events.last().unwrap().event.data, json!({ "reason": "denied", "by": "fay" }));
 
     let nobody = run(&core, "close", json!({})).await;
-    order(&core, &nobody, RunOrder::Cancel { by: None }).await.unwrap();
-    let who = given(&nobody).await;
+    order(&core, &nobody, RunCommand::Cancel { by: None }).await.unwrap();
+    let who = recorded_commands(&nobody).await;
     assert!(
         who[0].starts_with("canceled by ") && who[0].len() > "canceled by ".len(),
         "the account: {who:?}"
@@ -377,13 +382,13 @@ async fn a_worker_that_has_not_seen_a_skill_looks_again_before_it_fails_its_run(
     let command = place.open().await;
     let launched = launch(&command, "late", json!({})).await.unwrap().run;
     let mut after = 0;
-    let ended = 'told: loop {
+    let ended = 'summary: loop {
         let events = command.run_events(Some(&launched.id.0), after, 100, 20_000).await.unwrap();
         assert!(!events.is_empty(), "no worker executed it");
         for event in events {
             after = event.number;
             if ["run.completed", "run.failed"].contains(&event.event.kind.as_str()) {
-                break 'told event;
+                break 'summary event;
             }
         }
     };

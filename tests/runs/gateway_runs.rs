@@ -3,7 +3,7 @@ use crate::runs_place;
 
 use runs_place::{Place, decide, kinds, launch, object, order, request, resume, run, wait_for_completion};
 use serde_json::json;
-use skills_api::{Code, RunClient as _, RunOrder, StepState};
+use skills_api::{Code, RunClient as _, RunCommand, StepState};
 use skills_model::{CommandName, RunState, Verdict};
 use skills_store::{IdempotencyOutcome, RunFilter};
 
@@ -94,7 +94,7 @@ async fn a_signal_is_kept_until_it_is_waited_for_and_its_payload_is_the_output()
     let place = Place::new();
     let core = place.open().await;
     let signal =
-        |name: &str| RunOrder::Signal { name: name.to_owned(), payload: json!({ "by": "bo" }), by: None };
+        |name: &str| RunCommand::Signal { name: name.to_owned(), payload: json!({ "by": "bo" }), by: None };
     let waiting = run(&core, "close", json!({})).await;
     assert_eq!(waiting.state, RunState::WaitingForSignal);
     let wrong = order(&core, &waiting, signal("other")).await.unwrap_err();
@@ -121,7 +121,7 @@ async fn a_failed_run_goes_on_with_corrected_inputs() {
     assert_eq!(detail.steps[1].state, StepState::Failed);
     assert!(detail.steps[1].summary.is_some());
 
-    let with = |inputs| RunOrder::Resume {
+    let with = |inputs| RunCommand::Resume {
         checkpoint: None,
         inputs: Some(object(inputs)),
         despite_change: false,
@@ -130,16 +130,16 @@ async fn a_failed_run_goes_on_with_corrected_inputs() {
     let unfit = order(&core, &failed, with(json!({ "name": 7, "nam": "x" }))).await.unwrap_err();
     assert_eq!(unfit.code, Code::InvalidRequest);
     assert!(unfit.message.contains("did you mean name?") && unfit.message.contains("name: "), "{unfit}");
-    let nowhere = RunOrder::Resume { checkpoint: Some(99), inputs: None, despite_change: false, by: None };
+    let nowhere = RunCommand::Resume { checkpoint: Some(99), inputs: None, despite_change: false, by: None };
     assert_eq!(order(&core, &failed, nowhere).await.unwrap_err().code, Code::CheckpointNotFound);
 
     let resumed = order(&core, &failed, with(json!({ "name": "right.csv" }))).await.unwrap();
     assert_eq!(resumed.note, "resumed with other name");
     let done = wait_for_completion(&core, &failed.id.0).await;
     assert_eq!(done.outputs, Some(json!({ "taken": "right.csv" })));
-    let told = kinds(&core, &done).await;
-    let begun = told.iter().filter(|kind| *kind == "step.started").count();
-    assert_eq!(begun, 3, "the first step did not run again: {told:?}");
+    let event_kinds = kinds(&core, &done).await;
+    let begun = event_kinds.iter().filter(|kind| *kind == "step.started").count();
+    assert_eq!(begun, 3, "the first step did not run again: {event_kinds:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -154,11 +154,11 @@ async fn a_contract_edited_while_its_run_waits_changes_nothing_unnoticed() {
         place.write(&file, &text.replace("version: 1.0.0", "version: 2.0.0"));
     }
     let core = place.open().await;
-    let asked = core.run(&waiting.id.0).await.unwrap();
-    assert_eq!(asked.contract_unchanged, Some(false));
-    let changed = asked.sheet.unwrap().changed;
+    let pending = core.run(&waiting.id.0).await.unwrap();
+    assert_eq!(pending.contract_unchanged, Some(false));
+    let changed = pending.sheet.unwrap().changed;
     assert_eq!(changed.as_deref(), Some("skill.yaml changed since the launch"), "a script can read it");
-    order(&core, &waiting, decide(&asked.run, Verdict::Approve, "bo")).await.unwrap();
+    order(&core, &waiting, decide(&pending.run, Verdict::Approve, "bo")).await.unwrap();
     let done = wait_for_completion(&core, &waiting.id.0).await;
     assert_eq!(done.state, RunState::Completed, "what was approved is what runs: {done:?}");
     assert_eq!(core.run(&waiting.id.0).await.unwrap().contract_version, "1.0.0");
@@ -166,7 +166,7 @@ async fn a_contract_edited_while_its_run_waits_changes_nothing_unnoticed() {
     let changed = order(&core, &failed, resume()).await.unwrap_err();
     assert_eq!(changed.code, Code::SkillChanged);
     assert!(changed.message.contains("1.0.0 then, 2.0.0 now"), "{changed}");
-    let on = RunOrder::Resume { checkpoint: None, inputs: None, despite_change: true, by: None };
+    let on = RunCommand::Resume { checkpoint: None, inputs: None, despite_change: true, by: None };
     assert_eq!(order(&core, &failed, on).await.unwrap().run.state, RunState::Pending);
 }
 
@@ -256,23 +256,27 @@ async fn a_replay_runs_on_and_a_fork_is_held() {
     let place = Place::new();
     let core = place.open().await;
     let waiting = run(&core, "ledger", json!({ "amounts": [20, 3] })).await;
-    let replayed = order(&core, &waiting, RunOrder::Replay { checkpoint: None, by: None }).await.unwrap().run;
+    let replayed =
+        order(&core, &waiting, RunCommand::Replay { checkpoint: None, by: None }).await.unwrap().run;
     assert_eq!(replayed.source, Some((waiting.id.clone(), waiting.head)));
     let replayed = wait_for_completion(&core, &replayed.id.0).await;
     assert_eq!(replayed.state, RunState::WaitingForHuman, "its gate asks for itself");
-    let told = kinds(&core, &replayed).await;
-    assert!(!told.contains(&"step.started".to_owned()), "the first step was restored, not run: {told:?}");
+    let event_kinds = kinds(&core, &replayed).await;
+    assert!(
+        !event_kinds.contains(&"step.started".to_owned()),
+        "the first step was restored, not run: {event_kinds:?}"
+    );
 
-    let forked = order(&core, &waiting, RunOrder::Fork { checkpoint: Some(0), by: None }).await.unwrap();
+    let forked = order(&core, &waiting, RunCommand::Fork { checkpoint: Some(0), by: None }).await.unwrap();
     assert!(forked.run.paused && forked.note.contains("until it is resumed"), "{}", forked.note);
-    let held = wait_for_completion(&core, &forked.run.id.0).await;
-    assert_eq!((held.state, held.paused), (RunState::Pending, true), "no worker runs it");
-    order(&core, &held, resume()).await.unwrap();
-    assert_eq!(wait_for_completion(&core, &held.id.0).await.state, RunState::WaitingForHuman);
+    let paused = wait_for_completion(&core, &forked.run.id.0).await;
+    assert_eq!((paused.state, paused.paused), (RunState::Pending, true), "no worker runs it");
+    order(&core, &paused, resume()).await.unwrap();
+    assert_eq!(wait_for_completion(&core, &paused.id.0).await.state, RunState::WaitingForHuman);
     let lineage = core.run(&waiting.id.0).await.unwrap().descendants;
-    assert_eq!(lineage, [replayed.id, held.id]);
+    assert_eq!(lineage, [replayed.id, paused.id]);
     let nowhere =
-        order(&core, &waiting, RunOrder::Fork { checkpoint: Some(50), by: None }).await.unwrap_err();
+        order(&core, &waiting, RunCommand::Fork { checkpoint: Some(50), by: None }).await.unwrap_err();
     assert_eq!(nowhere.code, Code::CheckpointNotFound);
 }
 
@@ -305,13 +309,13 @@ async fn workers_of_the_process_take_what_is_detached() {
     core.start_workers().await.unwrap();
     assert!(launch(&core, "close", json!({})).await.unwrap().worker_alive);
     let mut after = newest;
-    'told: loop {
+    'event_kinds: loop {
         let events = core.run_events(None, after, 100, 20_000).await.unwrap();
         assert!(!events.is_empty(), "the run was never completed");
         for event in events {
             after = event.global;
             if event.event.kind.as_str() == "run.completed" && event.run == alone.run.id {
-                break 'told;
+                break 'event_kinds;
             }
         }
     }

@@ -112,10 +112,10 @@ async fn a_capability_alone_runs_behind_its_own_gates() {
     assert_eq!(detail.contract_unchanged, Some(true));
     assert_eq!(detail.steps.len(), 1);
 
-    let asked = executed(&core, "test.ledger.book", json!({ "amount": 7, "account": "1" })).await;
-    assert_eq!(asked.state, RunState::WaitingForHuman, "its confirmation holds without a skill as well");
-    order(&core, &asked, decide(&asked, Verdict::Approve, "bo")).await.unwrap();
-    assert_eq!(wait_for_completion(&core, &asked.id.0).await.outputs, Some(json!({ "entry": "B-1" })));
+    let pending = executed(&core, "test.ledger.book", json!({ "amount": 7, "account": "1" })).await;
+    assert_eq!(pending.state, RunState::WaitingForHuman, "its confirmation holds without a skill as well");
+    order(&core, &pending, decide(&pending, Verdict::Approve, "bo")).await.unwrap();
+    assert_eq!(wait_for_completion(&core, &pending.id.0).await.outputs, Some(json!({ "entry": "B-1" })));
 
     let wrong =
         core.execute_capability(capability("test.amounts.add", json!({ "amount": 1 }))).await.unwrap_err();
@@ -140,8 +140,8 @@ async fn the_policy_decides_about_a_capability_alone() {
         .unwrap_err();
     assert_eq!(refused.code, Code::Forbidden);
     assert!(refused.message.contains("line 2"), "{refused}");
-    let asked = executed(&core, "test.amounts.add", json!({ "amounts": [1] })).await;
-    assert_eq!(asked.state, RunState::WaitingForHuman, "a rule requires approval");
+    let pending = executed(&core, "test.amounts.add", json!({ "amounts": [1] })).await;
+    assert_eq!(pending.state, RunState::WaitingForHuman, "a rule requires approval");
     launch(&core, "ledger", json!({ "amounts": [1] })).await.expect("skills are not capabilities");
 }
 
@@ -157,8 +157,8 @@ async fn rules_for_a_skill_hold_for_the_capabilities_of_its_bundle() {
     assert!(refused.message.contains("the policy forbids ledger, which contains capability:"), "{refused}");
     let begun = std::fs::read_to_string(place.path("skills/upload/capabilities/begin.yaml")).unwrap();
     let id = begun.lines().find_map(|line| line.strip_prefix("id: ")).unwrap();
-    let asked = executed(&core, id, json!({ "name": "a.csv" })).await;
-    assert_eq!(asked.state, RunState::WaitingForHuman, "the rule for the skill requires approval");
+    let pending = executed(&core, id, json!({ "name": "a.csv" })).await;
+    assert_eq!(pending.state, RunState::WaitingForHuman, "the rule for the skill requires approval");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -12,7 +12,7 @@ use async_trait::async_trait;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
 use skills_model::{Command as RunCommand, RunState, WorkerReport};
-use skills_runs::{Execute, Leases, ProcessIdentity, Supervisor, SupervisorSettings};
+use skills_runs::{Execute, LeaseSettings, ProcessIdentity, Supervisor, SupervisorSettings};
 use skills_store::{
     BootTime, Checkpoint, Claimed, Clocks, Moment, RunEvent, RunId, Sqlite, Store, StoreError, WorkerId,
 };
@@ -78,7 +78,7 @@ async fn wrong_wall_clocks_take_no_lease() {
         assert!(other.claim(&worker("other"), LEASE, None).await.unwrap().is_none(), "{off_ms}");
         assert!(other.claim(&worker("other"), LEASE, Some(&first())).await.unwrap().is_none(), "{off_ms}");
         assert_eq!(other.live_workers(LEASE).await.unwrap(), [worker("owner")], "{off_ms}");
-        let lease = other.run(&first()).await.unwrap().unwrap().hold.unwrap();
+        let lease = other.run(&first()).await.unwrap().unwrap().lease.unwrap();
         let now = machine.clocks(off_ms).now();
         assert_eq!(lease.ends_ms(&now) - now.wall_ms, 1_000, "read on the other's own wall clock");
 
@@ -158,7 +158,7 @@ async fn lease_of_an_earlier_version_ends_by_wall_clock() {
     assert_eq!(store.live_workers(LEASE).await.unwrap(), [worker("owner")]);
     assert!(!store.due().await.unwrap().claimable);
     store.renew(&first(), 1, LEASE).await.unwrap();
-    assert!(store.run(&first()).await.unwrap().unwrap().hold.unwrap().until_boot.is_some());
+    assert!(store.run(&first()).await.unwrap().unwrap().lease.unwrap().until_boot.is_some());
     machine.pass(30_001);
     assert_eq!(store.claim(&worker("heir"), LEASE, None).await.unwrap().unwrap().fence, 2);
 }
@@ -224,9 +224,9 @@ impl Owned {
         owned
     }
 
-    async fn until(&self, what: &str, mut holds: impl AsyncFnMut() -> bool) {
+    async fn until(&self, what: &str, mut condition: impl AsyncFnMut() -> bool) {
         let deadline = Instant::now() + Duration::from_secs(30);
-        while !holds().await {
+        while !condition().await {
             assert!(Instant::now() < deadline, "never: {what}");
             self.store.wait(self.store.newest_event().await.unwrap(), 20).await.unwrap();
         }
@@ -235,7 +235,10 @@ impl Owned {
     fn workers(&self) -> Supervisor {
         let settings = SupervisorSettings {
             workers: 1,
-            leases: Leases { lease: Duration::from_secs(5), notice: Duration::from_millis(10) },
+            leases: LeaseSettings {
+                lease: Duration::from_secs(5),
+                cancel_poll_interval: Duration::from_millis(10),
+            },
             poll: Duration::from_millis(50),
             grace: Duration::from_millis(50),
         };

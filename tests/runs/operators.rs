@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde_json::json;
 use skills_api::operations::{Principal, Scope};
 use skills_api::{
-    AuditFilter, Client as _, Code, Local, LogRequest, OperatorClient as _, RunClient as _, RunOrder,
+    AuditFilter, Client as _, Code, Local, LogRequest, OperatorClient as _, RunClient as _, RunCommand,
     WorkerState,
 };
 use skills_model::{RunState, Verdict};
@@ -53,7 +53,7 @@ async fn a_run_is_told_apart_by_title_label_and_reason() {
     assert_eq!(found.iter().map(|run| &run.id).collect::<Vec<_>>(), [&failed.id]);
     assert!(!failed.failure().unwrap().contains("runtime error"), "{:?}", failed.error);
 
-    let corrected = RunOrder::Resume {
+    let corrected = RunCommand::Resume {
         checkpoint: None,
         inputs: Some(json!({ "name": "right.csv" }).as_object().cloned().unwrap()),
         despite_change: false,
@@ -169,9 +169,9 @@ async fn who_changes_the_inputs_cannot_approve_alone() {
     place.write("home/.config/skill-workbench/policy.yaml", "approvals: {id: ledger, not_by: starter}\n");
     let core = place.open().await;
     let waiting = run(&core, "ledger", json!({ "amounts": [1] })).await;
-    let fork = RunOrder::Fork { checkpoint: Some(0), by: Some("ana".to_owned()) };
+    let fork = RunCommand::Fork { checkpoint: Some(0), by: Some("ana".to_owned()) };
     let forked = core.order(&waiting.id.0, fork).await.unwrap().run;
-    let corrected = RunOrder::Resume {
+    let corrected = RunCommand::Resume {
         checkpoint: None,
         inputs: json!({ "amounts": [1_000_000] }).as_object().cloned(),
         despite_change: false,
@@ -189,7 +189,7 @@ async fn who_changes_the_inputs_cannot_approve_alone() {
         assert_eq!(refused.code, Code::Forbidden, "{refused}");
     }
     // Who started or corrected it is excluded from its copies, too.
-    let replay = RunOrder::Replay { checkpoint: Some(0), by: Some("bot".to_owned()) };
+    let replay = RunCommand::Replay { checkpoint: Some(0), by: Some("bot".to_owned()) };
     let copied = core.order(&waiting.id.0, replay).await.unwrap().run;
     let copied = wait_for_completion(&core, &copied.id.0).await;
     for name in ["ana", "eve", "bot"] {
@@ -212,8 +212,8 @@ async fn only_admin_runs_again_what_was_launched_unsandboxed() {
     wait_for_completion(&core, &run.id.0).await;
     let orders = || {
         [
-            RunOrder::Replay { checkpoint: Some(0), by: None },
-            RunOrder::Fork { checkpoint: Some(0), by: None },
+            RunCommand::Replay { checkpoint: Some(0), by: None },
+            RunCommand::Fork { checkpoint: Some(0), by: None },
             resume(),
         ]
     };
@@ -237,16 +237,16 @@ async fn a_newer_policy_applies_to_what_continues() {
     let core = place.open().await;
     let done = run(&core, "upload", json!({ "name": "right.csv" })).await;
     assert_eq!(done.state, RunState::Completed);
-    let fork = || RunOrder::Fork { checkpoint: Some(0), by: None };
+    let fork = || RunCommand::Fork { checkpoint: Some(0), by: None };
     let forked = core.order(&done.id.0, fork()).await.unwrap().run;
     let waiting = run(&core, "ledger", json!({ "amounts": [1] })).await;
-    let refused = async |run: &RunRecord, order: RunOrder| {
+    let refused = async |run: &RunRecord, order: RunCommand| {
         let error = core.order(&run.id.0, order).await.unwrap_err();
         assert_eq!(error.code, Code::Forbidden, "{error}");
         error.message
     };
     let all = || {
-        [(&done, fork()), (&done, RunOrder::Replay { checkpoint: Some(0), by: None }), (&forked, resume())]
+        [(&done, fork()), (&done, RunCommand::Replay { checkpoint: Some(0), by: None }), (&forked, resume())]
     };
     for (policy, text) in [
         ("deny: [{id: upload}, {id: ledger}]\n", "the policy forbids upload"),
@@ -440,7 +440,7 @@ async fn views_facets_board_and_logs_are_answered() {
     assert!(core.run_log(log("send", Some("left"))).await.unwrap().lines.is_empty());
     assert!(core.run_log(log("begin", None)).await.unwrap().lines.is_empty());
 
-    let assign = |to: Option<&str>| RunOrder::Assign {
+    let assign = |to: Option<&str>| RunCommand::Assign {
         to: to.map(str::to_owned),
         note: Some("registry is back".to_owned()),
         assignee: Some(String::new()),
@@ -452,7 +452,7 @@ async fn views_facets_board_and_logs_are_answered() {
     let late = order(&core, &waiting, assign(None)).await.unwrap_err();
     assert_eq!((late.code, late.code.status()), (Code::InvalidTransition, 409));
     assert_eq!(late.reason.unwrap()["assigned"]["to"], "kim");
-    let clear = RunOrder::Assign { to: None, note: None, assignee: Some("kim".to_owned()), by: None };
+    let clear = RunCommand::Assign { to: None, note: None, assignee: Some("kim".to_owned()), by: None };
     let unassigned = order(&core, &waiting, clear).await.unwrap().run;
     assert_eq!(unassigned.options.assigned, None);
     let filter = AuditFilter { kind: Some("run.assigned".to_owned()), ..AuditFilter::default() };
@@ -462,8 +462,8 @@ async fn views_facets_board_and_logs_are_answered() {
     assert!(order(&core, &waiting, resume()).await.is_err(), "an assignment does not move the run");
 }
 
-/// What `skills --plain runs` prints for these answers.
-fn plain(place: &Place, answers: &str) -> String {
+/// What `skills --run_dialog runs` prints for these answers.
+fn run_dialog(place: &Place, answers: &str) -> String {
     use std::io::Write as _;
     use std::process::{Command, Stdio};
 
@@ -496,7 +496,7 @@ async fn the_plain_dialog_lists_reads_and_decides() {
     }
     let state = async || core.run(&waiting.id.0).await.unwrap().run.state;
 
-    let read = plain(&place, "1\n\nb\nq\n");
+    let read = run_dialog(&place, "1\n\nb\nq\n");
     for part in [
         "1 waiting for approval",
         "1. ledger: account: 4711",
@@ -508,16 +508,16 @@ async fn the_plain_dialog_lists_reads_and_decides() {
     }
     assert!(read.is_ascii() && !read.contains('\u{1b}'), "{read}");
     assert_eq!(state().await, RunState::WaitingForHuman, "Enter alone decides nothing");
-    let refused = plain(&place, "1\na\nyes\nq\n");
+    let refused = run_dialog(&place, "1\na\nyes\nq\n");
     assert!(refused.contains("Nothing was sent."), "{refused}");
     assert_eq!(state().await, RunState::WaitingForHuman, "only the word itself decides");
-    let approved = plain(&place, "1\na\napprove\nchecked with Ana\nb\nq\n");
+    let approved = run_dialog(&place, "1\na\napprove\nchecked with Ana\nb\nq\n");
     assert!(approved.contains("Sent: approve"), "{approved}");
     assert_eq!(state().await, RunState::Pending);
     let notes = core.run(&waiting.id.0).await.unwrap().decisions[0].by.notes.clone();
     assert_eq!(notes.as_deref(), Some("checked with Ana"));
 
-    let resumed = plain(&place, "v\nr\n2\nresume 1\nq\n");
+    let resumed = run_dialog(&place, "v\nr\n2\nresume 1\nq\n");
     assert!(resumed.contains("Summary: 1 resumed, 0 skipped."), "{resumed}");
     assert_eq!(listed(&core, "skill:upload state:failed").await.len(), 1, "the other was left out");
 }

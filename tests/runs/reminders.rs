@@ -41,7 +41,7 @@ async fn receiver(statuses: &'static [&'static str]) -> (String, mpsc::Unbounded
                 let n = stream.read(&mut chunk).await.unwrap();
                 assert_ne!(n, 0, "the message broke off");
                 read.extend_from_slice(&chunk[..n]);
-                if let Some(message) = whole(&String::from_utf8_lossy(&read)) {
+                if let Some(message) = complete_message(&String::from_utf8_lossy(&read)) {
                     break message;
                 }
             };
@@ -54,7 +54,7 @@ async fn receiver(statuses: &'static [&'static str]) -> (String, mpsc::Unbounded
     (url, messages)
 }
 
-fn whole(read: &str) -> Option<Message> {
+fn complete_message(read: &str) -> Option<Message> {
     let (head, body) = read.split_once("\r\n\r\n")?;
     let headers: BTreeMap<String, String> = head
         .lines()
@@ -107,7 +107,7 @@ async fn a_reminder_is_signed_and_repeated_until_it_is_taken() {
     let store: Arc<dyn Store> = Arc::new(Sqlite::in_memory(Arc::new(now)).unwrap());
     let (url, mut messages) = receiver(&["503 Service Unavailable", "307 Temporary Redirect"]).await;
     let webhook = Webhook::new(&url, SECRET).unwrap().with_pauses(vec![Duration::from_millis(20); 4]);
-    let (tell, mut told) = mpsc::channel::<Reminder>(16);
+    let (tell, mut received) = mpsc::channel::<Reminder>(16);
     let stop = CancellationToken::new();
     let reminding = tokio::spawn(remind(store.clone(), tell, Some(webhook.clone()), stop.clone()));
     let message = first(&*store, &mut messages).await;
@@ -130,7 +130,7 @@ async fn a_reminder_is_signed_and_repeated_until_it_is_taken() {
     let body: Value = serde_json::from_str(&message.body).unwrap();
     assert_eq!((&body["type"], &body["data"]["skill_id"]), (&json!("run.waiting"), &json!("books.close")));
     assert!(body["data"]["gate"].to_string().contains("books-closed"), "{body}");
-    let reminder = timeout(WAIT_TIMEOUT, told.recv()).await.unwrap().unwrap();
+    let reminder = timeout(WAIT_TIMEOUT, received.recv()).await.unwrap().unwrap();
     assert_eq!(reminder.sentence(), "books.close waits for the signal books-closed");
     stop.cancel();
     timeout(WAIT_TIMEOUT, reminding).await.unwrap().unwrap().unwrap();

@@ -23,11 +23,12 @@ async fn arguments_stdin_and_variables_arrive_and_nothing_else() {
         spec.stdin = "x".repeat(300_000).into_bytes();
         spec.env.insert("MODE".to_owned(), "fast".to_owned());
         let outcome = sandbox.run(spec, CancellationToken::new()).await.expect("starts");
-        let told: serde_json::Value = serde_json::from_slice(&outcome.stdout.bytes).expect(name);
-        assert_eq!(told["args"], serde_json::json!(["a b", "--", "ü"]), "{name}");
-        assert_eq!(told["stdin"].as_str().map(str::len), Some(300_000), "{name}");
-        assert_eq!(told["in"].as_str(), outcome.work_directory().to_str(), "{name}");
-        let names: Vec<_> = told["env"].as_object().expect("an object").keys().map(String::as_str).collect();
+        let result: serde_json::Value = serde_json::from_slice(&outcome.stdout.bytes).expect(name);
+        assert_eq!(result["args"], serde_json::json!(["a b", "--", "ü"]), "{name}");
+        assert_eq!(result["stdin"].as_str().map(str::len), Some(300_000), "{name}");
+        assert_eq!(result["in"].as_str(), outcome.work_directory().to_str(), "{name}");
+        let names: Vec<_> =
+            result["env"].as_object().expect("an object").keys().map(String::as_str).collect();
         let known = ["HOME", "LANG", "LC_ALL", "LC_CTYPE", "MODE", "PATH", "PWD", "TMPDIR", "TZ"];
         assert!(names.iter().all(|name| known.contains(name)), "{name}: {names:?}");
     }
@@ -38,11 +39,11 @@ async fn files_go_in_and_what_is_written_comes_out() {
     let bundle =
         Bundle::of("copy.sh", "cat ../given.txt > out.txt\nmkdir deep\necho x > deep/note\nexit 7\n");
     let place = open_folder();
-    let given = place.path().join("given");
-    std::fs::write(&given, "given\n").expect("written");
+    let source = place.path().join("given");
+    std::fs::write(&source, "given\n").expect("written");
     for (name, sandbox) in sandboxes() {
         let mut spec = bundle.spec("copy.sh");
-        spec.files = vec![InputFile { from: given.clone(), to: "given.txt".into() }];
+        spec.files = vec![InputFile { from: source.clone(), to: "given.txt".into() }];
         spec.workdir = "today".into();
         let outcome = sandbox.run(spec, CancellationToken::new()).await.expect("starts");
         assert_eq!(outcome.end, End::ExitCode(7), "{name}: {}", outcome.stderr.text());
@@ -80,8 +81,8 @@ cat sorted
 async fn an_executable_file_is_its_own_program() {
     let bundle = Bundle::of("tool", "#!/usr/bin/env python3\nimport sys\nprint(len(sys.argv))\n");
     let script = bundle.path().join("scripts/tool");
-    let told = sandboxes()[0].1.run(bundle.spec("tool"), CancellationToken::new()).await;
-    assert!(matches!(told, Err(SandboxError::NoInterpreterKnown { .. })), "not executable yet");
+    let result = sandboxes()[0].1.run(bundle.spec("tool"), CancellationToken::new()).await;
+    assert!(matches!(result, Err(SandboxError::NoInterpreterKnown { .. })), "not executable yet");
     std::fs::set_permissions(&script, PermissionsExt::from_mode(0o755)).expect("own file");
     for (name, sandbox) in sandboxes() {
         let outcome = sandbox.run(bundle.spec("tool"), CancellationToken::new()).await.expect("starts");
@@ -107,10 +108,10 @@ console.log(JSON.stringify([child, secret]));
     for (name, sandbox) in sandboxes() {
         let outcome = sandbox.run(bundle.spec("run.mjs"), CancellationToken::new()).await.expect("starts");
         assert_eq!(outcome.end, End::ExitCode(0), "{name}: {}", outcome.stderr.text());
-        let told = outcome.stdout.text();
+        let result = outcome.stdout.text();
         assert!(
-            told == "[\"from a child\",\"EACCES\"]\n" || told == "[\"from a child\",\"ENOENT\"]\n",
-            "{name}: {told}"
+            result == "[\"from a child\",\"EACCES\"]\n" || result == "[\"from a child\",\"ENOENT\"]\n",
+            "{name}: {result}"
         );
     }
 }

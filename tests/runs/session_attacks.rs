@@ -87,9 +87,9 @@ async fn a_script_needs_a_yes_first() {
     let id = core.new_session(SettingsChange::default()).await.unwrap().session_id;
     call(&core, &id, "skills.load", json!({"names": ["alpha"]})).await;
     let arguments = json!({"path": "scripts/hello.sh"});
-    let asked = call(&core, &id, "skills.run_script", arguments).await.result.unwrap_err();
-    assert_eq!(asked.code, ToolFailure::ConfirmationRequired);
-    assert!(asked.message.contains("scripts/hello.sh") && asked.message.contains("alpha"), "{asked}");
+    let error = call(&core, &id, "skills.run_script", arguments).await.result.unwrap_err();
+    assert_eq!(error.code, ToolFailure::ConfirmationRequired);
+    assert!(error.message.contains("scripts/hello.sh") && error.message.contains("alpha"), "{error}");
 }
 
 #[tokio::test]
@@ -103,8 +103,8 @@ async fn a_confirmation_holds_for_what_was_shown_only() {
     let id = core.new_session(SettingsChange::default()).await.unwrap().session_id;
     call(&core, &id, "skills.load", json!({"names": ["alpha"]})).await;
     let files = BTreeMap::from([("rows.txt".to_owned(), rows.display().to_string())]);
-    let asked = json!({"path": "scripts/hello.sh", "args": ["a"]});
-    let Some(digest) = reviewed(&core, &id, &asked, &files).await else { return };
+    let run_arguments = json!({"path": "scripts/hello.sh", "args": ["a"]});
+    let Some(digest) = reviewed(&core, &id, &run_arguments, &files).await else { return };
     let run = async |arguments: &Value, files: &BTreeMap<String, String>| {
         core.run_script(&id, arguments.clone(), files.clone(), Some(&digest)).await.unwrap().result
     };
@@ -115,7 +115,7 @@ async fn a_confirmation_holds_for_what_was_shown_only() {
     refused(&json!({"path": "scripts/hello.sh", "args": ["b"]}), &files, "arguments").await;
     refused(&json!({"path": "scripts/hello.sh", "args": ["a"], "env": {"A": "b"}}), &files, "variables")
         .await;
-    refused(&asked, &BTreeMap::new(), "no files").await;
+    refused(&run_arguments, &BTreeMap::new(), "no files").await;
     let changes = [
         (rows.clone(), "2\n"),
         (place.root().join("alpha/scripts/hello.sh"), "echo something else\n"),
@@ -124,15 +124,16 @@ async fn a_confirmation_holds_for_what_was_shown_only() {
     for (file, text) in changes {
         let before = fs::read(&file).unwrap();
         fs::write(&file, text).unwrap();
-        refused(&asked, &files, text).await;
+        refused(&run_arguments, &files, text).await;
         fs::write(&file, before).unwrap();
     }
     assert!(allowed(&core).await.is_empty(), "nothing ran");
     let other = core.new_session(SettingsChange::default()).await.unwrap().session_id;
     call(&core, &other, "skills.load", json!({"names": ["alpha"]})).await;
-    let elsewhere = core.run_script(&other, asked.clone(), files.clone(), Some(&digest)).await.unwrap();
+    let elsewhere =
+        core.run_script(&other, run_arguments.clone(), files.clone(), Some(&digest)).await.unwrap();
     assert_eq!(elsewhere.result.unwrap_err().code, ToolFailure::InvalidTransition);
-    assert_eq!(run(&asked, &files).await.unwrap()["stdout"], "hello\n1\n");
+    assert_eq!(run(&run_arguments, &files).await.unwrap()["stdout"], "hello\n1\n");
     let entries = allowed(&core).await;
     assert_eq!((entries.len(), &entries[0].data["inputs_digest"]), (1, &json!(digest)));
 }
@@ -181,9 +182,9 @@ async fn a_script_gets_the_files_it_is_handed_and_what_it_writes_is_kept() {
     let from = place.dir.path().join("mine.txt").display().to_string();
     let files = BTreeMap::from([("rows.txt".to_owned(), from)]);
     let arguments = json!({"path": "scripts/sum.sh", "args": ["sum"]});
-    let asked = core.run_script(&id, arguments.clone(), files.clone(), None).await.unwrap();
-    let asked = asked.result.unwrap_err();
-    assert!(asked.message.contains("rows.txt") && asked.message.contains("sum"), "{asked}");
+    let error = core.run_script(&id, arguments.clone(), files.clone(), None).await.unwrap();
+    let error = error.result.unwrap_err();
+    assert!(error.message.contains("rows.txt") && error.message.contains("sum"), "{error}");
     let Some(digest) = reviewed(&core, &id, &arguments, &files).await else { return };
     let answer = core.run_script(&id, arguments.clone(), files, Some(&digest)).await.unwrap().result.unwrap();
     assert_eq!((&answer["stdout"], &answer["exit_code"]), (&json!("sum 42\n"), &json!(0)), "{answer}");
@@ -214,8 +215,8 @@ async fn endless_output_is_cut_and_told() {
 #[tokio::test]
 async fn ten_megabytes_are_read_in_ranges_to_the_last_byte() {
     let place = Place::new();
-    let whole: String = (0..10 << 20).map(|at| char::from(b'a' + (at % 26) as u8)).collect();
-    place.file("alpha/references/large.txt", &whole);
+    let content: String = (0..10 << 20).map(|at| char::from(b'a' + (at % 26) as u8)).collect();
+    place.file("alpha/references/large.txt", &content);
     let core = place.core().await;
     let id = core.new_session(SettingsChange::default()).await.unwrap().session_id;
     call(&core, &id, "skills.load", json!({"names": ["alpha"]})).await;
@@ -230,7 +231,7 @@ async fn ten_megabytes_are_read_in_ranges_to_the_last_byte() {
         next = part["next_offset"].as_u64();
         calls += 1;
     }
-    assert!(read == whole && calls == 40, "{calls} calls, {} bytes", read.len());
+    assert!(read == content && calls == 40, "{calls} calls, {} bytes", read.len());
     let behind = json!({"path": "references/large.txt", "offset": (10 << 20) + 1});
     assert_eq!(failure(&core, &id, "skills.read", behind).await, ToolFailure::InvalidRequest);
 }
@@ -258,11 +259,11 @@ async fn a_file_swapped_for_a_link_never_leads_out() {
             symlink(&outside, &real).unwrap();
             fs::remove_file(&real).unwrap();
             fs::rename(&aside, &real).unwrap();
-            let (file, kept) = (real.join("rules.md"), real.join("kept.md"));
-            fs::rename(&file, &kept).unwrap();
+            let (file, renamed) = (real.join("rules.md"), real.join("kept.md"));
+            fs::rename(&file, &renamed).unwrap();
             symlink(outside.join("rules.md"), &file).unwrap();
             fs::remove_file(&file).unwrap();
-            fs::rename(&kept, &file).unwrap();
+            fs::rename(&renamed, &file).unwrap();
             swaps += 1;
         }
         swaps
@@ -277,8 +278,8 @@ async fn a_file_swapped_for_a_link_never_leads_out() {
                 inside += 1;
             }
             Err(error) => {
-                let told = matches!(error.code, ToolFailure::PathEscape | ToolFailure::NotFound);
-                assert!(told, "{error}");
+                let is_refused = matches!(error.code, ToolFailure::PathEscape | ToolFailure::NotFound);
+                assert!(is_refused, "{error}");
                 refused += u32::from(error.code == ToolFailure::PathEscape);
             }
         }
@@ -345,8 +346,8 @@ const DRIVER: &str = "SKILLS_SESSION_DRIVER";
 #[tokio::test]
 #[ignore = "started by the test below"]
 async fn driver() {
-    let Ok(told) = std::env::var(DRIVER) else { return };
-    let (point, rest) = told.split_once('|').unwrap();
+    let Ok(is_refused) = std::env::var(DRIVER) else { return };
+    let (point, rest) = is_refused.split_once('|').unwrap();
     let (id, folder) = rest.split_once('|').unwrap();
     let core = Place::at(PathBuf::from(folder)).core().await;
     fail::cfg_callback(point, || kill_process(getpid(), Signal::KILL).unwrap()).unwrap();

@@ -104,9 +104,9 @@ async fn openai_pairs_calls_and_outputs_by_id() {
     assert_eq!(messages[0]["role"], "system");
     for (at, message) in messages.iter().enumerate().filter(|(_, m)| m["tool_calls"].is_array()) {
         let answers: Vec<&Value> = messages[at + 1..].iter().take_while(|m| m["role"] == "tool").collect();
-        let asked = message["tool_calls"].as_array().unwrap();
-        assert_eq!(answers.len(), asked.len());
-        assert_eq!(answers[0]["tool_call_id"], asked[0]["id"]);
+        let tool_calls = message["tool_calls"].as_array().unwrap();
+        assert_eq!(answers.len(), tool_calls.len());
+        assert_eq!(answers[0]["tool_call_id"], tool_calls[0]["id"]);
     }
 }
 
@@ -164,12 +164,12 @@ fn the_check_finds_what_a_service_would_find() {
         ),
     ];
     for (api, body, what) in bodies {
-        let told = wrong(api, &body).join("\n");
-        assert!(told.contains(what), "{api}: {told:?}");
+        let errors = wrong(api, &body).join("\n");
+        assert!(errors.contains(what), "{api}: {errors:?}");
     }
 }
 
-fn told(instructions: &str) -> SettingsChange {
+fn errors(instructions: &str) -> SettingsChange {
     SettingsChange { instructions: Some(instructions.parse().unwrap()), ..SettingsChange::default() }
 }
 
@@ -178,7 +178,7 @@ async fn bodies_in_answers_are_the_second_level_and_the_sum_is_that_of_the_call(
     let place = Place::new();
     place.file("alpha/references/rules.md", "the rules\n");
     let core = place.core().await;
-    let id = core.new_session(told("tool-result")).await.unwrap().session_id;
+    let id = core.new_session(errors("tool-result")).await.unwrap().session_id;
     call(&core, &id, "skills.load", json!({"names": ["alpha"]})).await;
     call(&core, &id, "skills.read", json!({"path": "references/rules.md"})).await;
     let first = core.compose(&id, false).await.unwrap();
@@ -192,8 +192,8 @@ async fn bodies_in_answers_are_the_second_level_and_the_sum_is_that_of_the_call(
     call(&core, &id, "skills.load", json!({"names": ["alpha"], "mode": "add"})).await;
     call(&core, &id, "skills.unload", json!({"names": ["beta"]})).await;
     let next = core.compose(&id, false).await.unwrap();
-    let given: Vec<(&str, u64)> = next.delivered.iter().map(|g| (g.skill.as_str(), g.entry)).collect();
-    assert_eq!(given, [("alpha", 1), ("beta", 3), ("alpha", 4)]);
+    let delivered: Vec<(&str, u64)> = next.delivered.iter().map(|g| (g.skill.as_str(), g.entry)).collect();
+    assert_eq!(delivered, [("alpha", 1), ("beta", 3), ("alpha", 4)]);
     let view = core.session(&id).await.unwrap();
     let entries = view.transcript.iter().map(|entry| serde_json::to_value(entry).unwrap());
     let said: usize = entries
@@ -210,7 +210,7 @@ async fn each_body_is_in_the_request_once_wherever_bodies_were_to_go_when_it_was
     let core = place.core().await;
     for api in [Api::Anthropic, Api::OpenaiResponses, Api::OpenaiChat] {
         for (first, then) in [("top-level", "tool-result"), ("tool-result", "top-level")] {
-            let id = core.new_session(told(first)).await.unwrap().session_id;
+            let id = core.new_session(errors(first)).await.unwrap().session_id;
             let once = async |names: &[&str], when: &str| {
                 let text = core.export_session(&id, api, "m").await.unwrap().body.to_string();
                 for name in names {
@@ -220,11 +220,11 @@ async fn each_body_is_in_the_request_once_wherever_bodies_were_to_go_when_it_was
             };
             call(&core, &id, "skills.load", json!({"names": ["alpha"]})).await;
             once(&["alpha"], "loaded").await;
-            core.configure_session(&id, told(then)).await.unwrap();
+            core.configure_session(&id, errors(then)).await.unwrap();
             once(&["alpha"], "after the switch").await;
             call(&core, &id, "skills.load", json!({"names": ["beta"], "mode": "add"})).await;
             once(&["alpha", "beta"], "with another").await;
-            core.configure_session(&id, told(first)).await.unwrap();
+            core.configure_session(&id, errors(first)).await.unwrap();
             once(&["alpha", "beta"], "and back").await;
         }
     }
@@ -256,7 +256,7 @@ async fn what_a_compose_counted_is_no_estimate_in_the_session_either() {
     let core = place.core().await;
     for instructions in ["top-level", "tool-result"] {
         let skill = if instructions == "top-level" { "alpha" } else { "beta" };
-        let id = core.new_session(told(instructions)).await.unwrap().session_id;
+        let id = core.new_session(errors(instructions)).await.unwrap().session_id;
         call(&core, &id, "skills.load", json!({"names": [skill]})).await;
         assert!(core.session(&id).await.unwrap().active[0].tokens_estimated, "{instructions}");
         core.compose(&id, false).await.unwrap();
@@ -265,7 +265,7 @@ async fn what_a_compose_counted_is_no_estimate_in_the_session_either() {
         assert_eq!((active.tokens_estimated, active.tokens), (false, counted), "{instructions}");
         // A receipt of another skill tells it as it is known by now.
         let more = call(&core, &id, "skills.load", json!({"names": ["gamma"], "mode": "add"})).await;
-        let told = more.result.unwrap()["active"][0].clone();
-        assert_eq!((&told["tokens_estimated"], &told["tokens"]), (&json!(false), &json!(counted)));
+        let errors = more.result.unwrap()["active"][0].clone();
+        assert_eq!((&errors["tokens_estimated"], &errors["tokens"]), (&json!(false), &json!(counted)));
     }
 }

@@ -124,8 +124,8 @@ async fn every_tool_takes_a_skill_by_id_name_or_place() {
         let gone = call(&core, &id, "skills.unload", json!({"names": [called]})).await.result.unwrap();
         assert_eq!(gone["unloaded"].as_array().unwrap().len(), 1, "{called}: {gone}");
     }
-    let stranger = call(&core, &id, "skills.unload", json!({"names": ["nobody"]})).await.result.unwrap();
-    assert_eq!(stranger["ignored"], json!(["nobody"]));
+    let unloaded = call(&core, &id, "skills.unload", json!({"names": ["nobody"]})).await.result.unwrap();
+    assert_eq!(unloaded["ignored"], json!(["nobody"]));
 }
 
 #[tokio::test]
@@ -208,20 +208,20 @@ async fn agents_are_read_beneath_their_root() {
     std::os::unix::fs::symlink(&outside, place.root().join("team/out.yaml")).unwrap();
     let core = place.core().await;
     let agents = core.agents().await.unwrap();
-    let told: Vec<(&str, Option<&str>, usize)> = agents
+    let listed: Vec<(&str, Option<&str>, usize)> = agents
         .iter()
         .map(|view| (view.agent.id.as_str(), view.definition.as_deref(), view.problems.len()))
         .collect();
-    assert_eq!(told, [("clerk", Some(clerk), 0), ("out", None, 1)]);
+    assert_eq!(listed, [("clerk", Some(clerk), 0), ("out", None, 1)]);
     std::fs::remove_file(place.root().join("agents")).unwrap();
     let elsewhere = place.dir.path().join("elsewhere");
     std::fs::create_dir(&elsewhere).unwrap();
     std::fs::rename(&outside, elsewhere.join("outside.yaml")).unwrap();
     std::os::unix::fs::symlink(&elsewhere, place.root().join("agents")).unwrap();
     let agents = core.agents().await.unwrap();
-    let told: Vec<(&str, usize)> =
+    let listed: Vec<(&str, usize)> =
         agents.iter().map(|view| (view.agent.id.as_str(), view.problems.len())).collect();
-    assert_eq!(told, [("agents", 1)], "a folder outside of the root is refused");
+    assert_eq!(listed, [("agents", 1)], "a folder outside of the root is refused");
 }
 
 #[tokio::test]
@@ -235,10 +235,10 @@ async fn a_clients_budget_shrinks_the_catalogue_of_the_session() {
         );
     }
     let core = place.core().await;
-    let whole = core.budget(None, None).await.unwrap();
+    let complete = core.budget(None, None).await.unwrap();
     let codex = core.budget(Some("codex"), None).await.unwrap();
     assert!(codex.allowance.fill.used <= codex.allowance.fill.limit.unwrap());
-    assert!(codex.tokens.1 < whole.tokens.1 / 2, "{:?} {:?}", codex.tokens, whole.tokens);
+    assert!(codex.tokens.1 < complete.tokens.1 / 2, "{:?} {:?}", codex.tokens, complete.tokens);
     let id = core.new_session(SettingsChange::default()).await.unwrap().session_id;
     let before = core.compose(&id, false).await.unwrap().size.l1.tokens;
     let change = SettingsChange { client: Some("codex".to_owned()), ..SettingsChange::default() };
@@ -264,8 +264,8 @@ async fn another_client_is_told_before_what_it_leaves_out_and_every_skill_that_i
     let core = place.core().await;
     let id = core.new_session(SettingsChange::default()).await.unwrap().session_id;
     call(&core, &id, "skills.load", json!({"names": ["alpha"]})).await;
-    let whole = core.compose(&id, true).await.unwrap();
-    assert_eq!(whole.since, None, "there was no call before");
+    let complete = core.compose(&id, true).await.unwrap();
+    assert_eq!(complete.since, None, "there was no call before");
     call(&core, &id, "skills.load", json!({"names": ["beta"], "mode": "add"})).await;
     let change = SettingsChange { client: Some("claude-code".to_owned()), ..SettingsChange::default() };
     core.configure_session(&id, change).await.unwrap();
@@ -313,26 +313,26 @@ async fn what_a_client_keeps_follows_its_own_order_and_not_that_of_the_roots() {
     place.file("group/inner/SKILL.md", "---\nname: a1\ndescription: d.\n---\nbody\n");
     place.file("x/y/z/SKILL.md", "---\nname: a2\ndescription: d.\n---\nbody\n");
     let core = place.core().await;
-    let kept = async |client: &str| {
+    let included = async |client: &str| {
         let view = core.budget(Some(client), None).await.unwrap();
         let own = view.allowance.included().filter(|entry| !entry.bundled);
-        let kept: Vec<String> = own.map(|entry| entry.name.clone()).collect();
-        (kept, view)
+        let included: Vec<String> = own.map(|entry| entry.name.clone()).collect();
+        (included, view)
     };
     let why = |view: &BudgetView, wanted: &str| -> usize {
         view.not_listed.iter().filter(|group| group.why.contains(wanted)).map(|group| group.skills).sum()
     };
-    let (codex, view) = kept("codex").await;
+    let (codex, view) = included("codex").await;
     assert_eq!(codex[..4], ["a1", "a2", "alpha", "beta"], "by the client's names");
     assert_eq!(codex[5], "n000", "n000 before n001, whatever their folders are called");
     assert_eq!(why(&view, "hidden folder"), 1, "{:?}", view.not_listed);
-    let (openclaw, view) = kept("openclaw").await;
+    let (openclaw, view) = included("openclaw").await;
     // 300 folders by name: alpha, beta, and f000 to f297; 200 skills of them; 150 in the prompt, by name, eleven of its
     // own among them.
     assert_eq!(openclaw[..3], ["alpha", "beta", "n252"], "{openclaw:?}");
     assert_eq!((openclaw.len(), why(&view, "first 200 skills"), why(&view, "first 300 ")), (139, 100, 155));
     assert_eq!(why(&view, "hidden folder"), 1, "{:?}", view.not_listed);
-    let (gemini, view) = kept("gemini-cli").await;
+    let (gemini, view) = included("gemini-cli").await;
     assert_eq!((gemini.len(), why(&view, "too deep"), why(&view, "hidden folder")), (453, 2, 1));
     let unknown = core.budget(Some("claude-code"), None).await.unwrap().allowance.fill.unknown;
     assert!(unknown.is_empty(), "{unknown:?}");

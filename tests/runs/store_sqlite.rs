@@ -63,7 +63,7 @@ async fn a_slow_search_ends_and_does_not_block_other_reads() {
     let ((searched, searched_at), read_at) = tokio::join!(search, other);
     assert!(read_at < searched_at, "the other read waited for the search");
     let error = searched.unwrap_err();
-    assert!(matches!(&error, StoreError::Unasked(text) if text.contains("took longer")), "{error}");
+    assert!(matches!(&error, StoreError::InvalidRequest(text) if text.contains("took longer")), "{error}");
 }
 
 #[tokio::test]
@@ -154,7 +154,7 @@ async fn an_import_refuses_what_is_not_a_store_of_before() {
     let folder = tempfile::tempdir().unwrap();
     let (path, newer) = (folder.path().join("runs.db"), folder.path().join("newer.db"));
     let store = open(&path).unwrap().store;
-    assert!(matches!(store.import(&path).await, Err(StoreError::Unasked(_))), "not into itself");
+    assert!(matches!(store.import(&path).await, Err(StoreError::InvalidRequest(_))), "not into itself");
     drop(open(&newer).unwrap());
     rusqlite::Connection::open(&newer).unwrap().pragma_update(None, "user_version", 999).unwrap();
     let error = store.import(&newer).await.unwrap_err();

@@ -8,7 +8,7 @@ use async_trait::async_trait;
 use serde_json::json;
 use skills_model::{ApprovalReason, Command, Decision, Expiry, Gate, RunState, Verdict, WorkerReport};
 use skills_runs::{
-    Execute, Leases, ProcessIdentity, Supervisor, SupervisorSettings, WORKER_PREFIX, work_one,
+    Execute, LeaseSettings, ProcessIdentity, Supervisor, SupervisorSettings, WORKER_PREFIX, execute_next,
 };
 use skills_store::{
     Checkpoint, Claimed, Clocks, EventKind, Launch, RunId, RunOptions, Sqlite, Store, StoreError, WorkerId,
@@ -94,7 +94,10 @@ fn command_ends(command: &Command) -> bool {
 fn settings(workers: usize) -> SupervisorSettings {
     SupervisorSettings {
         workers,
-        leases: Leases { lease: Duration::from_millis(300), notice: Duration::from_millis(10) },
+        leases: LeaseSettings {
+            lease: Duration::from_millis(300),
+            cancel_poll_interval: Duration::from_millis(10),
+        },
         poll: Duration::from_millis(50),
         grace: Duration::from_millis(50),
     }
@@ -105,11 +108,11 @@ fn start(store: &Arc<dyn Store>, doer: &Arc<Doer>, workers: usize) -> Supervisor
 }
 
 /// Waits for a condition of the store, as it changes.
-async fn until<T>(store: &dyn Store, what: &str, mut holds: impl AsyncFnMut() -> Option<T>) -> T {
+async fn until<T>(store: &dyn Store, what: &str, mut condition: impl AsyncFnMut() -> Option<T>) -> T {
     let deadline = Instant::now() + Duration::from_secs(30);
     loop {
         let seen = store.newest_event().await.unwrap();
-        if let Some(answer) = holds().await {
+        if let Some(answer) = condition().await {
             return answer;
         }
         assert!(Instant::now() < deadline, "never: {what}");
@@ -179,7 +182,8 @@ async fn a_cancellation_by_another_process_reaches_the_execution() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("runs.db");
     let (store, other, doer) = (open(&path), open(&path), Doer::new());
-    let long = Leases { lease: Duration::from_secs(30), notice: Duration::from_millis(10) };
+    let long =
+        LeaseSettings { lease: Duration::from_secs(30), cancel_poll_interval: Duration::from_millis(10) };
     let patient = SupervisorSettings { leases: long, ..settings(1) };
     let workers = Supervisor::start(store.clone(), Arc::new(Does(doer.clone(), store.clone())), patient);
     other.launch(launch(1, "stay")).await.unwrap();
@@ -246,7 +250,7 @@ async fn a_long_step_keeps_its_lease_and_a_lost_one_is_taken_over() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_shutdown_gives_runs_back_and_others_go_on_at_once() {
     let (store, doer) = (memory(), Doer::new());
-    let long = Leases { lease: Duration::from_secs(600), ..Leases::default() };
+    let long = LeaseSettings { lease: Duration::from_secs(600), ..LeaseSettings::default() };
     let patient = SupervisorSettings { leases: long, ..settings(1) };
     let workers = Supervisor::start(store.clone(), Arc::new(Does(doer.clone(), store.clone())), patient);
     store.launch(launch(1, "stay")).await.unwrap();
@@ -304,7 +308,7 @@ async fn a_caller_works_its_own_run_and_no_other() {
     let run = RunId("run-0002".into());
     let work = |run: RunId, stop: CancellationToken| {
         let (store, execute) = (store.clone(), execute.clone());
-        async move { work_one(&store, &execute, &run, leases, &stop).await.unwrap() }
+        async move { execute_next(&store, &execute, &run, leases, &stop).await.unwrap() }
     };
     assert_eq!(work(run.clone(), stop.clone()).await.unwrap().state, RunState::WaitingForHuman);
     assert_eq!(store.run(&RunId("run-0001".into())).await.unwrap().unwrap().state, RunState::Pending);

@@ -6,8 +6,8 @@ use std::sync::{Arc, OnceLock};
 
 use serde_json::{Map, Value};
 use skills_api::{
-    AttachRequest, Attached, Error, ExecutionOptions, LaunchRequest, Launched, Local, Needs, Ordered,
-    RunClient as _, RunOrder,
+    AttachRequest, Attached, CommandResult, Error, ExecutionOptions, LaunchRequest, Launched, Local, Needs,
+    RunClient as _, RunCommand,
 };
 use skills_config::{Config, Env};
 use skills_model::{Gate, RunState, Verdict};
@@ -110,7 +110,7 @@ pub async fn wait_for_completion(core: &Local, run: &str) -> RunRecord {
 }
 
 /// A decision about what a run waits for, or, where it waits no more, about what was decided last.
-pub fn decide(run: &RunRecord, verdict: Verdict, approver: &str) -> RunOrder {
+pub fn decide(run: &RunRecord, verdict: Verdict, approver: &str) -> RunCommand {
     let (step, inputs_digest) = match (&run.gate, &run.decided) {
         (Some(Gate::Human { step, inputs_digest, .. }), _) => {
             (Some(step.clone()), Some(inputs_digest.clone()))
@@ -118,7 +118,7 @@ pub fn decide(run: &RunRecord, verdict: Verdict, approver: &str) -> RunOrder {
         (_, Some(last)) => (Some(last.step.clone()), Some(last.inputs_digest.clone())),
         _ => (None, None),
     };
-    RunOrder::Decide {
+    RunCommand::Decide {
         verdict,
         step,
         inputs_digest,
@@ -129,12 +129,12 @@ pub fn decide(run: &RunRecord, verdict: Verdict, approver: &str) -> RunOrder {
     }
 }
 
-pub async fn order(core: &Local, run: &RunRecord, order: RunOrder) -> Result<Ordered, Error> {
+pub async fn order(core: &Local, run: &RunRecord, order: RunCommand) -> Result<CommandResult, Error> {
     core.order(&run.id.0, order).await
 }
 
-pub fn resume() -> RunOrder {
-    RunOrder::Resume { checkpoint: None, inputs: None, despite_change: false, by: None }
+pub fn resume() -> RunCommand {
+    RunCommand::Resume { checkpoint: None, inputs: None, despite_change: false, by: None }
 }
 
 pub async fn kinds(core: &Local, run: &RunRecord) -> Vec<String> {

@@ -10,8 +10,8 @@ use std::process::Stdio;
 use std::time::Instant;
 
 use binary::Home;
-use cli_runs_fixture::Desk;
-use mcp_client::{Client, Heard, WAIT_TIMEOUT, json as json_of, text, without_trace};
+use cli_runs_fixture::RunsFixture;
+use mcp_client::{Client, ClientEvent, WAIT_TIMEOUT, json as json_of, text, without_trace};
 use rmcp::model::{
     CallToolRequest, CallToolRequestParams, ClientRequest, CompletionContext, ElicitationAction,
     GetPromptRequestParams, ProtocolVersion, ReadResourceRequestParams, Reference, ResourceContents,
@@ -22,7 +22,7 @@ use serde_json::{Value, json};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn every_tool_answers_what_its_schema_promises_and_fails_as_the_command_line_does() {
-    let desk = Desk::new();
+    let desk = RunsFixture::new();
     let client =
         Client::of(&desk.home, &["--scope", "read,run,decide,admin"], ProtocolVersion::V_2025_06_18, None)
             .await;
@@ -60,10 +60,10 @@ async fn every_tool_answers_what_its_schema_promises_and_fails_as_the_command_li
     for (tool, arguments) in calls {
         let answer = client.works(tool, arguments.clone()).await;
         if let Some(schema) = described.get(tool) {
-            let whole = client.explains(tool, arguments).await;
+            let output = client.explains(tool, arguments).await;
             let problems: Vec<String> = jsonschema::validator_for(schema)
                 .unwrap()
-                .iter_errors(&whole)
+                .iter_errors(&output)
                 .map(|error| error.to_string())
                 .collect();
             assert!(problems.is_empty(), "{tool}: {problems:?}");
@@ -88,9 +88,9 @@ async fn every_tool_answers_what_its_schema_promises_and_fails_as_the_command_li
             &["explain-capability", "text.word.count"],
         ),
     ] {
-        let told = client.fails(tool, arguments).await;
+        let failure = client.fails(tool, arguments).await;
         let said = desk.run(&[line, &["--json"]].concat()).error();
-        assert_eq!(without_trace(told), without_trace(said), "{tool}");
+        assert_eq!(without_trace(failure), without_trace(said), "{tool}");
     }
     assert_eq!(client.fails("skill.list", json!({ "qury": "x" })).await["error"]["code"], "invalid_request");
 }
@@ -123,14 +123,14 @@ async fn a_large_catalogue_is_listed_in_pages_that_fit_into_an_answer() {
         }
         let wanted: Vec<Value> = (0..120).map(|n| json!(format!("skill-{n:03}"))).collect();
         assert_eq!(seen, wanted, "{tool}");
-        let whole = client.works(tool, json!({ "limit": 1000 })).await;
-        assert_eq!((whole["skills"].as_array().unwrap().len(), &whole["next"]), (120, &Value::Null));
+        let output = client.works(tool, json!({ "limit": 1000 })).await;
+        assert_eq!((output["skills"].as_array().unwrap().len(), &output["next"]), (120, &Value::Null));
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_client_does_what_its_scopes_allow() {
-    let desk = Desk::new();
+    let desk = RunsFixture::new();
     let client = Client::of(&desk.home, &["--scope", "read"], ProtocolVersion::V_2024_11_05, None).await;
     assert_eq!(client.works("runtime.health", json!({})).await["status"], "ok");
     for (tool, arguments) in [
@@ -145,15 +145,19 @@ async fn a_client_does_what_its_scopes_allow() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_yes_given_in_the_client_lets_the_run_go_on_in_old_and_new_revisions() {
     for version in [ProtocolVersion::V_2025_06_18, ProtocolVersion::V_2026_07_28] {
-        let desk = Desk::new();
+        let desk = RunsFixture::new();
         let mut client = Client::of(&desk.home, &[], version.clone(), Some(ElicitationAction::Accept)).await;
         let answer =
             client.works("skill.execute", json!({ "skill_id": "send", "inputs": { "to": "ana" } })).await;
         assert_eq!(answer["run"]["outputs"]["sent"], "to ana", "{version}");
         assert_eq!(answer["idempotency"], "none", "the key that was lent is not told");
-        let asked = client.asked();
-        assert_eq!(asked.len(), 1, "{version}: {asked:?}");
-        assert!(asked[0].contains("mail.message.send") && asked[0].contains("\"ana\""), "{}", asked[0]);
+        let elicitations = client.elicitations();
+        assert_eq!(elicitations.len(), 1, "{version}: {elicitations:?}");
+        assert!(
+            elicitations[0].contains("mail.message.send") && elicitations[0].contains("\"ana\""),
+            "{}",
+            elicitations[0]
+        );
         let run = desk.json(&["runs", "show", answer["run"]["id"].as_str().unwrap()]);
         let decided = &run["decisions"][0];
         let notes = decided["record"]["notes"].as_str().or(decided["notes"].as_str()).unwrap();
@@ -164,22 +168,23 @@ async fn a_yes_given_in_the_client_lets_the_run_go_on_in_old_and_new_revisions()
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_no_cancels_and_no_answer_leaves_the_run_waiting() {
-    let desk = Desk::new();
+    let desk = RunsFixture::new();
     let arguments = json!({ "skill_id": "send", "inputs": { "to": "ana" } });
     for version in [ProtocolVersion::V_2025_11_25, ProtocolVersion::V_2026_07_28] {
         let of = |answer| Client::of(&desk.home, &[], version.clone(), answer);
-        let told = of(Some(ElicitationAction::Decline)).await.fails("skill.execute", arguments.clone()).await;
-        let error = &told["error"];
+        let failure =
+            of(Some(ElicitationAction::Decline)).await.fails("skill.execute", arguments.clone()).await;
+        let error = &failure["error"];
         assert_eq!(
             (&error["code"], &error["reason"]["state"]),
             (&json!("safety_denied"), &json!("canceled")),
-            "{version}: {told}"
+            "{version}: {failure}"
         );
-        assert!(error["message"].as_str().unwrap().contains("was denied"), "{version}: {told}");
+        assert!(error["message"].as_str().unwrap().contains("was denied"), "{version}: {failure}");
         for answer in [Some(ElicitationAction::Cancel), None] {
-            let told = of(answer).await.fails("skill.execute", arguments.clone()).await;
-            assert_eq!(told["error"]["code"], "confirmation_required", "{version}: {told}");
-            assert_eq!(told["error"]["reason"]["state"], "waiting_for_human");
+            let failure = of(answer).await.fails("skill.execute", arguments.clone()).await;
+            assert_eq!(failure["error"]["code"], "confirmation_required", "{version}: {failure}");
+            assert_eq!(failure["error"]["reason"]["state"], "waiting_for_human");
         }
     }
     assert!(desk.mails().is_empty());
@@ -197,13 +202,16 @@ async fn a_session_lasts_as_long_as_its_connection_and_can_be_gone_on_with() {
     let read = client.works("skills.read", json!({ "path": "references/layout.md" })).await;
     assert_eq!(read["content"], "How tables are laid out.\n");
     for (path, code) in [("../csv-tools/SKILL.md", "path_escape"), ("no.md", "not_found")] {
-        let told = client.fails("skills.read", json!({ "path": path })).await;
-        assert_eq!(told["error"]["code"], code, "{path}");
+        let failure = client.fails("skills.read", json!({ "path": path })).await;
+        assert_eq!(failure["error"]["code"], code, "{path}");
     }
     let ran = client.call("skills.run_script", json!({ "path": "scripts/hello.sh", "args": ["you"] })).await;
-    let asked = client.asked();
-    assert!(asked[0].contains("scripts/hello.sh") && asked[0].contains("\"you\""), "{asked:?}");
-    assert!(asked[0].contains("digest: "), "{asked:?}");
+    let elicitations = client.elicitations();
+    assert!(
+        elicitations[0].contains("scripts/hello.sh") && elicitations[0].contains("\"you\""),
+        "{elicitations:?}"
+    );
+    assert!(elicitations[0].contains("digest: "), "{elicitations:?}");
     if text(&ran).contains("isolat") && ran.is_error == Some(true) {
         eprintln!("SKIPPED: this machine isolates nothing, the script was not run");
     } else {
@@ -215,10 +223,10 @@ async fn a_session_lasts_as_long_as_its_connection_and_can_be_gone_on_with() {
     let read = client.works("skills.read", json!({ "path": "references/layout.md" })).await;
     assert_eq!(read["skill"], "pdf-tables");
     let arguments = json!({ "path": "scripts/hello.sh", "args": ["--help"] });
-    let told = client.fails("skills.run_script", arguments).await;
-    assert_eq!(told["error"]["code"], "confirmation_required");
-    let message = told["error"]["message"].as_str().unwrap();
-    let digest = told["error"]["reason"]["script"]["inputs_digest"].as_str().unwrap();
+    let failure = client.fails("skills.run_script", arguments).await;
+    assert_eq!(failure["error"]["code"], "confirmation_required");
+    let message = failure["error"]["message"].as_str().unwrap();
+    let digest = failure["error"]["reason"]["script"]["inputs_digest"].as_str().unwrap();
     let rest =
         format!(" session run-script {session} scripts/hello.sh --inputs-digest {digest} --yes -- --help`");
     assert!(message.contains("`skills --root ") && message.contains(&rest), "{message}");
@@ -302,10 +310,10 @@ async fn a_skill_for_people_is_a_prompt_and_a_new_one_is_told_of() {
         "description: Greets somebody by name, for the tests of this program.\nargument-hint: \"[name]\"",
         "Say hello to $0.\n",
     );
-    client.hears("the news", |heard| (heard == Heard::Resources).then_some(())).await;
+    client.hears("the news", |heard| (heard == ClientEvent::Resources).then_some(())).await;
     // The end of the first scan is news as well, so that the first of them may come too early.
     let prompts = loop {
-        client.hears("the news", |heard| (heard == Heard::Prompts).then_some(())).await;
+        client.hears("the news", |heard| (heard == ClientEvent::Prompts).then_some(())).await;
         let prompts = client.peer.list_all_prompts().await.unwrap();
         if !prompts.is_empty() {
             break prompts;
@@ -326,11 +334,11 @@ async fn a_skill_for_people_is_a_prompt_and_a_new_one_is_told_of() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_steps_of_a_run_are_told_while_it_goes_on() {
-    let desk = Desk::new();
+    let desk = RunsFixture::new();
     let mut client = Client::new(&desk.home, Some(ElicitationAction::Accept)).await;
     client.works("skill.execute", json!({ "skill_id": "send", "inputs": { "to": "ana" } })).await;
     let progress = client.hears("progress", |heard| match heard {
-        Heard::Progress(done, total, message) => Some((done, total, message)),
+        ClientEvent::Progress(done, total, message) => Some((done, total, message)),
         _ => None,
     });
     assert_eq!(progress.await, (1.0, Some(1.0), "send completed (1 of 1)".to_owned()));
@@ -338,7 +346,7 @@ async fn the_steps_of_a_run_are_told_while_it_goes_on() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_call_that_is_given_up_leaves_its_run() {
-    let desk = Desk::new();
+    let desk = RunsFixture::new();
     desk.home.skill("slow", "description: Takes its time, for the tests of this program.", "Body.\n");
     for (file, text) in [
         (
@@ -435,8 +443,8 @@ async fn ten_results_cost_six_kilobytes() {
     assert!(text(&answer).len() <= 6_000, "{} bytes", text(&answer).len());
     let results = json_of(&answer)["results"].as_array().unwrap().len();
     assert_eq!((results, answer.structured_content), (10, None));
-    let whole = client.explains("skill.discover", request).await;
-    assert!(whole["results"][0]["breakdown"].is_object(), "{whole}");
+    let output = client.explains("skill.discover", request).await;
+    assert!(output["results"][0]["breakdown"].is_object(), "{output}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -455,12 +463,12 @@ async fn older_tool_names_are_offered_on_request() {
     let read =
         client.works("read_skill_resource", json!({ "skill": "pdf-tables", "path": "references/layout.md" }));
     assert_eq!(read.await["content"], "How tables are laid out.\n");
-    let told = client.fails("read_skill_resource", json!({ "path": "../csv-tools/SKILL.md" })).await;
-    assert_eq!(told["error"]["code"], "path_escape");
-    let plain = Client::new(&home, None).await;
-    assert_eq!(plain.peer.list_all_tools().await.unwrap().len() + 3, tools.len());
+    let failure = client.fails("read_skill_resource", json!({ "path": "../csv-tools/SKILL.md" })).await;
+    assert_eq!(failure["error"]["code"], "path_escape");
+    let unextended = Client::new(&home, None).await;
+    assert_eq!(unextended.peer.list_all_tools().await.unwrap().len() + 3, tools.len());
     let request = CallToolRequestParams::new("list_skills");
-    assert!(plain.peer.call_tool(request).await.is_err(), "not without being asked for");
+    assert!(unextended.peer.call_tool(request).await.is_err(), "not without being asked for");
 }
 
 #[test]

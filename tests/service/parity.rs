@@ -4,8 +4,8 @@
 use crate::cli_runs_fixture;
 mod doors;
 
-use cli_runs_fixture::Desk;
-use doors::{Doors, Told};
+use cli_runs_fixture::RunsFixture;
+use doors::{CallResult, Doors};
 use serde_json::{Value, json};
 use skills_api::operations::{operation, steady};
 
@@ -30,7 +30,7 @@ fn wrong(operation: &'static str, arguments: Value, cli: &str, code: &'static st
 }
 
 /// What only asks; it may be asked in any order.
-fn looks() -> Vec<Case> {
+fn lookup_cases() -> Vec<Case> {
     let discover = "skill.discover";
     vec![
         case(discover, json!({"intent": "extract tables from a pdf"}), "discover extract_tables_from_a_pdf"),
@@ -207,7 +207,11 @@ fn looks() -> Vec<Case> {
         wrong("run.show", json!({"run_id": "no-such-run"}), "runs show no-such-run", "not_found"),
         wrong("run.checkpoints", json!({"run_id": "no-such-run"}), "", "not_found"),
         wrong("run.status", json!({"run_id": "no-such-run"}), "", "not_found"),
-        case("run.list", json!({"where": "state:failed,completed"}), "runs list --where state:failed,completed"),
+        case(
+            "run.list",
+            json!({"where": "state:failed,completed"}),
+            "runs list --where state:failed,completed",
+        ),
         wrong("run.list", json!({"where": "colour:red"}), "runs list --where colour:red", "invalid_request"),
         wrong("run.list", json!({"limit": 5, "cursor": "no cursor"}), "", "invalid_request"),
         wrong("session.show", json!({"session_id": "no-such"}), "session show no-such", "not_found"),
@@ -266,34 +270,34 @@ fn acts() -> Vec<Case> {
     ]
 }
 
-/// `small` has every member of `whole` with the same value: a command adds only its own members.
-fn within(whole: &Value, small: &Value) -> bool {
-    match (whole, small) {
-        (Value::Object(whole), Value::Object(small)) => {
-            small.iter().all(|(key, value)| whole.get(key).is_some_and(|other| other == value))
+/// `small` has every member of `full` with the same value: a command adds only its own members.
+fn within(full: &Value, small: &Value) -> bool {
+    match (full, small) {
+        (Value::Object(full), Value::Object(small)) => {
+            small.iter().all(|(key, value)| full.get(key).is_some_and(|other| other == value))
         }
-        (whole, small) => whole == small,
+        (full, small) => full == small,
     }
 }
 
-fn judge(case: &Case, door: &str, expected: &Told, told: &Told, wrongs: &mut Vec<String>) {
-    let same = match (expected, told) {
-        (Ok(expected), Ok(told)) if door == "command line" => within(&steady(told), &steady(expected)),
-        (Ok(expected), Ok(told)) => steady(told) == steady(expected),
-        (Err(expected), Err(told)) => steady(told) == steady(expected),
+fn judge(case: &Case, adapter: &str, expected: &CallResult, actual: &CallResult, wrongs: &mut Vec<String>) {
+    let same = match (expected, actual) {
+        (Ok(expected), Ok(actual)) if adapter == "command line" => within(&steady(actual), &steady(expected)),
+        (Ok(expected), Ok(actual)) => steady(actual) == steady(expected),
+        (Err(expected), Err(actual)) => steady(actual) == steady(expected),
         _ => false,
     };
     if !same {
-        let text = |told: &Told| match told {
+        let text = |actual: &CallResult| match actual {
             Ok(value) => format!("ok {}", steady(value)),
             Err(value) => format!("error {}", steady(value)),
         };
         wrongs.push(format!(
-            "{} {} by {door}:\n  library: {}\n  {door}: {}",
+            "{} {} by {adapter}:\n  library: {}\n  {adapter}: {}",
             case.operation,
             case.arguments,
             text(expected),
-            text(told)
+            text(actual)
         ));
     }
 }
@@ -323,7 +327,7 @@ fn compare(doors: &mut Doors, cases: &[Case]) -> Vec<String> {
 }
 
 fn doors() -> Doors {
-    let desk = Desk::new();
+    let desk = RunsFixture::new();
     desk.home.skill(
         "pdf-tables",
         "description: Extracts tables from PDF files into spreadsheets. Use when a request names a PDF with tables.\n\
@@ -343,7 +347,7 @@ fn doors() -> Doors {
 #[test]
 fn every_door_gives_the_same_answer_and_the_same_error() {
     let mut doors = doors();
-    let cases = looks();
+    let cases = lookup_cases();
     assert!(cases.len() >= 40, "{}", cases.len());
     let mut wrongs = compare(&mut doors, &cases);
     wrongs.extend(compare(&mut doors, &acts()));

@@ -17,7 +17,7 @@ use skills_api::remote::{Address, Key, Remote};
 use skills_api::{
     CapabilityRequest, Client as _, Code, Connection, ConnectionState, DraftRequest, Error, Event,
     ExecutionOptions, GovernanceFilter, LaunchRequest, ListFilter, Local, OperatorClient as _,
-    RunClient as _, RunOrder, SessionAccess, SessionClient as _, SettingsChange,
+    RunClient as _, RunCommand, SessionAccess, SessionClient as _, SettingsChange,
 };
 use skills_discovery::Request;
 use skills_model::{RunState, Verdict};
@@ -180,11 +180,11 @@ async fn runs_and_sessions_go_there_as_they_go_here() {
         RunState::Completed
     );
     same!(here, there, run(id));
-    same!(here, there, order(id, RunOrder::Cancel { by: None }));
-    let forked = there.order(id, RunOrder::Fork { checkpoint: None, by: None }).await.unwrap();
+    same!(here, there, order(id, RunCommand::Cancel { by: None }));
+    let forked = there.order(id, RunCommand::Fork { checkpoint: None, by: None }).await.unwrap();
     assert!(forked.run.paused && forked.run.id.0 != id);
     assert_eq!(
-        there.order(&forked.run.id.0, RunOrder::Cancel { by: None }).await.unwrap().run.state,
+        there.order(&forked.run.id.0, RunCommand::Cancel { by: None }).await.unwrap().run.state,
         RunState::Canceled
     );
     let attached = there.attach(attachment("watch", "run", id, json!({}))).await;
@@ -256,7 +256,7 @@ async fn a_wrong_key_says_what_to_set() {
 }
 
 /// An address where everything is answered with this page.
-async fn stranger(page: &'static str) -> Address {
+async fn foreign_server(page: &'static str) -> Address {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = Address::parse(&listener.local_addr().unwrap().to_string()).unwrap();
     let answer = move || async move {
@@ -271,13 +271,13 @@ async fn stranger(page: &'static str) -> Address {
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_no_service_of_this_version_is_told_apart() {
     let error = |address| async { Remote::connect(address, None, None).await.err().unwrap() };
-    let page = error(stranger("<html>It works!</html>").await).await;
+    let page = error(foreign_server("<html>It works!</html>").await).await;
     assert_eq!(page.code, Code::InvalidConfiguration);
     assert!(page.message.contains("It works!") && page.message.contains("skills serve"), "{page}");
-    let other = error(stranger("{\"hello\": 1}").await).await;
+    let other = error(foreign_server("{\"hello\": 1}").await).await;
     assert!(other.message.contains("invalid response"), "{other}");
     let newer = r#"{"status": "ok", "version": "9.9.0", "skills": 1, "ready": true}"#;
-    let newer = error(stranger(newer).await).await;
+    let newer = error(foreign_server(newer).await).await;
     assert!(newer.message.contains("runs version 9.9.0, this is"), "{newer}");
     let free = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
     let nobody = error(Address::parse(&free.to_string()).unwrap()).await;

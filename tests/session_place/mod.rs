@@ -95,8 +95,8 @@ pub async fn reviewed(
     arguments: &Value,
     files: &BTreeMap<String, String>,
 ) -> Option<String> {
-    let asked = core.run_script(session, arguments.clone(), files.clone(), None).await.unwrap();
-    match asked.result.unwrap_err() {
+    let unconfirmed = core.run_script(session, arguments.clone(), files.clone(), None).await.unwrap();
+    match unconfirmed.result.unwrap_err() {
         error if error.code == ToolFailure::SafetyDenied => {
             eprintln!("SKIPPED: this machine isolates nothing, the script was not run");
             None

@@ -4,7 +4,7 @@ use skills_store::{Control, ControlOutcome};
 
 use super::*;
 
-fn asked(order: Result<(Command, Option<serde_json::Value>), String>) -> Control {
+fn control(order: Result<(Command, Option<serde_json::Value>), String>) -> Control {
     Control { description: "as a test".to_owned(), order, why: Some("2 findings".to_owned()) }
 }
 
@@ -17,15 +17,15 @@ pub async fn a_sidecars_wish_is_carried_out_once(store: &dyn Store, _: &Time) {
     let sidecar = store.launch(launch(2)).await.unwrap().run.id;
     let signal = || Ok((Command::Signal { name: "checked".into() }, Some(json!(7))));
     for _ in 0..2 {
-        let outcome = store.control(&sidecar, &watched, asked(signal())).await.unwrap();
+        let outcome = store.control(&sidecar, &watched, control(signal())).await.unwrap();
         assert!(
             matches!(&outcome, ControlOutcome::Applied(did) if did.contains("waits for it")),
             "{outcome:?}"
         );
     }
-    let told = kinds(store, &watched).await;
-    assert_eq!(told.iter().filter(|kind| *kind == "signal.received").count(), 1, "{told:?}");
-    assert_eq!(told.last().unwrap(), "control.applied");
+    let event_kinds = kinds(store, &watched).await;
+    assert_eq!(event_kinds.iter().filter(|kind| *kind == "signal.received").count(), 1, "{event_kinds:?}");
+    assert_eq!(event_kinds.last().unwrap(), "control.applied");
     assert_eq!(kinds(store, &sidecar).await.last().unwrap(), "control.applied");
 }
 
@@ -40,13 +40,13 @@ pub async fn a_refused_wish_is_written_down_and_changes_nothing(store: &dyn Stor
     ];
     for (n, order) in (2..).zip(orders) {
         let sidecar = store.launch(launch(n)).await.unwrap().run.id;
-        let outcome = store.control(&sidecar, &watched, asked(order)).await.unwrap();
+        let outcome = store.control(&sidecar, &watched, control(order)).await.unwrap();
         assert!(matches!(&outcome, ControlOutcome::Refused(why) if !why.is_empty()), "{outcome:?}");
         assert_eq!(kinds(store, &sidecar).await.last().unwrap(), "control.refused");
-        let told = store.events(Some(&watched), 0, 100).await.unwrap().pop().unwrap().event;
-        assert_eq!(told.kind.as_str(), "control.refused", "the watched run tells it too");
+        let event_kinds = store.events(Some(&watched), 0, 100).await.unwrap().pop().unwrap().event;
+        assert_eq!(event_kinds.kind.as_str(), "control.refused", "the watched run tells it too");
         assert_eq!(
-            (told.data["by"].as_str(), told.data["why"].as_str()),
+            (event_kinds.data["by"].as_str(), event_kinds.data["why"].as_str()),
             (Some(&*sidecar.0), Some("2 findings"))
         );
     }
@@ -59,7 +59,7 @@ pub async fn a_paused_run_that_waits_is_held_when_its_wait_is_over(store: &dyn S
     time.pass(5);
     for (n, says) in [(2, "after the decision"), (3, "already paused")] {
         let sidecar = store.launch(launch(n)).await.unwrap().run.id;
-        let outcome = store.control(&sidecar, &watched, asked(Ok((Command::Pause, None)))).await.unwrap();
+        let outcome = store.control(&sidecar, &watched, control(Ok((Command::Pause, None)))).await.unwrap();
         assert!(matches!(&outcome, ControlOutcome::Applied(did) if did.contains(says)), "{outcome:?}");
     }
     let waits = store.run(&watched).await.unwrap().unwrap();

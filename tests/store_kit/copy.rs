@@ -33,7 +33,7 @@ pub async fn contents<S: Store + Sessions>(store: &S) -> Vec<String> {
         add(&store.intents(&run.id).await.unwrap());
         add(&store.checkpoints(&run.id).await.unwrap());
         add(&store.decisions(&run.id).await.unwrap());
-        add(&store.kept_signal(&run.id, "later").await.unwrap());
+        add(&store.buffered_signal(&run.id, "later").await.unwrap());
         add(&store.contract(&run.contract_digest).await.unwrap());
     }
     add(&store.events(None, 0, 1000).await.unwrap());

@@ -74,9 +74,9 @@ pub async fn a_long_run_keeps_every_checkpoint_and_little_more_than_what_changed
     time: &Time,
 ) {
     const END: u64 = 600;
-    let same = |kept: Checkpoint, number: u64| {
-        let whole = grown(number);
-        assert_eq!((kept.number, &kept.done, &kept.state), (number, &whole.done, &whole.state));
+    let same = |stored: Checkpoint, number: u64| {
+        let expected = grown(number);
+        assert_eq!((stored.number, &stored.done, &stored.state), (number, &expected.done, &expected.state));
     };
     store.launch(launch(1)).await.unwrap();
     let first = claimed(store, "w1").await;
@@ -91,9 +91,9 @@ pub async fn a_long_run_keeps_every_checkpoint_and_little_more_than_what_changed
     }
     let all = store.checkpoints(&run).await.unwrap();
     assert_eq!(all.len() as u64, END + 1);
-    for kept in all.into_iter().skip(1) {
-        let number = kept.number;
-        same(kept, number);
+    for stored in all.into_iter().skip(1) {
+        let number = stored.number;
+        same(stored, number);
     }
     let missing = store.checkpoint(&run, END + 1).await.unwrap_err();
     assert!(matches!(missing, StoreError::NoCheckpoint { checkpoint, .. } if checkpoint == END + 1));
@@ -118,8 +118,8 @@ pub async fn a_long_run_keeps_every_checkpoint_and_little_more_than_what_changed
     let command = work(claim.fence, WorkerReport::Checkpoint);
     let after = store.report(&fork.id, command, vec![step], Some(grown(21)), vec![], vec![]).await.unwrap();
     assert_eq!(after.head, 456, "later checkpoints stay, and numbers continue after them");
-    let kept = store.checkpoint(&fork.id, 456).await.unwrap();
-    same(Checkpoint { number: 21, ..kept }, 21);
+    let stored = store.checkpoint(&fork.id, 456).await.unwrap();
+    same(Checkpoint { number: 21, ..stored }, 21);
     same(store.checkpoint(&fork.id, 455).await.unwrap(), 455);
 }
 
@@ -329,8 +329,8 @@ pub async fn long_values_stay_out_of_lists(store: &dyn Store, _: &Time) {
     let listed = store.runs(RunFilter::default()).await.unwrap().runs.remove(0);
     assert_eq!(store.listed_run(&begun.id).await.unwrap().as_ref(), Some(&listed));
     assert_eq!((listed.inputs, listed.target), (json!(null), Some(json!({"type": "output", "ref": "r"}))));
-    let whole = store.run(&begun.id).await.unwrap().unwrap();
-    assert_eq!((whole.inputs["text"].as_str(), whole.target), (Some(long.as_str()), Some(target)));
+    let expected = store.run(&begun.id).await.unwrap().unwrap();
+    assert_eq!((expected.inputs["text"].as_str(), expected.target), (Some(long.as_str()), Some(target)));
     store.launch(super::launch(2)).await.unwrap();
     let text = |text: &str| RunFilter { text: Some(text.into()), ..RunFilter::default() };
     assert_eq!(store.runs(text("RUN-0002")).await.unwrap().runs[0].inputs, json!({"n": 2}));

@@ -217,8 +217,8 @@ async fn a_launch_answers_the_run_that_is_kept(store: &dyn Store, _: &Time) {
         let begun = store.launch(launch).await.unwrap();
         assert_eq!(store.run(&begun.run.id).await.unwrap().as_ref(), Some(&begun.run));
         let events = store.events(Some(&begun.run.id), 0, 10).await.unwrap();
-        let told: Vec<_> = events.iter().map(|e| (e.number, e.event.kind.as_str())).collect();
-        assert_eq!(told, [(1, "run.created")]);
+        let numbered: Vec<_> = events.iter().map(|e| (e.number, e.event.kind.as_str())).collect();
+        assert_eq!(numbered, [(1, "run.created")]);
     }
 }
 
@@ -300,8 +300,8 @@ async fn a_key_is_used_once_per_payload_and_principal(store: &dyn Store, _: &Tim
 async fn an_expired_key_is_used_anew(store: &dyn Store, time: &Time) {
     store.launch(keyed(1, "k", "p")).await.unwrap();
     time.pass(60_001);
-    let anew = store.launch(keyed(2, "k", "q")).await.unwrap();
-    assert_eq!((anew.idempotency, anew.run.id.0.as_str()), (IdempotencyOutcome::Expired, "run-0002"));
+    let second = store.launch(keyed(2, "k", "q")).await.unwrap();
+    assert_eq!((second.idempotency, second.run.id.0.as_str()), (IdempotencyOutcome::Expired, "run-0002"));
     let again = store.launch(keyed(3, "k", "q")).await.unwrap();
     assert_eq!((again.idempotency, again.run.id.0.as_str()), (IdempotencyOutcome::Reused, "run-0002"));
 }
@@ -346,7 +346,7 @@ async fn a_lost_lease_is_taken_over_and_the_sleeper_cannot_write(store: &dyn Sto
         )
         .await;
     assert!(
-        matches!(late, Err(StoreError::Refused(TransitionError::StaleFence { given: 1, present: 2 }))),
+        matches!(late, Err(StoreError::Refused(TransitionError::StaleFence { presented: 1, present: 2 }))),
         "{late:?}"
     );
     assert!(store.renew(&sleeper.run.id, sleeper.fence, LEASE).await.is_err());
@@ -501,17 +501,17 @@ async fn every_late_decider_learns_who_decided(store: &dyn Store, _: &Time) {
         store.command(&run, decision(verdict), Some(by), None, None)
     };
     let outcomes = futures::future::join_all((0..20).map(decide)).await;
-    let kept = store.decisions(&run).await.unwrap();
-    assert_eq!(kept.len(), 1);
+    let stored = store.decisions(&run).await.unwrap();
+    assert_eq!(stored.len(), 1);
     let mut applied = 0;
     for outcome in outcomes {
         match outcome {
             Ok(CommandOutcome { effect: CommandEffect::Applied, .. }) => applied += 1,
             Ok(CommandOutcome { effect: CommandEffect::Repeated(Some(first)), .. }) => {
-                assert_eq!(*first, kept[0]);
+                assert_eq!(*first, stored[0]);
             }
             Err(StoreError::AlreadyDecided { first, .. }) => {
-                assert_eq!(*first, kept[0]);
+                assert_eq!(*first, stored[0]);
             }
             other => panic!("{other:?}"),
         }
@@ -540,12 +540,12 @@ async fn signals_wait_for_their_step(store: &dyn Store, _: &Time) {
     let large = json!("x".repeat(2 << 20));
     store.command(&full, signal("large"), None, None, Some(large.clone())).await.unwrap();
     let refused = store.command(&full, signal("large"), None, None, Some(large)).await.unwrap_err();
-    assert!(matches!(refused, StoreError::Unasked(_)), "{refused}");
+    assert!(matches!(refused, StoreError::InvalidRequest(_)), "{refused}");
     store.command(&full, Command::Cancel, None, None, None).await.unwrap();
     let claim = claimed(store, "w1").await;
     for _ in 0..2 {
-        let kept = store.kept_signal(&run, "early").await.unwrap();
-        assert_eq!(kept, Some(json!({"n": 1})), "looking does not take it");
+        let stored = store.buffered_signal(&run, "early").await.unwrap();
+        assert_eq!(stored, Some(json!({"n": 1})), "looking does not take it");
     }
     let command = Command::Work { fence: claim.fence, report: WorkerReport::Checkpoint };
     let consumed = NewEvent {
@@ -554,13 +554,13 @@ async fn signals_wait_for_their_step(store: &dyn Store, _: &Time) {
         data: json!({"name": "early"}),
     };
     store.report(&run, command, Vec::new(), None, Vec::new(), vec![consumed]).await.unwrap();
-    assert_eq!(store.kept_signal(&run, "early").await.unwrap(), None, "taken with the report, once");
+    assert_eq!(store.buffered_signal(&run, "early").await.unwrap(), None, "taken with the report, once");
     let gate = Gate::Signal { step: "two".into(), name: "ready".into() };
     step_one(store, &claim, WorkerReport::Wait(gate)).await;
     assert!(store.command(&run, signal("other"), None, None, None).await.is_err());
     store.command(&run, signal("ready"), None, None, Some(json!("go"))).await.unwrap();
     let claim = claimed(store, "w2").await;
-    assert_eq!(store.kept_signal(&run, "ready").await.unwrap(), Some(json!("go")));
+    assert_eq!(store.buffered_signal(&run, "ready").await.unwrap(), Some(json!("go")));
     let gate = Gate::Signal { step: "three".into(), name: "ready".into() };
     let command = Command::Work { fence: claim.fence, report: WorkerReport::Wait(gate) };
     let run = store.report(&run, command, Vec::new(), None, Vec::new(), Vec::new()).await.unwrap();

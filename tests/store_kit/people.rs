@@ -69,17 +69,30 @@ pub async fn annotations_are_merged_and_told(store: &dyn Store, _: &Time) {
     let events = store.events(Some(&run), 0, 10).await.unwrap();
     assert_eq!(events.last().map(|event| event.event.kind.to_string()).as_deref(), Some("run.assigned"));
     let other = json!({"assigned": {"to": "lee", "by": "bo", "at_ms": 8}});
-    let conflict =
-        store.annotate(&run, other.as_object().cloned().unwrap(), vec![], Some(Precondition::AssignedTo(String::new()))).await;
+    let conflict = store
+        .annotate(
+            &run,
+            other.as_object().cloned().unwrap(),
+            vec![],
+            Some(Precondition::AssignedTo(String::new())),
+        )
+        .await;
     let assigned = after.options.assigned.clone();
     assert_eq!(conflict, Err(StoreError::AssignmentConflict { run: run.clone(), assigned }));
-    let other = store.annotate(&run, other.as_object().cloned().unwrap(), vec![], Some(Precondition::AssignedTo("kim".into()))).await;
+    let other = store
+        .annotate(
+            &run,
+            other.as_object().cloned().unwrap(),
+            vec![],
+            Some(Precondition::AssignedTo("kim".into())),
+        )
+        .await;
     assert_eq!(other.unwrap().options.assigned.map(|assigned| assigned.to).as_deref(), Some("lee"));
     let cleared =
         store.annotate(&run, json!({"assigned": null}).as_object().cloned().unwrap(), vec![], None).await;
     assert_eq!(cleared.unwrap().options.assigned, None);
     let wrong = store.annotate(&run, json!({"labels": 1}).as_object().cloned().unwrap(), vec![], None).await;
-    assert!(matches!(wrong, Err(StoreError::Unasked(_))), "{wrong:?}");
+    assert!(matches!(wrong, Err(StoreError::InvalidRequest(_))), "{wrong:?}");
     let gone = store.annotate(&RunId("gone".into()), serde_json::Map::new(), vec![], None).await;
     assert_eq!(gone, Err(StoreError::NoRun(RunId("gone".into()))));
 }
@@ -182,7 +195,7 @@ pub async fn documents_are_shared_and_versioned(store: &dyn Store, _: &Time) {
     let gone = store.put_document("view:c", Some(json!(3)), Some(1)).await;
     assert_eq!(gone, conflict, "an update creates nothing");
     let large = store.put_document("view:b", Some(json!("x".repeat(100_000))), None).await;
-    assert!(matches!(large, Err(StoreError::Unasked(_))), "{large:?}");
+    assert!(matches!(large, Err(StoreError::InvalidRequest(_))), "{large:?}");
 }
 
 pub async fn retention_deletes_by_state(store: &dyn Store, time: &Time) {

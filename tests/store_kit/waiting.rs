@@ -197,17 +197,17 @@ pub async fn another_question_at_the_same_step_leaves_the_wait_as_it_is(store: &
         call: Some("d1".into()),
         besides: None,
     };
-    let anew = Gate::human(step, "d9", why);
-    let asked = store.command(&run, Command::Ask(anew.clone()), None, None, None).await.unwrap().run;
+    let new_gate = Gate::human(step, "d9", why);
+    let updated = store.command(&run, Command::Ask(new_gate.clone()), None, None, None).await.unwrap().run;
     assert_eq!(
-        (asked.gate.as_ref(), asked.expires_ms, asked.since_ms),
-        (Some(&anew), before.expires_ms, before.since_ms)
+        (updated.gate.as_ref(), updated.expires_ms, updated.since_ms),
+        (Some(&new_gate), before.expires_ms, before.since_ms)
     );
     let old = store.command(&run, decision(Verdict::Approve), None, None, None).await;
     assert!(matches!(old, Err(StoreError::Refused(TransitionError::DecisionConflict(_)))), "{old:?}");
     let elsewhere = Gate::human("other", "d9", ApprovalReason::Confirmation);
     assert!(store.command(&run, Command::Ask(elsewhere), None, None, None).await.is_err());
-    let Gate::Human { step, inputs_digest, .. } = anew else { unreachable!() };
+    let Gate::Human { step, inputs_digest, .. } = new_gate else { unreachable!() };
     let (verdict, choice, result) = (Verdict::Approve, None, None);
     let yes = Command::Decide(Decision { verdict, step, inputs_digest, choice, result });
     let after = store.command(&run, yes, None, None, None).await.unwrap().run;
@@ -301,7 +301,7 @@ pub async fn ended_runs_are_purged_whole(store: &dyn Store, time: &Time) {
     store.launch(keyed(1, "k", "p")).await.unwrap();
     let old = claimed(store, "w1").await;
     step_one(store, &old, WorkerReport::Complete).await;
-    let kept = waiting(store, 2).await;
+    let active = waiting(store, 2).await;
     time.pass(1000);
     let before = store.run(&old.run.id).await.unwrap().unwrap().since_ms + 1;
     store.launch(launch(3)).await.unwrap();
@@ -312,11 +312,11 @@ pub async fn ended_runs_are_purged_whole(store: &dyn Store, time: &Time) {
     assert!(store.steps(&old.run.id).await.unwrap().is_empty());
     assert!(store.checkpoints(&old.run.id).await.unwrap().is_empty());
     assert!(store.events(Some(&old.run.id), 0, 10).await.unwrap().is_empty());
-    assert_eq!(state(store, &kept.0).await, RunState::WaitingForHuman, "an active run is never purged");
+    assert_eq!(state(store, &active.0).await, RunState::WaitingForHuman, "an active run is never purged");
     assert_eq!(state(store, &young.run.id.0).await, RunState::Completed);
     assert!(store.contract("c0ffee").await.unwrap().is_some(), "others still run it");
-    let anew = store.launch(keyed(4, "k", "q")).await.unwrap();
-    assert_eq!(anew.idempotency, IdempotencyOutcome::Created, "its key went with it");
+    let new_gate = store.launch(keyed(4, "k", "q")).await.unwrap();
+    assert_eq!(new_gate.idempotency, IdempotencyOutcome::Created, "its key went with it");
 }
 
 pub async fn workers_that_beat_are_alive(store: &dyn Store, time: &Time) {
@@ -382,8 +382,8 @@ pub async fn what_a_run_wrote_down_is_forgotten_and_its_results_stay(store: &dyn
     store.report(&run, command, vec![step], Some(checkpoint(1, &["one"])), vec![], vec![]).await.unwrap();
     let going_on = waiting(store, 2).await;
     time.pass(1);
-    assert_eq!(store.forget(i64::MAX).await.unwrap(), 1);
-    assert_eq!(store.forget(i64::MAX).await.unwrap(), 0, "once");
+    assert_eq!(store.prune(i64::MAX).await.unwrap(), 1);
+    assert_eq!(store.prune(i64::MAX).await.unwrap(), 0, "once");
     let steps = store.steps(&run).await.unwrap();
     assert_eq!((&steps[0].inputs, &steps[0].result), (&json!(null), &json!({"ok": "one"})));
     let events = serde_json::to_string(&store.events(Some(&run), 0, 100).await.unwrap()).unwrap();

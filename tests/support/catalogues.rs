@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use skills_api::{FileEntry, LevelTokens, SkillDetail, SkillSummary};
-use skills_registry::{Catalogue, Entry, Root, RootOrigin, RootState, Shadowed, Trusted};
+use skills_registry::{Catalogue, Entry, Root, RootOrigin, RootState, Shadowed, TrustSummary};
 use skills_skill::{
     Classification, Clients, Digest, EffectMode, Finding, Invocation, Kind, Properties, RefusalReason,
     RejectedBundle, Role, Severity, Skill, SkillId, Span, Stated, Status,
@@ -197,7 +197,7 @@ pub fn detail(id: &str) -> SkillDetail {
         findings: 1,
         shadowed_by: None,
         has_contract: false,
-        trusted: Trusted::No,
+        trusted: TrustSummary::No,
         needs_approval: false,
     };
     let file = |path: &str, bytes, executable| FileEntry { path: path.into(), bytes, executable };

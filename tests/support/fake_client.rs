@@ -24,9 +24,9 @@ pub struct FakeClient {
     pub connection: Connection,
     discover: Discover,
     /// Intents that were ranked, in order.
-    pub asked: Mutex<Vec<String>>,
+    pub requests: Mutex<Vec<String>>,
     /// Intents whose answers wait for a permit.
-    pub held: Mutex<Vec<(String, Arc<Semaphore>)>>,
+    pub blocked: Mutex<Vec<(String, Arc<Semaphore>)>>,
     pub rescans: Mutex<usize>,
     /// An operation that panics, by name.
     pub broken: Option<&'static str>,
@@ -42,8 +42,8 @@ impl FakeClient {
             events: broadcast::channel(64).0,
             connection: Connection::Local,
             discover: Box::new(discover),
-            asked: Mutex::default(),
-            held: Mutex::default(),
+            requests: Mutex::default(),
+            blocked: Mutex::default(),
             rescans: Mutex::default(),
             broken: None,
             runs: FakeRuns::default(),
@@ -58,7 +58,7 @@ impl FakeClient {
     /// Holds back the answer to an intent until the semaphore gets a permit.
     pub fn hold(&self, intent: &str) -> Arc<Semaphore> {
         let gate = Arc::new(Semaphore::new(0));
-        self.held.lock().unwrap().push((intent.to_owned(), Arc::clone(&gate)));
+        self.blocked.lock().unwrap().push((intent.to_owned(), Arc::clone(&gate)));
         gate
     }
 
@@ -83,13 +83,13 @@ impl Client for FakeClient {
     }
 
     async fn discover(&self, request: Request) -> Result<Answer, Error> {
-        self.asked.lock().unwrap().push(request.intent.clone());
+        self.requests.lock().unwrap().push(request.intent.clone());
         let gate = self
-            .held
+            .blocked
             .lock()
             .unwrap()
             .iter()
-            .find(|(held, _)| *held == request.intent)
+            .find(|(blocked, _)| *blocked == request.intent)
             .map(|(_, gate)| Arc::clone(gate));
         if let Some(gate) = gate {
             gate.acquire().await.unwrap().forget();

@@ -10,9 +10,9 @@ use async_trait::async_trait;
 use serde_json::{Value, json};
 use skills_api::{
     AttachCheck, AttachCheckResult, AttachPreview, AttachRequest, Attached, Board, CapabilityExplanation,
-    CapabilityRequest, Code, ContractView, Error, FacetList, LaunchRequest, Launched, LocalFiles, LogLine,
-    LogPage, LogRequest, NewArtifact, OperatorClient, Ordered, RunClient, RunDetail, RunOrder, SavedView,
-    SessionAccess, StoredArtifact, TargetChoice, ViewList, WorkerList, WorkerView, facets,
+    CapabilityRequest, Code, CommandResult, ContractView, Error, FacetList, LaunchRequest, Launched,
+    LocalFiles, LogLine, LogPage, LogRequest, NewArtifact, OperatorClient, RunClient, RunCommand, RunDetail,
+    SavedView, SessionAccess, StoredArtifact, TargetChoice, ViewList, WorkerList, WorkerView, facets,
 };
 use skills_model::{Next, RunState, allowed, transition};
 use skills_skill::{AttachTarget, EffectMode, SkillId};
@@ -32,7 +32,7 @@ pub struct FakeRuns {
     book: Mutex<Book>,
     news: Notify,
     /// Orders in the order in which they came, with the run as it was named.
-    pub orders: Mutex<Vec<(String, RunOrder)>>,
+    pub orders: Mutex<Vec<(String, RunCommand)>>,
     /// Launches in order.
     pub launches: Mutex<Vec<LaunchRequest>>,
     /// Attachments that were carried out, in order.
@@ -162,13 +162,13 @@ impl RunClient for FakeRuns {
     /// Waits until a test moved the run to where it ends or waits.
     async fn wait_for_completion(&self, run: &str, leave: CancellationToken) -> Result<RunRecord, Error> {
         loop {
-            let told = self.news.notified();
+            let notified = self.news.notified();
             let record = self.run(run).await?.run;
             if !matches!(record.state, RunState::Pending | RunState::Running | RunState::Replaying) {
                 return Ok(record);
             }
             tokio::select! {
-                () = told => {}
+                () = notified => {}
                 () = leave.cancelled() => return Ok(record),
             }
         }
@@ -183,7 +183,7 @@ impl RunClient for FakeRuns {
         }
         let query = RunQuery::parse(filter.r#where.as_deref().unwrap_or_default()).unwrap();
         let text = filter.text.as_deref().unwrap_or_default();
-        let holds = |run: &RunRecord| {
+        let is_match = |run: &RunRecord| {
             let step = run.step.as_deref().unwrap_or_default();
             run.id.0.contains(text) || run.skill_id.contains(text) || step.contains(text)
         };
@@ -194,7 +194,7 @@ impl RunClient for FakeRuns {
             .filter(|run| filter.states.is_empty() || filter.states.contains(&run.state))
             .filter(|run| filter.skill_id.as_ref().is_none_or(|skill| run.skill_id == *skill))
             .filter(|run| query.matches(run, NOW_MS))
-            .filter(holds)
+            .filter(is_match)
             .collect();
         let waits =
             |run: &RunRecord| matches!(run.state, RunState::WaitingForHuman | RunState::WaitingForSignal);
@@ -211,12 +211,12 @@ impl RunClient for FakeRuns {
         Ok(book.runs[book.position(run)?].clone())
     }
 
-    async fn order(&self, run: &str, order: RunOrder) -> Result<Ordered, Error> {
+    async fn order(&self, run: &str, order: RunCommand) -> Result<CommandResult, Error> {
         self.refused()?;
         self.orders.lock().unwrap().push((run.to_owned(), order.clone()));
         let mut book = self.book();
         let at = book.position(run)?;
-        if let RunOrder::Assign { to, note, assignee, by } = &order {
+        if let RunCommand::Assign { to, note, assignee, by } = &order {
             let detail = &mut book.runs[at];
             let assigned = detail.run.options.assigned.clone();
             if assignee.as_deref().is_some_and(|expected| {
@@ -236,7 +236,7 @@ impl RunClient for FakeRuns {
             book.append(&run.id, kind, data);
             drop(book);
             self.news.notify_waiters();
-            return Ok(Ordered {
+            return Ok(CommandResult {
                 run,
                 note: "assigned".to_owned(),
                 worker_alive: true,
@@ -249,11 +249,11 @@ impl RunClient for FakeRuns {
         let id = before.id.clone();
         let note = note(&order, &next, &book.runs[at].decisions);
         let (kind, data) = event_of(&order);
-        let answered = if let Next::NewRun { paused: held } = next {
+        let answered = if let Next::NewRun { paused } = next {
             let new = book.new_id();
             let mut branch = book.runs[at].clone();
             let head = match &order {
-                RunOrder::Replay { checkpoint, .. } | RunOrder::Fork { checkpoint, .. } => {
+                RunCommand::Replay { checkpoint, .. } | RunCommand::Fork { checkpoint, .. } => {
                     checkpoint.unwrap_or(branch.run.head)
                 }
                 _ => branch.run.head,
@@ -261,13 +261,13 @@ impl RunClient for FakeRuns {
             branch.run.source = Some((id.clone(), head));
             branch.run.id = RunId(new);
             (branch.run.state, branch.run.paused, branch.run.gate, branch.sheet) =
-                (RunState::Pending, held, None, None);
+                (RunState::Pending, paused, None, None);
             (branch.events, branch.descendants) = (Vec::new(), Vec::new());
             branch.run.allowed = allowed(&run_snapshot(&branch.run));
             let run = branch.run.clone();
             book.runs[at].descendants.push(run.id.clone());
             book.runs.push(branch);
-            let from = if held { "run.forked_from" } else { "run.replayed_from" };
+            let from = if paused { "run.forked_from" } else { "run.replayed_from" };
             book.append(&run.id, from, json!({ "run": id, "checkpoint": head }));
             run
         } else {
@@ -279,7 +279,13 @@ impl RunClient for FakeRuns {
         }
         drop(book);
         self.news.notify_waiters();
-        Ok(Ordered { run: answered, note, worker_alive: true, repeated: next == Next::Unchanged, mode: None })
+        Ok(CommandResult {
+            run: answered,
+            note,
+            worker_alive: true,
+            repeated: next == Next::Unchanged,
+            mode: None,
+        })
     }
 
     async fn run_events(
@@ -299,12 +305,12 @@ impl RunClient for FakeRuns {
         };
         let found =
             || -> Vec<RunEvent> { self.book().events.iter().filter(fits).take(limit).cloned().collect() };
-        let told = self.news.notified();
+        let notified = self.news.notified();
         let events = found();
         if !events.is_empty() || wait_ms == 0 {
             return Ok(events);
         }
-        tokio::time::timeout(Duration::from_millis(wait_ms), told).await.ok();
+        tokio::time::timeout(Duration::from_millis(wait_ms), notified).await.ok();
         Ok(found())
     }
 
@@ -321,13 +327,13 @@ impl RunClient for FakeRuns {
         if let Some(preview) = self.book().preview.clone() {
             return Ok(preview);
         }
-        let holds = |check, note: String| AttachCheckResult { check, passed: Some(true), note };
+        let is_match = |check, note: String| AttachCheckResult { check, passed: Some(true), note };
         Ok(AttachPreview {
             checks: vec![
-                holds(AttachCheck::Exists, format!("{} 1.2.0", request.skill)),
-                holds(AttachCheck::Invocation, "attach".to_owned()),
-                holds(AttachCheck::TargetType, format!("{} is among its targets", request.target_type)),
-                holds(AttachCheck::Target, "found".to_owned()),
+                is_match(AttachCheck::Exists, format!("{} 1.2.0", request.skill)),
+                is_match(AttachCheck::Invocation, "attach".to_owned()),
+                is_match(AttachCheck::TargetType, format!("{} is among its targets", request.target_type)),
+                is_match(AttachCheck::Target, "found".to_owned()),
             ],
             reason: None,
             target_label: Some(format!("{} {}", request.target_type, request.target_ref)),
@@ -422,8 +428,9 @@ impl RunClient for FakeRuns {
             found.explanation.chosen = Some(binding.to_owned());
         }
         let mut book = self.book();
-        if let Some(kept) = book.capabilities.iter_mut().find(|c| c.explanation.capability == capability) {
-            *kept = found.clone();
+        if let Some(existing) = book.capabilities.iter_mut().find(|c| c.explanation.capability == capability)
+        {
+            *existing = found.clone();
         }
         Ok(found)
     }

@@ -41,8 +41,8 @@ macro_rules! hand_runs_on {
             async fn order(
                 &self,
                 run: &str,
-                order: skills_api::RunOrder,
-            ) -> Result<skills_api::Ordered, skills_api::Error> {
+                order: skills_api::RunCommand,
+            ) -> Result<skills_api::CommandResult, skills_api::Error> {
                 self.$part.order(run, order).await
             }
 

@@ -47,7 +47,7 @@ impl Pane for NotePane {
 
     fn commands(&self) -> Vec<Command> {
         if self.typing {
-            return vec![Self::command(Action::Submit, "take"), Self::command(Action::Leave, "leave")];
+            return vec![Self::command(Action::Submit, "take"), Self::command(Action::LeaveField, "leave")];
         }
         let blocked = Some("these notes are read only".to_owned());
         vec![
@@ -65,7 +65,7 @@ impl Pane for NotePane {
             Action::Up => self.cursor = self.cursor.saturating_sub(1),
             Action::Down => self.cursor = (self.cursor + 1).min(self.rows.len().saturating_sub(1)),
             Action::Filter => self.typing = true,
-            Action::Leave | Action::Submit => self.typing = false,
+            Action::LeaveField | Action::Submit => self.typing = false,
             Action::Copy => {
                 return Some(vec![Effect::Copy(self.rows[self.cursor].clone(), "the note".to_owned())]);
             }
@@ -135,7 +135,7 @@ impl Pane for NotePane {
         }
     }
 
-    fn wanted(&mut self) -> Vec<Effect> {
+    fn take_pending_effects(&mut self) -> Vec<Effect> {
         Vec::new()
     }
 

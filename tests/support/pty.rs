@@ -72,9 +72,9 @@ impl Pty {
         self.wait_until(text, |pty| pty.screen().contains(text))
     }
 
-    pub fn wait_until(&mut self, what: &str, holds: impl Fn(&Self) -> bool) -> &mut Self {
+    pub fn wait_until(&mut self, what: &str, condition: impl Fn(&Self) -> bool) -> &mut Self {
         let deadline = Instant::now() + WAIT_TIMEOUT;
-        while !holds(self) {
+        while !condition(self) {
             let left = deadline.saturating_duration_since(Instant::now());
             match self.bytes.recv_timeout(left) {
                 Ok(bytes) => self.take(&bytes),

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use skills_api::{RunDetail, RunOrder};
+use skills_api::{RunCommand, RunDetail};
 use skills_tui::Settings;
 use skills_tui::harness::Harness;
 use skills_tui::pane::Pane;
@@ -39,7 +39,7 @@ pub fn opened(client: &Arc<FakeClient>, width: u16, height: u16) -> Harness {
     harness
 }
 
-pub fn orders(client: &FakeClient) -> Vec<RunOrder> {
+pub fn orders(client: &FakeClient) -> Vec<RunCommand> {
     client.runs.orders.lock().unwrap().iter().map(|(_, order)| order.clone()).collect()
 }
 

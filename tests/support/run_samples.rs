@@ -99,7 +99,7 @@ pub fn detail(id: &str, skill: &str, state: RunState) -> RunDetail {
 
 /// The row of a run.
 pub fn record(id: &str, skill: &str, state: RunState, gate: Option<Gate>, through: u32) -> RunRecord {
-    let standing = RunSnapshot {
+    let snapshot = RunSnapshot {
         state,
         paused: false,
         replays: false,
@@ -130,11 +130,11 @@ pub fn record(id: &str, skill: &str, state: RunState, gate: Option<Gate>, throug
         step: STEPS.get(through as usize).map(|(step, _)| (*step).to_owned()),
         head: u64::from(through),
         fence: 1,
-        hold: None,
+        lease: None,
         created_ms: NOW_MS - 120_000,
         since_ms: NOW_MS - 60_000,
         expires_ms: None,
-        allowed: allowed(&standing),
+        allowed: allowed(&snapshot),
     }
 }
 

@@ -63,7 +63,7 @@ impl Screen {
         };
         pane.draw(area, &mut buffer, &mut cx);
         self.cursor = cx.cursor;
-        let wanted = pane.wanted();
+        let wanted = pane.take_pending_effects();
         (buffer, wanted)
     }
 

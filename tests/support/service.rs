@@ -139,10 +139,10 @@ async fn answered(core: Arc<Local>, script: Arc<Mutex<Script>>, request: Request
     };
     let mishap = {
         let mut script = script.lock().unwrap();
-        let given = request.headers().get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
+        let actual = request.headers().get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
         let open = operation.scope.is_none();
         if let Some(key) = script.key.as_ref().filter(|_| !open)
-            && given != Some(&format!("Bearer {key}"))
+            && actual != Some(&format!("Bearer {key}"))
         {
             return refused(&Error::new(Code::Unauthorized, "this service knows no such key"));
         }
@@ -161,7 +161,7 @@ async fn answered(core: Arc<Local>, script: Arc<Mutex<Script>>, request: Request
         script.lock().unwrap().resumed.push(resumed);
         return stream(core, resumed).await;
     }
-    let carried = carry_out(core, operation, arguments, request).await;
+    let carried = execute_operation(core, operation, arguments, request).await;
     assert!(mishap.is_none(), "the test breaks this connection");
     match carried {
         Ok(value) => json_of(operation.status, &value),
@@ -169,7 +169,7 @@ async fn answered(core: Arc<Local>, script: Arc<Mutex<Script>>, request: Request
     }
 }
 
-async fn carry_out(
+async fn execute_operation(
     core: Arc<Local>,
     operation: &'static Operation,
     mut arguments: Map<String, Value>,
@@ -195,15 +195,15 @@ async fn carry_out(
 
 /// The arguments in a path, where it is an operation's.
 fn matched(operation: &Operation, method: &str, path: &str) -> Option<Map<String, Value>> {
-    let (wanted, given) = (operation.route.path.split('/'), path.split('/'));
-    if operation.route.method.to_string() != method || wanted.clone().count() != given.clone().count() {
+    let (wanted, actual) = (operation.route.path.split('/'), path.split('/'));
+    if operation.route.method.to_string() != method || wanted.clone().count() != actual.clone().count() {
         return None;
     }
     let mut arguments = Map::new();
-    for (wanted, given) in wanted.zip(given) {
+    for (wanted, actual) in wanted.zip(actual) {
         match wanted.strip_prefix('{').and_then(|name| name.strip_suffix('}')) {
-            Some(name) => drop(arguments.insert(name.to_owned(), Value::String(decoded(given)))),
-            None if wanted == given => {}
+            Some(name) => drop(arguments.insert(name.to_owned(), Value::String(decoded(actual)))),
+            None if wanted == actual => {}
             None => return None,
         }
     }
@@ -229,7 +229,7 @@ async fn stream(core: Arc<Local>, resumed: Option<u64>) -> Response {
     use skills_api::{Client as _, RunClient as _};
     let (newest, log) = (core.newest_event().await.unwrap(), core.event_log().await.unwrap());
     let after = resumed.unwrap_or(newest).min(newest);
-    let kind = if resumed.is_some_and(|asked| asked > newest) { "reset" } else { "ready" };
+    let kind = if resumed.is_some_and(|last_event| last_event > newest) { "reset" } else { "ready" };
     let first = framed(kind, None, &json!({ "log": log, "after": after }));
     let ready = framed("ready", None, &json!({ "log": log, "after": after }));
     let news = core.events();

@@ -72,11 +72,11 @@ fn compare_without(harness: &mut Harness, name: &str, title: &str, folder: Optio
         folder.as_ref().map_or_else(|| drawn.clone(), |folder| drawn.replace(folder, FOLDER))
     };
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("assets/pictures").join(name);
-    let kept = std::fs::read_to_string(&file).unwrap_or_default();
+    let expected = std::fs::read_to_string(&file).unwrap_or_default();
     let writing = std::env::var("INSTA_UPDATE").is_ok_and(|wish| wish == "always");
     let begun = Instant::now();
     let mut drawn = draw(harness);
-    while drawn != kept && begun.elapsed() < WAIT_TIMEOUT && !writing {
+    while drawn != expected && begun.elapsed() < WAIT_TIMEOUT && !writing {
         std::thread::sleep(Duration::from_millis(10));
         harness.pass(Duration::ZERO);
         drawn = draw(harness);
@@ -84,8 +84,8 @@ fn compare_without(harness: &mut Harness, name: &str, title: &str, folder: Optio
     if writing {
         std::fs::create_dir_all(file.parent().unwrap()).unwrap();
         std::fs::write(&file, drawn).unwrap();
-    } else if drawn != kept {
-        let parted = drawn.lines().zip(kept.lines()).find(|(now, before)| now != before);
+    } else if drawn != expected {
+        let parted = drawn.lines().zip(expected.lines()).find(|(now, before)| now != before);
         panic!(
             "{name} is not what is drawn now; look at it, then write it with INSTA_UPDATE=always\n{}\n\n\
              first other line, now and kept: {parted:#?}",

@@ -71,15 +71,16 @@ fn choices() -> Vec<(AttachTarget, TargetChoice)> {
 }
 
 fn preview(effect: EffectMode, may_do: &[&str]) -> AttachPreview {
-    let holds = |check, note: &str| AttachCheckResult { check, passed: Some(true), note: note.to_owned() };
+    let passed_check =
+        |check, note: &str| AttachCheckResult { check, passed: Some(true), note: note.to_owned() };
     let mut rows: Vec<Value> = vec![json!(["2026-10-03", "paper", 18.4, 2.94])];
     rows.resize(214, json!(["2026-10-04", "toner", 92.0, 14.69]));
     AttachPreview {
         checks: vec![
-            holds(AttachCheck::Exists, "table-audit 1.2.0, loads"),
-            holds(AttachCheck::Invocation, "invocation attach"),
-            holds(AttachCheck::TargetType, "output, artifact"),
-            holds(AttachCheck::Target, "run 01J8ZC4M7Q, step extract"),
+            passed_check(AttachCheck::Exists, "table-audit 1.2.0, loads"),
+            passed_check(AttachCheck::Invocation, "invocation attach"),
+            passed_check(AttachCheck::TargetType, "output, artifact"),
+            passed_check(AttachCheck::Target, "run 01J8ZC4M7Q, step extract"),
         ],
         reason: None,
         target_label: Some("output of run 01J8ZC4M7Q, step extract".to_owned()),
@@ -103,12 +104,12 @@ const STOPS: [&str; 3] = [
     "reads target and inputs, writes nothing, no network",
 ];
 
-struct Desk {
+struct AttachFixture {
     core: Arc<FakeClient>,
     harness: Harness,
 }
 
-fn desk_with(width: u16, height: u16, settings: &Settings) -> Desk {
+fn desk_with(width: u16, height: u16, settings: &Settings) -> AttachFixture {
     let core = Arc::new(FakeClient::answering(|_| none_fits()));
     core.runs.add_contract(contract_view("table-audit", AUDIT));
     core.runs.book().choices = choices();
@@ -116,15 +117,15 @@ fn desk_with(width: u16, height: u16, settings: &Settings) -> Desk {
     let panes: Vec<Box<dyn Pane>> = vec![Box::new(Attach::new()), Box::new(Browse::new())];
     let mut harness = Harness::new(core.clone(), panes, settings, width, height).unwrap();
     harness.deliver(AppEvent::All(Message::Catalogue(Arc::new(skills()))));
-    Desk { core, harness }
+    AttachFixture { core, harness }
 }
 
-fn desk(width: u16, height: u16) -> Desk {
+fn desk(width: u16, height: u16) -> AttachFixture {
     desk_with(width, height, &Settings { clock_ms: Some(NOW_MS), ..Settings::default() })
 }
 
 /// Chooses table-audit and fills the form as in the picture; the cursor is in the reference.
-fn composed(desk: &mut Desk) {
+fn composed(desk: &mut AttachFixture) {
     let harness = &mut desk.harness;
     harness.press("down tab tab");
     harness.type_text("01J8ZC4M7Q/ex").press("enter").type_text("0.8");
@@ -192,7 +193,7 @@ fn a_failure_says_its_reason_in_place() {
     composed(&mut desk);
     let reason = AttachReason {
         check: AttachCheck::Target,
-        given: "01J8ZC4M7Q/ex".to_owned(),
+        value: "01J8ZC4M7Q/ex".to_owned(),
         allowed: vec!["extract".to_owned(), "export".to_owned()],
         cause: None,
     };

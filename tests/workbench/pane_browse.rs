@@ -175,7 +175,7 @@ fn the_filter_keeps_what_matches_and_marks_the_letters() {
         .map(|i| buffer[(at.x + i, at.y)].modifier.contains(ratatui::style::Modifier::UNDERLINED))
         .collect();
     assert_eq!(underlined, [true, false, false, true, false, true, false]);
-    act(&mut pane, Action::Leave);
+    act(&mut pane, Action::LeaveField);
     assert!(!pane.in_text());
     act(&mut pane, Action::Back);
     assert!(cursor_line(&mut pane).contains("pdf"), "the cursor stays on its skill when the filter goes");
@@ -201,8 +201,9 @@ fn groups_fold_and_the_grouping_goes_round() {
 fn sorting_by_tokens_counts_them_all_and_puts_the_largest_first() {
     let mut pane = opened();
     let effects = pane.act(Action::Sort).unwrap();
-    let asked: usize = effects.iter().map(|e| if let Effect::Levels(ids) = e { ids.len() } else { 0 }).sum();
-    assert_eq!(asked, 1, "only the folded copy was not counted yet");
+    let level_count: usize =
+        effects.iter().map(|e| if let Effect::Levels(ids) = e { ids.len() } else { 0 }).sum();
+    assert_eq!(level_count, 1, "only the folded copy was not counted yet");
     pane.message(&Message::Levels(vec![levels("xlsx", 20, 9_900), levels("po-diff", 20, 100)]));
     let screen = drawn(&mut pane, &mut Screen::new(120, 36));
     let place = |name: &str| screen.find(name).unwrap();
@@ -305,13 +306,13 @@ fn with_a_client_chosen_the_list_says_what_it_does_not_see() {
         "pdf-tables" => Shown::Shortened { characters: 94, why: why() },
         "pdf-merge" => Shown::NameOnly { why: why() },
         "po-diff" => Shown::Omitted { why: "budget exhausted".to_owned() },
-        _ => Shown::Whole,
+        _ => Shown::Complete,
     };
     // One that the client finds, and that is not for a model: the budget alone knows of it.
     let named = ["pdf-forms", "xlsx", "pdf-tables", "pdf-merge", "po-diff"];
     let ids = || entries.iter().map(|e| e.skill.id.as_str());
     let people = ids().find(|id| !named.contains(id)).unwrap().to_owned();
-    let told = |e: &Entry| ![named[0], named[1], people.as_str()].contains(&e.skill.id.as_str());
+    let is_listed = |e: &Entry| ![named[0], named[1], people.as_str()].contains(&e.skill.id.as_str());
     let listed = |e: &Entry| {
         let id = e.skill.id.as_str();
         (Listed { name: id.into(), skill_id: Some(e.skill.id.clone()), ..Listed::default() }, made(id))
@@ -323,7 +324,7 @@ fn with_a_client_chosen_the_list_says_what_it_does_not_see() {
         version: None,
         window: 200_000,
         allowance: Allowance {
-            entries: entries.iter().filter(|e| told(e)).map(listed).collect(),
+            entries: entries.iter().filter(|e| is_listed(e)).map(listed).collect(),
             fill: Fill {
                 limit: Some(4_000),
                 unit: Unit::Tokens,

@@ -16,21 +16,21 @@ use support::answers::{INTENT, NO_FIT_INTENT, fits, none_fits};
 use support::screen::{Screen, find};
 
 fn typed(pane: &mut Discover, text: &str) -> Vec<(Request, u64)> {
-    let mut asked = Vec::new();
+    let mut requests = Vec::new();
     for c in text.chars() {
         for effect in pane.text_key(KeyEvent::new(KeyCode::Char(c), KeyModifiers::NONE)) {
             if let Effect::Discover { request, generation } = effect {
-                asked.push((request, generation));
+                requests.push((request, generation));
             }
         }
     }
-    asked
+    requests
 }
 
 fn answered(intent: &str, answer: Answer) -> Discover {
     let mut pane = Discover::new(History::default());
-    let asked = typed(&mut pane, intent);
-    let generation = asked.last().unwrap().1;
+    let requests = typed(&mut pane, intent);
+    let generation = requests.last().unwrap().1;
     pane.message(&Message::Answer(generation, Ok(Arc::new(answer))));
     pane
 }
@@ -59,8 +59,9 @@ fn no_fit_is_an_answer() {
 #[test]
 fn every_keystroke_asks_again_with_a_rising_generation() {
     let mut pane = Discover::new(History::default());
-    let asked = typed(&mut pane, "pdf");
-    let seen: Vec<(&str, u64, bool)> = asked.iter().map(|(r, g)| (r.intent.as_str(), *g, r.typing)).collect();
+    let requests = typed(&mut pane, "pdf");
+    let seen: Vec<(&str, u64, bool)> =
+        requests.iter().map(|(r, g)| (r.intent.as_str(), *g, r.typing)).collect();
     assert_eq!(seen, [("p", 1, true), ("pd", 2, true), ("pdf", 3, true)]);
 }
 
@@ -69,15 +70,15 @@ fn the_last_word_is_finished_once_the_cursor_leaves_the_end() {
     let mut pane = Discover::new(History::default());
     typed(&mut pane, "pdf");
     pane.text_key(KeyEvent::new(KeyCode::Home, KeyModifiers::NONE));
-    let asked = typed(&mut pane, "x");
-    assert_eq!((asked[0].0.intent.as_str(), asked[0].0.typing), ("xpdf", false));
+    let requests = typed(&mut pane, "x");
+    assert_eq!((requests[0].0.intent.as_str(), requests[0].0.typing), ("xpdf", false));
 }
 
 #[test]
 fn an_answer_that_comes_late_is_dropped_and_the_last_good_one_stays() {
     let mut pane = Discover::new(History::default());
-    let asked = typed(&mut pane, INTENT);
-    let last = asked.last().unwrap().1;
+    let requests = typed(&mut pane, INTENT);
+    let last = requests.last().unwrap().1;
     pane.message(&Message::Answer(last, Ok(Arc::new(fits()))));
     let before = Screen::new(120, 36).text(&mut pane);
     assert!(before.contains("Why pdf-tables is first"));
@@ -105,7 +106,7 @@ fn a_question_that_failed_says_why_where_its_ranking_would_stand() {
 #[test]
 fn emptying_the_field_takes_the_answer_away_and_up_brings_the_intent_back() {
     let mut pane = answered(INTENT, fits());
-    pane.act(Action::Leave);
+    pane.act(Action::LeaveField);
     pane.act(Action::FocusIntent);
     assert!(pane.act(Action::Clear).unwrap().is_empty(), "an empty field asks nothing");
     let screen = Screen::new(120, 36).text(&mut pane);
@@ -290,7 +291,7 @@ fn a_click_selects_a_result_and_one_in_the_intent_edits_it() {
 fn esc_goes_back_one_level_at_a_time() {
     let mut pane = answered(INTENT, fits());
     assert!(pane.in_text());
-    pane.act(Action::Leave);
+    pane.act(Action::LeaveField);
     assert!(!pane.in_text());
     pane.act(Action::NextPart);
     assert_eq!(pane.contexts(), [Context::Discover, Context::Text]);
@@ -398,14 +399,14 @@ fn a_filter_keeps_results_by_name_and_description() {
     }
     let [Effect::Results { request, lookup }] = &effects[..] else { panic!("{effects:?}") };
     assert_eq!((request.filter.as_str(), request.intent.as_str()), ("csv", INTENT));
-    let mut kept = fits();
+    let mut refined = fits();
     let of = |id: &str, rank| {
         let hit = fits().results.into_iter().find(|h| h.skill_id.as_str() == id).unwrap();
         Hit { rank: Some(rank), ..hit }
     };
-    kept.results = vec![of("pdf-tables", 1), of("csv-tools", 5)];
-    (kept.attachable, kept.excluded) = (Vec::new(), Vec::new());
-    pane.message(&Message::Results(lookup.clone(), Ok(Arc::new(kept))));
+    refined.results = vec![of("pdf-tables", 1), of("csv-tools", 5)];
+    (refined.attachable, refined.excluded) = (Vec::new(), Vec::new());
+    pane.message(&Message::Results(lookup.clone(), Ok(Arc::new(refined))));
     pane.act(Action::Submit);
     insta::assert_snapshot!("discover-filter-120x36", Screen::new(120, 36).text(&mut pane));
     pane.act(Action::Down);
@@ -421,16 +422,16 @@ fn an_older_filter_does_not_replace_a_newer_one() {
     let mut pane = answered(INTENT, fits());
     pane.act(Action::Submit);
     pane.act(Action::Filter);
-    let mut asked = Vec::new();
+    let mut requests = Vec::new();
     for c in "cs".chars() {
         for effect in pane.text_key(KeyEvent::new(KeyCode::Char(c), KeyModifiers::NONE)) {
             let Effect::Results { lookup, .. } = effect else { panic!("{effect:?}") };
-            asked.push(lookup);
+            requests.push(lookup);
         }
     }
     let answer = |n: usize| Ok(Arc::new(Answer { results: vec![numbered(n, &fits())], ..fits() }));
-    pane.message(&Message::Results(asked[1].clone(), answer(1)));
-    pane.message(&Message::Results(asked[0].clone(), answer(0)));
+    pane.message(&Message::Results(requests[1].clone(), answer(1)));
+    pane.message(&Message::Results(requests[0].clone(), answer(0)));
     let screen = Screen::new(120, 36).text(&mut pane);
     assert!(screen.contains("skill-001") && !screen.contains("skill-000"), "{screen}");
 }

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde_json::json;
-use skills_api::{Code, ContractView, Error, RunDetail, RunOrder};
+use skills_api::{Code, ContractView, Error, RunCommand, RunDetail};
 use skills_model::{ApprovalReason, Choice, Gate, RunState, Verdict};
 use skills_store::{LeaseHolder, RunFilter, RunId, RunLease, RunPage, RunRecord, WorkerId};
 use skills_tui::Settings;
@@ -37,13 +37,13 @@ fn what_waits_for_a_person_stands_first_at_every_size() {
 #[test]
 fn without_colour_and_in_ascii_every_state_has_a_sign() {
     let client = core(every_state());
-    let plain = Settings {
+    let settings = Settings {
         depth: Some(skills_tui::theme::Depth::None),
         theme: Some("mono".to_owned()),
         glyphs: skills_config::GlyphSet::Ascii,
         ..settings()
     };
-    let mut harness = opened_as(&client, &plain, (100, 30));
+    let mut harness = opened_as(&client, &settings, (100, 30));
     harness.wait_for("Checkpoints");
     let screen = harness.screen();
     assert!(screen.is_ascii() || !screen.contains(['◆', '◇', '✓', '✗', '▆', '│', '─']), "{screen}");
@@ -67,7 +67,7 @@ fn a_decision_shows_what_would_happen_and_is_sent_once() {
     harness.press("a a a");
     assert_eq!(orders(&client), [], "a held key approves nothing");
     harness.press("A A A").wait_until("the sheet is gone", |screen| !screen.contains("Your decision"));
-    let [RunOrder::Decide { verdict, step, inputs_digest, approver, notes, choice, .. }] =
+    let [RunCommand::Decide { verdict, step, inputs_digest, approver, notes, choice, .. }] =
         &orders(&client)[..]
     else {
         panic!("one order: {:?}", orders(&client))
@@ -100,7 +100,7 @@ fn a_denial_carries_who_and_why() {
     has(&harness, &["Kim A D", "not this month"]);
     assert_eq!(orders(&client), [], "capital letters in a field are text");
     harness.press("D").wait_until("the sheet is gone", |screen| !screen.contains("Your decision"));
-    let [RunOrder::Decide { verdict, approver, notes, .. }] = &orders(&client)[..] else {
+    let [RunCommand::Decide { verdict, approver, notes, .. }] = &orders(&client)[..] else {
         panic!("one order")
     };
     assert_eq!(*verdict, Verdict::Deny);
@@ -133,7 +133,7 @@ fn letters_typed_on_a_decision_become_notes_that_outlive_the_sheet() {
     harness.press("q").wait_for("The notes for the decision on invoice-intake").press("esc");
     assert!(!harness.take_outside().contains(&AppCommand::Quit));
     harness.press("a").wait_for("just this once").press("A").wait_until("the sheet is gone", gone);
-    let [RunOrder::Decide { notes, .. }] = &orders(&client)[..] else { panic!("one order") };
+    let [RunCommand::Decide { notes, .. }] = &orders(&client)[..] else { panic!("one order") };
     assert_eq!(notes.as_deref(), Some("just this once"));
     harness.press("q");
     assert!(harness.take_outside().contains(&AppCommand::Quit), "what was sent is not lost");
@@ -165,7 +165,7 @@ fn a_step_of_unknown_outcome_asks_other_things() {
     harness.press("A");
     assert_eq!(orders(&client), [], "there is no plain yes to it");
     harness.press("S").wait_until("the sheet is gone", |screen| !screen.contains("Your decision"));
-    assert!(matches!(orders(&client)[..], [RunOrder::Decide { choice: Some(Choice::Skip), .. }]));
+    assert!(matches!(orders(&client)[..], [RunCommand::Decide { choice: Some(Choice::Skip), .. }]));
 }
 
 #[test]
@@ -322,7 +322,7 @@ fn a_run_that_nobody_works_says_so() {
     harness.wait_for("not yet claimed by a worker");
     let mut lost = detail(&id(3), "site-report", RunState::Running);
     let worker = Some(WorkerId("build-2/1-ab/4711/99/0".to_owned()));
-    lost.run.hold =
+    lost.run.lease =
         Some(RunLease { worker, until_ms: i64::MAX, until_boot: None, holder: LeaseHolder::Dead });
     opened(&core(vec![lost]), 120, 36).wait_for("no worker owns it: process 4711 on build-2 is dead");
 }
@@ -409,11 +409,11 @@ fn a_run_that_begins_to_wait_is_told_on_every_pane() {
 #[test]
 fn what_waits_at_the_start_is_no_news_whichever_part_is_read_first() {
     let all: Vec<RunRecord> = every_state().into_iter().map(|detail| detail.run).collect();
-    let told = |effects: &[Effect]| effects.iter().any(|effect| matches!(effect, Effect::Awaited(_)));
+    let notifies = |effects: &[Effect]| effects.iter().any(|effect| matches!(effect, Effect::Awaited(_)));
     for ended_first in [false, true] {
         let mut pane = Runs::new();
-        let asked = pane.message(&Message::Run(RunResponse::Following));
-        let mut pages: Vec<(u64, RunFilter)> = asked
+        let effects = pane.message(&Message::Run(RunResponse::Following));
+        let mut pages: Vec<(u64, RunFilter)> = effects
             .into_iter()
             .filter_map(|effect| match effect {
                 Effect::Run(RunRequest::Page { filter, generation }) => Some((generation, *filter)),
@@ -426,14 +426,14 @@ fn what_waits_at_the_start_is_no_news_whichever_part_is_read_first() {
             let runs = all.iter().filter(|run| filter.states.contains(&run.state)).cloned().collect();
             let page = RunPage { runs, next: None, counts: BTreeMap::new() };
             let effects = pane.message(&Message::Run(RunResponse::Page(generation, Ok(Arc::new(page)))));
-            assert!(!told(&effects), "ended first: {ended_first}");
+            assert!(!notifies(&effects), "ended first: {ended_first}");
         }
         let mut begins = all.iter().find(|run| run.state == RunState::Running).unwrap().clone();
         begins.state = RunState::WaitingForHuman;
         let id = begins.id.clone();
         let seen = RunDetail { run: begins, ..detail(&id.0, "site-report", RunState::WaitingForHuman) };
         let effects = pane.message(&Message::Run(RunResponse::Detail(id, Ok(Arc::new(seen)))));
-        assert!(told(&effects), "a run that begins to wait later is notified");
+        assert!(notifies(&effects), "a run that begins to wait later is notified");
     }
 }
 

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use skills_api::{Code, Connection, ConnectionState, Error, Event, RunDetail, RunOrder};
+use skills_api::{Code, Connection, ConnectionState, Error, Event, RunCommand, RunDetail};
 use skills_model::{RunState, Verdict};
 use skills_store::{RunId, RunPage};
 use skills_tui::action::Action;
@@ -118,7 +118,7 @@ fn an_open_decision_is_refused_and_keeps_its_notes() {
             restore(&client, &mut harness);
             assert_eq!(orders(&client), [], "nothing is sent when the connection is restored");
             harness.press(key).wait_until("it is closed", |screen| !screen.contains("Your decision"));
-            let [RunOrder::Decide { verdict, notes, .. }] = &orders(&client)[..] else {
+            let [RunCommand::Decide { verdict, notes, .. }] = &orders(&client)[..] else {
                 panic!("one order: {:?}", orders(&client))
             };
             assert_eq!((*verdict == Verdict::Approve, notes.as_deref()), (key == "A", Some("notes")));
@@ -188,15 +188,17 @@ fn a_launch_without_a_connection_says_so_at_once_and_keeps_what_was_typed() {
 #[test]
 fn a_run_that_cannot_be_read_now_is_not_said_to_wait_for_nobody() {
     let mut pane = Runs::new();
-    let asked = pane.message(&Message::Run(RunResponse::Following));
-    let Some(Effect::Run(RunRequest::Page { generation, .. })) = asked.first() else { panic!("{asked:?}") };
+    let effects = pane.message(&Message::Run(RunResponse::Following));
+    let Some(Effect::Run(RunRequest::Page { generation, .. })) = effects.first() else {
+        panic!("{effects:?}")
+    };
     let run = detail(&id(1), "invoice-intake", RunState::WaitingForHuman).run;
     let counts = BTreeMap::from([(RunState::WaitingForHuman, 1)]);
     let page = RunPage { runs: vec![run], next: None, counts };
     pane.message(&Message::Run(RunResponse::Page(*generation, Ok(Arc::new(page)))));
     pane.act(Action::Approve);
     let error = Error::new(Code::UpstreamFailure, "gate.example cannot be reached");
-    let told = pane.message(&Message::Run(RunResponse::Detail(RunId(id(1)), Err(error))));
+    let responses = pane.message(&Message::Run(RunResponse::Detail(RunId(id(1)), Err(error))));
     let toast = "cannot load the pending decision: gate.example cannot be reached";
-    assert!(told.contains(&Effect::Toast(toast.to_owned())), "{told:?}");
+    assert!(responses.contains(&Effect::Toast(toast.to_owned())), "{responses:?}");
 }

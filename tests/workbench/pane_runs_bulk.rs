@@ -5,7 +5,7 @@ use crate::support;
 use std::time::Duration;
 
 use serde_json::json;
-use skills_api::{RunDetail, RunOrder};
+use skills_api::{RunCommand, RunDetail};
 use skills_model::{RunState, Verdict};
 use skills_tui::harness::Harness;
 use support::run_pane::{core, has, id, opened, orders};
@@ -28,8 +28,8 @@ fn runs() -> Vec<RunDetail> {
     ]
 }
 
-fn resumed(orders: &[RunOrder]) -> usize {
-    orders.iter().filter(|order| matches!(order, RunOrder::Resume { checkpoint: None, .. })).count()
+fn resumed(orders: &[RunCommand]) -> usize {
+    orders.iter().filter(|order| matches!(order, RunCommand::Resume { checkpoint: None, .. })).count()
 }
 
 fn filter(harness: &mut Harness, text: &str) {
@@ -83,7 +83,7 @@ fn only_shift_a_approves_many() {
     harness.wait_for("2 done");
     let all = orders(&client);
     let approved = all.iter().filter(|order| {
-        matches!(order, RunOrder::Decide { verdict: Verdict::Approve, step: Some(step), inputs_digest: Some(_), .. } if step == "book")
+        matches!(order, RunCommand::Decide { verdict: Verdict::Approve, step: Some(step), inputs_digest: Some(_), .. } if step == "book")
     });
     assert_eq!(approved.count(), 2, "{all:?}");
 }

@@ -5,7 +5,7 @@ use crate::support;
 use std::sync::Arc;
 
 use serde_json::json;
-use skills_api::{BoardRun, RunDetail, RunOrder, WorkerState, WorkerView};
+use skills_api::{BoardRun, RunCommand, RunDetail, WorkerState, WorkerView};
 use skills_model::{Gate, RunState};
 use skills_tui::harness::Harness;
 use skills_tui::pane::Pane;
@@ -96,7 +96,7 @@ fn a_hundred_failed_runs_are_resumed_in_ten_keys() {
     assert!(keys.len() <= 10);
     harness.pass(std::time::Duration::from_secs(4));
     harness.wait_until("all are sent", |_| orders(&client).len() >= 99);
-    let resumed = orders(&client).iter().filter(|order| matches!(order, RunOrder::Resume { .. })).count();
+    let resumed = orders(&client).iter().filter(|order| matches!(order, RunCommand::Resume { .. })).count();
     assert!(resumed == 99 || resumed == 7, "exactly the runs with one reason: {resumed}");
 }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::json;
-use skills_api::{Code, Error, Event, RunOrder};
+use skills_api::{Code, Error, Event, RunCommand};
 use skills_config::Invocation;
 use skills_model::{ApprovalReason, Choice, Decision, Gate, RunState, Verdict};
 use skills_registry::Change;
@@ -64,7 +64,7 @@ fn a_waiting_run_is_assigned_and_handed_over_with_a_note() {
         .type_text("registry is back");
     insta::assert_snapshot!("runs-assign-120x36", harness.screen());
     harness.press("ctrl-s").wait_until("the sheet is gone", |screen| !screen.contains("Assign this run"));
-    let [RunOrder::Assign { to, note, .. }] = &orders(&client)[..] else { panic!("one order") };
+    let [RunCommand::Assign { to, note, .. }] = &orders(&client)[..] else { panic!("one order") };
     assert_eq!((to.as_deref(), note.as_deref()), (Some("kim"), Some("registry is back")));
     harness.wait_for("assigned to kim");
     harness
@@ -75,7 +75,7 @@ fn a_waiting_run_is_assigned_and_handed_over_with_a_note() {
         .type_text("ana");
     harness.press("ctrl-s").wait_until("the sheet is gone", |screen| !screen.contains("Reassign this run"));
     let all = orders(&client);
-    let Some(RunOrder::Assign { to, .. }) = all.last() else { panic!("a second assignment") };
+    let Some(RunCommand::Assign { to, .. }) = all.last() else { panic!("a second assignment") };
     assert_eq!(to.as_deref(), Some("ana"));
 }
 
@@ -92,11 +92,11 @@ fn an_assignment_by_another_person_is_not_overwritten() {
         run.run.options.assigned = Some(kim);
     });
     harness.press("ctrl-s").wait_for("meanwhile");
-    let [RunOrder::Assign { to, assignee, .. }] = &orders(&client)[..] else { panic!("one order") };
+    let [RunCommand::Assign { to, assignee, .. }] = &orders(&client)[..] else { panic!("one order") };
     assert_eq!((to.as_deref(), assignee.as_deref()), (Some("lee"), Some("")));
     harness.press("ctrl-s").wait_until("the sheet is gone", |screen| !screen.contains("meanwhile"));
     let all = orders(&client);
-    let Some(RunOrder::Assign { to, assignee, .. }) = all.last() else { panic!("a second assignment") };
+    let Some(RunCommand::Assign { to, assignee, .. }) = all.last() else { panic!("a second assignment") };
     assert_eq!((to.as_deref(), assignee.as_deref()), (Some("lee"), Some("kim")));
 }
 
@@ -109,7 +109,7 @@ fn a_failed_run_resumes_from_a_checkpoint_with_corrected_inputs() {
     // The checkpoint below the head, then the first input.
     harness.press("down tab ctrl-u").type_text("invoices/new.pdf").press("ctrl-s");
     harness.wait_until("the sheet is gone", |screen| !screen.contains("Resume this run"));
-    let [RunOrder::Resume { checkpoint, inputs, despite_change, .. }] = &orders(&client)[..] else {
+    let [RunCommand::Resume { checkpoint, inputs, despite_change, .. }] = &orders(&client)[..] else {
         panic!("one order")
     };
     assert_eq!((*checkpoint, *despite_change), (Some(1), false));
@@ -133,14 +133,14 @@ fn an_input_of_several_lines_is_corrected_and_the_run_says_what_changed() {
     insta::assert_snapshot!("runs-resume-again-80x24", harness.screen());
     harness.press("tab tab ctrl-u").type_text("2.5").press("ctrl-s");
     harness.wait_until("the sheet is gone", |screen| !screen.contains("Resume this run"));
-    let [RunOrder::Resume { inputs, .. }] = &orders(&client)[..] else { panic!("one order") };
+    let [RunCommand::Resume { inputs, .. }] = &orders(&client)[..] else { panic!("one order") };
     let sent = serde_json::to_value(inputs).unwrap();
     assert_eq!(sent, json!({ "file": "paper; 4; 18.40\ntotal; 9", "limit": 2.5 }));
-    let told = json!({
+    let event_data = json!({
         "checkpoint": 2, "corrected_inputs": sent,
         "inputs_before": { "file": "paper; 4; 18.40\ntotal; 1x\n", "limit": 3 },
     });
-    client.runs.work(&id(7), "run.resumed", told, |_| {});
+    client.runs.work(&id(7), "run.resumed", event_data, |_| {});
     harness.resize(120, 40).wait_for("resumed from c2 with corrected");
     harness.wait_for("limit 3 → 2.5");
     has(&harness, &["− total; 1x", "+ total; 9"]);
@@ -170,7 +170,7 @@ fn a_signal_has_the_name_that_is_waited_for_and_a_payload_that_is_json() {
         .press("ctrl-s")
         .wait_until("the sheet is gone", |screen| !screen.contains("Send a signal"));
     let sent =
-        RunOrder::Signal { name: "books-closed".to_owned(), payload: json!({ "period": 7 }), by: None };
+        RunCommand::Signal { name: "books-closed".to_owned(), payload: json!({ "period": 7 }), by: None };
     assert_eq!(orders(&client), [sent]);
 }
 
@@ -182,7 +182,7 @@ fn canceling_asks_first_and_begins_on_no() {
     assert_eq!(orders(&client), []);
     harness.press("x").wait_for("Cancel this run?").press("tab enter");
     harness.wait_until("the sheet is gone", |screen| !screen.contains("Cancel this run?"));
-    assert_eq!(orders(&client), [RunOrder::Cancel { by: None }]);
+    assert_eq!(orders(&client), [RunCommand::Cancel { by: None }]);
 }
 
 #[test]
@@ -193,7 +193,7 @@ fn a_fork_from_a_checkpoint_puts_the_cursor_on_the_new_run() {
     harness.press("enter down down down down down down").press("f").wait_for("Fork from a checkpoint");
     has(&harness, &["c3  after sum"]);
     harness.press("ctrl-s").wait_for("forked; held until it is resumed");
-    assert_eq!(orders(&client), [RunOrder::Fork { checkpoint: Some(3), by: None }]);
+    assert_eq!(orders(&client), [RunCommand::Fork { checkpoint: Some(3), by: None }]);
 }
 
 #[test]
@@ -250,10 +250,10 @@ fn of_a_step_that_happened_unseen_the_result_is_asked_and_checked() {
     let mut run = detail(&id(1), "vendor-sync", RunState::WaitingForHuman);
     let digest = "ab".repeat(32);
     run.run.gate = Some(Gate::human("book", digest, ApprovalReason::UnknownOutcome));
-    let mut asked = sheet(&run.run);
-    asked.outputs = contract_view("invoice-intake", INVOICE).contract.outputs;
-    asked.outputs.get_mut("booking").unwrap().required = true;
-    run.sheet = Some(asked);
+    let mut decision_sheet = sheet(&run.run);
+    decision_sheet.outputs = contract_view("invoice-intake", INVOICE).contract.outputs;
+    decision_sheet.outputs.get_mut("booking").unwrap().required = true;
+    run.sheet = Some(decision_sheet);
     let client = core(vec![run]);
     let mut harness = opened(&client, 120, 36);
     harness.press("a").wait_for("Outcome unknown").type_text("seen at the bank").press("esc H");
@@ -263,7 +263,7 @@ fn of_a_step_that_happened_unseen_the_result_is_asked_and_checked() {
         .type_text("B-7")
         .press("ctrl-s")
         .wait_until("the sheet is gone", |s| !s.contains("enter the result"));
-    let [RunOrder::Decide { choice, result, notes, approver, .. }] = &orders(&client)[..] else { panic!() };
+    let [RunCommand::Decide { choice, result, notes, approver, .. }] = &orders(&client)[..] else { panic!() };
     assert_eq!((*choice, result), (Some(Choice::Happened), &Some(json!({ "booking": "B-7" }))));
     assert_eq!((notes.as_deref(), approver.as_deref()), (Some("seen at the bank"), Some("ana")));
 }
@@ -309,7 +309,8 @@ fn what_would_carry_a_step_out_is_told_anew_once_the_skills_are_read() {
 fn leaving_while_runs_are_worked_here_says_what_becomes_of_them_once() {
     let mut run = detail(&id(3), "site-report", RunState::Running);
     let worker = Some(WorkerId("here/1-a/7/9/0".to_owned()));
-    run.run.hold = Some(RunLease { worker, until_ms: i64::MAX, until_boot: None, holder: LeaseHolder::Here });
+    run.run.lease =
+        Some(RunLease { worker, until_ms: i64::MAX, until_boot: None, holder: LeaseHolder::Here });
     let client = core(vec![run]);
     let mut harness = opened(&client, 120, 36);
     harness.press("q").wait_for("1 run is executing here");

@@ -65,9 +65,9 @@ fn a_file_is_read_and_a_script_asks_with_no_first() {
     screen.press("r").wait_for("Read a file of csv-profile").press("enter");
     screen.wait_for("skills.read");
     screen.press("x").wait_for("Run a script of csv-profile").press("enter").wait_for("Cancel");
-    let asked = screen.screen();
-    for told in ["Run a script", "isolation", "args", "files", "Review"] {
-        assert!(asked.contains(told), "{told} in {asked}");
+    let dialog = screen.screen();
+    for expected in ["Run a script", "isolation", "args", "files", "Review"] {
+        assert!(dialog.contains(expected), "{expected} in {dialog}");
     }
     screen.press("enter").wait_until("the sheet is gone", |text| !text.contains("Cancel"));
     assert!(!screen.screen().contains("skills.run_script"));
@@ -431,13 +431,13 @@ fn where_bodies_go_is_named_and_one_in_an_answer_is_counted_and_can_be_read() {
         });
         screen.press("l").type_text("csv-profile").press("enter").wait_for("1 of 8");
         screen.wait_for("instructions in tool results (tool-result)");
-        let told = screen.wait_until("counted", |text| {
+        let expected = screen.wait_until("counted", |text| {
             let row = text.lines().find(|line| line.contains("1 csv-profile")).unwrap_or_default();
             !row.contains('~') && !text.contains("composing")
         });
-        let told = told.screen();
+        let expected = expected.screen();
         let counted = |line: &str| line.contains("L2") && line.contains('▆');
-        assert!(told.lines().any(counted), "{told}");
+        assert!(expected.lines().any(counted), "{expected}");
         // The selected skill is read in place.
         screen.press("enter").wait_for("csv-profile, the result of entry 1");
         screen.press("]").wait_for("L2 in a tool result");

@@ -136,8 +136,8 @@ fn a_panic_gives_the_terminal_back_before_it_is_told() {
     assert_ne!(pty.wait_for_end(), 0);
     assert!(pty.restored());
     let raw = String::from_utf8_lossy(&pty.raw).into_owned();
-    let (left, told) = (raw.rfind("\x1b[?1049l").unwrap(), raw.find("panics on purpose").unwrap());
-    assert!(left < told, "the message comes on the main screen");
+    let (left, message_at) = (raw.rfind("\x1b[?1049l").unwrap(), raw.find("panics on purpose").unwrap());
+    assert!(left < message_at, "the message comes on the main screen");
 }
 
 #[test]
@@ -350,9 +350,9 @@ fn a_light_terminal_gets_the_light_theme_also_by_a_late_answer_that_types_nothin
     const DARK: vt100::Color = vt100::Color::Rgb(0x13, 0x15, 0x1a);
     let background = |pty: &Pty| pty.terminal().cell(10, 40).unwrap().bgcolor();
     let answer = "\x1b]11;rgb:ffff/ffff/ffff\x1b\\";
-    let asked = |pty: &Pty| pty.raw.windows(5).any(|bytes| bytes == b"\x1b]11;");
+    let queried = |pty: &Pty| pty.raw.windows(5).any(|bytes| bytes == b"\x1b]11;");
     let mut pty = Pty::spawn(command("plain"), 80, 24);
-    pty.wait_until("the question", asked).send(&format!("\x1b[1;2R{answer}\x1b[?62;22c"));
+    pty.wait_until("the question", queried).send(&format!("\x1b[1;2R{answer}\x1b[?62;22c"));
     // On a busy machine this answer is late, too.
     pty.wait_for(": commands").wait_until("the light theme", |pty| background(pty) == LIGHT);
 
@@ -368,8 +368,8 @@ fn a_light_terminal_gets_the_light_theme_also_by_a_late_answer_that_types_nothin
 #[test]
 fn a_terminal_with_wide_signs_gets_ascii() {
     let mut pty = Pty::spawn(command("plain"), 80, 24);
-    let asked = |pty: &Pty| pty.raw.windows(4).any(|bytes| bytes == b"\x1b[6n");
-    pty.wait_until("the question", asked).send("\x1b[1;3R\x1b[?62;22c").wait_for(": commands");
+    let queried = |pty: &Pty| pty.raw.windows(4).any(|bytes| bytes == b"\x1b[6n");
+    pty.wait_until("the question", queried).send("\x1b[1;3R\x1b[?62;22c").wait_for(": commands");
     assert!(pty.screen().contains("##=- skills"), "{}", pty.screen());
 }
 
@@ -411,8 +411,8 @@ fn the_program_itself_shows_its_skills_ranks_rests_and_leaves() {
     assert_eq!(pty.wait_for_end(), 0);
     assert!(pty.restored());
     let state = home.path().join(".local/state/skill-workbench/workbench.yaml");
-    let kept = std::fs::read_to_string(state).unwrap();
-    assert!(kept.contains("discover: 2"), "{kept}");
+    let content = std::fs::read_to_string(state).unwrap();
+    assert!(content.contains("discover: 2"), "{content}");
 }
 
 #[test]
@@ -434,11 +434,11 @@ fn a_demonstration_played_by_itself_ends_and_leaves_nothing_in_the_store() {
                    do: [s, {until: Append a message}, {type: hello}, ctrl-s, {until: user  hello}]\n";
     assert_eq!(play(session), 0);
     let data = home.path().join(".local/share/skill-workbench");
-    let kept = std::fs::read_dir(&data).map_or(0, |entries| {
-        let kept = |entry: &std::fs::DirEntry| {
+    let content = std::fs::read_dir(&data).map_or(0, |entries| {
+        let content = |entry: &std::fs::DirEntry| {
             entry.file_name() == "audit" || entry.path().extension().is_some_and(|end| end == "db")
         };
-        entries.flatten().filter(kept).count()
+        entries.flatten().filter(content).count()
     });
-    assert_eq!(kept, 0, "it plays on a store that ends with it");
+    assert_eq!(content, 0, "it plays on a store that ends with it");
 }

@@ -97,7 +97,7 @@ impl ClientList {
 
     /// Returns the list as if it had no budget.
     fn complete(&self) -> Vec<(Listed, Shown)> {
-        self.listed.iter().map(|entry| (entry.clone(), Shown::Whole)).collect()
+        self.listed.iter().map(|entry| (entry.clone(), Shown::Complete)).collect()
     }
 
     fn fits(&self, catalogue: &Catalogue, descriptions: &Descriptions) -> bool {

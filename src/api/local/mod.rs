@@ -357,7 +357,7 @@ fn router(config: &Config, patient: bool) -> Result<Router, Error> {
     let weights = Weights::shipped()
         .map_err(|e| Error::new(Code::InternalError, format!("the ranker's weights: {e}")))?;
     Router::new(if patient { weights.patient() } else { weights })
-        .without_links(config.links.off())
+        .without_matchers(config.links.off())
         .map_err(|e| Error::new(Code::InvalidRequest, e.to_string()))
 }
 

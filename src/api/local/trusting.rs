@@ -265,7 +265,7 @@ impl Facts {
     /// Fills in trust, contract and approval. Reads from disk.
     pub fn add(&self, catalogue: &Catalogue, summary: &mut SkillSummary) {
         let Some(skill) = catalogue.by_id(summary.skill_id.as_str()) else { return };
-        summary.trusted = self.trust.state(&skill.root_dir).word();
+        summary.trusted = self.trust.state(&skill.root_dir).summary();
         summary.has_contract = self.contracts.has(&skill.root_dir);
         let verdict = policies::verdict(&self.policy, catalogue, skill);
         summary.needs_approval = verdict.require_approval.is_some();

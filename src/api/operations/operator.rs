@@ -3,7 +3,7 @@
 use super::arguments::{Assignment, BoardOf, DrainOf, FacetsOf, LogOf, Nothing, ViewName, ViewOf};
 use super::runs::patient;
 use super::{CallContext, Hints, Operation, Route, Scope};
-use crate::{LogRequest, RunOrder};
+use crate::{LogRequest, RunCommand};
 
 pub(super) fn operations() -> Vec<Operation> {
     vec![
@@ -47,7 +47,7 @@ pub(super) fn operations() -> Vec<Operation> {
                 let Assignment { run_id, to, note, assignee, by } = ask;
                 let by = context.caller.name(by);
                 let principal = context.caller.principal.clone();
-                let order = RunOrder::Assign { to, note, assignee, by };
+                let order = RunCommand::Assign { to, note, assignee, by };
                 context.service.core.order_as(&run_id, order, principal).await
             },
         )

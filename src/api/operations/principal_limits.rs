@@ -195,14 +195,14 @@ mod tests {
 
     #[tokio::test]
     async fn a_principal_waits_for_its_own_calls_only() {
-        let held = [LIMIT.acquire("ana").await.unwrap(), LIMIT.acquire("ana").await.unwrap()];
+        let permits = [LIMIT.acquire("ana").await.unwrap(), LIMIT.acquire("ana").await.unwrap()];
         let _other = LIMIT.acquire("bo").await.unwrap();
         let mut waiting: Vec<_> = (0..LIMIT.waiting).map(|_| Box::pin(LIMIT.acquire("ana"))).collect();
         for one in &mut waiting {
             assert!(futures::poll!(one).is_pending());
         }
         assert_eq!(LIMIT.acquire("ana").await.unwrap_err().code, Code::RateLimited);
-        drop(held);
+        drop(permits);
         for one in waiting {
             drop(one.await.unwrap());
         }

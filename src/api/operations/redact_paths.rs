@@ -45,7 +45,7 @@ impl CallerInput {
     }
 
     fn contains(&self, path: &str) -> bool {
-        self.texts.iter().any(|given| given.contains(path))
+        self.texts.iter().any(|text| text.contains(path))
     }
 
     /// Returns whether a path has to be removed: the caller did not name it, and it may be one of this machine.

@@ -9,7 +9,9 @@ use super::arguments::{
     Nothing, OneRun, OrderOn, Resumption, RunEvents, RunsLike, SignalTo, TargetsLike,
 };
 use super::{CallContext, Hints, Operation, Route, Scope, execute};
-use crate::{AttachRequest, Attached, Code, Error, LaunchRequest, Launched, NewArtifact, Ordered, RunOrder};
+use crate::{
+    AttachRequest, Attached, Code, CommandResult, Error, LaunchRequest, Launched, NewArtifact, RunCommand,
+};
 use skills_model::{RunState, Verdict};
 use skills_store::{RunFilter, RunRecord};
 
@@ -252,7 +254,7 @@ fn ordering() -> Vec<Operation> {
                 let approver = context.caller.name(approver);
                 let verdict = Verdict::Approve;
                 let decision =
-                    RunOrder::Decide { verdict, step, inputs_digest, approver, notes, choice, result };
+                    RunCommand::Decide { verdict, step, inputs_digest, approver, notes, choice, result };
                 order(&context, &run_id, decision).await
             },
         )
@@ -267,7 +269,7 @@ fn ordering() -> Vec<Operation> {
                 let approver = context.caller.name(approver);
                 let verdict = Verdict::Deny;
                 let decision =
-                    RunOrder::Decide { verdict, step, inputs_digest, approver, notes, choice, result };
+                    RunCommand::Decide { verdict, step, inputs_digest, approver, notes, choice, result };
                 order(&context, &run_id, decision).await
             },
         )
@@ -280,7 +282,7 @@ fn ordering() -> Vec<Operation> {
             |context: CallContext, ask: Resumption| async move {
                 let Resumption { run_id, checkpoint_id: checkpoint, inputs, despite_change, by } = ask;
                 let by = context.caller.name(by);
-                order(&context, &run_id, RunOrder::Resume { checkpoint, inputs, despite_change, by }).await
+                order(&context, &run_id, RunCommand::Resume { checkpoint, inputs, despite_change, by }).await
             },
         )
         .hints(ACTS),
@@ -292,7 +294,7 @@ fn ordering() -> Vec<Operation> {
             |context: CallContext, ask: SignalTo| async move {
                 let SignalTo { run_id, name, payload, by } = ask;
                 let by = context.caller.name(by);
-                order(&context, &run_id, RunOrder::Signal { name, payload, by }).await
+                order(&context, &run_id, RunCommand::Signal { name, payload, by }).await
             },
         )
         .aliases([Route::post("/v1/runs/{run_id}/signals/{name}")]),
@@ -321,7 +323,7 @@ fn ordering() -> Vec<Operation> {
             |context: CallContext, ask: Branch| async move {
                 let Branch { run_id, checkpoint_id: checkpoint, by } = ask;
                 let by = context.caller.name(by);
-                order(&context, &run_id, RunOrder::Replay { checkpoint, by }).await
+                order(&context, &run_id, RunCommand::Replay { checkpoint, by }).await
             },
         )
         .hints(ACTS),
@@ -333,7 +335,7 @@ fn ordering() -> Vec<Operation> {
             |context: CallContext, ask: Branch| async move {
                 let Branch { run_id, checkpoint_id: checkpoint, by } = ask;
                 let by = context.caller.name(by);
-                order(&context, &run_id, RunOrder::Fork { checkpoint, by }).await
+                order(&context, &run_id, RunCommand::Fork { checkpoint, by }).await
             },
         ),
     ]
@@ -404,12 +406,12 @@ struct AttachedTraced {
     trace: Option<Vec<skills_store::RunEvent>>,
 }
 
-async fn cancel(context: &CallContext, ask: OrderOn) -> Result<Ordered, Error> {
+async fn cancel(context: &CallContext, ask: OrderOn) -> Result<CommandResult, Error> {
     let by = context.caller.name(ask.by);
-    order(context, &ask.run_id, RunOrder::Cancel { by }).await
+    order(context, &ask.run_id, RunCommand::Cancel { by }).await
 }
 
-async fn order(context: &CallContext, run: &str, order: RunOrder) -> Result<Ordered, Error> {
+async fn order(context: &CallContext, run: &str, order: RunCommand) -> Result<CommandResult, Error> {
     context.service.core.order_as(run, order, context.caller.principal.clone()).await
 }
 

@@ -38,8 +38,8 @@ impl Address {
             );
             Error::new(Code::InvalidRequest, message)
         };
-        let whole = if text.contains("://") { text.to_owned() } else { format!("http://{text}") };
-        let url = Url::parse(&whole).map_err(|error| wrong(&error.to_string()))?;
+        let url_text = if text.contains("://") { text.to_owned() } else { format!("http://{text}") };
+        let url = Url::parse(&url_text).map_err(|error| wrong(&error.to_string()))?;
         let encrypted = match url.scheme() {
             "http" => false,
             "https" => true,
@@ -92,8 +92,9 @@ impl fmt::Display for Address {
 }
 
 fn is_loopback(host: &str) -> bool {
-    let bare = host.trim_matches(['[', ']']);
-    bare == "localhost" || bare.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
+    let unbracketed = host.trim_matches(['[', ']']);
+    unbracketed == "localhost"
+        || unbracketed.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
 }
 
 /// The API key for a service. It is never displayed.

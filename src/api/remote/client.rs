@@ -73,8 +73,8 @@ impl Client for Remote {
     }
 
     async fn body_lines(&self, skill: &str, intent: &str, limit: usize) -> Result<Vec<BodyLine>, Error> {
-        let asked = arguments(json!({ "skill_id": skill, "intent": intent, "limit": limit }));
-        Ok(self.inner.ask::<LineList>("skill.lines", asked).await?.lines)
+        let fields = arguments(json!({ "skill_id": skill, "intent": intent, "limit": limit }));
+        Ok(self.inner.ask::<LineList>("skill.lines", fields).await?.lines)
     }
 
     async fn client_view(&self, client: &str) -> Result<ClientView, Error> {
@@ -116,17 +116,17 @@ impl Client for Remote {
         by: ProposalOrderedBy,
     ) -> Result<ProposalOrdered, Error> {
         let ProposalOrderedBy { by, notes } = by;
-        let mut asked = json!({ "proposal_id": proposal, "by": by, "notes": notes });
+        let mut fields = json!({ "proposal_id": proposal, "by": by, "notes": notes });
         let operation = match order {
             ProposalOrder::Approve { proposal_digest, base_digest } => {
-                asked["proposal_digest"] = json!(proposal_digest);
-                asked["base_digest"] = json!(base_digest);
+                fields["proposal_digest"] = json!(proposal_digest);
+                fields["base_digest"] = json!(base_digest);
                 "proposal.approve"
             }
             ProposalOrder::Deny => "proposal.deny",
             ProposalOrder::RollBack => "proposal.rollback",
         };
-        self.inner.execute(operation, arguments(asked)).await
+        self.inner.execute(operation, arguments(fields)).await
     }
 
     async fn collisions(&self, filter: CollisionFilter) -> Result<CollisionReport, Error> {

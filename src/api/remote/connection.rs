@@ -78,7 +78,7 @@ impl Link {
 
     /// Changes the state if the current one matches.
     fn change(&self, from: impl FnOnce(&ConnectionState) -> bool, to: ConnectionState) {
-        let told = to.clone();
+        let new_state = to.clone();
         let changed = self.state.send_if_modified(|state| {
             let changes = from(state);
             if changes {
@@ -87,7 +87,7 @@ impl Link {
             changes
         });
         if changed {
-            self.emit(Event::Connection(told));
+            self.emit(Event::Connection(new_state));
         }
     }
 

@@ -42,8 +42,8 @@ impl Remote {
         Ok(Keyed { options, own })
     }
 
-    fn asker(&self, given: Option<String>) -> Option<String> {
-        given.or_else(|| self.user.clone())
+    fn asker(&self, target: Option<String>) -> Option<String> {
+        target.or_else(|| self.user.clone())
     }
 
     pub(super) async fn launched(&self, request: LaunchRequest) -> Result<Launched, Error> {
@@ -87,10 +87,10 @@ impl Remote {
             }
         };
         let Some(file) = file else { return self.preview_of(&request).await };
-        let given =
+        let target =
             std::mem::replace(&mut request.target_ref, format!("artifact:{}", Digest::of(&file.content)));
         let preview = self.preview_of(&request).await?;
-        Ok(with_own_file(preview, &file, &given, &request.target_ref))
+        Ok(with_own_file(preview, &file, &target, &request.target_ref))
     }
 
     async fn preview_of(&self, request: &AttachRequest) -> Result<AttachPreview, Error> {
@@ -136,10 +136,10 @@ async fn own_file(request: &AttachRequest) -> Result<Option<LocalFile>, Error> {
 fn with_own_file(
     mut preview: AttachPreview,
     file: &LocalFile,
-    given: &str,
+    target: &str,
     reference: &str,
 ) -> AttachPreview {
-    preview.cli = preview.cli.replace(reference, &quoted(given));
+    preview.cli = preview.cli.replace(reference, &quoted(target));
     let Some(check) = preview.checks.iter_mut().find(|check| check.check == AttachCheck::Target) else {
         return preview;
     };
@@ -167,8 +167,9 @@ fn without_target(mut preview: AttachPreview, request: &AttachRequest, error: Er
         check.passed = Some(false);
         check.note = error.message;
         let allowed = preview.reason.map(|reason| reason.allowed).unwrap_or_default();
-        let given = request.target_ref.clone();
-        preview.reason = Some(AttachReason { check: AttachCheck::Target, given, allowed, cause: None });
+        let target = request.target_ref.clone();
+        preview.reason =
+            Some(AttachReason { check: AttachCheck::Target, value: target, allowed, cause: None });
     }
     preview
 }

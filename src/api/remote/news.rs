@@ -63,10 +63,10 @@ impl Inner {
         }
         let mut stream = Stream::default();
         loop {
-            let piece = match self.awaited(&mut response).await {
-                Ok(Some(piece)) => {
+            let chunk = match self.awaited(&mut response).await {
+                Ok(Some(chunk)) => {
                     self.link.heard();
-                    piece
+                    chunk
                 }
                 Ok(None) => {
                     let message = format!("{} closed the event stream", self.wire.address());
@@ -75,11 +75,11 @@ impl Inner {
                 Err(trouble) => return trouble,
             };
             let mut newest = None;
-            for told in stream.take(&piece) {
-                match self.heard(&told) {
+            for event in stream.take(&chunk) {
+                match self.heard(&event) {
                     Ok(generation) => newest = generation.or(newest),
                     Err(error) => {
-                        tracing::warn!("unknown event ({}): {error}", told.kind);
+                        tracing::warn!("unknown event ({}): {error}", event.kind);
                     }
                 }
             }
@@ -96,10 +96,10 @@ impl Inner {
     /// response timeout without data it is reported as silent, and after as long again as lost.
     async fn awaited(&self, response: &mut reqwest::Response) -> Result<Option<Vec<u8>>, TransportError> {
         let (began, quiet) = (Instant::now(), self.wire.reading() * 2 / 3);
-        if let Ok(piece) =
+        if let Ok(chunk) =
             tokio::time::timeout(quiet, self.wire.next_chunk(response, self.wire.reading())).await
         {
-            return piece;
+            return chunk;
         }
         self.link.silent(began);
         self.wire.next_chunk(response, quiet).await.map_err(|trouble| match trouble {
@@ -113,9 +113,9 @@ impl Inner {
     }
 
     /// Forwards one event; returns the generation of a new catalog.
-    fn heard(&self, told: &StreamEvent) -> Result<Option<u64>, serde_json::Error> {
-        let data = told.data.as_str();
-        let event = match told.kind.as_str() {
+    fn heard(&self, event: &StreamEvent) -> Result<Option<u64>, serde_json::Error> {
+        let data = event.data.as_str();
+        let event = match event.kind.as_str() {
             "catalogue" => {
                 return serde_json::from_str::<NewCatalogue>(data).map(|news| Some(news.generation));
             }
@@ -170,6 +170,6 @@ impl Inner {
     }
 
     fn generation(&self) -> u64 {
-        self.cached_catalog().as_ref().map_or(0, |kept| kept.generation)
+        self.cached_catalog().as_ref().map_or(0, |cached| cached.generation)
     }
 }

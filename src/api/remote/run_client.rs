@@ -12,9 +12,9 @@ use super::call::{Arguments, PATIENT, arguments, written};
 use super::event_buffer::Backlog;
 use crate::operations::{CapabilityList, EventList, NewestEvent, TargetList};
 use crate::{
-    AttachPreview, AttachRequest, Attached, CapabilityExplanation, CapabilityRequest, Code, ContractView,
-    Error, LARGEST_PAGE, LaunchRequest, Launched, LocalFiles, NewArtifact, Ordered, RunClient, RunDetail,
-    RunOrder, SessionAccess, StoredArtifact, TargetChoice,
+    AttachPreview, AttachRequest, Attached, CapabilityExplanation, CapabilityRequest, Code, CommandResult,
+    ContractView, Error, LARGEST_PAGE, LaunchRequest, Launched, LocalFiles, NewArtifact, RunClient,
+    RunCommand, RunDetail, SessionAccess, StoredArtifact, TargetChoice,
 };
 use skills_model::RunState;
 use skills_skill::AttachTarget;
@@ -38,42 +38,42 @@ impl RunClient for Remote {
     async fn runs(&self, filter: RunFilter) -> Result<RunPage, Error> {
         // A service rejects a limit of zero, and one above the maximum.
         let limit = (filter.limit > 0).then(|| filter.limit.min(LARGEST_PAGE));
-        let mut asked = written(&filter)?;
-        asked.insert("limit".to_owned(), json!(limit));
+        let mut fields = written(&filter)?;
+        fields.insert("limit".to_owned(), json!(limit));
         if limit.is_none() {
-            asked.remove("limit");
+            fields.remove("limit");
         }
-        self.inner.ask("run.list", asked).await
+        self.inner.ask("run.list", fields).await
     }
 
     async fn run(&self, run: &str) -> Result<RunDetail, Error> {
         self.detail(run).await
     }
 
-    async fn order(&self, run: &str, order: RunOrder) -> Result<Ordered, Error> {
-        self.ordered(run, order).await
+    async fn order(&self, run: &str, order: RunCommand) -> Result<CommandResult, Error> {
+        self.send_command(run, order).await
     }
 
     async fn wait_for_completion(&self, run: &str, leave: CancellationToken) -> Result<RunRecord, Error> {
         loop {
             let times = self.inner.link.times();
             let waiting = async {
-                let asked = arguments(json!({ "run_id": run }));
-                match self.inner.once::<RunRecord>("run.settle", asked, PATIENT).await {
+                let fields = arguments(json!({ "run_id": run }));
+                match self.inner.once::<RunRecord>("run.settle", fields, PATIENT).await {
                     // A service that shuts down releases its runs; another one continues them.
-                    Ok(settled) if goes_on(&settled) => {
+                    Ok(completed) if goes_on(&completed) => {
                         tokio::time::sleep(PAUSE).await;
                         Ok(None)
                     }
-                    Ok(settled) => Ok(Some(settled)),
+                    Ok(completed) => Ok(Some(completed)),
                     Err(trouble) => {
                         self.inner.link.find_after(&self.inner.wire, times, trouble).await.map(|()| None)
                     }
                 }
             };
             tokio::select! {
-                settled = waiting => if let Some(settled) = settled? {
-                    return Ok(settled);
+                completed = waiting => if let Some(completed) = completed? {
+                    return Ok(completed);
                 },
                 () = leave.cancelled() => return Ok(self.detail(run).await?.run),
             }
@@ -89,20 +89,20 @@ impl RunClient for Remote {
     ) -> Result<Vec<RunEvent>, Error> {
         let Some(run) = run else {
             if wait_ms == 0 {
-                let asked = arguments(json!({ "after": after, "limit": limit }));
-                return Ok(self.inner.ask::<EventList>("event.list", asked).await?.events);
+                let fields = arguments(json!({ "after": after, "limit": limit }));
+                return Ok(self.inner.ask::<EventList>("event.list", fields).await?.events);
             }
             return self.followed(after, limit, Duration::from_millis(wait_ms)).await;
         };
         let wait_ms = wait_ms.min(MAX_WAIT_MS);
-        let asked = arguments(json!({ "run_id": run, "after": after, "limit": limit, "wait_ms": wait_ms }));
+        let fields = arguments(json!({ "run_id": run, "after": after, "limit": limit, "wait_ms": wait_ms }));
         if wait_ms == 0 {
-            return Ok(self.inner.ask::<EventList>("run.events", asked).await?.events);
+            return Ok(self.inner.ask::<EventList>("run.events", fields).await?.events);
         }
         let patience = self.inner.wire.reading() + Duration::from_millis(wait_ms);
         loop {
             let times = self.inner.link.times();
-            let trouble = match self.inner.once::<EventList>("run.events", asked.clone(), patience).await {
+            let trouble = match self.inner.once::<EventList>("run.events", fields.clone(), patience).await {
                 Ok(list) => return Ok(list.events),
                 Err(trouble) => trouble,
             };
@@ -134,8 +134,8 @@ impl RunClient for Remote {
         _sessions: &SessionAccess,
         local_files: Option<&LocalFiles>,
     ) -> Result<Vec<TargetChoice>, Error> {
-        let asked = arguments(json!({ "target_type": target_type, "text": text, "limit": limit }));
-        let mut choices = self.inner.ask::<TargetList>("target.list", asked).await?.targets;
+        let fields = arguments(json!({ "target_type": target_type, "text": text, "limit": limit }));
+        let mut choices = self.inner.ask::<TargetList>("target.list", fields).await?.targets;
         if let Some(local) = local_files.filter(|_| target_type == AttachTarget::Artifact).cloned() {
             // Local files of the caller: attaching uploads them.
             let text = text.to_lowercase();
@@ -190,9 +190,9 @@ impl Remote {
                 }
                 Backlog::Elsewhere(from) => {
                     let times = self.inner.link.times();
-                    let asked = arguments(json!({ "after": after, "limit": limit }));
+                    let fields = arguments(json!({ "after": after, "limit": limit }));
                     let reading = self.inner.wire.reading();
-                    match self.inner.once::<EventList>("event.list", asked, reading).await {
+                    match self.inner.once::<EventList>("event.list", fields, reading).await {
                         // Those events have been purged.
                         Ok(list) if list.events.is_empty() => after = from,
                         Ok(list) => return Ok(list.events),

@@ -26,8 +26,8 @@ impl SessionClient for Remote {
     }
 
     async fn sessions(&self, limit: usize) -> Result<Vec<SessionSummary>, Error> {
-        let asked = arguments(json!({ "limit": limit.clamp(1, LARGEST_PAGE) }));
-        Ok(self.inner.ask::<SessionList>("session.list", asked).await?.sessions)
+        let fields = arguments(json!({ "limit": limit.clamp(1, LARGEST_PAGE) }));
+        Ok(self.inner.ask::<SessionList>("session.list", fields).await?.sessions)
     }
 
     async fn session(&self, session: &str) -> Result<SessionView, Error> {
@@ -48,10 +48,11 @@ impl SessionClient for Remote {
         &self,
         session: &str,
         tool: &str,
-        given: Value,
+        tool_arguments: Value,
         confirmed: Option<&str>,
     ) -> Result<ToolAnswer, Error> {
-        let mut fields = arguments(json!({ "session_id": session, "tool": tool, "arguments": given }));
+        let mut fields =
+            arguments(json!({ "session_id": session, "tool": tool, "arguments": tool_arguments }));
         // Omitted without a confirmation, because services of earlier versions reject unknown arguments.
         if let Some(digest) = confirmed {
             fields.insert("inputs_digest".to_owned(), json!(digest));
@@ -62,7 +63,7 @@ impl SessionClient for Remote {
     async fn run_script(
         &self,
         session: &str,
-        given: Value,
+        tool_arguments: Value,
         files: BTreeMap<String, String>,
         confirmed: Option<&str>,
     ) -> Result<ToolAnswer, Error> {
@@ -74,7 +75,7 @@ impl SessionClient for Remote {
             );
             return Err(Error::new(Code::NotImplemented, message));
         }
-        self.call_tool(session, "skills.run_script", given, confirmed).await
+        self.call_tool(session, "skills.run_script", tool_arguments, confirmed).await
     }
 
     async fn compose(&self, session: &str, made: bool) -> Result<ComposedView, Error> {

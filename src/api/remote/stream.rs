@@ -22,21 +22,21 @@ pub struct Stream {
 
 impl Stream {
     /// Adds a chunk; returns the events that it completes.
-    pub fn take(&mut self, piece: &[u8]) -> Vec<StreamEvent> {
-        self.rest.extend_from_slice(piece);
-        let mut told = Vec::new();
+    pub fn take(&mut self, chunk: &[u8]) -> Vec<StreamEvent> {
+        self.rest.extend_from_slice(chunk);
+        let mut events = Vec::new();
         let mut at = 0;
         // A carriage return at the end may be the first half of a line ending.
         while let Some((line, next)) = line(&self.rest, at) {
             let text = String::from_utf8_lossy(line).into_owned();
             at = next;
-            told.extend(self.line(&text));
+            events.extend(self.line(&text));
         }
         self.rest.drain(..at);
         if self.rest.len() > MAX_EVENT_BYTES {
             self.rest.clear();
         }
-        told
+        events
     }
 
     fn line(&mut self, line: &str) -> Option<StreamEvent> {
@@ -87,13 +87,13 @@ mod tests {
     #[test]
     fn events_are_whole_wherever_the_pieces_break() {
         let text = ": hello\n\nevent: catalogue\nid: 7\ndata: {\"a\":\r\ndata:  1}\r\n\r\ndata: ä\n\nevent: none\n\n";
-        let whole = [parse_event("catalogue", "{\"a\":\n 1}"), parse_event("message", "ä")];
-        assert_eq!(Stream::default().take(text.as_bytes()), whole);
+        let expected = [parse_event("catalogue", "{\"a\":\n 1}"), parse_event("message", "ä")];
+        assert_eq!(Stream::default().take(text.as_bytes()), expected);
         for size in 1..9 {
             let mut stream = Stream::default();
             let events: Vec<StreamEvent> =
-                text.as_bytes().chunks(size).flat_map(|piece| stream.take(piece)).collect();
-            assert_eq!(events, whole, "pieces of {size}");
+                text.as_bytes().chunks(size).flat_map(|chunk| stream.take(chunk)).collect();
+            assert_eq!(events, expected, "pieces of {size}");
         }
     }
 

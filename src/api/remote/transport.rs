@@ -283,18 +283,19 @@ impl HttpTransport {
             let message = format!("{} redirects to {to}: use that address if it is correct", self.address);
             return Err(TransportError::Answered(Error::new(Code::InvalidConfiguration, message)));
         }
-        let Ok(told) = serde_json::from_slice::<ErrorBody>(&body) else {
+        let Ok(parsed) = serde_json::from_slice::<ErrorBody>(&body) else {
             return Err(self.non_json_error(status, &media, &body));
         };
-        let told = told.error;
-        let message = match told.code {
-            Code::Unauthorized => format!("{}; {}", told.message, self.key_advice()),
-            Code::Forbidden if told.message.contains("scope") && self.key.is_none() => {
-                format!("{}; {}", told.message, self.key_advice())
+        let parsed = parsed.error;
+        let message = match parsed.code {
+            Code::Unauthorized => format!("{}; {}", parsed.message, self.key_advice()),
+            Code::Forbidden if parsed.message.contains("scope") && self.key.is_none() => {
+                format!("{}; {}", parsed.message, self.key_advice())
             }
-            _ => told.message,
+            _ => parsed.message,
         };
-        let error = Error { code: told.code, message, suggestions: told.suggestions, reason: told.reason };
+        let error =
+            Error { code: parsed.code, message, suggestions: parsed.suggestions, reason: parsed.reason };
         Err(match error.code {
             // Nothing was executed: the same request may be sent again after the pause.
             Code::RateLimited | Code::NotReady => {
@@ -307,14 +308,14 @@ impl HttpTransport {
     async fn body(&self, response: &mut Response) -> Result<Vec<u8>, TransportError> {
         let mut body = Vec::new();
         let started = Instant::now();
-        while let Some(piece) = self.next_chunk(response, self.reading).await? {
+        while let Some(chunk) = self.next_chunk(response, self.reading).await? {
             if started.elapsed() > MAX_RESPONSE_TIME.max(self.reading) {
                 let limit = MAX_RESPONSE_TIME.max(self.reading).as_secs();
                 let message = format!("{} did not complete its response within {limit} s", self.address);
                 let error = Error::service_unreachable(Code::UpstreamTimeout, &self.address, message);
                 return Err(TransportError::Lost(error));
             }
-            if body.len() + piece.len() > MAX_RESPONSE_BYTES {
+            if body.len() + chunk.len() > MAX_RESPONSE_BYTES {
                 let message = format!(
                     "the response from {} has more than {} MiB",
                     self.address,
@@ -322,7 +323,7 @@ impl HttpTransport {
                 );
                 return Err(TransportError::Answered(Error::new(Code::UpstreamFailure, message)));
             }
-            body.extend_from_slice(&piece);
+            body.extend_from_slice(&chunk);
         }
         Ok(body)
     }

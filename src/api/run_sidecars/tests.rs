@@ -29,7 +29,7 @@ fn run(state: RunState, paused: bool) -> RunRecord {
         step: None,
         head: 0,
         fence: 0,
-        hold: None,
+        lease: None,
         created_ms: 0,
         since_ms: 90,
         expires_ms: None,

@@ -348,8 +348,8 @@ pub(super) mod tests {
             text.replace("## Justification", "## Reason"),
             text.replace("base_digest", "base"),
         ] {
-            let whole = Proposal::of_markdown(&damaged).unwrap_err();
-            assert_eq!(ProposalHead::read(damaged.as_bytes(), 1 << 20).unwrap_err(), whole);
+            let error = Proposal::of_markdown(&damaged).unwrap_err();
+            assert_eq!(ProposalHead::read(damaged.as_bytes(), 1 << 20).unwrap_err(), error);
         }
         assert!(ProposalHead::read(text.as_bytes(), 40).is_err());
     }

@@ -35,7 +35,8 @@ pub struct Purged {
     /// Number of deleted lines.
     pub lines: u64,
     /// Number of remaining lines.
-    pub kept: u64,
+    #[serde(rename = "kept")]
+    pub remaining: u64,
 }
 
 /// The audit log of one data directory.
@@ -334,7 +335,7 @@ impl Log {
             cut
         };
         if cut <= from || !torn.is_empty() {
-            return Ok(Purged { lines: 0, kept: (all.len() - from) as u64 });
+            return Ok(Purged { lines: 0, remaining: (all.len() - from) as u64 });
         }
         let through = digest(all[cut - 1]);
         let last = found.last.unwrap_or(0);
@@ -358,6 +359,6 @@ impl Log {
         draft.write_all(&out).and_then(|()| draft.as_file().sync_all()).map_err(&failed)?;
         draft.persist(self.file()).map_err(|error| failed(error.error))?;
         anchor::write(&self.anchor_file(), &anchor).map_err(&failed)?;
-        Ok(Purged { lines: taken, kept: (all.len() - cut) as u64 })
+        Ok(Purged { lines: taken, remaining: (all.len() - cut) as u64 })
     }
 }

@@ -126,7 +126,7 @@ fn a_purge_leaves_a_chain_that_holds_and_says_what_it_took() {
     assert!(desk.verify().is_intact(), "the file was replaced under the one that wrote");
     assert_eq!(log.purge(8, 30, None).unwrap().lines, 3);
     assert!(desk.verify().is_intact(), "{}", desk.text());
-    assert_eq!(log.purge(1_000, 40, None).unwrap().kept, 0);
+    assert_eq!(log.purge(1_000, 40, None).unwrap().remaining, 0);
     assert!(desk.verify().is_intact(), "{}", desk.text());
     desk.write(50..52);
     let found = desk.verify();

@@ -193,7 +193,7 @@ mod tests {
             ],
             reason: Some(AttachReason {
                 check: AttachCheck::TargetType,
-                given: "run".to_owned(),
+                value: "run".to_owned(),
                 allowed: vec!["output".to_owned(), "artifact".to_owned()],
                 cause: None,
             }),

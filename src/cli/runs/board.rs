@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::{clock, plain, status};
+use super::{clock, line_mode, status};
 use crate::Context;
 use crate::args::RunsBoardArgs;
 use crate::failure::{Done, Failure};
@@ -50,7 +50,7 @@ pub async fn run(cx: &mut Context, args: &RunsBoardArgs) -> Result<Done, Failure
     if cx.out.json {
         cx.out.value(&board)?;
     } else if cx.is_plain() {
-        cx.out.raw(plain::board(&board, args.hours).as_bytes())?;
+        cx.out.raw(line_mode::board(&board, args.hours).as_bytes())?;
     } else {
         let thresholds = Thresholds::of(&cx.config()?);
         let text = render(&board, args.hours, thresholds, cx.out.look);

@@ -7,12 +7,12 @@ use serde::Serialize;
 
 use super::next_steps::Caller;
 use super::reporter::{self, Reporter};
-use super::{clock, plain, status};
+use super::{clock, line_mode, status};
 use crate::Context;
 use crate::args::DecideArgs;
 use crate::failure::{Done, Failure};
 use crate::output::{TerminalCaps, TextStyle, counted, fit};
-use skills_api::{Code, DecisionSheet, Error, Needs, RunClient, RunOrder};
+use skills_api::{Code, DecisionSheet, Error, Needs, RunClient, RunCommand};
 use skills_model::{CommandName, RunState, Verdict};
 use skills_skill::{Digest, safe_text};
 use skills_store::{RunFilter, RunRecord};
@@ -44,7 +44,7 @@ pub async fn run(
     filter: &str,
     yes: bool,
     (command, words): (CommandName, &[&str]),
-    order: impl Fn(&RunRecord) -> RunOrder,
+    order: impl Fn(&RunRecord) -> RunCommand,
 ) -> Result<Done, Failure> {
     let client = cx.reach(Needs::Catalogue).await?;
     let runs = matching(&*client, filter).await?;
@@ -117,17 +117,19 @@ fn choose(
     loop {
         let word = format!("{command} {}", takes.len());
         let now_ms = clock::now_ms();
-        let mut text = format!("{}.\n", capitalized(&format!("{command} {}", counted(takes.len(), "run", "runs"))));
+        let mut text =
+            format!("{}.\n", capitalized(&format!("{command} {}", counted(takes.len(), "run", "runs"))));
         for (number, run) in (1..).zip(&*takes) {
             let from = (command == CommandName::Resume).then(|| format!(" From checkpoint {}.", run.head));
-            let _ = writeln!(text, "{number}. {}{}", plain::item(run, now_ms), from.unwrap_or_default());
+            let _ = writeln!(text, "{number}. {}{}", line_mode::item(run, now_ms), from.unwrap_or_default());
         }
         if others > 0 {
             let left = counted(others, "other run matches", "other runs match");
             let _ = writeln!(text, "{left} but cannot take this command.");
         }
         reporter.say(&text);
-        let question = format!("Type {word} to send it, a number to leave one out, or press Enter to cancel:");
+        let question =
+            format!("Type {word} to send it, a number to leave one out, or press Enter to cancel:");
         let answer = reporter::ask(&question, &format!("to send it, run: {means}"))?;
         if answer == word {
             return Ok(());
@@ -145,7 +147,7 @@ fn choose(
 async fn send(
     cx: &mut Context,
     client: &(impl RunClient + ?Sized),
-    orders: Vec<(&RunRecord, RunOrder)>,
+    orders: Vec<(&RunRecord, RunCommand)>,
 ) -> Result<Done, Failure> {
     let look = cx.out.look;
     let mut report = Report { runs: Vec::new() };
@@ -226,7 +228,7 @@ pub async fn decide(cx: &mut Context, args: &DecideArgs, verdict: Verdict) -> Re
         }
         confirm(&name, takes.len(), &means)?;
     }
-    let order = |sheet: DecisionSheet| RunOrder::Decide {
+    let order = |sheet: DecisionSheet| RunCommand::Decide {
         verdict,
         step: Some(sheet.step),
         inputs_digest: Some(sheet.inputs_digest),

@@ -69,7 +69,7 @@ pub fn conclude(cx: &mut Context, completion: &Completion, reporter: &mut Report
 fn ending(completion: &Completion, caller: &Caller, in_memory: bool, look: TerminalCaps) -> String {
     let run = &completion.run;
     let mut out =
-        format!("{} {}", status::sign(run, look), status::words(run, &jiff::tz::TimeZone::system()));
+        format!("{} {}", status::sign(run, look), status::describe(run, &jiff::tz::TimeZone::system()));
     if run.state == RunState::Completed {
         let _ = write!(out, " in {}", clock::took(run.since_ms - run.created_ms));
     }

@@ -5,12 +5,12 @@ use serde_json::{Value, json};
 
 use super::next_steps::Caller;
 use super::reporter::{self, Reporter};
-use super::{bulk, clock, orders, plain, sheet, status};
+use super::{bulk, clock, commands, line_mode, sheet, status};
 use crate::Context;
 use crate::args::DecideArgs;
 use crate::failure::{Done, Failure};
 use crate::output::TextStyle;
-use skills_api::{Code, DecisionSheet, Error, Needs, RunDetail, RunOrder};
+use skills_api::{Code, DecisionSheet, Error, Needs, RunCommand, RunDetail};
 use skills_model::{Choice, Verdict};
 
 /// Runs the command.
@@ -23,7 +23,7 @@ pub async fn run(cx: &mut Context, args: &DecideArgs, verdict: Verdict) -> Resul
     // For a named run that does not wait there is no prompt: the core returns the outcome, or why the decision is
     // rejected.
     let waits = detail.sheet.as_ref().filter(|sheet| is_meant(args, sheet));
-    let mut result = args.result.as_deref().map(|text| orders::json("--result", text, cx)).transpose()?;
+    let mut result = args.result.as_deref().map(|text| commands::json("--result", text, cx)).transpose()?;
     // Stating a result implies that the step completed.
     let mut choice = args.choice.or_else(|| result.as_ref().map(|_| Choice::Happened));
     if let Some(sheet) = waits {
@@ -32,7 +32,7 @@ pub async fn run(cx: &mut Context, args: &DecideArgs, verdict: Verdict) -> Resul
         let named = decision.is_named();
         if !(args.yes && named) {
             let text = if plain {
-                plain::sheet(sheet)?
+                line_mode::sheet(sheet)?
             } else {
                 sheet::render(sheet, clock::now_ms(), &TimeZone::system(), reporter.look)
             };
@@ -50,7 +50,7 @@ pub async fn run(cx: &mut Context, args: &DecideArgs, verdict: Verdict) -> Resul
             return Err(Error::new(Code::ConfirmationRequired, message).into());
         }
     }
-    let order = RunOrder::Decide {
+    let order = RunCommand::Decide {
         verdict,
         step: args
             .step
@@ -66,10 +66,10 @@ pub async fn run(cx: &mut Context, args: &DecideArgs, verdict: Verdict) -> Resul
         choice,
         result,
     };
-    let seen = orders::last_event(&detail);
-    let steps = orders::step_names(&detail);
+    let seen = commands::last_event(&detail);
+    let steps = commands::step_names(&detail);
     let ordered = client.order(&id, order).await?;
-    orders::go_on(cx, &*client, ordered, seen, &steps, args.onward.detach, &mut reporter).await
+    commands::go_on(cx, &*client, ordered, seen, &steps, args.onward.detach, &mut reporter).await
 }
 
 /// Returns the step that was decided with the given digest, if it is no longer pending.
@@ -254,8 +254,14 @@ mod tests {
         use clap::Parser as _;
         let args = args(&[]);
         let caller = Caller::of(&Cli::try_parse_from(["skills"]).unwrap().global);
-        let asking =
-            DecisionPrompt { verdict: Verdict::Approve, id: "abcd", args: &args, said: None, caller, plain: false };
+        let asking = DecisionPrompt {
+            verdict: Verdict::Approve,
+            id: "abcd",
+            args: &args,
+            said: None,
+            caller,
+            plain: false,
+        };
         let mut sheet = detail(RunState::WaitingForHuman).sheet.unwrap();
         let digest = "9f".repeat(32);
         assert_eq!(

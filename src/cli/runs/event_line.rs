@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::{clock, status, values};
 use crate::output::{TerminalCaps, TextStyle, cells, cut, fit};
-use skills_api::{RecordedCommand, list_commands, order_note, ordered};
+use skills_api::{RecordedCommand, command_note, command_of_event, list_commands};
 use skills_model::Gate;
 use skills_skill::safe_text;
 use skills_store::{EventKind, RunEvent};
@@ -139,10 +139,11 @@ fn describe_command(kind: &EventKind, data: &Value) -> Option<String> {
     let what = match (kind, data.get("reason").and_then(Value::as_str)) {
         (EventKind::RunCanceled, Some(reason)) => safe_text::line(reason).into_owned(),
         (EventKind::RunCanceled, None) => return Some(format!("by {by}")),
-        _ => ordered(kind, data)?,
+        _ => command_of_event(kind, data)?,
     };
     let payload = data.get("payload").filter(|payload| !payload.is_null()).map(values::brief);
-    let more = payload.or_else(|| order_note(kind, data)).map(|more| format!(": {more}")).unwrap_or_default();
+    let more =
+        payload.or_else(|| command_note(kind, data)).map(|more| format!(": {more}")).unwrap_or_default();
     Some(format!("{what} by {by}{more}"))
 }
 

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use jiff::tz::TimeZone;
 
 use super::next_steps::invocation;
-use super::{clock, plain, status};
+use super::{clock, line_mode, status};
 use crate::Context;
 use crate::args::RunsListArgs;
 use crate::dialog::clean;
@@ -115,8 +115,8 @@ fn cell(run: &RunRecord, column: &str, now_ms: i64, look: TerminalCaps) -> Strin
             run.options.assigned.as_ref().map(|assigned| assigned.to.clone()).unwrap_or_default()
         }
         "worker" => {
-            let worker = run.hold.as_ref().and_then(|hold| hold.worker.as_ref());
-            worker.map(skills_store::WorkerId::in_words).unwrap_or_default()
+            let worker = run.lease.as_ref().and_then(|lease| lease.worker.as_ref());
+            worker.map(skills_store::WorkerId::describe).unwrap_or_default()
         }
         "deadline" => run.expires_ms.map(|at| clock::age(at - now_ms)).unwrap_or_default(),
         "age" => clock::age(now_ms - run.created_ms),
@@ -155,7 +155,7 @@ fn labeled(page: &RunPage, columns: &[&str], now_ms: i64) -> String {
     let look = TerminalCaps { colour: false, unicode: false, width: usize::MAX, terminal: false };
     let line = |run: &RunRecord| {
         if columns.is_empty() {
-            return plain::item(run, now_ms);
+            return line_mode::item(run, now_ms);
         }
         let parts = columns.iter().map(|column| format!("{column}: {}", cell(run, column, now_ms, look)));
         clean(&parts.collect::<Vec<_>>().join("; "))
@@ -264,7 +264,8 @@ fn totals(page: &RunPage, matching: usize, begin: &str) -> Vec<String> {
     parts.push(if all == 0 { format!("no runs; start one with {begin}") } else { format!("{all} in total") });
     let shown = page.runs.len();
     if matching > shown {
-        let known = if matching > MAX_COUNTED { format!("more than {MAX_COUNTED}") } else { matching.to_string() };
+        let known =
+            if matching > MAX_COUNTED { format!("more than {MAX_COUNTED}") } else { matching.to_string() };
         parts.push(format!("{shown} of {known} shown; --all lists them"));
     }
     parts
@@ -331,9 +332,6 @@ mod tests {
     fn an_empty_store_says_how_to_begin() {
         let none = RunPage { runs: Vec::new(), next: None, counts: std::collections::BTreeMap::default() };
         let look = TerminalCaps { colour: false, unicode: true, width: 80, terminal: false };
-        assert_eq!(
-            footer(&none, 0, look, "skills run SKILL"),
-            "no runs; start one with skills run SKILL\n"
-        );
+        assert_eq!(footer(&none, 0, look, "skills run SKILL"), "no runs; start one with skills run SKILL\n");
     }
 }

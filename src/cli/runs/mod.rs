@@ -6,6 +6,7 @@ mod board;
 mod bulk;
 mod capability;
 pub mod clock;
+mod commands;
 mod compare;
 mod completion;
 mod decide;
@@ -13,10 +14,9 @@ mod event_line;
 mod follow;
 mod inputs;
 mod launch;
+mod line_mode;
 mod list;
 mod next_steps;
-mod orders;
-mod plain;
 mod progress;
 mod reporter;
 #[cfg(test)]
@@ -43,8 +43,8 @@ use skills_model::Verdict;
 /// Runs `skills runs …`.
 pub async fn act(cx: &mut Context, action: Option<&RunsAction>) -> Result<Done, Failure> {
     let Some(action) = action else {
-        if cx.global.plain || cx.config()?.plain {
-            return plain::run(cx).await;
+        if cx.global.line_mode || cx.config()?.line_mode {
+            return line_mode::run(cx).await;
         }
         let message = "name a command of `skills runs`, for example `skills runs list` (see `skills runs --help`); \
             `skills --plain runs` opens a dialog";
@@ -56,16 +56,16 @@ pub async fn act(cx: &mut Context, action: Option<&RunsAction>) -> Result<Done, 
         RunsAction::Workers(args) => workers::workers(cx, args).await,
         RunsAction::Views(args) => workers::views(cx, args).await,
         RunsAction::Logs(args) => workers::logs(cx, args).await,
-        RunsAction::Assign(args) => orders::assign(cx, args).await,
+        RunsAction::Assign(args) => commands::assign(cx, args).await,
         RunsAction::Show(args) => show::run(cx, args).await,
         RunsAction::Watch(args) => watch::run(cx, args).await,
         RunsAction::Approve(args) => decide::run(cx, args, Verdict::Approve).await,
         RunsAction::Deny(args) => decide::run(cx, args, Verdict::Deny).await,
-        RunsAction::Resume(args) => orders::resume(cx, args).await,
-        RunsAction::Signal(args) => orders::signal(cx, args).await,
-        RunsAction::Cancel(args) => orders::cancel(cx, args).await,
-        RunsAction::Replay(args) => orders::replay(cx, args).await,
-        RunsAction::Fork(args) => orders::fork(cx, args).await,
+        RunsAction::Resume(args) => commands::resume(cx, args).await,
+        RunsAction::Signal(args) => commands::signal(cx, args).await,
+        RunsAction::Cancel(args) => commands::cancel(cx, args).await,
+        RunsAction::Replay(args) => commands::replay(cx, args).await,
+        RunsAction::Fork(args) => commands::fork(cx, args).await,
         RunsAction::Compare(args) => compare::run(cx, args).await,
         RunsAction::Work(args) => work::run(cx, args).await,
     }

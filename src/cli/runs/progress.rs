@@ -88,11 +88,11 @@ impl Progress {
 
     /// Reports, once for each, that a worker of another process owns the run that is to be executed here.
     pub fn elsewhere(&mut self, run: &RunRecord, reporter: &mut Reporter) {
-        let Some(RunLease { worker: Some(worker), holder: LeaseHolder::Elsewhere, .. }) = &run.hold else {
+        let Some(RunLease { worker: Some(worker), holder: LeaseHolder::Elsewhere, .. }) = &run.lease else {
             return;
         };
         if self.other.as_ref() != Some(worker) {
-            let words = worker.in_words();
+            let words = worker.describe();
             reporter.say(&format!(
                 "  executed by {}; following it, and taking over if that worker is lost",
                 safe_text::line(&words)

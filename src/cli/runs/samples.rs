@@ -47,7 +47,7 @@ pub fn record(state: RunState) -> RunRecord {
         step: Some("book".to_owned()),
         head: 3,
         fence: 1,
-        hold: None,
+        lease: None,
         created_ms: NOW_MS - 120_000,
         since_ms: NOW_MS - 60_000,
         expires_ms: None,

@@ -6,7 +6,7 @@ use jiff::tz::TimeZone;
 use serde::Serialize;
 
 use super::next_steps::Caller;
-use super::{clock, compare, event_line, plain, sheet, status, values};
+use super::{clock, compare, event_line, line_mode, sheet, status, values};
 use crate::Context;
 use crate::args::RunsShowArgs;
 use crate::failure::{Done, Failure};
@@ -43,9 +43,10 @@ pub async fn run(cx: &mut Context, args: &RunsShowArgs) -> Result<Done, Failure>
         return Ok(Done::Fine);
     }
     let plain = cx.is_plain();
-    let look = if plain { TerminalCaps { colour: false, unicode: false, ..cx.out.look } } else { cx.out.look };
+    let look =
+        if plain { TerminalCaps { colour: false, unicode: false, ..cx.out.look } } else { cx.out.look };
     let page = Page { now_ms: clock::now_ms(), zone, caller: Caller::of(&cx.global), look };
-    let mut text = if plain { plain::page(&detail)? } else { page.render(&detail) };
+    let mut text = if plain { line_mode::page(&detail)? } else { page.render(&detail) };
     if args.events {
         text += &page.events(&detail);
     }
@@ -132,7 +133,7 @@ impl Page {
             out,
             "{} {} {}, {} of {} steps completed",
             status::sign(run, look),
-            status::words(run, &self.zone),
+            status::describe(run, &self.zone),
             if ended { format!("{age} ago") } else { format!("for {age}") },
             run.progress.0,
             run.progress.1
@@ -253,9 +254,9 @@ impl Page {
             self.fact(out, "worker", &safe_text::line(why));
         } else if let Some(text) = unworked(run, self.now_ms, clock::age) {
             self.fact(out, "worker", &text);
-        } else if let Some(RunLease { worker: Some(worker), until_ms, .. }) = &run.hold {
+        } else if let Some(RunLease { worker: Some(worker), until_ms, .. }) = &run.lease {
             let left = clock::age(until_ms - self.now_ms);
-            let worker = worker.in_words();
+            let worker = worker.describe();
             let text = format!("{}, lease expires in {left}", safe_text::line(&worker));
             self.fact(out, "worker", &text);
         }

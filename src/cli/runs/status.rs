@@ -46,7 +46,7 @@ pub fn step_sign(state: StepState, look: TerminalCaps) -> String {
 }
 
 /// Describes its state briefly: `book waits for a person`, `failed at sum: http 502`.
-pub fn words(run: &RunRecord, zone: &TimeZone) -> String {
+pub fn describe(run: &RunRecord, zone: &TimeZone) -> String {
     let step = run.step.as_deref().map(|step| safe_text::line(step).into_owned());
     match run.state {
         RunState::Pending if run.paused => match &run.source {
@@ -55,7 +55,7 @@ pub fn words(run: &RunRecord, zone: &TimeZone) -> String {
         },
         RunState::Pending => "pending".to_owned(),
         RunState::Running | RunState::Replaying => {
-            let lost = run.hold.as_ref().is_some_and(|hold| hold.holder.is_lost());
+            let lost = run.lease.as_ref().is_some_and(|lease| lease.holder.is_lost());
             let word = step.filter(|_| run.state == RunState::Running);
             let word = word.map_or_else(|| run.state.to_string(), |step| format!("running {step}"));
             let word = if run.paused { format!("{word}, pauses before its next step") } else { word };
@@ -91,7 +91,7 @@ pub fn words(run: &RunRecord, zone: &TimeZone) -> String {
 pub fn claim(kind: &EventKind, data: &Value) -> Option<String> {
     let worker = |name: &str| {
         let id = data.get(name)?.as_str()?;
-        Some(safe_text::line(&WorkerId(id.to_owned()).in_words()).into_owned())
+        Some(safe_text::line(&WorkerId(id.to_owned()).describe()).into_owned())
     };
     match kind {
         EventKind::RunAbandoned => Some(format!("{} is dead", worker("worker")?)),
@@ -110,7 +110,7 @@ pub fn claim(kind: &EventKind, data: &Value) -> Option<String> {
 
 /// Returns why approval is required, as a sentence.
 pub fn approval_reason(why: &ApprovalReason) -> String {
-    safe_text::line(&why.in_words()).into_owned()
+    safe_text::line(&why.describe()).into_owned()
 }
 
 /// Describes when a wait expires, and what happens then: `in 2 h, at 2026-07-14 11:30:00: then denied and canceled`.
@@ -132,16 +132,16 @@ fn on_expiry(then: Expiry) -> &'static str {
     }
 }
 
-/// Like [`words`], with the remaining time of a wait: `book waits for a person, expires in 2 h (denied then, …)`.
+/// Like [`describe`], with the remaining time of a wait: `book waits for a person, expires in 2 h (denied then, …)`.
 pub fn words_now(run: &RunRecord, now_ms: i64, zone: &TimeZone) -> String {
     let waits = matches!(run.state, RunState::WaitingForHuman | RunState::WaitingForSignal);
     match run.expires_ms.filter(|_| waits) {
         Some(at) if at > now_ms => {
             let left = clock::age(at - now_ms);
-            format!("expires in {left}: {} ({})", words(run, zone), on_expiry(run.options.on_expiry))
+            format!("expires in {left}: {} ({})", describe(run, zone), on_expiry(run.options.on_expiry))
         }
-        Some(_) => format!("expired: {} ({})", words(run, zone), on_expiry(run.options.on_expiry)),
-        None => words(run, zone),
+        Some(_) => format!("expired: {} ({})", describe(run, zone), on_expiry(run.options.on_expiry)),
+        None => describe(run, zone),
     }
 }
 
@@ -198,7 +198,7 @@ mod tests {
             RunState::Failed,
             RunState::Canceled,
         ]
-        .map(|state| words(&record(state), &TimeZone::UTC))
+        .map(|state| describe(&record(state), &TimeZone::UTC))
         .into();
         assert_eq!(
             said,
@@ -215,11 +215,11 @@ mod tests {
         );
         let lost = |holder| {
             let worker = Some(WorkerId("build-2/1-ab/4711/99/0".to_owned()));
-            let hold = Some(RunLease { worker, until_ms: 1_000, until_boot: None, holder });
-            RunRecord { hold, ..record(RunState::Running) }
+            let lease = Some(RunLease { worker, until_ms: 1_000, until_boot: None, holder });
+            RunRecord { lease, ..record(RunState::Running) }
         };
-        assert_eq!(words(&lost(LeaseHolder::Dead), &TimeZone::UTC), "running book, but no worker owns it");
-        assert_eq!(words(&lost(LeaseHolder::Elsewhere), &TimeZone::UTC), "running book");
+        assert_eq!(describe(&lost(LeaseHolder::Dead), &TimeZone::UTC), "running book, but no worker owns it");
+        assert_eq!(describe(&lost(LeaseHolder::Elsewhere), &TimeZone::UTC), "running book");
         let why = [LeaseHolder::Elsewhere, LeaseHolder::Dead, LeaseHolder::RunOut]
             .map(|holder| unworked(&lost(holder), 9_000, clock::age));
         assert_eq!(
@@ -235,15 +235,15 @@ mod tests {
             source: Some((record(RunState::Completed).id, 2)),
             ..record(RunState::Pending)
         };
-        assert_eq!(words(&fork, &TimeZone::UTC), "paused, from checkpoint 2");
+        assert_eq!(describe(&fork, &TimeZone::UTC), "paused, from checkpoint 2");
     }
 
     #[test]
     fn a_run_that_nobody_answered_in_time_says_so_and_a_canceled_one_is_only_canceled() {
         let error = Some(serde_json::json!({ "code": "expired", "message": "in UTC", "expired_ms": 62_000 }));
         let expired = RunRecord { error, ..record(RunState::Canceled) };
-        assert_eq!(words(&expired, &TimeZone::UTC), "canceled: expired at 00:01:02");
-        assert_eq!(words(&record(RunState::Canceled), &TimeZone::UTC), "canceled");
+        assert_eq!(describe(&expired, &TimeZone::UTC), "canceled: expired at 00:01:02");
+        assert_eq!(describe(&record(RunState::Canceled), &TimeZone::UTC), "canceled");
     }
 
     #[test]

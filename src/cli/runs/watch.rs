@@ -72,7 +72,7 @@ pub async fn run(cx: &mut Context, args: &RunsWatchArgs) -> Result<Done, Failure
     reporter.say(&format!(
         "{} {}",
         status::sign(&completion.run, look),
-        status::words(&completion.run, &zone)
+        status::describe(&completion.run, &zone)
     ));
     for (verb, line) in Caller::of(&cx.global).next(&completion.run) {
         reporter.say(&format!(
@@ -99,8 +99,10 @@ fn unworked(
         warned.remove(&run.id);
         return;
     };
-    let why =
-        run.hold.as_ref().map_or_else(|| work.clone(), |hold| format!("{} {:?}", hold.holder, hold.worker));
+    let why = run
+        .lease
+        .as_ref()
+        .map_or_else(|| work.clone(), |lease| format!("{} {:?}", lease.holder, lease.worker));
     if warned.get(&run.id) != Some(&why) {
         let name = safe_text::line(&run.skill_id);
         let go_on = match elsewhere {

@@ -10,7 +10,7 @@ use skills_model::RunState;
 use skills_skill::safe_text;
 use skills_store::{RunFilter, RunPage, RunRecord};
 
-use super::orders::{last_event, step_names};
+use super::commands::{last_event, step_names};
 
 /// Runs the command.
 pub async fn run(cx: &mut Context, args: &WorkArgs) -> Result<Done, Failure> {

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use jiff::tz::TimeZone;
 
-use super::{board, clock, orders};
+use super::{board, clock, commands};
 use crate::Context;
 use crate::args::{RunsLogsArgs, RunsViewsArgs, RunsWorkersArgs};
 use crate::failure::{Done, Failure};
@@ -103,7 +103,7 @@ pub async fn logs(cx: &mut Context, args: &RunsLogsArgs) -> Result<Done, Failure
 /// part of a path is checked.
 fn has_step(detail: &RunDetail, step: &str) -> Result<(), Failure> {
     let own = step.split(['[', '/']).next().unwrap_or(step);
-    let steps = orders::step_names(detail);
+    let steps = commands::step_names(detail);
     if steps.iter().any(|known| known == own) {
         return Ok(());
     }

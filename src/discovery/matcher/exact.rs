@@ -44,7 +44,7 @@ impl Matcher for Exact {
             }
         };
         if !request_label.is_empty() {
-            give(labels.named(&request_label), weights.whole, &request_label);
+            give(labels.named(&request_label), weights.full_match, &request_label);
             // A request of stop words alone, such as “help”, does not mean the tag of that name.
             if !request_label.split(' ').all(|word| cx.words.is_stop(word)) {
                 give(labels.tagged(&request_label), weights.tag, &request_label);

@@ -37,7 +37,7 @@ pub(crate) fn chain() -> Vec<Box<dyn Matcher>> {
 
 /// Returns the names of the matchers, in order.
 #[must_use]
-pub fn link_names() -> Vec<&'static str> {
+pub fn matcher_names() -> Vec<&'static str> {
     chain().iter().map(|matcher| matcher.name()).collect()
 }
 

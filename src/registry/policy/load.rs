@@ -390,7 +390,7 @@ mod tests {
     fn a_single_value_needs_no_list() {
         let policy = parse(Path::new("/h/p.yaml"), "deny:\n- id: [a, b]\n  role: sidecar\n", Path::new("/h"));
         let policy = policy.unwrap();
-        assert_eq!(policy.rules[0].words(), "deny id a or b and role sidecar (line 2)");
+        assert_eq!(policy.rules[0].describe(), "deny id a or b and role sidecar (line 2)");
         assert_eq!(policy.rules[0].line, 2);
     }
 

@@ -102,8 +102,8 @@ impl Criteria {
     pub fn fit(&self, subject: &Subject<'_>) -> bool {
         let any = |patterns: &[String], text: &str| patterns.iter().any(|pattern| glob(pattern, text));
         let is_id = |patterns: &[String]| {
-            let plain = subject.id.split('@').next().unwrap_or(subject.id);
-            any(patterns, subject.id) || any(patterns, plain)
+            let base_id = subject.id.split('@').next().unwrap_or(subject.id);
+            any(patterns, subject.id) || any(patterns, base_id)
         };
         (self.id.is_empty() || is_id(&self.id))
             && (self.tag.is_empty() || subject.tags.iter().any(|tag| any(&self.tag, tag)))
@@ -117,12 +117,12 @@ impl Criteria {
 
     /// Returns the criteria as text: `id deploy.* and effect control_signal, except deploy.docs`.
     #[must_use]
-    pub fn words(&self) -> String {
+    pub fn describe(&self) -> String {
         fn part<T: ToString>(name: &str, values: &[T]) -> Option<String> {
             let values: Vec<String> = values.iter().map(ToString::to_string).collect();
             (!values.is_empty()).then(|| format!("{name} {}", values.join(" or ")))
         }
-        let roots: Vec<String> = self.root.iter().map(RootPattern::words).collect();
+        let roots: Vec<String> = self.root.iter().map(RootPattern::describe).collect();
         let all = [
             part("id", &self.id),
             part("tag", &self.tag),
@@ -152,7 +152,7 @@ impl RootPattern {
         }
     }
 
-    fn words(&self) -> String {
+    fn describe(&self) -> String {
         match self {
             Self::Below(folder) => folder.display().to_string(),
             Self::Label(label) => label.clone(),

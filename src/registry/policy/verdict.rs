@@ -44,9 +44,9 @@ pub struct Rule {
 impl Rule {
     /// Returns the rule as text: `deny id deploy.* (line 4: through the pipeline only)`.
     #[must_use]
-    pub fn words(&self) -> String {
+    pub fn describe(&self) -> String {
         let reason = self.reason.as_ref().map(|reason| format!(": {reason}")).unwrap_or_default();
-        format!("{} {} (line {}{reason})", self.effect, self.criteria.words(), self.line)
+        format!("{} {} (line {}{reason})", self.effect, self.criteria.describe(), self.line)
     }
 }
 
@@ -108,7 +108,7 @@ impl Policy {
     pub fn verdict(&self, subject: &Subject<'_>) -> Verdict {
         let fitting: Vec<&Rule> = self.rules.iter().filter(|rule| rule.criteria.fit(subject)).collect();
         let first =
-            |effect: Effect| fitting.iter().find(|rule| rule.effect == effect).map(|rule| rule.words());
+            |effect: Effect| fitting.iter().find(|rule| rule.effect == effect).map(|rule| rule.describe());
         let listed = self.rules.iter().any(|rule| rule.effect == Effect::Allow);
         let denied_by = first(Effect::Deny).or_else(|| {
             let missing = listed && first(Effect::Allow).is_none();
@@ -122,7 +122,7 @@ impl Policy {
                 let counts = allowed || rule.effect == Effect::Deny;
                 let by = rule.by.map(|by| by.min(MAX_PREFERENCE - prefer)).filter(|_| counts);
                 prefer += by.unwrap_or(0.0);
-                RuleMatch { effect: rule.effect, rule: rule.words(), line: rule.line, by, counts }
+                RuleMatch { effect: rule.effect, rule: rule.describe(), line: rule.line, by, counts }
             })
             .collect();
         let require_approval = first(Effect::RequireApproval).filter(|_| allowed);

@@ -41,7 +41,7 @@ const IDLE_TIMEOUT: Duration = Duration::from_secs(60);
 /// so that a server that sends them without end would use up the memory.
 const MAX_MESSAGES: usize = 10_000;
 /// Bytes from the end of a server's stderr that an error message shows.
-const LAST_WORDS: usize = 2 << 10;
+const STDERR_TAIL_BYTES: usize = 2 << 10;
 /// Maximum size of one message over HTTP, in bytes; for stdio the library has its own limit.
 const MAX_EVENT: usize = 8 << 20;
 /// Environment variables of this program that a server inherits.
@@ -105,7 +105,7 @@ impl<T: Transport<RoleClient>> Transport<RoleClient> for Limited<T> {
 struct Server {
     child: Child,
     group: Option<Pid>,
-    words: Arc<Mutex<Vec<u8>>>,
+    stderr: Arc<Mutex<Vec<u8>>>,
 }
 
 impl Drop for Server {
@@ -254,23 +254,23 @@ async fn start(
         );
         BindingFailure { counts: true, ..BindingFailure::before(CallFailure::InvalidConfiguration, message) }
     })?;
-    let words = Arc::new(Mutex::new(Vec::new()));
-    if let Some(stderr) = child.stderr.take() {
-        tokio::spawn(listen(stderr, Arc::clone(&words)));
+    let stderr = Arc::new(Mutex::new(Vec::new()));
+    if let Some(pipe) = child.stderr.take() {
+        tokio::spawn(read_stderr(pipe, Arc::clone(&stderr)));
     }
     let (Some(stdout), Some(stdin)) = (child.stdout.take(), child.stdin.take()) else {
         return Err(BindingFailure::upstream(format!("{program} has no stdin and stdout"), Effect::None));
     };
     let group = child.id().map(|id| Pid::from_raw(id.cast_signed()));
-    let server = Server { child, group, words };
-    match greet(AsyncRwTransport::new_client(stdout, stdin)).await {
+    let server = Server { child, group, stderr };
+    match initialize(AsyncRwTransport::new_client(stdout, stdin)).await {
         Ok((running, messages_left)) => Ok(Session { running, server: Some(server), messages_left }),
-        Err(error) => Err(no_greeting(&error, job, Some(&server))),
+        Err(error) => Err(initialization_failure(&error, job, Some(&server))),
     }
 }
 
 /// Initializes a connection.
-async fn greet<T: Transport<RoleClient> + 'static>(
+async fn initialize<T: Transport<RoleClient> + 'static>(
     transport: T,
 ) -> Result<(RunningService<RoleClient, ClientConfig>, Arc<AtomicUsize>), ClientInitializeError> {
     let transport = Limited::new(transport);
@@ -303,37 +303,37 @@ async fn reach(
         .custom_headers(custom)
         .max_sse_event_size(MAX_EVENT);
     let transport = StreamableHttpClientTransport::with_client(means.http.client()?.clone(), config);
-    match greet(transport).await {
+    match initialize(transport).await {
         Ok((running, messages_left)) => Ok(Session { running, server: None, messages_left }),
-        Err(error) => Err(no_greeting(&error, job, None)),
+        Err(error) => Err(initialization_failure(&error, job, None)),
     }
 }
 
-fn no_greeting(
+fn initialization_failure(
     error: &ClientInitializeError,
     job: &BindingCall<'_>,
     server: Option<&Server>,
 ) -> BindingFailure {
     let message =
-        format!("{}: MCP initialization failed ({}){}", job.target, root_cause(error), last_words(server));
+        format!("{}: MCP initialization failed ({}){}", job.target, root_cause(error), stderr_tail(server));
     BindingFailure::upstream(message, Effect::None)
 }
 
 /// Keeps the end of what a server prints to stderr, to be shown if it fails.
-async fn listen(mut stderr: ChildStderr, words: Arc<Mutex<Vec<u8>>>) {
+async fn read_stderr(mut pipe: ChildStderr, stderr: Arc<Mutex<Vec<u8>>>) {
     let mut buffer = [0; 4096];
-    while let Ok(read @ 1..) = stderr.read(&mut buffer).await {
-        let mut words = words.lock().unwrap_or_else(PoisonError::into_inner);
-        words.extend_from_slice(&buffer[..read]);
-        let drop = words.len().saturating_sub(LAST_WORDS);
-        words.drain(..drop);
+    while let Ok(read @ 1..) = pipe.read(&mut buffer).await {
+        let mut stderr = stderr.lock().unwrap_or_else(PoisonError::into_inner);
+        stderr.extend_from_slice(&buffer[..read]);
+        let drop = stderr.len().saturating_sub(STDERR_TAIL_BYTES);
+        stderr.drain(..drop);
     }
 }
 
-fn last_words(server: Option<&Server>) -> String {
+fn stderr_tail(server: Option<&Server>) -> String {
     let Some(server) = server else { return String::new() };
-    let words = server.words.lock().unwrap_or_else(PoisonError::into_inner);
-    let text = String::from_utf8_lossy(&words);
+    let stderr = server.stderr.lock().unwrap_or_else(PoisonError::into_inner);
+    let text = String::from_utf8_lossy(&stderr);
     let last = text.lines().rev().find(|line| !line.trim().is_empty());
     last.map(|line| format!("; it said: {}", excerpt(line.as_bytes()))).unwrap_or_default()
 }
@@ -341,7 +341,7 @@ fn last_words(server: Option<&Server>) -> String {
 /// Maps a failed call to a failure.
 async fn refused(error: &ServiceError, session: &Session, job: &BindingCall<'_>) -> BindingFailure {
     let said =
-        || format!("{} failed: {}{}", job.target, root_cause(error), last_words(session.server.as_ref()));
+        || format!("{} failed: {}{}", job.target, root_cause(error), stderr_tail(session.server.as_ref()));
     match error {
         ServiceError::McpError(error) => {
             let message = format!(

@@ -45,17 +45,17 @@ impl Breakers {
                 states.insert(binding.to_owned(), State::Trial);
                 true
             }
-            Some(state) => return Err(self.words(*state)),
+            Some(state) => return Err(self.describe(*state)),
         };
         Ok(Permit { breakers: self, binding: binding.to_owned(), trial, is_recorded: false })
     }
 
     /// Returns the state of a breaker as text: `closed`, `open for 12 s more`, `half open`.
     pub fn state(&self, binding: &str) -> String {
-        self.lock().get(binding).map_or_else(|| "closed".to_owned(), |state| self.words(*state))
+        self.lock().get(binding).map_or_else(|| "closed".to_owned(), |state| self.describe(*state))
     }
 
-    fn words(&self, state: State) -> String {
+    fn describe(&self, state: State) -> String {
         match state {
             State::Closed(failures) => {
                 format!("closed, {failures} of {THRESHOLD} failures in a row")

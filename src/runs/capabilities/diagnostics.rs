@@ -8,7 +8,7 @@ use crate::binding::request;
 use skills_skill::{Finding, Severity};
 
 /// Builds a finding about a whole file.
-pub(super) fn remark(
+pub(super) fn file_finding(
     code: &str,
     severity: Severity,
     file: &Path,
@@ -28,8 +28,8 @@ pub(super) fn remark(
 }
 
 /// Builds the finding for an id that two files define.
-pub(super) fn twice(what: &str, id: &str, first: &Path, second: &Path) -> Finding {
-    remark(
+pub(super) fn duplicate_id(what: &str, id: &str, first: &Path, second: &Path) -> Finding {
+    file_finding(
         &format!("{what}-duplicate"),
         Severity::Error,
         second,
@@ -44,7 +44,7 @@ pub(super) fn references(catalogue: &mut Capabilities) {
     for offered in catalogue.bindings.values() {
         let binding = &offered.binding;
         let mut note = |code: &str, severity, message: String, help: String| {
-            found.push(remark(code, severity, &binding.location, message, help));
+            found.push(file_finding(code, severity, &binding.location, message, help));
         };
         let capability = catalogue.declared.get(&binding.capability);
         if capability.is_none() {
@@ -123,7 +123,7 @@ pub(super) fn references(catalogue: &mut Capabilities) {
     }
     for capability in catalogue.declared.values() {
         if !catalogue.by_capability.contains_key(&capability.id) {
-            found.push(remark(
+            found.push(file_finding(
                 "capability-unbound",
                 Severity::Warning,
                 &capability.location,
@@ -133,7 +133,7 @@ pub(super) fn references(catalogue: &mut Capabilities) {
         }
         for gate in &capability.safety.mandatory_pre_gates {
             if !catalogue.declared.contains_key(&gate.capability) {
-                found.push(remark(
+                found.push(file_finding(
                     "capability-gate",
                     Severity::Error,
                     &capability.location,

@@ -18,24 +18,27 @@ const MAX_DEPTH: usize = 8;
 const MAX_FILES: usize = 20_000;
 
 /// The result of reading a file.
-pub(super) enum Part {
+pub(super) enum CatalogEntry {
     Capability(Capability),
     Binding(Binding),
     Service(Service),
-    Remark(Finding),
+    Finding(Finding),
 }
 
 #[derive(Clone, Copy)]
-enum Kind {
+enum EntryKind {
     Capability,
     Binding,
     Service,
 }
 
 /// Reads everything in a folder, in path order.
-pub(super) fn read(place: &CapabilityFolder) -> Vec<Part> {
-    let kinds =
-        [(Kind::Capability, "capabilities"), (Kind::Binding, "bindings"), (Kind::Service, "services")];
+pub(super) fn read(place: &CapabilityFolder) -> Vec<CatalogEntry> {
+    let kinds = [
+        (EntryKind::Capability, "capabilities"),
+        (EntryKind::Binding, "bindings"),
+        (EntryKind::Service, "services"),
+    ];
     let mut parts = Vec::new();
     let Ok(top) = Folder::follow(&place.dir) else { return parts };
     for (kind, name) in kinds {
@@ -44,7 +47,7 @@ pub(super) fn read(place: &CapabilityFolder) -> Vec<Part> {
         let real = top.entries("").is_ok_and(|all| all.iter().any(|one| one.name == name && !one.is_link));
         let cut = real && list(&top, name, 0, &mut files);
         if cut {
-            parts.push(Part::Remark(diagnostics::remark(
+            parts.push(CatalogEntry::Finding(diagnostics::file_finding(
                 "registry-too-large",
                 Severity::Error,
                 &folder,
@@ -54,7 +57,7 @@ pub(super) fn read(place: &CapabilityFolder) -> Vec<Part> {
                 "Split the registry into several roots",
             )));
         }
-        let found: Vec<Vec<Part>> =
+        let found: Vec<Vec<CatalogEntry>> =
             files.par_iter().map(|path| one(kind, &top, path, &place.dir.join(path))).collect();
         parts.extend(found.into_iter().flatten());
     }
@@ -89,11 +92,11 @@ fn list(top: &Folder, folder: &str, depth: usize, into: &mut Vec<String>) -> boo
 }
 
 /// Reads one file; `file` is its location for findings.
-fn one(kind: Kind, top: &Folder, path: &str, file: &Path) -> Vec<Part> {
+fn one(kind: EntryKind, top: &Folder, path: &str, file: &Path) -> Vec<CatalogEntry> {
     let source = match top.read_text(path, MAX_FILE) {
         Ok(source) => source,
         Err(error) => {
-            return vec![Part::Remark(diagnostics::remark(
+            return vec![CatalogEntry::Finding(diagnostics::file_finding(
                 "registry-file-unreadable",
                 Severity::Error,
                 file,
@@ -103,20 +106,21 @@ fn one(kind: Kind, top: &Folder, path: &str, file: &Path) -> Vec<Part> {
         }
     };
     let (part, findings) = match kind {
-        Kind::Capability => {
+        EntryKind::Capability => {
             let (found, findings) = parse_capability(file, &source);
-            (found.map(Part::Capability), findings)
+            (found.map(CatalogEntry::Capability), findings)
         }
-        Kind::Binding => {
+        EntryKind::Binding => {
             let (found, findings) = parse_binding(file, &source);
-            (found.map(Part::Binding), findings)
+            (found.map(CatalogEntry::Binding), findings)
         }
-        Kind::Service => {
+        EntryKind::Service => {
             let (found, findings) = parse_service(file, &source);
-            (found.map(Part::Service), findings)
+            (found.map(CatalogEntry::Service), findings)
         }
     };
-    let remarks =
-        findings.into_iter().map(|finding| Part::Remark(Finding { file: file.to_owned(), ..finding }));
+    let remarks = findings
+        .into_iter()
+        .map(|finding| CatalogEntry::Finding(Finding { file: file.to_owned(), ..finding }));
     part.into_iter().chain(remarks).collect()
 }

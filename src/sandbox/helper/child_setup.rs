@@ -148,7 +148,7 @@ fn enter_namespace() -> Result<(), String> {
 
 /// On other systems the profile around the script restricts it.
 #[cfg(not(target_os = "linux"))]
-fn one_way_doors(_: &Plan, _: bool, _: &mut Findings) -> Result<(), String> {
+fn apply_irreversible_restrictions(_: &Plan, _: bool, _: &mut Findings) -> Result<(), String> {
     Ok(())
 }
 

@@ -20,7 +20,9 @@ use nix::sys::signal::Signal;
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::{Gid, Pid, Uid, fchown, pipe};
 
-use super::super::plan::{DiskUse, Identity, Order, Plan, STOP, ScriptEnd, Verdict, frame, receive, send};
+use super::super::plan::{
+    DiskUse, Identity, LaunchMessage, Plan, STOP, ScriptEnd, Verdict, frame, receive, send,
+};
 #[cfg(target_os = "linux")]
 use super::disk::Mounted;
 use super::{CHILD_SETUP_ARG, FAILED, HELPER_ARG, tree};
@@ -43,7 +45,7 @@ pub fn run() -> ExitCode {
 
 fn serve() -> io::Result<()> {
     let mut control = UnixStream::from(io::stdin().as_fd().try_clone_to_owned()?);
-    let order: Order = receive(&mut control)?;
+    let order: LaunchMessage = receive(&mut control)?;
     let mut stdin = vec![0; order.stdin];
     control.read_exact(&mut stdin)?;
     let mut answer = control.try_clone()?;
@@ -51,7 +53,7 @@ fn serve() -> io::Result<()> {
 }
 
 /// Starts the script and waits until it and everything it started has ended.
-fn run_script(order: &Order, stdin: &[u8], control: UnixStream) -> io::Result<Verdict> {
+fn run_script(order: &LaunchMessage, stdin: &[u8], control: UnixStream) -> io::Result<Verdict> {
     let adopts = become_subreaper();
     let mounted = match mount(&order.plan) {
         Ok(mounted) => Ok(mounted),

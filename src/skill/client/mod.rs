@@ -245,7 +245,8 @@ pub enum Handling {
 #[serde(rename_all = "snake_case")]
 pub enum WhiteSpace {
     /// Unchanged, also at both ends.
-    Kept,
+    #[serde(rename = "kept")]
+    Preserved,
     /// Removed at both ends, unless nothing else remains.
     Trimmed,
     /// Every run of whitespace becomes one space.
@@ -468,7 +469,8 @@ pub enum Bound {
     /// This number of characters.
     Characters(u32),
     /// A share of the model's context window.
-    Share {
+    #[serde(rename = "share")]
+    ContextShare {
         /// The share, 0 to 1.
         of_context: f64,
         /// The unit in which it is counted.
@@ -527,11 +529,12 @@ pub enum Location {
 /// the parts of an entry.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Measured {
+pub struct CountedFormat {
     /// Template of an entry.
     pub entry: String,
     /// Template of an entry without description.
-    pub bare: String,
+    #[serde(rename = "bare")]
+    pub name_only: String,
     /// Separator between two entries.
     #[serde(default)]
     pub between: String,
@@ -562,7 +565,7 @@ pub struct Budget {
     /// Maximum length of the list.
     pub bound: Fact<Bound>,
     /// What counts towards the limit.
-    pub measured: Fact<Measured>,
+    pub measured: Fact<CountedFormat>,
     /// Bytes per token in the client's estimate.
     pub bytes_per_token: Fact<u32>,
     /// Maximum number of entries.

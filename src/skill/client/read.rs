@@ -247,7 +247,7 @@ impl Reader<'_> {
             text
         };
         let mut text = match rules.white_space.value() {
-            Some(WhiteSpace::Kept) => text,
+            Some(WhiteSpace::Preserved) => text,
             Some(WhiteSpace::OneBlank) => one_blank(&text),
             Some(WhiteSpace::Trimmed) | None if text.trim().is_empty() => text,
             Some(WhiteSpace::Trimmed) | None => text.trim().to_owned(),

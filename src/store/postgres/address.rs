@@ -78,14 +78,14 @@ impl PostgresAddress {
     /// Parses an address. If it contains no password, that is taken from the environment or the password file.
     ///
     /// # Errors
-    /// Returns [`StoreError::Unasked`] for an invalid address.
+    /// Returns [`StoreError::InvalidRequest`] for an invalid address.
     pub fn parse(address: &str) -> Result<Self, StoreError> {
         Self::with(address, &Environment::read())
     }
 
     fn with(address: &str, environment: &Environment) -> Result<Self, StoreError> {
         let invalid = |why: &dyn std::fmt::Display| {
-            StoreError::Unasked(format!(
+            StoreError::InvalidRequest(format!(
                 "invalid address of a PostgreSQL store: {why}; expected postgres://USER@HOST:PORT/DATABASE"
             ))
         };

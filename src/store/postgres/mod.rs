@@ -1,7 +1,7 @@
 //! The server store: `PostgreSQL` (<https://www.postgresql.org>), for several machines. Each method is one transaction
 //! on a connection of a pool; the logic and the statements are shared with the embedded store.
 //!
-//! A run is locked while a transaction changes it. Leases expire by the current clock of the database: after that clock is
+//! A run is locked while a transaction changes it. LeaseSettings expire by the current clock of the database: after that clock is
 //! set back, a process that used the latest time it has seen would expire the leases of processes that have not seen it.
 //! Only the times of events never go backward. The server groups the commits of concurrent transactions (group commit).
 
@@ -136,7 +136,7 @@ impl Postgres {
     /// Same as [`Self::open`].
     pub async fn adopt(address: &PostgresAddress, known: &KnownStores) -> Result<String, StoreError> {
         let store = Self::open(address, &PostgresOptions::default()).await?;
-        known.forget_place(&store.place)?;
+        known.remove_place(&store.place)?;
         known.record(&store.place, &store.identity, store.wall_ms())
     }
 
@@ -222,7 +222,7 @@ impl Postgres {
     }
 
     /// The server verifies the pages that it reads; its report is all that can be checked in a short time.
-    async fn glance_storage(&self, patience: Duration) -> Result<QuickCheck, StoreError> {
+    async fn quick_check_storage(&self, patience: Duration) -> Result<QuickCheck, StoreError> {
         let looked = async { read_tx!(self, tx => checksum_failures(tx).await) };
         match tokio::time::timeout(patience, looked).await {
             Ok(damage) => Ok(QuickCheck { damage: damage?, is_complete: true }),
@@ -232,7 +232,7 @@ impl Postgres {
 
     async fn copy_storage(&self, _: &Path) -> Result<(), StoreError> {
         let advice = "a store on a server is backed up with its tools: pg_dump, pg_basebackup, or snapshots";
-        Err(StoreError::Unasked(advice.to_owned()))
+        Err(StoreError::InvalidRequest(advice.to_owned()))
     }
 
     /// Reclaims the space of deleted rows, and refreshes the planner's statistics.
@@ -302,7 +302,7 @@ impl Postgres {
             let outcome = async {
                 let client = connection(&pool, &place).await?;
                 let transaction = Transaction::begin(client, Mode::Write, &shared, now_ms).await?;
-                let outcome = audit_anchors::keep(&transaction, &log, &anchor).await;
+                let outcome = audit_anchors::insert(&transaction, &log, &anchor).await;
                 match transaction.finish(outcome).await {
                     Attempt::Done(result) => result,
                     Attempt::Again(error) => Err(error),

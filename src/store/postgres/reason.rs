@@ -53,7 +53,7 @@ pub(super) fn kind(error: &tokio_postgres::Error) -> Kind {
 }
 
 /// Returns the server's message, or the library's with its cause.
-fn in_words(error: &tokio_postgres::Error) -> String {
+fn describe_error(error: &tokio_postgres::Error) -> String {
     if let Some(answer) = error.as_db_error() {
         return format!("{} (SQLSTATE {})", answer.message(), answer.code().code());
     }
@@ -64,7 +64,7 @@ fn in_words(error: &tokio_postgres::Error) -> String {
 }
 
 pub(super) fn failed(doing: &str, error: &tokio_postgres::Error) -> StoreError {
-    let (doing, words) = (doing.to_owned(), in_words(error));
+    let (doing, words) = (doing.to_owned(), describe_error(error));
     let (cause, advice) = match kind(error) {
         Kind::Failed | Kind::Again => return StoreError::Failed { doing, reason: words },
         Kind::Lost => (Unavailability::Io, "the connection to the database was lost; is the server running?"),
@@ -100,7 +100,7 @@ pub(super) fn no_connection(place: &str, error: &deadpool_postgres::PoolError) -
             StoreError::Unavailable {
                 cause: Unavailability::Io,
                 doing,
-                reason: format!("cannot reach the server; is it running? ({})", in_words(error)),
+                reason: format!("cannot reach the server; is it running? ({})", describe_error(error)),
             }
         }
         PoolError::Backend(error) => match failed(&doing, error) {

@@ -5,7 +5,7 @@ use crate::{AuditAnchor, StoreError};
 
 const DAY_MS: i64 = 86_400_000;
 
-pub(crate) async fn keep<T: Tx>(tx: &T, log: &str, anchor: &AuditAnchor) -> Result<(), StoreError> {
+pub(crate) async fn insert<T: Tx>(tx: &T, log: &str, anchor: &AuditAnchor) -> Result<(), StoreError> {
     let day = tx.now().await?.wall_ms / DAY_MS;
     tx.post(
         "storing the anchor of the audit log",

@@ -14,9 +14,9 @@ use crate::delta::{applied, difference};
 use crate::{Checkpoint, RunId, StoreError};
 
 /// Size in bytes up to which a checkpoint is stored in full, because a chain would cost more than it saves.
-const SMALL: usize = 1024;
+const MAX_FULL_BYTES: usize = 1024;
 /// Maximum number of rows in a chain: bounds the cost of reading its end.
-const CHAIN: i64 = 1000;
+const MAX_CHAIN_ROWS: i64 = 1000;
 
 /// The current end of a chain.
 struct End {
@@ -32,7 +32,7 @@ struct End {
 pub(super) const LAST: &str = "SELECT coalesce(max(number), -1) FROM checkpoints WHERE run = ?1";
 
 /// Stores a checkpoint after the last one of its run; returns its number.
-pub(super) async fn keep<T: Tx>(
+pub(super) async fn append<T: Tx>(
     tx: &T,
     run: &RunId,
     last: i64,
@@ -42,7 +42,7 @@ pub(super) async fn keep<T: Tx>(
     let number = checkpoint.number.cast_signed().max(last + 1);
     let (done, state) = (encode(&checkpoint.done)?, encode(&checkpoint.state)?);
     let size = done.len() + state.len();
-    if size <= SMALL {
+    if size <= MAX_FULL_BYTES {
         insert(tx, run, number, (&done, &state), None, now_ms).await?;
         return Ok(number);
     }
@@ -55,14 +55,14 @@ pub(super) async fn keep<T: Tx>(
         let parts = (part(&end.done, &list)?, part(&end.state, &checkpoint.state)?);
         let spent = end.spent + length(parts.0.len() + parts.1.len());
         // Once the differences are larger than the full checkpoint, that is stored again.
-        if spent <= length(size) && number - end.base < CHAIN {
+        if spent <= length(size) && number - end.base < MAX_CHAIN_ROWS {
             insert(tx, run, number, (&parts.0, &parts.1), Some(end.base), now_ms).await?;
-            remember(tx, run, (number, end.base, spent), &done, &state).await?;
+            cache_newest(tx, run, (number, end.base, spent), &done, &state).await?;
             return Ok(number);
         }
     }
     insert(tx, run, number, (&done, &state), None, now_ms).await?;
-    remember(tx, run, (number, number, 0), &done, &state).await?;
+    cache_newest(tx, run, (number, number, 0), &done, &state).await?;
     Ok(number)
 }
 
@@ -87,7 +87,7 @@ async fn insert<T: Tx>(
     .await
 }
 
-async fn remember<T: Tx>(
+async fn cache_newest<T: Tx>(
     tx: &T,
     run: &RunId,
     (number, base, spent): (i64, i64, i64),
@@ -105,7 +105,7 @@ async fn remember<T: Tx>(
 }
 
 /// Deletes the cached checkpoint of a run that no worker executes now.
-pub(super) async fn forget<T: Tx>(tx: &T, run: &RunId) -> Result<(), StoreError> {
+pub(super) async fn evict_newest<T: Tx>(tx: &T, run: &RunId) -> Result<(), StoreError> {
     tx.post("forgetting the newest checkpoint", "DELETE FROM newest WHERE run = ?1", values![run]).await
 }
 

@@ -15,14 +15,18 @@ use skills_model::{
 
 /// A command with what is stored with it.
 #[derive(Debug)]
-pub(crate) struct Order {
+pub(crate) struct CommandRequest {
     pub command: Command,
     pub record: Option<DecisionRecord>,
     pub head: Option<u64>,
     pub payload: Option<Value>,
 }
 
-pub(crate) async fn command<T: Tx>(tx: &T, run: &RunId, order: &Order) -> Result<CommandOutcome, StoreError> {
+pub(crate) async fn command<T: Tx>(
+    tx: &T,
+    run: &RunId,
+    order: &CommandRequest,
+) -> Result<CommandOutcome, StoreError> {
     let (recorded, replays) = get(tx, run).await?;
     let now_ms = tx.now().await?.wall_ms;
     let due = recorded.expires_ms.is_some_and(|at| at <= now_ms);
@@ -165,7 +169,7 @@ pub(crate) async fn command<T: Tx>(tx: &T, run: &RunId, order: &Order) -> Result
     }
     append(tx, run, &events, now_ms).await?;
     if !after.state.is_active() {
-        checkpoints::forget(tx, run).await?;
+        checkpoints::evict_newest(tx, run).await?;
     }
     let effect = if next == Next::SignalBuffered { CommandEffect::Stored } else { CommandEffect::Applied };
     Ok(CommandOutcome { run: after, before: state, effect, expired })
@@ -208,7 +212,7 @@ pub(crate) async fn annotate<T: Tx>(
         }
     }
     let options: RunOptions = serde_json::from_value(options)
-        .map_err(|e| StoreError::Unasked(format!("invalid options of run {run}: {e}")))?;
+        .map_err(|e| StoreError::InvalidRequest(format!("invalid options of run {run}: {e}")))?;
     let sql = "UPDATE runs SET options = ?2 WHERE id = ?1";
     tx.post(doing, sql, values![run, encode(&options)?]).await?;
     let now_ms = tx.now().await?.wall_ms;
@@ -220,7 +224,7 @@ pub(crate) async fn annotate<T: Tx>(
 /// Records that a wait has expired.
 async fn expire<T: Tx>(tx: &T, run: &RunId) -> Result<RunRecord, StoreError> {
     let expiry = get(tx, run).await?.0.options.on_expiry;
-    let order = Order { command: Command::Expire(expiry), record: None, head: None, payload: None };
+    let order = CommandRequest { command: Command::Expire(expiry), record: None, head: None, payload: None };
     Ok(Box::pin(command(tx, run, &order)).await?.run)
 }
 
@@ -308,7 +312,7 @@ async fn ensure_signal_fits<T: Tx>(tx: &T, run: &RunId, bytes: usize) -> Result<
     if count < MAX_SIGNALS && total <= MAX_SIGNAL_BYTES {
         return Ok(());
     }
-    Err(StoreError::Unasked(format!(
+    Err(StoreError::InvalidRequest(format!(
         "the run {run} keeps {count} signals with {size} bytes that no step waits for; the maximum is {MAX_SIGNALS} \
          signals and {MAX_SIGNAL_BYTES} bytes"
     )))

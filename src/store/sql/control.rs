@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::command::{Order, command};
+use super::command::{CommandRequest, command};
 use super::rows::{append, as_of, find, moved};
 use super::{Tx, dialect, values};
 use crate::{Control, ControlOutcome, EventKind, RunId, RunRecord, StoreError};
@@ -39,7 +39,8 @@ pub(crate) async fn control<T: Tx>(
         (Err(why), _) => ControlOutcome::Refused(why.clone()),
         (Ok(_), None) => ControlOutcome::Refused(StoreError::NoRun(watched.clone()).to_string()),
         (Ok((order, payload)), Some(before)) => {
-            let order = Order { command: order.clone(), record: None, head: None, payload: payload.clone() };
+            let order =
+                CommandRequest { command: order.clone(), record: None, head: None, payload: payload.clone() };
             match command(tx, watched, &order).await {
                 Ok(done) => ControlOutcome::Applied(did(&order.command, before, &done.run)),
                 Err(StoreError::Refused(refusal)) => ControlOutcome::Refused(refusal.to_string()),

@@ -35,7 +35,7 @@ pub(crate) async fn put<T: Tx>(
     };
     let text = encode(value)?;
     if text.len() > MAX_DOCUMENT_BYTES {
-        return Err(StoreError::Unasked(format!("{name}: larger than {MAX_DOCUMENT_BYTES} bytes")));
+        return Err(StoreError::InvalidRequest(format!("{name}: larger than {MAX_DOCUMENT_BYTES} bytes")));
     }
     let doing = "writing a document";
     let written = match expected {

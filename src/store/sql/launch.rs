@@ -51,7 +51,7 @@ pub(crate) async fn launch<T: Tx>(tx: &T, launch: &Launch) -> Result<LaunchOutco
         .await?;
         now_ms = Some(now);
     }
-    keep_contract(tx, launch).await?;
+    insert_contract(tx, launch).await?;
     let now_ms = match now_ms {
         Some(now_ms) => now_ms,
         None => tx.now().await?.wall_ms,
@@ -91,7 +91,7 @@ pub(crate) async fn launch<T: Tx>(tx: &T, launch: &Launch) -> Result<LaunchOutco
 }
 
 /// Stores the contract unless it exists. Many runs share a contract, so it is serialized only for the first of them.
-async fn keep_contract<T: Tx>(tx: &T, launch: &Launch) -> Result<(), StoreError> {
+async fn insert_contract<T: Tx>(tx: &T, launch: &Launch) -> Result<(), StoreError> {
     let sql = "SELECT 1 FROM contracts WHERE digest = ?1";
     if tx.find("looking up a contract", sql, values![&launch.contract_digest]).await?.is_none() {
         tx.post(
@@ -126,7 +126,7 @@ fn created_run(launch: &Launch, now_ms: i64) -> RunRecord {
         step: None,
         head: 0,
         fence: 0,
-        hold: None,
+        lease: None,
         created_ms: now_ms,
         since_ms: now_ms,
         expires_ms: None,

@@ -90,7 +90,7 @@ pub(crate) async fn purge_contracts<T: Tx>(tx: &T) -> Result<(), StoreError> {
 }
 
 /// Deletes audit data of ended runs: inputs of steps and output lines, which a replay does not need.
-pub(crate) async fn forget<T: Tx>(tx: &T, before_ms: i64) -> Result<u64, StoreError> {
+pub(crate) async fn prune<T: Tx>(tx: &T, before_ms: i64) -> Result<u64, StoreError> {
     let doing = "purging data of ended runs";
     let mut has_inputs = format!("{} IS NOT NULL", dialect::field(T::POSTGRES, "s.json", "inputs"));
     if T::POSTGRES {

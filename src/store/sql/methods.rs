@@ -31,7 +31,7 @@ macro_rules! implement_store {
                 let (worker, only) = (worker.clone(), only.cloned());
                 let places = self.claimable_places().await?;
                 let claimed = $write!(self, tx => {
-                    work::claim(tx, &worker, lease_ms, only.as_ref(), places.as_deref()).await
+                    claims::claim(tx, &worker, lease_ms, only.as_ref(), places.as_deref()).await
                 });
                 if let Ok(Some(_)) = claimed {
                     fail_point!("claim-after-commit");
@@ -41,17 +41,17 @@ macro_rules! implement_store {
 
             async fn release_lease(&self, run: &RunId, fence: u64) -> Result<(), StoreError> {
                 let run = run.clone();
-                $write!(self, tx => work::release_lease(tx, &run, fence).await)
+                $write!(self, tx => claims::release_lease(tx, &run, fence).await)
             }
 
             async fn renew(&self, run: &RunId, fence: u64, lease_ms: u64) -> Result<(), StoreError> {
                 let run = run.clone();
-                $write!(self, tx => work::renew(tx, &run, fence, lease_ms).await)
+                $write!(self, tx => claims::renew(tx, &run, fence, lease_ms).await)
             }
 
             async fn record_intent(&self, run: &RunId, fence: u64, intent: StepIntent) -> Result<(), StoreError> {
                 let run = run.clone();
-                $write!(self, tx => work::record_intent(tx, &run, fence, &intent).await)
+                $write!(self, tx => claims::record_intent(tx, &run, fence, &intent).await)
             }
 
             async fn report(
@@ -80,7 +80,7 @@ macro_rules! implement_store {
 
             async fn append(&self, run: &RunId, fence: u64, events: Vec<NewEvent>) -> Result<(), StoreError> {
                 let run = run.clone();
-                $write!(self, tx => work::note(tx, &run, fence, &events).await)
+                $write!(self, tx => claims::note(tx, &run, fence, &events).await)
             }
 
             async fn command(
@@ -92,7 +92,7 @@ macro_rules! implement_store {
                 payload: Option<Value>,
             ) -> Result<CommandOutcome, StoreError> {
                 let run = run.clone();
-                let order = command::Order { command, record, head, payload };
+                let order = command::CommandRequest { command, record, head, payload };
                 let moved = $write!(self, tx => {
                     let moved = command::command(tx, &run, &order).await;
                     fail_point!("command-before-commit");
@@ -125,9 +125,9 @@ macro_rules! implement_store {
                 $write!(self, tx => launch::fork(tx, &source, &branch).await)
             }
 
-            async fn kept_signal(&self, run: &RunId, name: &str) -> Result<Option<Value>, StoreError> {
+            async fn buffered_signal(&self, run: &RunId, name: &str) -> Result<Option<Value>, StoreError> {
                 let (run, name) = (run.clone(), name.to_owned());
-                $read!(self, tx => report::kept_signal(tx, &run, &name).await)
+                $read!(self, tx => report::buffered_signal(tx, &run, &name).await)
             }
 
             async fn run(&self, run: &RunId) -> Result<Option<RunRecord>, StoreError> {
@@ -260,8 +260,8 @@ macro_rules! implement_store {
                 $write!(self, tx => documents::put(tx, &name, value.as_ref(), expected).await)
             }
 
-            async fn forget(&self, before_ms: i64) -> Result<u64, StoreError> {
-                $write!(self, tx => maintenance::forget(tx, before_ms).await)
+            async fn prune(&self, before_ms: i64) -> Result<u64, StoreError> {
+                $write!(self, tx => maintenance::prune(tx, before_ms).await)
             }
 
             async fn check(&self) -> Result<Health, StoreError> {
@@ -269,7 +269,7 @@ macro_rules! implement_store {
             }
 
             async fn quick_check(&self, patience: Duration) -> Result<QuickCheck, StoreError> {
-                self.glance_storage(patience).await
+                self.quick_check_storage(patience).await
             }
 
             async fn backup(&self, to: &Path) -> Result<(), StoreError> {
@@ -278,7 +278,7 @@ macro_rules! implement_store {
 
             async fn import(&self, from: &Path) -> Result<Vec<TableRows>, StoreError> {
                 if self.is_at(from) {
-                    return Err(StoreError::Unasked(format!("{} is the store itself", self.place)));
+                    return Err(StoreError::InvalidRequest(format!("{} is the store itself", self.place)));
                 }
                 let (from, place) = (from.to_owned(), self.place.clone());
                 let source = tokio::task::spawn_blocking(move || Source::open(&from))
@@ -311,7 +311,7 @@ macro_rules! implement_store {
 
             async fn expire_leases(&self, worker: &WorkerId) -> Result<u64, StoreError> {
                 let worker = worker.clone();
-                $write!(self, tx => work::expire_leases(tx, &worker).await)
+                $write!(self, tx => claims::expire_leases(tx, &worker).await)
             }
 
             async fn probe(&self) -> Result<(), StoreError> {
@@ -390,14 +390,14 @@ macro_rules! implement_store {
                 Ok(changed)
             }
 
-            async fn keep_call(&self, id: &str, text: String) -> Result<(), StoreError> {
+            async fn store_last_call(&self, id: &str, text: String) -> Result<(), StoreError> {
                 let id = id.to_owned();
-                $write!(self, tx => sessions::keep_call(tx, &id, &text).await)
+                $write!(self, tx => sessions::store_last_call(tx, &id, &text).await)
             }
 
-            async fn kept_call(&self, id: &str) -> Result<Option<String>, StoreError> {
+            async fn load_last_call(&self, id: &str) -> Result<Option<String>, StoreError> {
                 let id = id.to_owned();
-                $read!(self, tx => sessions::kept_call(tx, &id).await)
+                $read!(self, tx => sessions::load_last_call(tx, &id).await)
             }
 
             async fn purge_sessions(&self, before_ms: i64) -> Result<u64, StoreError> {
@@ -437,7 +437,7 @@ macro_rules! implement_store {
 
         #[async_trait::async_trait]
         impl crate::AuditAnchors for $store {
-            fn keep_audit_anchor(&self, log: &str, anchor: AuditAnchor) {
+            fn store_audit_anchor(&self, log: &str, anchor: AuditAnchor) {
                 self.post_audit_anchor(log.to_owned(), anchor);
             }
 
@@ -459,8 +459,8 @@ pub(crate) mod prelude {
     pub(crate) use serde_json::{Map, Value};
 
     pub(crate) use crate::sql::{
-        audit_anchors, checkpoints, command, control, counts, documents, import, integrity, launch,
-        maintenance, read, report, rows, sessions, work,
+        audit_anchors, checkpoints, claims, command, control, counts, documents, import, integrity, launch,
+        maintenance, read, report, rows, sessions,
     };
     pub(crate) use crate::sqlite::Source;
     pub(crate) use crate::{

@@ -3,6 +3,7 @@
 
 pub(crate) mod audit_anchors;
 pub(crate) mod checkpoints;
+pub(crate) mod claims;
 pub(crate) mod command;
 pub(crate) mod control;
 pub(crate) mod counts;
@@ -18,7 +19,6 @@ pub(crate) mod report;
 pub(crate) mod rows;
 pub(crate) mod sessions;
 mod value;
-pub(crate) mod work;
 
 use std::fmt::Display;
 

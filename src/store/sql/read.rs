@@ -8,9 +8,9 @@ use serde::de::DeserializeOwned;
 use serde_json::Value as Json;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
+use super::claims::{LEASE_EXPIRED, here};
 use super::filter::Conditions;
 use super::rows::{RUN_COLUMNS, listed, listed_columns, record, state};
-use super::work::{LAPSED, here};
 use super::{Row, Tx, Value, dialect, values};
 use crate::query::MAX_TEXT_LEN;
 use crate::{
@@ -127,8 +127,8 @@ pub(crate) async fn expired<T: Tx>(tx: &T) -> Result<Vec<RunRecord>, StoreError>
     rows.into_iter().map(|row| Ok(record(row)?.0)).collect()
 }
 
-/// Returns the parameters of [`LAPSED`], which are the first three.
-pub(super) fn lapsed_values(now: &Moment) -> Vec<Value<'static>> {
+/// Returns the parameters of [`LEASE_EXPIRED`], which are the first three.
+pub(super) fn lease_expired_values(now: &Moment) -> Vec<Value<'static>> {
     let boot = now.boot.as_ref().map(|boot| boot.boot.to_string());
     vec![now.wall_ms.into(), boot.into(), now.boot.as_ref().map(|boot| boot.ms).into()]
 }
@@ -138,11 +138,11 @@ pub(crate) async fn due<T: Tx>(tx: &T, places: Option<&str>) -> Result<Due, Stor
     let here = here(T::POSTGRES, "?4");
     let sql = format!(
         "SELECT EXISTS (SELECT 1 FROM runs WHERE state = 'pending' AND held = 0 AND {here})
-             OR EXISTS (SELECT 1 FROM runs {} WHERE {LAPSED} AND {here}),
+             OR EXISTS (SELECT 1 FROM runs {} WHERE {LEASE_EXPIRED} AND {here}),
             EXISTS (SELECT 1 FROM runs WHERE expires_ms <= ?1)",
         dialect::indexed_by(T::POSTGRES, "runs_leased")
     );
-    let mut values = lapsed_values(&tx.now().await?);
+    let mut values = lease_expired_values(&tx.now().await?);
     values.push(places.into());
     let row = tx.find("polling for work", &sql, &values).await?;
     let mut row = row.unwrap_or(Row(Vec::new()));
@@ -257,10 +257,10 @@ pub(super) fn ended_state(postgres: bool) -> String {
 /// Rejects a text that not every store can search for.
 fn check_text(text: &str) -> Result<(), StoreError> {
     if text.contains('\0') {
-        return Err(StoreError::Unasked("`text`: a NUL character is not allowed".to_owned()));
+        return Err(StoreError::InvalidRequest("`text`: a NUL character is not allowed".to_owned()));
     }
     if text.chars().count() > MAX_TEXT_LEN {
-        return Err(StoreError::Unasked(format!("`text` has at most {MAX_TEXT_LEN} characters")));
+        return Err(StoreError::InvalidRequest(format!("`text` has at most {MAX_TEXT_LEN} characters")));
     }
     Ok(())
 }
@@ -293,7 +293,7 @@ impl Searches {
 /// The error for a search that took longer than [`RunFilter::TIMEOUT`].
 pub(crate) fn too_slow() -> StoreError {
     let seconds = RunFilter::TIMEOUT.as_secs();
-    StoreError::Unasked(format!(
+    StoreError::InvalidRequest(format!(
         "the filter took longer than {seconds} s; narrow it, for example with `state:`, `skill:` or `age:`"
     ))
 }
@@ -303,8 +303,9 @@ pub(crate) async fn runs<T: Tx>(tx: &T, filter: &RunFilter) -> Result<RunPage, S
     let limit = if filter.limit == 0 { PAGE } else { filter.limit };
     let cursor = match filter.cursor.as_deref() {
         None => Cursor::Waiting { since: i64::MIN, seq: i64::MIN },
-        Some(text) => Cursor::parse(text)
-            .ok_or_else(|| StoreError::Unasked(format!("invalid cursor {text:?}; omit it to start over")))?,
+        Some(text) => Cursor::parse(text).ok_or_else(|| {
+            StoreError::InvalidRequest(format!("invalid cursor {text:?}; omit it to start over"))
+        })?,
     };
     let due = DueWaits::at(tx, now_ms).await?;
     let (mut waiting, mut others) =
@@ -319,7 +320,7 @@ pub(crate) async fn runs<T: Tx>(tx: &T, filter: &RunFilter) -> Result<RunPage, S
         check_text(text)?;
     }
     let text = filter.r#where.as_deref().unwrap_or_default();
-    let query = RunQuery::parse(text).map_err(|error| StoreError::Unasked(error.to_string()))?;
+    let query = RunQuery::parse(text).map_err(|error| StoreError::InvalidRequest(error.to_string()))?;
     let select = Select { filter, query: &query, state: &present, now_ms };
     let mut rows = Vec::new();
     if let Cursor::Waiting { since, seq } = cursor {

@@ -2,10 +2,10 @@
 
 use serde_json::{Value as Json, json};
 
+use super::claims::{has_begun, insert_intent};
 use super::rows::{
-    HeldRun, apply, get, hold_run, json as encode, moved, own_steps, run_snapshot, write_events,
+    LockedRun, apply, get, json as encode, lock_run, moved, own_steps, run_snapshot, write_events,
 };
-use super::work::{has_begun, keep_intent};
 use super::{Tx, checkpoints, dialect, values};
 use crate::{
     Checkpoint, EventKind, NewEvent, RunId, RunRecord, StepIntent, StepRecord, StepStatus, StoreError,
@@ -23,14 +23,14 @@ pub(crate) struct Report {
 }
 
 pub(crate) async fn report<T: Tx>(tx: &T, run: &RunId, report: &Report) -> Result<RunRecord, StoreError> {
-    let (held, last) = locked(tx, run, report.checkpoint.is_some()).await?;
-    let before = &held.run;
+    let (locked, last) = locked(tx, run, report.checkpoint.is_some()).await?;
+    let before = &locked.run;
     let now_ms = tx.now().await?.wall_ms;
-    let next = held.transition(&report.command)?;
+    let next = locked.transition(&report.command)?;
     let mut events = finish(tx, run, &report.finished).await?;
     let mut shown = RunChanges::default();
     if let Some(checkpoint) = &report.checkpoint {
-        let number = checkpoints::keep(tx, run, last, checkpoint, now_ms).await?;
+        let number = checkpoints::append(tx, run, last, checkpoint, now_ms).await?;
         shown.head = Some((number, own_steps(&checkpoint.done)));
     }
     if !is_unchanged(before, &next) {
@@ -39,7 +39,7 @@ pub(crate) async fn report<T: Tx>(tx: &T, run: &RunId, report: &Report) -> Resul
     events.extend(report.events.iter().cloned());
     if let Next::Move { state, gate, .. } = &next {
         if !state.is_active() {
-            checkpoints::forget(tx, run).await?;
+            checkpoints::evict_newest(tx, run).await?;
         }
         match state {
             RunState::Completed => {
@@ -95,33 +95,33 @@ pub(crate) async fn report<T: Tx>(tx: &T, run: &RunId, report: &Report) -> Resul
         if paused && !has_begun(tx, run, &intent.step).await? {
             continue;
         }
-        events.push(keep_intent(tx, run, intent).await?);
+        events.push(insert_intent(tx, run, intent).await?);
         shown.step = StepChange::To(Some(intent.step.clone()));
     }
-    show(tx, run, held.events, &shown, &events, now_ms).await?;
-    let after = shown.applied(held.after(&next, now_ms));
+    show(tx, run, locked.events, &shown, &events, now_ms).await?;
+    let after = shown.applied(locked.after(&next, now_ms));
     let Some(Gate::Signal { name, .. }) = &after.gate else { return Ok(after) };
-    if kept_signal(tx, run, name).await?.is_none() {
+    if buffered_signal(tx, run, name).await?.is_none() {
         return Ok(after);
     }
     // The signal arrived between the worker's check and its report, and would not be sent again.
-    let next = transition(&run_snapshot(&after, held.replays), &Command::Signal { name: name.clone() })?;
+    let next = transition(&run_snapshot(&after, locked.replays), &Command::Signal { name: name.clone() })?;
     apply(tx, run, &next, None, now_ms).await?;
     Ok(get(tx, run).await?.0)
 }
 
 /// Returns the run, locked, and with `numbered` the number of its last checkpoint, in one round trip.
-async fn locked<T: Tx>(tx: &T, run: &RunId, numbered: bool) -> Result<(HeldRun, i64), StoreError> {
+async fn locked<T: Tx>(tx: &T, run: &RunId, numbered: bool) -> Result<(LockedRun, i64), StoreError> {
     if !numbered {
-        return Ok((hold_run(tx, run).await?, -1));
+        return Ok((lock_run(tx, run).await?, -1));
     }
     // The lock comes first, so that no other transaction adds a checkpoint afterwards.
-    let (locking, id) = (HeldRun::query(tx), values![run]);
+    let (locking, id) = (LockedRun::query(tx), values![run]);
     let found = tx.query_all("reading a run", &[(&locking, id), (checkpoints::LAST, id)]).await?;
     let mut rows = found.into_iter().map(|rows| rows.into_iter().next());
-    let held = rows.next().flatten().map(HeldRun::read).transpose()?;
+    let locked = rows.next().flatten().map(LockedRun::read).transpose()?;
     let last = rows.next().flatten().map_or(Ok(-1), |mut row| row.take(0))?;
-    Ok((held.ok_or_else(|| StoreError::NoRun(run.clone()))?, last))
+    Ok((locked.ok_or_else(|| StoreError::NoRun(run.clone()))?, last))
 }
 
 /// Stores the steps that ended; returns their events.
@@ -239,7 +239,7 @@ async fn show<T: Tx>(
 }
 
 /// Returns the oldest buffered signal of a name.
-pub(crate) async fn kept_signal<T: Tx>(
+pub(crate) async fn buffered_signal<T: Tx>(
     tx: &T,
     run: &RunId,
     name: &str,

@@ -61,7 +61,7 @@ pub(super) fn json<T: Serialize>(value: &T) -> Result<String, StoreError> {
     let text = serde_json::to_string(value).map_err(|e| failed("encoding a record", &e))?;
     if nesting::text_exceeds(&text, MAX_STORED_LEVELS) {
         let message = format!("a value is nested more than {MAX_STORED_LEVELS} levels deep");
-        return Err(StoreError::Unasked(message));
+        return Err(StoreError::InvalidRequest(message));
     }
     Ok(text)
 }
@@ -72,7 +72,7 @@ pub(super) fn state(row: &Row, index: usize) -> Result<RunState, StoreError> {
 }
 
 /// Reads a worker's lease from a run's columns.
-fn hold(row: &mut Row) -> Result<Option<RunLease>, StoreError> {
+fn lease(row: &mut Row) -> Result<Option<RunLease>, StoreError> {
     let worker: Option<String> = row.take(26)?;
     let Some(until_ms) = row.take::<Option<i64>>(27)? else { return Ok(None) };
     let boot = row.take::<Option<String>>(28)?.zip(row.take(29)?);
@@ -127,7 +127,7 @@ fn record_or_damage(mut row: Row) -> Result<(RunRecord, bool, Option<&'static st
         progress: (row.take(17)?, row.take(18)?),
         head: row.take(19)?,
         fence: row.take(20)?,
-        hold: hold(&mut row)?,
+        lease: lease(&mut row)?,
         created_ms: row.take(21)?,
         since_ms: row.take(22)?,
         expires_ms: row.take(23)?,
@@ -192,12 +192,12 @@ pub(super) async fn find<T: Tx>(tx: &T, run: &RunId) -> Result<Option<(RunRecord
 }
 
 /// A run that a transaction is about to change.
-pub(super) struct HeldRun {
+pub(super) struct LockedRun {
     pub run: RunRecord,
     pub replays: bool,
     /// Number of its last event.
     pub events: i64,
-    /// Leases lost since the last checkpoint.
+    /// LeaseSettings lost since the last checkpoint.
     pub lost_leases: u32,
     /// The inputs as they are stored, with their digest.
     pub inputs: (String, Option<String>),
@@ -205,7 +205,7 @@ pub(super) struct HeldRun {
     pub unreadable: Option<&'static str>,
 }
 
-impl HeldRun {
+impl LockedRun {
     /// Returns the columns to read it from.
     pub fn columns() -> String {
         format!("{RUN_COLUMNS}, {COUNTED_COLUMNS}")
@@ -245,7 +245,7 @@ impl HeldRun {
             run.since_ms = now_ms;
         }
         if *lease == Lease::Release {
-            run.hold = None;
+            run.lease = None;
         }
         (run.state, run.fence, run.paused, run.gate) = (*state, *fence, *paused, gate.clone());
         run.allowed = allowed(&run_snapshot(&run, self.replays));
@@ -259,9 +259,9 @@ pub(super) fn expires_in_ms(options: &RunOptions) -> Option<i64> {
 }
 
 /// Returns a run that is about to change, locked.
-pub(super) async fn hold_run<T: Tx>(tx: &T, run: &RunId) -> Result<HeldRun, StoreError> {
-    let row = tx.find("reading a run", &HeldRun::query(tx), values![run]).await?;
-    row.map(HeldRun::read).transpose()?.ok_or_else(|| StoreError::NoRun(run.clone()))
+pub(super) async fn lock_run<T: Tx>(tx: &T, run: &RunId) -> Result<LockedRun, StoreError> {
+    let row = tx.find("reading a run", &LockedRun::query(tx), values![run]).await?;
+    row.map(LockedRun::read).transpose()?.ok_or_else(|| StoreError::NoRun(run.clone()))
 }
 
 /// Returns a run without values that are too long for a list, with the state at the current moment.

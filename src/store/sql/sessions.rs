@@ -102,7 +102,7 @@ pub(crate) async fn change<T: Tx>(
     Ok(version + 1)
 }
 
-pub(crate) async fn keep_call<T: Tx>(tx: &T, id: &str, text: &str) -> Result<(), StoreError> {
+pub(crate) async fn store_last_call<T: Tx>(tx: &T, id: &str, text: &str) -> Result<(), StoreError> {
     tx.post(
         "keeping the last call of a session",
         "INSERT INTO session_calls (session, text) SELECT id, CAST(?2 AS TEXT) FROM sessions WHERE id = ?1
@@ -112,7 +112,7 @@ pub(crate) async fn keep_call<T: Tx>(tx: &T, id: &str, text: &str) -> Result<(),
     .await
 }
 
-pub(crate) async fn kept_call<T: Tx>(tx: &T, id: &str) -> Result<Option<String>, StoreError> {
+pub(crate) async fn load_last_call<T: Tx>(tx: &T, id: &str) -> Result<Option<String>, StoreError> {
     let sql = "SELECT text FROM session_calls WHERE session = ?1";
     let row = tx.find("reading the last call of a session", sql, values![id]).await?;
     row.map(|mut row| row.take(0)).transpose()

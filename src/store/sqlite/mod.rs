@@ -76,7 +76,7 @@ impl std::fmt::Debug for Sqlite {
 }
 
 pub(super) fn failed(doing: String, reason: &dyn Reason) -> StoreError {
-    let words = reason.in_words();
+    let words = reason.describe();
     match reason.unavailability() {
         Some(cause) => StoreError::Unavailable { cause, doing, reason: words },
         None => StoreError::Failed { doing, reason: words },
@@ -307,7 +307,7 @@ impl Sqlite {
         self.read_blocking(move |connection| storage::check(connection, now)).await
     }
 
-    async fn glance_storage(&self, patience: Duration) -> Result<QuickCheck, StoreError> {
+    async fn quick_check_storage(&self, patience: Duration) -> Result<QuickCheck, StoreError> {
         self.read_blocking(move |connection| storage::quick_check(connection, patience)).await
     }
 
@@ -355,7 +355,7 @@ impl Sqlite {
         let clocks = self.clocks.clone();
         let result = self.writer().and_then(|writer| {
             writer.post(move |connection| {
-                complete(audit_anchors::keep(&Transaction::new(connection, clocks.now()), &log, &anchor))
+                complete(audit_anchors::insert(&Transaction::new(connection, clocks.now()), &log, &anchor))
             })
         });
         if let Err(error) = result {
@@ -374,8 +374,8 @@ fn reading(path: &Path, place: &str, immutable: bool) -> Result<Connection, Stor
     };
     opened
         .and_then(|connection| {
-            schema::remembering(&connection);
-            schema::patient(&connection).map(|()| connection)
+            schema::enable_statement_cache(&connection);
+            schema::set_busy_timeout(&connection).map(|()| connection)
         })
         .map_err(|e| failed(format!("opening {place} for reading"), &e))
 }

@@ -137,7 +137,7 @@ pub fn reset(path: &Path, options: &OpenOptions, clocks: impl Into<Clocks>) -> R
     let clocks = clocks.into();
     let set_aside = set_aside(path, &format!(".reset-{}", stamp(&clocks)))?;
     if let Some(known) = &options.known {
-        known.forget(path)?;
+        known.remove(path)?;
     }
     let store = Sqlite::open_with(path, &OpenOptions { must_exist: false, ..options.clone() }, clocks)?.store;
     Ok(Reset { id: store.identity.clone(), set_aside })
@@ -292,7 +292,7 @@ pub fn adopt(path: &Path, options: &OpenOptions, clocks: impl Into<Clocks>) -> R
     let unrecorded = OpenOptions { known: None, must_exist: true, ..options.clone() };
     let store = Sqlite::open_with(path, &unrecorded, clocks)?.store;
     if let Some(known) = &options.known {
-        known.forget(path)?;
+        known.remove(path)?;
         known.adopt(path, &store.identity, store.clocks.now().wall_ms)?;
     }
     Ok(store.identity.clone())
@@ -391,7 +391,7 @@ fn connect(path: &Path, place: &str, expected: Option<&str>) -> Result<Connectio
     // Never create it: a file that vanished since the check must not come back empty.
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(path, flags).map_err(|e| failed(doing(), &e))?;
-    schema::patient(&connection).map_err(|e| failed(doing(), &e))?;
+    schema::set_busy_timeout(&connection).map_err(|e| failed(doing(), &e))?;
     if connection.is_readonly("main").map_err(|e| failed(doing(), &e))? {
         return Err(StoreError::Unavailable {
             cause: Unavailability::ReadOnly,

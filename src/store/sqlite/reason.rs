@@ -7,7 +7,7 @@ use crate::Unavailability;
 /// Errors that can be the reason of a failure.
 pub trait Reason {
     /// Returns what was wrong and, if known, what to do.
-    fn in_words(&self) -> String;
+    fn describe(&self) -> String;
 
     /// Returns why the store cannot be used, if that is what the error means.
     fn unavailability(&self) -> Option<Unavailability> {
@@ -16,7 +16,7 @@ pub trait Reason {
 }
 
 impl Reason for rusqlite::Error {
-    fn in_words(&self) -> String {
+    fn describe(&self) -> String {
         let advice = match self.unavailability() {
             Some(Unavailability::DiskFull) => {
                 "the disk is full; nothing recorded before is lost. Free some space, then try again"
@@ -62,7 +62,7 @@ fn is_shared_memory_full(error: &rusqlite::Error) -> bool {
 }
 
 impl Reason for std::io::Error {
-    fn in_words(&self) -> String {
+    fn describe(&self) -> String {
         self.to_string()
     }
 
@@ -83,7 +83,7 @@ impl Reason for std::io::Error {
 macro_rules! by_display {
     ($($kind:ty),+) => {$(
         impl Reason for $kind {
-            fn in_words(&self) -> String {
+            fn describe(&self) -> String {
                 self.to_string()
             }
         }

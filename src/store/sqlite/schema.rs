@@ -151,13 +151,13 @@ const APPLICATION_ID: i64 = 0x536b_5762;
 const WAL_PAGES: i64 = 4096;
 
 /// Sets how long a connection waits for another one that writes.
-pub(super) fn patient(connection: &Connection) -> rusqlite::Result<()> {
+pub(super) fn set_busy_timeout(connection: &Connection) -> rusqlite::Result<()> {
     connection.busy_timeout(std::time::Duration::from_secs(10))
 }
 
 /// Configures a writing connection: durable at each commit, with concurrent readers.
 pub(super) fn configure(connection: &Connection) -> rusqlite::Result<()> {
-    patient(connection)?;
+    set_busy_timeout(connection)?;
     connection.pragma_update_and_check(None, "journal_mode", "WAL", |_| Ok(()))?;
     connection.pragma_update(None, "synchronous", "FULL")?;
     connection.pragma_update(None, "foreign_keys", "ON")?;
@@ -168,12 +168,12 @@ pub(super) fn configure(connection: &Connection) -> rusqlite::Result<()> {
     connection.pragma_update(None, "cache_size", -8192)?;
     // Plans that may depend on a value are prepared again for each value: a sixth of a writer's time, for equal plans.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
-    remembering(connection);
+    enable_statement_cache(connection);
     Ok(())
 }
 
 /// Keeps every statement in use prepared.
-pub(super) fn remembering(connection: &Connection) {
+pub(super) fn enable_statement_cache(connection: &Connection) {
     connection.set_prepared_statement_cache_capacity(128);
 }
 

@@ -99,7 +99,7 @@ async fn audit_anchors_are_kept_from_a_thread_without_a_runtime() {
     let store = Arc::new(open(&server.store().0).await);
     let writer = Arc::clone(&store);
     std::thread::spawn(move || {
-        writer.keep_audit_anchor("log", AuditAnchor { seq: 7, head: "abc".to_owned() });
+        writer.store_audit_anchor("log", AuditAnchor { seq: 7, head: "abc".to_owned() });
     })
     .join()
     .unwrap();
@@ -124,7 +124,7 @@ async fn an_embedded_store_is_copied_to_a_server() {
     let address = PostgresAddress::parse(&server.store().0).unwrap();
     let options = PostgresOptions::default();
     let new = Postgres::open_with(&address, &options, Some(Time::new().clock())).await.unwrap();
-    new.keep_audit_anchor("log", AuditAnchor { seq: 7, head: "abc".to_owned() });
+    new.store_audit_anchor("log", AuditAnchor { seq: 7, head: "abc".to_owned() });
     let result = async {
         while new.audit_anchors("log").await.unwrap().is_empty() {
             tokio::time::sleep(Duration::from_millis(10)).await;

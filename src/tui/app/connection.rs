@@ -15,8 +15,8 @@ impl App {
     /// Handles a change of the connection.
     pub(super) fn connection_news(&mut self, state: &ConnectionState, message: &Message, now: Instant) {
         self.notify_overlay(message, now);
-        let Connection::Remote { address, state: kept } = &mut self.connection else { return };
-        let before = std::mem::replace(kept, state.clone());
+        let Connection::Remote { address, state: current } = &mut self.connection else { return };
+        let before = std::mem::replace(current, state.clone());
         let what = format!("connection to {address} lost");
         // The notice already names the address.
         let reason = |why: &str| {
@@ -107,8 +107,8 @@ impl App {
         let next_try = match &self.connection {
             Connection::Remote { state: ConnectionState::Lost { next_try, .. }, .. } => next_try,
             Connection::Remote { state: ConnectionState::Silent { since }, .. } => {
-                let whole = now.saturating_duration_since(*since).as_secs();
-                return since.checked_add(Duration::from_secs(whole + 1));
+                let seconds = now.saturating_duration_since(*since).as_secs();
+                return since.checked_add(Duration::from_secs(seconds + 1));
             }
             _ => return None,
         };
@@ -171,7 +171,7 @@ mod tests {
     use ratatui::layout::Rect;
 
     use super::*;
-    use crate::app::{AppEvent, Remembered};
+    use crate::app::{AppEvent, PersistentState};
     use crate::pane::Pane;
     use crate::panes::session::SessionPane;
     use crate::panes::{attach::Attach, browse::Browse, discover::Discover, discover::History, runs::Runs};
@@ -188,7 +188,7 @@ mod tests {
         ];
         let state = ConnectionState::Connected;
         let connection = Connection::Remote { address: "gate.example:8080".to_owned(), state };
-        App::new(connection, panes, &settings, &Remembered::default(), now).unwrap()
+        App::new(connection, panes, &settings, &PersistentState::default(), now).unwrap()
     }
 
     fn deliver(app: &mut App, state: ConnectionState, now: Instant) {
@@ -214,7 +214,7 @@ mod tests {
         for progress in [true, false] {
             let settings = Settings { progress, ..Settings::default() };
             let panes: Vec<Box<dyn Pane>> = vec![Box::new(Browse::new())];
-            let remembered = Remembered::default();
+            let remembered = PersistentState::default();
             let mut app = App::new(Connection::Local, panes, &settings, &remembered, now).unwrap();
             let mut shown = Vec::new();
             for event in [index(1, false), index(1, false), index(5, false), index(10, true)] {
@@ -314,7 +314,7 @@ mod tests {
         let connection =
             Connection::Remote { address: "gate.example:8080".to_owned(), state: ConnectionState::Connected };
         let settings = Settings { glyphs: skills_config::GlyphSet::Unicode, ..Settings::default() };
-        let mut app = App::new(connection, panes, &settings, &Remembered::default(), start).unwrap();
+        let mut app = App::new(connection, panes, &settings, &PersistentState::default(), start).unwrap();
         deliver(&mut app, lost(start, 3), start);
         assert!(
             header(&mut app, 76, start).trim_end().ends_with(" ◌ 3 s"),
@@ -334,13 +334,13 @@ mod tests {
     fn leaving_with_an_unacknowledged_command_is_confirmed() {
         use crate::pane::Effect;
         use crate::run_requests::RunRequest;
-        use skills_api::{Code, Error, RunOrder};
+        use skills_api::{Code, Error, RunCommand};
         use skills_store::RunId;
 
         let now = Instant::now();
         let mut app = app(false, now);
         let run = RunId("0198a1b2".to_owned());
-        let order = Box::new(RunOrder::Cancel { by: None });
+        let order = Box::new(RunCommand::Cancel { by: None });
         let request = RunRequest::Order { run: run.clone(), order, ticket: 1 };
         app.effects_of(PaneId::Runs, vec![Effect::Run(request)], now);
         app.leave(now);

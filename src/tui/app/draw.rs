@@ -46,7 +46,7 @@ impl App {
         self.counted = self.next_second(now);
         let (ids, facts) = self.header_facts();
         let place = self.connection_place(now);
-        let awaited: Vec<usize> = self.panes.iter().map(|pane| pane.awaited()).collect();
+        let awaited: Vec<usize> = self.panes.iter().map(|pane| pane.pending_decisions()).collect();
         let theme = &self.theme;
         let mut painter = Painter { buf, theme, glyphs: self.glyphs };
         let header = Header {
@@ -115,7 +115,7 @@ impl App {
         let cursor = cx.cursor.filter(|_| focused);
         let due = pane.changes_at(clock_ms).map(|at| u64::try_from(at - clock_ms).unwrap_or(0));
         self.aged = due.map(|millis| now + Duration::from_millis(millis.max(1)));
-        let wanted = pane.wanted();
+        let wanted = pane.take_pending_effects();
         self.effects_of(id, wanted, now);
         cursor
     }

@@ -9,8 +9,8 @@ use super::{App, AppCommand};
 use crate::action::Action;
 use crate::keymap::{Keymap, key_name};
 use crate::overlay::{
-    Asking, Chooser, ClientsView, DraftEditor, Help, LogView, Outcome, Palette, Purpose, Question, Reader,
-    Sheet, SkillEntry,
+    Chooser, ClientsView, DialogSpec, DraftEditor, Help, LogView, Outcome, Palette, PromptKind, Purpose,
+    Question, Reader, SkillEntry,
 };
 use crate::pane::{Effect, Message, PaneId, Picker, PickerKind, beginning};
 use crate::run_requests::RunRequest;
@@ -42,7 +42,7 @@ fn stopped(runs: usize, passing: bool) -> Option<String> {
 }
 
 /// Why there is no command for a run or a session here.
-const BEYOND: &str = "none: the store is in memory, visible only to this workbench";
+const NO_COMMAND_REASON: &str = "none: the store is in memory, visible only to this workbench";
 
 impl App {
     /// Returns whether a command refers to a store that no other process can access.
@@ -70,7 +70,7 @@ impl App {
             Action::GoGolden => self.show(PaneId::Golden),
             Action::GoProposals => self.show(PaneId::Proposals),
             Action::Palette => {
-                let palette = Palette::new(self.offered(), self.skills_offered());
+                let palette = Palette::new(self.palette_entries(), self.skills_offered());
                 self.overlay = Some(Box::new(palette));
             }
             Action::Help => self.open_help(),
@@ -143,7 +143,7 @@ impl App {
         let typed = self.panes.iter().find_map(|pane| pane.unsaved());
         // Runs that a service executes continue without this workbench.
         let here = self.elsewhere().is_none();
-        let under_way = self.panes.iter().map(|pane| pane.under_way()).sum();
+        let under_way = self.panes.iter().map(|pane| pane.executing_runs()).sum();
         let stopped = here.then(|| stopped(under_way, self.passing)).flatten();
         let all = [self.undelivered(), edited, typed, stopped];
         all.into_iter().flatten().reduce(|one, other| format!("{one} {other}"))
@@ -174,11 +174,11 @@ impl App {
                 self.close(now);
                 self.effects_of(pane, effects, now);
             }
-            Outcome::Hovered(Purpose::Theme, name) => self.wear(&name),
+            Outcome::Hovered(Purpose::Theme, name) => self.apply_theme(&name),
             Outcome::Stay | Outcome::Handled | Outcome::Hovered(..) => {}
             Outcome::Chosen(Purpose::Theme, name) => {
                 self.overlay = None;
-                self.wear(&name);
+                self.apply_theme(&name);
                 self.kept_theme = name;
             }
             Outcome::Chosen(Purpose::Pane(pane, kind), value) => {
@@ -194,7 +194,7 @@ impl App {
             self.overlay = self.behind.take();
         }
         let draft = closed.and_then(|overlay| overlay.draft_effect());
-        self.wear(&self.kept_theme.clone());
+        self.apply_theme(&self.kept_theme.clone());
         if let Some((pane, effect)) = draft {
             self.effects_of(pane, vec![effect], now);
         }
@@ -211,7 +211,9 @@ impl App {
             match effect {
                 Effect::Toast(text) => self.notices.note(text, now),
                 Effect::Copy(text, what) => self.commands.push(AppCommand::Copy(text, what)),
-                Effect::CopyCommand(line, _) if self.is_beyond(&line) => self.notices.note(BEYOND, now),
+                Effect::CopyCommand(line, _) if self.is_beyond(&line) => {
+                    self.notices.note(NO_COMMAND_REASON, now)
+                }
                 Effect::CopyCommand(line, what) => {
                     self.commands.push(AppCommand::Copy(self.invocation.completed(&line), what));
                 }
@@ -234,7 +236,7 @@ impl App {
                         let lines = picker.choices.iter_mut().filter(|(what, ..)| what == "cli");
                         lines.for_each(|(_, _, line)| {
                             *line = if self.is_beyond(line) {
-                                BEYOND.to_owned()
+                                NO_COMMAND_REASON.to_owned()
                             } else {
                                 self.invocation.completed(line)
                             };
@@ -242,7 +244,7 @@ impl App {
                     }
                     self.open_picker(pane, picker);
                 }
-                Effect::Sheet(sheet) => {
+                Effect::OpenDialog(sheet) => {
                     let opened = (self.clock(now), now);
                     let mut sheet = sheet.open(pane, opened);
                     self.introduce(sheet.as_mut());
@@ -258,8 +260,8 @@ impl App {
                     if form.query.is_none() {
                         form.query = self.panes.iter().find_map(|pane| pane.request());
                     }
-                    let sheet = Sheet::Ask { asking: Asking::Golden(form), typed: Map::new() };
-                    self.effects_of(pane, vec![Effect::Sheet(Box::new(sheet))], now);
+                    let sheet = DialogSpec::Prompt { asking: PromptKind::Golden(form), typed: Map::new() };
+                    self.effects_of(pane, vec![Effect::OpenDialog(Box::new(sheet))], now);
                 }
                 Effect::EditDescription(mut skill) => {
                     if skill.intent.is_none() {
@@ -340,7 +342,7 @@ impl App {
         self.catalogue.entries.iter().map(skill).collect()
     }
 
-    fn offered(&self) -> Vec<crate::overlay::Entry> {
+    fn palette_entries(&self) -> Vec<crate::overlay::Entry> {
         let present: Vec<Action> = self.panes.iter().map(|pane| pane.id().go()).collect();
         let mut entries = self.here(|here| here.palette(&self.recent));
         let gone = |action| {
@@ -380,7 +382,7 @@ impl App {
     /// Sets the theme.
     pub fn set_theme(&mut self, name: &str) {
         name.clone_into(&mut self.kept_theme);
-        self.wear(name);
+        self.apply_theme(name);
     }
 
     fn open_themes(&mut self) {
@@ -402,7 +404,7 @@ impl App {
         self.overlay = Some(Box::new(Chooser::new(Purpose::Theme, "Theme", choices, current)));
     }
 
-    fn wear(&mut self, name: &str) {
+    fn apply_theme(&mut self, name: &str) {
         match self.themes.theme(name, self.depth) {
             Ok(theme) => self.theme = theme,
             Err(error) => self.notices.error(error.message, format!("{}:{}", error.file, error.line)),

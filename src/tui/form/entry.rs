@@ -151,7 +151,7 @@ impl Entry {
     }
 
     /// Returns the default as shown in an empty field.
-    pub fn ghost(&self) -> String {
+    pub fn default_text(&self) -> String {
         match &self.field.default {
             Some(default) => shown(&typed(self.field.kind, default)),
             None if self.field.required => "required".to_owned(),

@@ -21,7 +21,7 @@ use skills_skill::contract::Field;
 
 /// The effect of an action on a form.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Acted {
+pub enum FormOutcome {
     /// A form does not handle the action.
     Unknown,
     /// The focus moved inside the form.
@@ -214,40 +214,40 @@ impl Form {
     }
 
     /// Handles an action of the contexts `form` and `field`.
-    pub fn act(&mut self, action: Action) -> Acted {
+    pub fn act(&mut self, action: Action) -> FormOutcome {
         match action {
             Action::NextPart | Action::Submit => self.go(true),
             Action::PreviousPart => self.go(false),
             Action::Down if !self.by_row(true) => self.go(true),
             Action::Up if !self.by_row(false) => self.go(false),
-            Action::Down | Action::Up => Acted::Stayed,
+            Action::Down | Action::Up => FormOutcome::Stayed,
             Action::PageUp if self.focus > 0 => {
                 self.leave();
                 self.first();
-                Acted::Stayed
+                FormOutcome::Stayed
             }
             Action::PageDown if self.focus + 1 < self.entries.len() => {
                 self.leave();
                 self.last();
-                Acted::Stayed
+                FormOutcome::Stayed
             }
             Action::Clear => self.edit(Entry::clear),
             Action::NewLine => self.edit(|entry| match &mut entry.control {
                 Control::Text(text) => text.insert("\n"),
                 Control::Choice { .. } => false,
             }),
-            _ => Acted::Unknown,
+            _ => FormOutcome::Unknown,
         }
     }
 
     /// Handles a key for the focused field; returns whether a value may have changed.
     pub fn key(&mut self, key: KeyEvent) -> bool {
-        self.edit(|entry| entry.key(key)) == Acted::Changed
+        self.edit(|entry| entry.key(key)) == FormOutcome::Changed
     }
 
     /// Handles pasted text for the focused field; returns whether a value may have changed.
     pub fn paste(&mut self, text: &str) -> bool {
-        self.edit(|entry| entry.paste(text)) == Acted::Changed
+        self.edit(|entry| entry.paste(text)) == FormOutcome::Changed
     }
 
     /// Handles a click, using the last drawn frame: `None` outside of the form, else whether a value may have changed.
@@ -263,7 +263,7 @@ impl Form {
             self.focus = hit;
         }
         let inside = self.entries[hit].drawn.contains(at);
-        Some(inside && self.edit(|entry| entry.click(at)) == Acted::Changed)
+        Some(inside && self.edit(|entry| entry.click(at)) == FormOutcome::Changed)
     }
 
     /// Handles the wheel over the form: focuses the field above or below.
@@ -275,15 +275,15 @@ impl Form {
         }
     }
 
-    fn go(&mut self, forward: bool) -> Acted {
+    fn go(&mut self, forward: bool) -> FormOutcome {
         self.leave();
         match self.focus.checked_add_signed(if forward { 1 } else { -1 }) {
             Some(next) if next < self.entries.len() => {
                 self.focus = next;
-                Acted::Stayed
+                FormOutcome::Stayed
             }
-            Some(_) => Acted::After,
-            None => Acted::Before,
+            Some(_) => FormOutcome::After,
+            None => FormOutcome::Before,
         }
     }
 
@@ -294,9 +294,9 @@ impl Form {
         }
     }
 
-    fn edit(&mut self, change: impl FnOnce(&mut Entry) -> bool) -> Acted {
+    fn edit(&mut self, change: impl FnOnce(&mut Entry) -> bool) -> FormOutcome {
         let changed = self.entries.get_mut(self.focus).is_some_and(change);
-        if changed { Acted::Changed } else { Acted::Stayed }
+        if changed { FormOutcome::Changed } else { FormOutcome::Stayed }
     }
 }
 

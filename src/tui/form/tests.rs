@@ -73,12 +73,12 @@ fn a_form_says_what_each_field_wants_and_how_it_was_read() {
     form.paste("a note of a person\nin two lines\n");
     form.act(Action::Submit);
     press(&mut form, KeyCode::Char('y'));
-    assert_eq!(form.act(Action::Submit), Acted::After);
+    assert_eq!(form.act(Action::Submit), FormOutcome::After);
     insta::assert_snapshot!("form-filled", drawn(&mut form, 60, 14, true, false).0);
     let why = "not valid JSON: expected `:`, column 9".to_owned();
     assert_eq!(form.values(), Err(vec![Problem { field: "limits".to_owned(), why }]));
     assert!(form.focus_on("limits"));
-    assert_eq!(form.act(Action::Clear), Acted::Changed);
+    assert_eq!(form.act(Action::Clear), FormOutcome::Changed);
     let values = json!({
         "threshold": 0.8, "columns": ["date", "amount", "vat"], "level": "warning",
         "note": "a note of a person\nin two lines", "strict": true,
@@ -156,9 +156,9 @@ fn a_small_place_keeps_the_field_with_the_focus_in_sight() {
     let (screen, cursor) = drawn(&mut form, 38, 3, false, true);
     assert!(screen.contains("strict") && !screen.contains("thre"), "{screen}");
     assert_eq!(cursor, None, "a choice has no cursor");
-    assert_eq!(form.act(Action::PageUp), Acted::Stayed);
+    assert_eq!(form.act(Action::PageUp), FormOutcome::Stayed);
     assert!(drawn(&mut form, 38, 3, false, true).0.contains("thre"));
-    assert_eq!(form.act(Action::PreviousPart), Acted::Before);
+    assert_eq!(form.act(Action::PreviousPart), FormOutcome::Before);
 }
 
 #[test]

@@ -12,7 +12,7 @@ use unicode_width::UnicodeWidthStr as _;
 use skills_skill::safe_text;
 
 /// Number of undo steps.
-const PAST: usize = 200;
+const MAX_UNDO_STEPS: usize = 200;
 
 /// The text, its cursor, and the state of undo and yank.
 #[derive(Debug, Clone, Default)]
@@ -187,7 +187,7 @@ impl Text {
         if self.text.get(range.clone()).is_none_or(|old| old == with) {
             return false;
         }
-        if self.past.len() == PAST {
+        if self.past.len() == MAX_UNDO_STEPS {
             self.past.remove(0);
         }
         self.past.push((self.text.clone(), self.cursor));

@@ -292,7 +292,7 @@ fn draw_control(
         if cells(&tag) <= free { painter.right(at, band.y, &tag, Role::Muted) } else { at }
     };
     let text = Rect { x: band.x + 1, width: tag_at.saturating_sub(band.x + 2), ..band };
-    let ghost = entry.ghost();
+    let ghost = entry.default_text();
     let default = entry.default_choice();
     match &mut entry.control {
         Control::Text(typed) => {
@@ -315,7 +315,7 @@ fn draw_control(
 /// Returns the width of a field's value in cells, without its messages.
 fn content_cells(entry: &Entry, width: u16) -> u16 {
     match &entry.control {
-        Control::Text(text) if text.is_empty() => cells(&entry.ghost()) + 1,
+        Control::Text(text) if text.is_empty() => cells(&entry.default_text()) + 1,
         Control::Text(text) => cells(text.text()) + 1,
         Control::Choice { choices, .. } => {
             let all = all_choices(choices.iter().map(|(_, label)| label.as_str()));

@@ -1,6 +1,5 @@
 //! Dialogs that a user confirms before a command is sent to a run. Opening one has no effect.
 
-mod ask;
 mod bulk;
 mod bulk_view;
 mod choice;
@@ -10,16 +9,17 @@ mod decision_limits;
 mod decision_view;
 mod distinction;
 mod launch;
-mod order;
-mod order_keys;
-mod order_view;
 mod parts;
 mod prompt;
+mod prompt_dialog;
 mod proposal;
+mod run_command;
+mod run_command_keys;
+mod run_command_view;
 mod script;
 
 pub use choice::state_word;
-pub use prompt::{Asking, NAME_OF_EXPORT, name_of_script};
+pub use prompt::{NAME_OF_EXPORT, PromptKind, name_of_script};
 pub use proposal::ProposalCommand;
 
 use std::sync::Arc;
@@ -36,11 +36,11 @@ use skills_session::ScriptSheet;
 use skills_store::{RunId, RunRecord};
 
 /// A checkpoint to choose: its number and the step it follows.
-pub type Offered = (u64, String);
+pub type CheckpointChoice = (u64, String);
 
 /// The subject of a dialog.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Sheet {
+pub enum DialogSpec {
     /// Approve or deny a pending step.
     Decide {
         /// The pending step.
@@ -62,9 +62,9 @@ pub enum Sheet {
         ticket: u64,
     },
     /// Add a message to a session, review a script of one of its skills, or export it.
-    Ask {
+    Prompt {
         /// The subject.
-        asking: Asking,
+        asking: PromptKind,
         /// Its draft: fields entered earlier and not submitted.
         typed: Map<String, Value>,
     },
@@ -92,13 +92,13 @@ pub enum Sheet {
         command: ProposalCommand,
     },
     /// Send another command to a run.
-    Order {
+    RunCommand {
         /// The run.
         run: Box<RunRecord>,
         /// The command.
-        kind: OrderKind,
+        kind: RunCommandKind,
         /// Its checkpoints, oldest first; empty if they are irrelevant.
-        checkpoints: Vec<Offered>,
+        checkpoints: Vec<CheckpointChoice>,
         /// The initial checkpoint; `None` for the last one.
         chosen: Option<u64>,
         /// Its draft: fields entered earlier and not submitted.
@@ -110,7 +110,7 @@ pub enum Sheet {
 
 /// A command of a dialog other than the decision.
 #[derive(Debug, Clone, PartialEq)]
-pub enum OrderKind {
+pub enum RunCommandKind {
     /// Resume a paused or failed run.
     Resume {
         /// Whether its skill's contract has changed since.
@@ -148,7 +148,7 @@ pub enum OrderKind {
     Assign,
 }
 
-impl Sheet {
+impl DialogSpec {
     /// Creates the overlay, opened by a pane at a wall clock time (milliseconds since 1970-01-01 UTC) and a moment.
     #[must_use]
     pub fn open(self, pane: PaneId, opened: (i64, Instant)) -> Box<dyn Overlay> {
@@ -157,16 +157,18 @@ impl Sheet {
                 Box::new(decision::Decision::new(pane, *sheet, ticket, opened).titled(title).retyped(&typed))
             }
             Self::Launch { view, typed, ticket } => {
-                Box::new(launch::LaunchSheet::new(pane, view, ticket).retyped(&typed))
+                Box::new(launch::LaunchDialog::new(pane, view, ticket).retyped(&typed))
             }
             Self::Bulk { command, runs, ticket } => {
-                Box::new(bulk::BulkSheet::new(pane, command, runs, ticket, opened))
+                Box::new(bulk::BulkDialog::new(pane, command, runs, ticket, opened))
             }
             Self::Proposal { view, command } => Box::new(proposal::ProposalDialog::new(pane, view, command)),
             Self::Script { call, sheet } => Box::new(script::ScriptDialog::new(pane, call, *sheet)),
-            Self::Ask { asking, typed } => Box::new(ask::AskSheet::new(pane, asking).retyped(&typed)),
-            Self::Order { run, kind, checkpoints, chosen, typed, ticket } => {
-                let sheet = order::OrderSheet::new(pane, *run, kind, ticket, opened);
+            Self::Prompt { asking, typed } => {
+                Box::new(prompt_dialog::PromptDialog::new(pane, asking).retyped(&typed))
+            }
+            Self::RunCommand { run, kind, checkpoints, chosen, typed, ticket } => {
+                let sheet = run_command::RunCommandDialog::new(pane, *run, kind, ticket, opened);
                 Box::new(sheet.offering(checkpoints, chosen).retyped(&typed))
             }
         }
@@ -187,15 +189,15 @@ pub fn name_of_launch(skill: &str) -> String {
 
 /// Returns the name of a command's draft.
 #[must_use]
-pub fn name_of_order(kind: &OrderKind, run: &RunId) -> String {
+pub fn name_of_run_command(kind: &RunCommandKind, run: &RunId) -> String {
     let what = match kind {
-        OrderKind::Resume { .. } => "resume",
-        OrderKind::Signal { .. } => "signal",
-        OrderKind::Happened { .. } => "happened",
-        OrderKind::Cancel => "cancel",
-        OrderKind::Replay => "replay",
-        OrderKind::Fork => "fork",
-        OrderKind::Assign => "assign",
+        RunCommandKind::Resume { .. } => "resume",
+        RunCommandKind::Signal { .. } => "signal",
+        RunCommandKind::Happened { .. } => "happened",
+        RunCommandKind::Cancel => "cancel",
+        RunCommandKind::Replay => "replay",
+        RunCommandKind::Fork => "fork",
+        RunCommandKind::Assign => "assign",
     };
     format!("{what} {run}")
 }

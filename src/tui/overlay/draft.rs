@@ -11,7 +11,7 @@ use super::draft_report::{Item, left_items, right_items};
 use super::{Hint, Outcome, Overlay, frame};
 use crate::action::{Action, Context};
 use crate::form::Text;
-use crate::pane::{Effect, InFile, Message, PaneId, Saved};
+use crate::pane::{Effect, InFile, Message, PaneId, SaveOutcome};
 use crate::theme::Role;
 use crate::widgets::format::tokens;
 use crate::widgets::painter::Painter;
@@ -400,7 +400,7 @@ impl Overlay for DraftEditor {
     }
 
     fn contexts(&self) -> Vec<Context> {
-        vec![Context::Draft, Context::Sheet, Context::Field]
+        vec![Context::Draft, Context::Dialog, Context::Field]
     }
 
     fn key(&mut self, key: KeyEvent, action: Option<Action>) -> Outcome {
@@ -413,11 +413,11 @@ impl Overlay for DraftEditor {
             }
             Some(Action::NextPart) => self.field = (self.field + 1) % FIELDS.len(),
             Some(Action::PreviousPart) => self.field = (self.field + FIELDS.len() - 1) % FIELDS.len(),
-            Some(Action::Back | Action::Leave) if self.confirming => self.confirming = false,
-            Some(Action::Back | Action::Leave) if self.unsaved().is_some() && !was_discarding => {
+            Some(Action::Back | Action::LeaveField) if self.confirming => self.confirming = false,
+            Some(Action::Back | Action::LeaveField) if self.unsaved().is_some() && !was_discarding => {
                 self.discarding = true;
             }
-            Some(Action::Back | Action::Leave) => return Outcome::Close,
+            Some(Action::Back | Action::LeaveField) => return Outcome::Close,
             Some(Action::PageUp) => self.scroll.roll(-self.scroll.page(), self.rows),
             Some(Action::PageDown) => self.scroll.roll(self.scroll.page(), self.rows),
             Some(Action::Up) => drop(self.fields[self.field].by_row(false)),
@@ -444,7 +444,7 @@ impl Overlay for DraftEditor {
             Message::Draft(..) => Outcome::Handled,
             Message::DescriptionWritten(skill, Ok(saved)) if *skill == self.skill.skill_id => {
                 match saved {
-                    Saved::InFile(InFile { description, digest }) => {
+                    SaveOutcome::InFile(InFile { description, digest }) => {
                         let before = std::mem::replace(&mut self.skill.description, description.clone());
                         self.skill.digest = *digest;
                         if self.description() == description {
@@ -457,8 +457,8 @@ impl Overlay for DraftEditor {
                             Some(before).filter(|before| before != description).or(self.replaced.take());
                         self.written = true;
                     }
-                    Saved::AsProposal(why) => self.proposed = Some(why.clone()),
-                    Saved::Changed(present) => {
+                    SaveOutcome::AsProposal(why) => self.proposed = Some(why.clone()),
+                    SaveOutcome::Changed(present) => {
                         (self.on_disk, self.refused) = (Some(present.clone()), true);
                     }
                 }
@@ -722,7 +722,7 @@ mod tests {
             panic!("{effects:?}")
         };
         assert_eq!((*shown, description.as_str()), (Digest::of(b"Reads statements."), "Reads statements.!"));
-        let saved = Ok(Saved::InFile(in_file(description)));
+        let saved = Ok(SaveOutcome::InFile(in_file(description)));
         let written = Message::DescriptionWritten(SkillId::new("statements"), saved);
         editor.on_message(&written);
         assert!(!editor.is_changed());
@@ -744,7 +744,7 @@ mod tests {
     fn a_refused_text_is_kept_and_compared_with_the_file() {
         let mut editor = editor();
         editor.key(key(KeyCode::Char('!')), None);
-        let changed = Ok(Saved::Changed(in_file("Reads bank statements.")));
+        let changed = Ok(SaveOutcome::Changed(in_file("Reads bank statements.")));
         editor.on_message(&Message::DescriptionWritten(SkillId::new("statements"), changed));
         assert_eq!(editor.description(), "Reads statements.!");
         assert!(

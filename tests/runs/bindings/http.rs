@@ -63,7 +63,7 @@ async fn method_path_query_body_and_headers_are_as_the_binding_says() {
 async fn every_bad_answer_is_told_by_what_was_wrong() {
     let server = Server::start();
     let bench = bench(&server);
-    for (path, code, told) in [
+    for (path, code, expected) in [
         ("garbage", CallFailure::RuntimeError, "responded with text/html that is not JSON"),
         ("list", CallFailure::RuntimeError, "the response is a list"),
         ("huge", CallFailure::RuntimeError, "more than 8 MiB"),
@@ -78,7 +78,7 @@ async fn every_bad_answer_is_told_by_what_was_wrong() {
         bench.bind("b", "web", "openapi", path, "");
         let error = call(&bench.broker(), bench.call("x")).await.unwrap_err();
         assert_eq!(error.code, code, "{path}: {error}");
-        assert!(error.message.contains(told), "{path}: {error}");
+        assert!(error.message.contains(expected), "{path}: {error}");
         assert!(
             error.message.contains(&server.url(&format!("/{path}"))),
             "{path} names its address: {error}"

@@ -59,7 +59,7 @@ async fn a_tool_is_called_and_its_server_kept_for_the_next_call() {
 #[tokio::test]
 async fn each_way_to_fail_is_told() {
     let bench = bench(&[]);
-    for (tool, code, told) in [
+    for (tool, code, expected) in [
         ("fail", CallFailure::RuntimeError, "failed: the disk is ␛[1mfull"),
         ("invalid", CallFailure::InvalidRequest, "text is too short"),
         ("unheard-of", CallFailure::InvalidConfiguration, "no such tool, available: echo, text"),
@@ -68,7 +68,7 @@ async fn each_way_to_fail_is_told() {
         bench.bind("b", "tools", "mcp", tool, "");
         let error = call(&bench.broker(), bench.call("x")).await.unwrap_err();
         assert_eq!(error.code, code, "{tool}: {error}");
-        assert!(error.message.contains(told), "{tool}: {error}");
+        assert!(error.message.contains(expected), "{tool}: {error}");
     }
     bench.bind("b", "tools", "mcp", "garbage", "");
     let impatient = Call { timeout: Duration::from_secs(2), ..bench.call("x") };

@@ -243,9 +243,9 @@ pub fn alive(pid: &str) -> bool {
 }
 
 /// Waits until a condition holds.
-pub async fn until(what: &str, mut holds: impl FnMut() -> bool) {
+pub async fn until(what: &str, mut condition: impl FnMut() -> bool) {
     let end = Instant::now() + Duration::from_secs(30);
-    while !holds() {
+    while !condition() {
         assert!(Instant::now() < end, "{what} within 30 s");
         tokio::task::yield_now().await;
         tokio::time::sleep(Duration::from_millis(5)).await;

@@ -21,7 +21,7 @@ async fn error_objects_and_what_is_no_answer_are_told_apart() {
     let server = Server::start();
     let mut bench = Bench::new();
     bench.http("rpc", server.url("/rpc"));
-    for (method, code, told) in [
+    for (method, code, expected) in [
         ("invalid", CallFailure::InvalidRequest, "error -32602: no such text ({\"field\":\"text\"})"),
         ("busy", CallFailure::UpstreamFailure, "error -32000: busy"),
         ("unheard-of", CallFailure::InvalidConfiguration, "correct the `operation`"),
@@ -32,6 +32,6 @@ async fn error_objects_and_what_is_no_answer_are_told_apart() {
         bench.bind("b", "rpc", "openrpc", method, "");
         let error = call(&bench.broker(), bench.call("x")).await.unwrap_err();
         assert_eq!(error.code, code, "{method}: {error}");
-        assert!(error.message.contains(told), "{method}: {error}");
+        assert!(error.message.contains(expected), "{method}: {error}");
     }
 }

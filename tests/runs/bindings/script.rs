@@ -94,7 +94,7 @@ async fn dropping_the_call_ends_the_script_too() {
 
 #[tokio::test]
 async fn every_way_to_end_badly_is_told() {
-    for (script, code, told) in [
+    for (script, code, expected) in [
         (
             "import sys\nprint('no file a.csv', file=sys.stderr)\nsys.exit(3)\n",
             CallFailure::RuntimeError,
@@ -114,7 +114,7 @@ async fn every_way_to_end_badly_is_told() {
         let bench = bench(script);
         let error = call(&bench.broker(), bench.call("x")).await.unwrap_err();
         assert_eq!(error.code, code, "{error}");
-        assert!(error.message.contains(told), "{error}");
+        assert!(error.message.contains(expected), "{error}");
         assert!(error.message.contains("run.py"), "{error}");
     }
     let bench = bench("import sys, time\nprint('before', file=sys.stderr, flush=True)\ntime.sleep(60)\n");
@@ -144,8 +144,8 @@ async fn files_go_in_and_what_is_written_is_kept_under_its_digest() {
         "import json, os\nos.makedirs('out', exist_ok=True)\n\
          open('out/report.txt', 'w').write(open('given.txt').read().upper())\nprint(json.dumps({'label': 'written'}))\n",
     );
-    let given = bench.write("given", "hello\n");
-    let files = BTreeMap::from([("given.txt".to_owned(), given)]);
+    let input = bench.write("given", "hello\n");
+    let files = BTreeMap::from([("given.txt".to_owned(), input)]);
     let reply = call(&bench.broker(), Call { files, ..bench.call("x") }).await.unwrap();
     assert_eq!(reply.artifacts.len(), 1, "the input is not among them");
     let artifact = &reply.artifacts[0];

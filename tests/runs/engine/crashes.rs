@@ -6,7 +6,7 @@ use skills_model::{Choice, Verdict};
 use skills_store::RunId;
 
 use super::flow::OUTER;
-use super::kit::{Bench, asked, completed};
+use super::kit::{Bench, completed, pending_step};
 
 /// Loses the worker at the nth call of a step, which hangs then, and continues; returns the outputs and every call.
 async fn lose(
@@ -203,7 +203,7 @@ steps:
             })
         });
         bench.work_until(&run, "pay[1]", 1).await;
-        assert_eq!(asked(&bench.work(&run).await), ("pay[1]".into(), json!("unknown_outcome")));
+        assert_eq!(pending_step(&bench.work(&run).await), ("pay[1]".into(), json!("unknown_outcome")));
         bench.decide(&run, Verdict::Approve, Some(choice)).await;
         let executed = bench.work(&run).await;
         assert_eq!(completed(&executed).outputs, Some(json!({"all": all})), "{choice}");
@@ -219,7 +219,7 @@ async fn an_approved_step_that_was_under_way_needs_no_second_yes() {
     bench.declare("mail.send", json!({"safety": {"requires_confirmation": true}}));
     let text = "id: demo.send\nsteps:\n  - { id: send, uses: mail.send }\n";
     let (run, executed) = bench.run(text, json!({})).await;
-    asked(&executed);
+    pending_step(&executed);
     bench.approve(&run).await;
     bench.fake.hangs("mail.send");
     bench.work_until(&run, "send", 1).await;

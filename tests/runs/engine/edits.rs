@@ -6,7 +6,7 @@ use skills_model::{ApprovalReason, Choice, Command, Decision, Gate, RunState, Ve
 use skills_runs::{PendingGate, gate_digest};
 use skills_store::RunId;
 
-use super::kit::{Bench, asked, completed};
+use super::kit::{Bench, completed, pending_step};
 
 const SEND: &str = "
 id: demo.send
@@ -63,14 +63,14 @@ async fn a_script_that_was_edited_before_its_step_is_asked_about_once() {
     bench.fake.on("x.write", |_| Ok(json!({})));
     bench.edit("v2");
     // The first step is behind the edit too; its yes is one to everything that changed, the second step's script too.
-    assert_eq!(asked(&bench.work(&run).await).0, "write");
+    assert_eq!(pending_step(&bench.work(&run).await).0, "write");
     bench.approve(&run).await;
-    assert_eq!(asked(&bench.work(&run).await), ("send".into(), json!("confirmation")));
+    assert_eq!(pending_step(&bench.work(&run).await), ("send".into(), json!("confirmation")));
     bench.edit("v3");
     bench.look(&run).await;
-    let told = why(&bench, &run).await;
+    let explanation = why(&bench, &run).await;
     assert_eq!(
-        told["changed"]["besides"], "its capability requires approval each time",
+        explanation["changed"]["besides"], "its capability requires approval each time",
         "both reasons in one question"
     );
     bench.approve(&run).await;
@@ -82,7 +82,7 @@ async fn a_script_that_was_edited_before_its_step_is_asked_about_once() {
 async fn a_yes_to_what_it_was_before_the_edit_is_none_to_what_it_is_now() {
     let bench = confirming();
     let run = bench.launch(EACH, json!({"all": ["ana", "bob"]})).await;
-    assert_eq!(asked(&bench.work(&run).await), ("send".into(), json!("confirmation")));
+    assert_eq!(pending_step(&bench.work(&run).await), ("send".into(), json!("confirmation")));
     let before = bench.record(&run).await;
     bench.edit("v2");
     let at = bench.look(&run).await;
@@ -104,13 +104,13 @@ async fn an_edit_that_was_taken_back_is_no_change_any_more() {
     let bench = confirming();
     let run = bench.launch(SEND, json!({"to": "ana"})).await;
     bench.edit("v2");
-    assert_eq!(asked(&bench.work(&run).await).0, "write");
+    assert_eq!(pending_step(&bench.work(&run).await).0, "write");
     bench.edit("v1");
     let at = bench.look(&run).await;
     assert!(json!(at.why)["changed"]["what"].as_str().unwrap().contains("was reverted"), "{:?}", at.why);
     bench.approve(&run).await;
     assert_eq!(
-        asked(&bench.work(&run).await),
+        pending_step(&bench.work(&run).await),
         ("send".into(), json!("confirmation")),
         "nothing else is asked"
     );
@@ -127,11 +127,14 @@ async fn how_a_lost_step_ended_is_asked_before_whether_its_edited_script_may_run
     bench.work_until(&run, "write", 1).await;
     bench.fake.on("x.write", |_| Ok(json!({})));
     bench.edit("v2");
-    assert_eq!(asked(&bench.work(&run).await).1, json!("unknown_outcome"));
+    assert_eq!(pending_step(&bench.work(&run).await).1, json!("unknown_outcome"));
     bench.decide(&run, Verdict::Approve, Some(Choice::Rerun)).await;
-    assert!(asked(&bench.work(&run).await).1["changed"].is_object(), "only what runs again is asked about");
+    assert!(
+        pending_step(&bench.work(&run).await).1["changed"].is_object(),
+        "only what runs again is asked about"
+    );
     bench.approve(&run).await;
-    assert_eq!(asked(&bench.work(&run).await).0, "send");
+    assert_eq!(pending_step(&bench.work(&run).await).0, "send");
     assert_eq!((bench.fake.count("write"), bench.record(&run).await.state), (2, RunState::WaitingForHuman));
 }
 
@@ -147,17 +150,17 @@ async fn an_approval_of_one_version_is_none_of_another() {
     let mut bench = confirming();
     bench.fake.on("x.write", |_| Ok(json!({})));
     let first = bench.launch(SEND, json!({"to": "ana"})).await;
-    assert_eq!(asked(&bench.work(&first).await).0, "send");
+    assert_eq!(pending_step(&bench.work(&first).await).0, "send");
     let before = shown(&bench, &first).await;
     // Launched as before, but what changed was approved at the step before.
     let edited = bench.launch(SEND, json!({"to": "ana"})).await;
     bench.edit("v2");
-    assert_eq!(asked(&bench.work(&edited).await).0, "write");
+    assert_eq!(pending_step(&bench.work(&edited).await).0, "write");
     bench.approve(&edited).await;
-    assert_eq!(asked(&bench.work(&edited).await), ("send".into(), json!("confirmation")));
+    assert_eq!(pending_step(&bench.work(&edited).await), ("send".into(), json!("confirmation")));
     bench.options.pins = Some(["x.write", "mail.send"].map(|id| (id.to_owned(), "v2".to_owned())).into());
     let later = bench.launch(SEND, json!({"to": "ana"})).await;
-    assert_eq!(asked(&bench.work(&later).await).0, "send");
+    assert_eq!(pending_step(&bench.work(&later).await).0, "send");
     for run in [&edited, &later] {
         let decision = Decision {
             verdict: Verdict::Approve,
@@ -179,7 +182,7 @@ async fn a_gate_of_an_earlier_version_keeps_its_digest() {
     let bench = confirming();
     bench.fake.on("x.write", |_| Ok(json!({})));
     let run = bench.launch(SEND, json!({"to": "ana"})).await;
-    assert_eq!(asked(&bench.work(&run).await).0, "send");
+    assert_eq!(pending_step(&bench.work(&run).await).0, "send");
     let earlier = gate_digest("send", "mail.send", &json!({"to": "ana"}));
     assert_ne!(shown(&bench, &run).await, earlier);
     let gate = Gate::human("send", earlier.clone(), ApprovalReason::Confirmation);

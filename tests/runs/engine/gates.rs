@@ -5,7 +5,7 @@ use skills_model::{RunState, Verdict};
 use skills_runs::ExecutionEnd;
 use skills_store::StepStatus;
 
-use super::kit::{Bench, asked, completed, failed, failing};
+use super::kit::{Bench, completed, failed, failing, pending_step};
 
 const SEND: &str = "
 id: demo.send
@@ -41,8 +41,8 @@ async fn a_gate_that_allows_lets_the_step_run() {
 async fn a_gate_that_blocks_fails_the_step_and_is_asked_again() {
     for answer in [json!({"allowed": false, "reason": "two addresses"}), json!({"contains_pii": false})] {
         let bench = gated("block");
-        let given = answer.clone();
-        bench.fake.on("pii.detect", move |_| Ok(given.clone()));
+        let gate_answer = answer.clone();
+        bench.fake.on("pii.detect", move |_| Ok(gate_answer.clone()));
         let (run, executed) = bench.run(SEND, json!({"to": "ana"})).await;
         let (code, message) = failed(&executed);
         assert_eq!(code, "safety_denied");
@@ -96,7 +96,7 @@ async fn a_person_decides_what_a_gate_leaves_to_them() {
     let bench = gated("require_human");
     bench.fake.on("pii.detect", |_| Ok(json!({"allowed": false, "reason": "an address"})));
     let (run, executed) = bench.run(SEND, json!({"to": "ana"})).await;
-    let (step, why) = asked(&executed);
+    let (step, why) = pending_step(&executed);
     assert_eq!(step, "send");
     assert_eq!(why, json!({"gate": {"capability": "pii.detect", "reason": "an address"}}));
     let at = bench.engine.at_gate(&run).await.unwrap().unwrap();
@@ -123,13 +123,13 @@ async fn a_confirmation_is_wanted_each_time() {
     let bench = confirmed();
     bench.fake.on("mail.send", |made| if made.nth == 1 { failing("bounced") } else { Ok(made.inputs) });
     let (run, executed) = bench.run(SEND, json!({"to": "ana"})).await;
-    assert_eq!(asked(&executed), ("send".into(), json!("confirmation")));
+    assert_eq!(pending_step(&executed), ("send".into(), json!("confirmation")));
     assert_eq!(bench.fake.count("send"), 0, "nothing happens before the approval");
     bench.approve(&run).await;
     assert_eq!(failed(&bench.work(&run).await).1, "bounced");
     bench.resume(&run, None, None).await;
     let again = bench.work(&run).await;
-    assert_eq!(asked(&again).0, "send", "an approval is used once");
+    assert_eq!(pending_step(&again).0, "send", "an approval is used once");
     bench.approve(&run).await;
     completed(&bench.work(&run).await);
 }
@@ -144,7 +144,7 @@ async fn what_was_approved_is_what_runs() {
     let mut claimed = bench.claim(&run).await;
     claimed.run.inputs = json!({"to": "mallory"});
     let executed = bench.engine.execute(claimed, tokio_util::sync::CancellationToken::new()).await;
-    assert_eq!(asked(&executed).0, "send", "other inputs need another yes");
+    assert_eq!(pending_step(&executed).0, "send", "other inputs need another yes");
     let ExecutionEnd::Waiting(waiting) = executed else { panic!() };
     let Some(skills_model::Gate::Human { inputs_digest, .. }) = waiting.gate else { panic!() };
     assert_ne!(inputs_digest, before.inputs_digest);
@@ -170,13 +170,13 @@ steps:
 ";
     bench.fake.on("mail.send", |made| if made.nth == 2 { failing("bounced") } else { Ok(made.inputs) });
     let (run, executed) = bench.run(text, json!({"people": ["ana", "ben", "cem"]})).await;
-    assert_eq!(asked(&executed).0, "send");
+    assert_eq!(pending_step(&executed).0, "send");
     let at = bench.engine.at_gate(&run).await.unwrap().unwrap();
     assert_eq!(at.inputs, json!([{"to": "ana"}, {"to": "ben"}, {"to": "cem"}]));
     bench.approve(&run).await;
     assert_eq!(failed(&bench.work(&run).await).1, "bounced");
     bench.resume(&run, None, None).await;
-    asked(&bench.work(&run).await);
+    pending_step(&bench.work(&run).await);
     let at = bench.engine.at_gate(&run).await.unwrap().unwrap();
     assert_eq!(at.inputs, json!([{"to": "ben"}, {"to": "cem"}]), "what is left needs its own approval");
     bench.approve(&run).await;
@@ -198,9 +198,9 @@ steps:
 ";
     bench.fake.on("mail.send", |made| Ok(json!({"more": made.nth < 2})));
     let (run, executed) = bench.run(text, json!({})).await;
-    assert_eq!(asked(&executed).0, "send[0]");
+    assert_eq!(pending_step(&executed).0, "send[0]");
     bench.approve(&run).await;
-    assert_eq!(asked(&bench.work(&run).await).0, "send[1]");
+    assert_eq!(pending_step(&bench.work(&run).await).0, "send[1]");
     bench.approve(&run).await;
     completed(&bench.work(&run).await);
     assert_eq!(bench.fake.steps(), ["send~gate:pii.detect", "send[0]", "send[1]"]);
@@ -215,7 +215,7 @@ steps:
   - { id: fan, uses: _, input: { to: ana }, config: { scatter: { capabilities: [mail.send, x.log], merge: collect } } }
 ";
     let (run, executed) = bench.run(text, json!({})).await;
-    assert_eq!(asked(&executed).0, "fan[0]");
+    assert_eq!(pending_step(&executed).0, "fan[0]");
     assert_eq!(bench.fake.made(), []);
     bench.approve(&run).await;
     completed(&bench.work(&run).await);
@@ -233,10 +233,10 @@ steps:
   - { id: free, uses: x.free, config: { depends_on: [] } }
 ";
     let (run, executed) = bench.run(text, json!({})).await;
-    assert_eq!(asked(&executed).0, "one");
+    assert_eq!(pending_step(&executed).0, "one");
     assert_eq!(bench.fake.steps(), ["free"]);
     bench.approve(&run).await;
-    assert_eq!(asked(&bench.work(&run).await).0, "two");
+    assert_eq!(pending_step(&bench.work(&run).await).0, "two");
     assert_eq!(bench.fake.steps(), ["free", "one"]);
     bench.approve(&run).await;
     completed(&bench.work(&run).await);

@@ -21,11 +21,11 @@ pub const LEASE: u64 = 30_000;
 
 /// What one call answers.
 pub type Answer = Result<Value, CallError>;
-type Act = Arc<dyn Fn(Made, Call, CancellationToken) -> BoxFuture<'static, Answer> + Send + Sync>;
+type Act = Arc<dyn Fn(RecordedCall, Call, CancellationToken) -> BoxFuture<'static, Answer> + Send + Sync>;
 
 /// A call that was made.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Made {
+pub struct RecordedCall {
     pub capability: String,
     pub step: String,
     pub inputs: Value,
@@ -38,7 +38,7 @@ pub struct Made {
 #[derive(Default)]
 pub struct Fake {
     acts: Mutex<HashMap<String, Act>>,
-    made: Mutex<Vec<Made>>,
+    made: Mutex<Vec<RecordedCall>>,
     pub at_once: AtomicUsize,
     pub most_at_once: AtomicUsize,
     /// Calls whose cancellation was seen.
@@ -50,7 +50,7 @@ pub struct Fake {
 
 impl Fake {
     /// Answers with a function of the inputs and of how often it was called.
-    pub fn on(&self, capability: &str, act: impl Fn(Made) -> Answer + Send + Sync + 'static) {
+    pub fn on(&self, capability: &str, act: impl Fn(RecordedCall) -> Answer + Send + Sync + 'static) {
         self.does(capability, move |made, _, _| {
             let answer = act(made);
             Box::pin(async move { answer })
@@ -60,7 +60,7 @@ impl Fake {
     pub fn does(
         &self,
         capability: &str,
-        act: impl Fn(Made, Call, CancellationToken) -> BoxFuture<'static, Answer> + Send + Sync + 'static,
+        act: impl Fn(RecordedCall, Call, CancellationToken) -> BoxFuture<'static, Answer> + Send + Sync + 'static,
     ) {
         self.acts.lock().unwrap().insert(capability.to_owned(), Arc::new(act));
     }
@@ -80,7 +80,7 @@ impl Fake {
         self.acts.lock().unwrap().remove(capability);
     }
 
-    pub fn made(&self) -> Vec<Made> {
+    pub fn made(&self) -> Vec<RecordedCall> {
         self.made.lock().unwrap().clone()
     }
 
@@ -126,7 +126,7 @@ impl Caller for FakeCaller {
         let (made, act) = {
             let mut all = fake.made.lock().unwrap();
             let nth = all.iter().filter(|made| made.capability == call.capability.id).count() + 1;
-            let made = Made {
+            let made = RecordedCall {
                 capability: call.capability.id.clone(),
                 step: call.step.clone(),
                 inputs: Value::Object(call.inputs.clone()),
@@ -181,7 +181,7 @@ impl Caller for FakeCaller {
 
 /// A capability; `shape` holds any of its fields.
 pub fn capability(id: &str, shape: Value) -> Capability {
-    let mut whole = json!({
+    let mut document = json!({
         "id": id, "version": "1.0.0", "description": "", "inputs": {}, "outputs": {},
         "properties": {"deterministic": true, "side_effects": false, "idempotent": false},
         "safety": {"trust_level": "standard", "requires_confirmation": false, "mandatory_pre_gates": [],
@@ -191,13 +191,13 @@ pub fn capability(id: &str, shape: Value) -> Capability {
     for (part, value) in shape.as_object().into_iter().flatten() {
         if let Some(fields) = value.as_object().filter(|_| part != "inputs") {
             for (key, value) in fields {
-                whole[part][key] = value.clone();
+                document[part][key] = value.clone();
             }
         } else {
-            whole[part] = value.clone();
+            document[part] = value.clone();
         }
     }
-    serde_json::from_value(whole).unwrap()
+    serde_json::from_value(document).unwrap()
 }
 
 /// Everything a test needs.
@@ -431,7 +431,7 @@ pub fn failed(executed: &ExecutionEnd) -> (String, String) {
 }
 
 /// The step that asks a person, and why as JSON.
-pub fn asked(executed: &ExecutionEnd) -> (String, Value) {
+pub fn pending_step(executed: &ExecutionEnd) -> (String, Value) {
     let ExecutionEnd::Waiting(run) = executed else { panic!("not waiting: {executed:?}") };
     match run.gate.clone() {
         Some(Gate::Human { step, why, .. }) => (step, json!(why)),

@@ -8,7 +8,7 @@ use skills_model::RunState;
 use skills_runs::{ExecutionEnd, LogLine, PARALLEL, idempotency_key};
 use skills_store::{AuditMode, StepStatus};
 
-use super::kit::{Bench, asked, completed, failed, failing};
+use super::kit::{Bench, completed, failed, failing, pending_step};
 
 const LINEAR: &str = "
 id: demo.linear
@@ -238,12 +238,12 @@ steps:
             failing("no such file")
         })
     });
-    let told = go.clone();
+    let notify = go.clone();
     bench.fake.does("x.safe", move |_, _, cancel| {
-        let told = told.clone();
+        let notify = notify.clone();
         Box::pin(async move {
             cancel.cancelled().await;
-            told.notify_one();
+            notify.notify_one();
             Err(skills_runs::CallError::new(skills_runs::CallFailure::Canceled, "stopped"))
         })
     });
@@ -376,7 +376,7 @@ async fn a_policy_wants_a_yes_before_the_first_step() {
     let mut bench = Bench::new();
     bench.approval = Some("runs of demo need approval".into());
     let (run, executed) = bench.run(LINEAR, json!({"n": 1})).await;
-    assert_eq!(asked(&executed).1, json!({"policy": {"rule": "runs of demo need approval"}}));
+    assert_eq!(pending_step(&executed).1, json!({"policy": {"rule": "runs of demo need approval"}}));
     assert_eq!(bench.fake.made(), []);
     let at = bench.engine.at_gate(&run).await.unwrap().unwrap();
     assert_eq!((at.capability, at.inputs), (None, json!({"n": 1})));

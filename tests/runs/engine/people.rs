@@ -8,7 +8,7 @@ use skills_runs::ExecutionEnd;
 use skills_store::StepStatus;
 use tokio_util::sync::CancellationToken;
 
-use super::kit::{Bench, LEASE, asked, completed, failed};
+use super::kit::{Bench, LEASE, completed, failed, pending_step};
 
 const CLOSE: &str = "
 id: demo.close
@@ -30,7 +30,7 @@ async fn a_run_waits_for_its_signal_and_gives_its_payload_to_the_step() {
     let executed = bench.work(&run).await;
     assert_eq!(completed(&executed).outputs, Some(json!({"by": "ana", "all": {"by": "ana"}})));
     assert!(bench.kinds(&run, "ready").await.contains(&"signal.consumed".to_owned()));
-    assert_eq!(bench.store.kept_signal(&run, "books-closed").await.unwrap(), None);
+    assert_eq!(bench.store.buffered_signal(&run, "books-closed").await.unwrap(), None);
 }
 
 #[tokio::test]
@@ -100,8 +100,8 @@ async fn a_paused_run_ends_what_is_under_way_and_begins_nothing_more_until_it_is
         })
     });
     let executed = bench.work(&run).await;
-    let ExecutionEnd::Waiting(held) = executed else { panic!("{executed:?}") };
-    assert_eq!((held.state, held.paused, held.hold), (RunState::Pending, true, None));
+    let ExecutionEnd::Waiting(paused) = executed else { panic!("{executed:?}") };
+    assert_eq!((paused.state, paused.paused, paused.lease), (RunState::Pending, true, None));
     assert_eq!(bench.status(&run, "slow").await, Some(StepStatus::Completed), "its result is not lost");
     assert_eq!(bench.fake.count("after"), 0);
     assert!(!bench.kinds(&run, "after").await.contains(&"step.started".to_owned()));
@@ -127,7 +127,7 @@ async fn lost() -> (Bench, skills_store::RunId) {
     bench.work_until(&run, "pay", 1).await;
     bench.fake.on("bank.pay", |_| Ok(json!({"paid": true})));
     let executed = bench.work(&run).await;
-    assert_eq!(asked(&executed), ("pay".into(), json!("unknown_outcome")));
+    assert_eq!(pending_step(&executed), ("pay".into(), json!("unknown_outcome")));
     assert_eq!(bench.fake.count("pay"), 1, "never a second time silently");
     (bench, run)
 }
@@ -150,7 +150,7 @@ async fn a_rerun_that_is_lost_too_is_asked_about_again() {
     bench.fake.hangs("bank.pay");
     bench.decide(&run, Verdict::Approve, Some(Choice::Rerun)).await;
     bench.work_until(&run, "pay", 2).await;
-    assert_eq!(asked(&bench.work(&run).await).1, json!("unknown_outcome"));
+    assert_eq!(pending_step(&bench.work(&run).await).1, json!("unknown_outcome"));
     bench.fake.heals("bank.pay");
     bench.decide(&run, Verdict::Approve, Some(Choice::Rerun)).await;
     completed(&bench.work(&run).await);
@@ -179,13 +179,13 @@ async fn a_stated_result_that_does_not_fit_fails_the_step_instead_of_the_steps_b
     bench.fake.hangs("bank.pay");
     let run = bench.launch(PAY, json!({})).await;
     bench.work_until(&run, "pay", 1).await;
-    assert_eq!(asked(&bench.work(&run).await).1, json!("unknown_outcome"));
+    assert_eq!(pending_step(&bench.work(&run).await).1, json!("unknown_outcome"));
     bench.happened(&run, json!({"paid": "yes"})).await;
     let (code, message) = failed(&bench.work(&run).await);
     assert_eq!(code, "invalid_request");
     assert!(message.contains("paid") && message.contains("the stated result"), "{message}");
     bench.resume(&run, None, None).await;
-    assert_eq!(asked(&bench.work(&run).await).1, json!("unknown_outcome"));
+    assert_eq!(pending_step(&bench.work(&run).await).1, json!("unknown_outcome"));
     assert_eq!(bench.fake.count("pay"), 1);
 }
 
@@ -206,12 +206,16 @@ async fn a_step_of_unknown_outcome_can_fail_its_run() {
     assert_eq!(bench.fake.count("pay"), 1);
     // Resuming says nothing about how it ended.
     bench.resume(&run, None, None).await;
-    assert_eq!(asked(&bench.work(&run).await).1, json!("unknown_outcome"));
+    assert_eq!(pending_step(&bench.work(&run).await).1, json!("unknown_outcome"));
     assert_eq!(bench.fake.count("pay"), 1, "it is not repeated silently");
     bench.decide(&run, Verdict::Approve, Some(Choice::Fail)).await;
     assert!(failed(&bench.work(&run).await).1.contains("failed by a decision"));
     bench.resume(&run, None, Some(json!({"to": "bo"}))).await;
-    assert_eq!(asked(&bench.work(&run).await).1, json!("unknown_outcome"), "with other inputs neither");
+    assert_eq!(
+        pending_step(&bench.work(&run).await).1,
+        json!("unknown_outcome"),
+        "with other inputs neither"
+    );
     bench.decide(&run, Verdict::Approve, Some(Choice::Rerun)).await;
     completed(&bench.work(&run).await);
     assert_eq!(bench.fake.count("pay"), 2);
@@ -225,11 +229,11 @@ async fn a_canceled_run_stops_its_calls_and_records_nothing_more() {
     let claimed = bench.claim(&run).await;
     let (store, watched, fake) = (bench.store.clone(), run.clone(), bench.fake.clone());
     let cancel = CancellationToken::new();
-    let told = cancel.clone();
+    let cancellation = cancel.clone();
     let (executed, ()) = tokio::join!(bench.engine.execute(claimed, cancel), async move {
         fake.called("pay", 1).await;
         store.command(&watched, skills_model::Command::Cancel, None, None, None).await.unwrap();
-        told.cancel();
+        cancellation.cancel();
     });
     assert_eq!(executed, ExecutionEnd::Stopped);
     assert_eq!(bench.fake.canceled.load(std::sync::atomic::Ordering::SeqCst), 1);
@@ -243,12 +247,12 @@ async fn a_canceled_run_stops_its_calls_and_records_nothing_more() {
 async fn of_two_executors_only_the_one_with_the_present_fence_records() {
     let bench = Arc::new(Bench::new());
     let go = Arc::new(tokio::sync::Notify::new());
-    let held = go.clone();
+    let paused = go.clone();
     bench.fake.does("bank.pay", move |made, _, _| {
-        let held = held.clone();
+        let paused = paused.clone();
         Box::pin(async move {
             if made.nth == 1 {
-                held.notified().await;
+                paused.notified().await;
             }
             Ok(json!({"paid": made.nth}))
         })

@@ -79,8 +79,8 @@ pub fn check(folder: &Path, runs: usize) {
         "SELECT run, json_extract(decision, '$.step'), json_extract(decision, '$.choice') FROM decisions",
     );
     for (run, step) in pairs(&folder.join("decided")) {
-        let kept = decisions.iter().any(|[r, s, _]| *r == run && *s == step);
-        assert!(kept, "the decision on {step} of {run} was acknowledged and is lost");
+        let is_stored = decisions.iter().any(|[r, s, _]| *r == run && *s == step);
+        assert!(is_stored, "the decision on {step} of {run} was acknowledged and is lost");
     }
 
     let mut effects: BTreeMap<String, usize> = BTreeMap::new();
@@ -104,6 +104,6 @@ pub fn check(folder: &Path, runs: usize) {
             assert!(effects.contains_key(&idempotency_key(run, step)), "{step} of {run} never ran");
         }
     }
-    let whole: String = connection.query_row("PRAGMA integrity_check", [], |row| row.get(0)).unwrap();
-    assert_eq!(whole, "ok");
+    let integrity: String = connection.query_row("PRAGMA integrity_check", [], |row| row.get(0)).unwrap();
+    assert_eq!(integrity, "ok");
 }

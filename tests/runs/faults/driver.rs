@@ -12,7 +12,7 @@ use rustix::process::{Signal, getpid, kill_process};
 use serde_json::{Value, json};
 use skills_model::{ApprovalReason, Choice, Command, Decision, Gate, RunState, Verdict};
 use skills_runs::{
-    Call, CallError, Caller, Engine, Explanation, Leases, Plan, Reply, Supervisor, SupervisorSettings,
+    Call, CallError, Caller, Engine, Explanation, LeaseSettings, Plan, Reply, Supervisor, SupervisorSettings,
 };
 use skills_skill::contract::{Capability, Conformance, parse};
 use skills_store::{Clocks, Idempotency, Launch, RunFilter, RunId, RunOptions, RunRecord, Sqlite, Store};
@@ -90,14 +90,14 @@ impl Caller for World {
 }
 
 fn capability(id: &str, acts: bool, confirmed: bool) -> Arc<Capability> {
-    let whole = json!({
+    let document = json!({
         "id": id, "version": "1.0.0", "description": "", "inputs": {}, "outputs": {},
         "properties": {"deterministic": !acts, "side_effects": acts, "idempotent": false},
         "safety": {"trust_level": "standard", "requires_confirmation": confirmed, "mandatory_pre_gates": [],
                    "reversible": null},
         "location": ""
     });
-    Arc::new(serde_json::from_value(whole).unwrap())
+    Arc::new(serde_json::from_value(document).unwrap())
 }
 
 fn plan() -> Plan {
@@ -184,7 +184,10 @@ async fn work(folder: &Path, runs: usize, world: World, alone: bool) {
     let settings = SupervisorSettings {
         // One that sleeps must not sleep in the middle of a commit of another run.
         workers: if alone { 1 } else { 8 },
-        leases: Leases { lease: Duration::from_millis(600), notice: Duration::from_millis(20) },
+        leases: LeaseSettings {
+            lease: Duration::from_millis(600),
+            cancel_poll_interval: Duration::from_millis(20),
+        },
         poll: Duration::from_millis(50),
         grace: Duration::from_secs(2),
     };

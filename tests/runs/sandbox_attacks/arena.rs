@@ -90,22 +90,22 @@ pub fn open_folder() -> TempDir {
 }
 
 /// What one try needs: arguments, what must stay alive, and a way to see from outside whether it succeeded.
-pub struct Stage {
+pub struct AttackSetup {
     pub args: Vec<String>,
     /// Whether the attack had its effect; asked once, after the script has ended.
     pub happened: Box<dyn FnMut(&Outcome) -> bool + Send>,
     pub keep: Vec<Box<dyn Any + Send>>,
 }
 
-impl Stage {
+impl AttackSetup {
     /// A try whose own word is enough.
     pub fn new(args: impl IntoIterator<Item = String>) -> Self {
         let happened = Box::new(|outcome: &Outcome| outcome.stdout.text().contains("SUCCEEDED"));
         Self { args: args.into_iter().collect(), happened, keep: Vec::new() }
     }
 
-    pub fn keeping(mut self, held: impl Any + Send) -> Self {
-        self.keep.push(Box::new(held));
+    pub fn keeping(mut self, resource: impl Any + Send) -> Self {
+        self.keep.push(Box::new(resource));
         self
     }
 
@@ -128,7 +128,7 @@ impl Attack {
     }
 
     /// Tries it without isolation and in every sandbox.
-    pub async fn is_repelled(&self, stage: impl Fn(&Bundle) -> Stage) {
+    pub async fn is_repelled(&self, stage: impl Fn(&Bundle) -> AttackSetup) {
         let control = Sandbox::with(Setup { bubblewrap: None, ..Setup::of_this_program() });
         let (outcome, happened) = self.run(&control, true, &stage).await;
         assert!(
@@ -144,22 +144,22 @@ impl Attack {
     }
 
     /// Tries it in every sandbox, for an attack that the machine around may refuse as well.
-    pub async fn is_repelled_inside(&self, stage: impl Fn(&Bundle) -> Stage) {
+    pub async fn is_repelled_inside(&self, stage: impl Fn(&Bundle) -> AttackSetup) {
         for (name, sandbox) in sandboxes() {
             if sandbox.report().enforcement(self.against) == Enforcement::No {
                 eprintln!("SKIPPED: {} against {} ({name}): not promised here", self.script, self.against);
                 continue;
             }
             let (outcome, happened) = self.run(sandbox, false, &stage).await;
-            let told = format!(
+            let report = format!(
                 "{} {name}: {:?} {} {}",
                 self.script,
                 outcome.end,
                 outcome.stdout.text(),
                 outcome.stderr.text()
             );
-            assert!(!happened, "had its effect: {told}");
-            assert_eq!(outcome.end, End::ExitCode(REFUSED), "not refused, but: {told}");
+            assert!(!happened, "had its effect: {report}");
+            assert_eq!(outcome.end, End::ExitCode(REFUSED), "not refused, but: {report}");
         }
     }
 
@@ -167,7 +167,7 @@ impl Attack {
         &self,
         sandbox: &Sandbox,
         unsandboxed: bool,
-        stage: &impl Fn(&Bundle) -> Stage,
+        stage: &impl Fn(&Bundle) -> AttackSetup,
     ) -> (Outcome, bool) {
         let bundle = Bundle::with(self.script);
         let mut stage = stage(&bundle);

@@ -4,7 +4,7 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt};
 
 use skills_sandbox::Guarantee;
 
-use super::arena::{Attack, Stage, Victim, open_folder, soon, text};
+use super::arena::{Attack, AttackSetup, Victim, open_folder, soon, text};
 
 #[tokio::test]
 async fn a_secret_outside_stays_secret() {
@@ -14,7 +14,7 @@ async fn a_secret_outside_stays_secret() {
     let attack = Attack::new("read_secret.py", Guarantee::Files);
     attack
         .is_repelled(|_| {
-            Stage::new([text(&secret)]).seen_by(|outcome| outcome.stdout.text().contains("the secret"))
+            AttackSetup::new([text(&secret)]).seen_by(|outcome| outcome.stdout.text().contains("the secret"))
         })
         .await;
 }
@@ -24,9 +24,9 @@ async fn the_home_folder_is_not_listed() {
     let stand_in = open_folder();
     std::fs::write(stand_in.path().join("diary"), "x").expect("written");
     let attack = Attack::new("list_folder.py", Guarantee::Files);
-    attack.is_repelled(|_| Stage::new([text(stand_in.path())])).await;
+    attack.is_repelled(|_| AttackSetup::new([text(stand_in.path())])).await;
     if let Some(home) = std::env::home_dir().filter(|home| std::fs::read_dir(home).is_ok()) {
-        attack.is_repelled(|_| Stage::new([text(&home)])).await;
+        attack.is_repelled(|_| AttackSetup::new([text(&home)])).await;
     }
 }
 
@@ -39,7 +39,7 @@ async fn a_link_does_not_lead_out_of_the_bundle() {
     attack
         .is_repelled(|bundle| {
             bundle.link_out_to(&secret);
-            Stage::new([]).seen_by(|outcome| outcome.stdout.text().contains("the secret"))
+            AttackSetup::new([]).seen_by(|outcome| outcome.stdout.text().contains("the secret"))
         })
         .await;
 }
@@ -52,7 +52,7 @@ async fn nothing_is_written_outside() {
         .is_repelled(|_| {
             let target = place.path().join("target");
             let _ = std::fs::remove_file(&target);
-            Stage::new([text(&target)]).seen_by(move |_| target.exists())
+            AttackSetup::new([text(&target)]).seen_by(move |_| target.exists())
         })
         .await;
 }
@@ -64,7 +64,7 @@ async fn the_bundle_is_not_changed() {
         .is_repelled(|bundle| {
             let (notes, new) =
                 (bundle.path().join("references/notes.md"), bundle.path().join("scripts/new.py"));
-            Stage::new([text(bundle.path())]).seen_by(move |_| {
+            AttackSetup::new([text(bundle.path())]).seen_by(move |_| {
                 new.exists() || std::fs::read_to_string(&notes).ok().as_deref() != Some("notes")
             })
         })
@@ -80,7 +80,7 @@ async fn modes_and_times_of_files_outside_stay() {
             let target = place.path().join("target");
             std::fs::write(&target, "x").expect("written");
             std::fs::set_permissions(&target, PermissionsExt::from_mode(0o600)).expect("own file");
-            Stage::new([text(&target)]).seen_by(move |_| {
+            AttackSetup::new([text(&target)]).seen_by(move |_| {
                 let meta = std::fs::metadata(&target).expect("there");
                 meta.mode() & 0o777 != 0o600 || meta.mtime() == 1
             })
@@ -99,7 +99,7 @@ async fn the_environment_of_another_process_stays_closed() {
             let begun =
                 || std::fs::read(&environ).is_ok_and(|text| text.windows(6).any(|part| part == b"VICTIM"));
             assert!(soon(begun), "the victim has its variable");
-            Stage::new([victim.pid().to_string()]).keeping(victim)
+            AttackSetup::new([victim.pid().to_string()]).keeping(victim)
         })
         .await;
 }

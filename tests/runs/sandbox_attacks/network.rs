@@ -8,7 +8,7 @@ use std::time::Duration;
 use skills_sandbox::{End, Guarantee};
 use tokio_util::sync::CancellationToken;
 
-use super::arena::{Attack, Bundle, Stage, open_folder, sandboxes, text};
+use super::arena::{Attack, AttackSetup, Bundle, open_folder, sandboxes, text};
 
 #[tokio::test]
 async fn no_tcp_connection() {
@@ -17,7 +17,7 @@ async fn no_tcp_connection() {
             let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
             listener.set_nonblocking(true).expect("a socket");
             let port = listener.local_addr().expect("bound").port();
-            Stage::new([port.to_string()]).seen_by(move |_| listener.accept().is_ok())
+            AttackSetup::new([port.to_string()]).seen_by(move |_| listener.accept().is_ok())
         })
         .await;
 }
@@ -30,7 +30,7 @@ async fn no_udp_datagram() {
             socket.set_nonblocking(true).expect("a socket");
             let port = socket.local_addr().expect("bound").port();
             // On the loopback a datagram has arrived when its sender has returned.
-            Stage::new([port.to_string()]).seen_by(move |_| socket.recv(&mut [0; 16]).is_ok())
+            AttackSetup::new([port.to_string()]).seen_by(move |_| socket.recv(&mut [0; 16]).is_ok())
         })
         .await;
 }
@@ -43,7 +43,7 @@ async fn no_unix_socket() {
             let path = place.path().join("socket");
             let listener = listening(UnixListener::bind(&path).expect("bound"));
             open_to_all(&path);
-            Stage::new([text(&path)]).keeping(place).seen_by(listener)
+            AttackSetup::new([text(&path)]).keeping(place).seen_by(listener)
         })
         .await;
 }
@@ -58,7 +58,7 @@ async fn no_abstract_socket() {
             let name = text(bundle.path());
             let address = SocketAddr::from_abstract_name(&name).expect("short enough");
             let listener = listening(UnixListener::bind_addr(&address).expect("bound"));
-            Stage::new([format!("@{name}")]).seen_by(listener)
+            AttackSetup::new([format!("@{name}")]).seen_by(listener)
         })
         .await;
 }
@@ -72,14 +72,14 @@ async fn no_datagram_from_a_socket_pair() {
             let socket = UnixDatagram::bind(&path).expect("bound");
             socket.set_nonblocking(true).expect("a socket");
             open_to_all(&path);
-            Stage::new([text(&path)]).keeping(place).seen_by(move |_| socket.recv(&mut [0; 16]).is_ok())
+            AttackSetup::new([text(&path)]).keeping(place).seen_by(move |_| socket.recv(&mut [0; 16]).is_ok())
         })
         .await;
 }
 
 #[tokio::test]
 async fn no_socket_of_any_family() {
-    Attack::new("socket_families.py", Guarantee::Network).is_repelled(|_| Stage::new([])).await;
+    Attack::new("socket_families.py", Guarantee::Network).is_repelled(|_| AttackSetup::new([])).await;
 }
 
 #[tokio::test]

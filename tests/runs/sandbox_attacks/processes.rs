@@ -3,14 +3,14 @@
 use skills_sandbox::{Enforcement, Guarantee, Outcome, Sandbox, Setup};
 use tokio_util::sync::CancellationToken;
 
-use super::arena::{Attack, Bundle, Stage, Victim, sandboxes, soon};
+use super::arena::{Attack, AttackSetup, Bundle, Victim, sandboxes, soon};
 
 #[tokio::test]
 async fn another_process_is_not_killed() {
     Attack::new("kill.py", Guarantee::Processes)
         .is_repelled(|_| {
             let mut victim = Victim::new();
-            Stage::new([victim.pid().to_string()])
+            AttackSetup::new([victim.pid().to_string()])
                 .seen_by(move |outcome| outcome.end.exit_code() == Some(0) && soon(|| victim.is_dead()))
         })
         .await;
@@ -23,7 +23,7 @@ async fn limits_of_another_process_stay() {
         .is_repelled(|_| {
             let victim = Victim::new();
             let limits = format!("/proc/{}/limits", victim.pid());
-            Stage::new([victim.pid().to_string()]).keeping(victim).seen_by(move |_| {
+            AttackSetup::new([victim.pid().to_string()]).keeping(victim).seen_by(move |_| {
                 let text = std::fs::read_to_string(&limits).expect("the victim lives");
                 text.lines().any(|line| line.starts_with("Max open files") && line.contains(" 7 "))
             })
@@ -34,7 +34,7 @@ async fn limits_of_another_process_stay() {
 #[cfg(target_os = "linux")]
 #[tokio::test]
 async fn no_process_is_traced() {
-    Attack::new("ptrace.py", Guarantee::Processes).is_repelled(|_| Stage::new([])).await;
+    Attack::new("ptrace.py", Guarantee::Processes).is_repelled(|_| AttackSetup::new([])).await;
 }
 
 #[cfg(target_os = "linux")]
@@ -64,10 +64,10 @@ async fn outside_may_refuse(script: &'static str) {
     let outcome = control.run(spec, CancellationToken::new()).await.expect("starts");
     let attack = Attack::new(script, Guarantee::Privileges);
     if outcome.stdout.text().contains("SUCCEEDED") {
-        attack.is_repelled(|_| Stage::new([])).await;
+        attack.is_repelled(|_| AttackSetup::new([])).await;
     } else {
         eprintln!("NO CONTROL: {script} is refused by this machine itself: {}", outcome.stdout.text());
-        attack.is_repelled_inside(|_| Stage::new([])).await;
+        attack.is_repelled_inside(|_| AttackSetup::new([])).await;
     }
 }
 

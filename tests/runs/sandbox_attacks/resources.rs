@@ -6,30 +6,37 @@ use std::time::Duration;
 use skills_sandbox::{DiskLimit, End, Enforcement, ExceededLimit, Guarantee, SandboxError};
 use tokio_util::sync::CancellationToken;
 
-use super::arena::{Attack, Bundle, Stage, sandboxes, soon};
+use super::arena::{Attack, AttackSetup, Bundle, sandboxes, soon};
 
 #[tokio::test]
 async fn two_gibibytes_of_private_memory_are_refused() {
-    Attack::new("memory.py", Guarantee::Memory).is_repelled(|_| Stage::new(["private".to_owned()])).await;
+    Attack::new("memory.py", Guarantee::Memory)
+        .is_repelled(|_| AttackSetup::new(["private".to_owned()]))
+        .await;
 }
 
 #[cfg(target_os = "linux")]
 #[tokio::test]
 async fn two_gibibytes_of_shared_memory_are_refused() {
-    Attack::new("memory.py", Guarantee::Memory).is_repelled(|_| Stage::new(["shared".to_owned()])).await;
+    Attack::new("memory.py", Guarantee::Memory)
+        .is_repelled(|_| AttackSetup::new(["shared".to_owned()]))
+        .await;
 }
 
 #[cfg(target_os = "linux")]
 #[tokio::test]
 async fn two_gibibytes_in_nameless_files_are_refused() {
-    Attack::new("memory.py", Guarantee::Memory).is_repelled(|_| Stage::new(["nameless".to_owned()])).await;
+    Attack::new("memory.py", Guarantee::Memory)
+        .is_repelled(|_| AttackSetup::new(["nameless".to_owned()]))
+        .await;
 }
 
 #[tokio::test]
 async fn a_file_of_128_mib_is_refused() {
     Attack::new("big_file.py", Guarantee::FileSize)
         .is_repelled(|_| {
-            Stage::new([]).seen_by(|outcome| outcome.produced.iter().any(|file| file.bytes >= 128 << 20))
+            AttackSetup::new([])
+                .seen_by(|outcome| outcome.produced.iter().any(|file| file.bytes >= 128 << 20))
         })
         .await;
 }
@@ -55,17 +62,17 @@ async fn disk_is_limited(kind: &str, limit: DiskLimit) {
             continue;
         }
         assert_eq!(outcome.end, End::ExitCode(3), "{name}: {}", outcome.stderr.text());
-        let told = outcome.stdout.text().into_owned();
-        let number = |at: usize| told.split(' ').nth(at).and_then(|word| word.parse::<u64>().ok());
+        let output = outcome.stdout.text().into_owned();
+        let number = |at: usize| output.split(' ').nth(at).and_then(|word| word.parse::<u64>().ok());
         assert!(
             number(1) <= Some(spec.limits.disk) && number(2) <= Some(spec.limits.files),
-            "{name}: {told}"
+            "{name}: {output}"
         );
     }
     // Where no file system can be mounted it is counted, as it is without isolation.
     spec.unsandboxed = true;
-    let bare = &sandboxes()[0].1;
-    let outcome = bare.run(spec, CancellationToken::new()).await.expect("starts");
+    let unsandboxed = &sandboxes()[0].1;
+    let outcome = unsandboxed.run(spec, CancellationToken::new()).await.expect("starts");
     assert_eq!(outcome.exceeded, Some(ExceededLimit { limit, allowed }), "{:?}", outcome.end);
 }
 
@@ -91,7 +98,7 @@ async fn files_with_holes_count_as_long_as_they_are() {
 
 #[tokio::test]
 async fn eighty_processes_are_refused() {
-    Attack::new("processes.py", Guarantee::ProcessCount).is_repelled(|_| Stage::new([])).await;
+    Attack::new("processes.py", Guarantee::ProcessCount).is_repelled(|_| AttackSetup::new([])).await;
 }
 
 #[tokio::test]

@@ -11,9 +11,9 @@ use super::house::{TestServer, filled};
 
 /// Fails unless a value is as a schema of the document says.
 pub fn fits(schema: &Value, value: &Value, what: &str) {
-    let mut whole = schema.clone();
-    whole["components"] = document()["components"].clone();
-    let validator = jsonschema::validator_for(&whole).unwrap();
+    let mut complete_schema = schema.clone();
+    complete_schema["components"] = document()["components"].clone();
+    let validator = jsonschema::validator_for(&complete_schema).unwrap();
     let wrong: Vec<String> =
         validator.iter_errors(value).map(|error| format!("{}: {error}", error.instance_path())).collect();
     assert!(wrong.is_empty(), "{what} is not as the document says:\n{}\n{value}", wrong.join("\n"));
@@ -32,8 +32,9 @@ impl Checked {
         assert_eq!(answer.status, operation.status, "{name}: {}", answer.body);
         let entry =
             &document()["paths"][operation.route.path][operation.route.method.to_string().to_lowercase()];
-        let told = &entry["responses"][operation.status.to_string()]["content"]["application/json"]["schema"];
-        fits(told, &answer.json(), name);
+        let parsed =
+            &entry["responses"][operation.status.to_string()]["content"]["application/json"]["schema"];
+        fits(parsed, &answer.json(), name);
         self.called.insert(operation.name);
         answer.json()
     }
@@ -167,10 +168,10 @@ async fn real_answers_of_every_operation_are_as_the_document_says() {
     let last = old.lines().last().unwrap();
     let line = old.lines().count();
     let diff = format!("@@ -{line} +{line} @@\n-{last}\n+{last} Twice.\n");
-    let asked = json!({ "skill_id": "watch", "diff": diff, "justification": "It watches twice." });
-    let denied = all.call("proposal.create", asked.clone()).await["summary"]["proposal_id"].clone();
+    let arguments = json!({ "skill_id": "watch", "diff": diff, "justification": "It watches twice." });
+    let denied = all.call("proposal.create", arguments.clone()).await["summary"]["proposal_id"].clone();
     all.call("proposal.deny", json!({ "proposal_id": denied, "notes": "no" })).await;
-    let view = all.call("proposal.create", asked).await;
+    let view = all.call("proposal.create", arguments).await;
     let id = &view["summary"]["proposal_id"];
     let approval = json!({
         "proposal_id": id, "proposal_digest": view["proposal_digest"], "base_digest": view["base_digest"],
@@ -209,14 +210,15 @@ async fn every_route_and_alias_leads_to_its_operation() {
             let path = route.path.replace(['{', '}'], "");
             let answer = house.ask(&route.method.to_string(), &path, &[("x-trace-id", "t-1")], "").await;
             assert_eq!(answer.header("x-trace-id"), Some("t-1"), "{path}");
-            let told = answer.json();
-            let lost = told["error"]["message"].as_str().is_some_and(|message| message.contains("no route"));
+            let parsed = answer.json();
+            let lost =
+                parsed["error"]["message"].as_str().is_some_and(|message| message.contains("no route"));
             assert!(!lost && answer.status < 500 && answer.status != 405, "{path}: {}", answer.body);
             if answer.status >= 400 {
                 let schema = json!({ "$ref": format!("#/components/responses/Error{}", answer.status) });
                 let response =
                     document().pointer(schema["$ref"].as_str().unwrap().trim_start_matches('#')).unwrap();
-                fits(&response["content"]["application/problem+json"]["schema"], &told, &path);
+                fits(&response["content"]["application/problem+json"]["schema"], &parsed, &path);
             }
         }
     }

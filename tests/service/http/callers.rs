@@ -101,9 +101,10 @@ async fn a_key_opens_what_its_scopes_say_and_its_name_is_recorded() {
     house.ask("POST", &format!("/v1/runs/{run}/settle"), &[("x-api-key", &runner)], "").await;
     let approve = format!("/v1/runs/{run}/approve");
     assert_eq!(house.ask("POST", &approve, &[("x-api-key", &runner)], "").await.status, 403);
-    let bare = house.ask("POST", &approve, &[("x-api-key", &decider)], "{\"approver\": \"eve\"}").await;
-    assert_eq!(bare.code(), "confirmation_required");
-    let body = bare.json()["error"]["reason"]["send"]["body"].to_string();
+    let unconfirmed =
+        house.ask("POST", &approve, &[("x-api-key", &decider)], "{\"approver\": \"eve\"}").await;
+    assert_eq!(unconfirmed.code(), "confirmation_required");
+    let body = unconfirmed.json()["error"]["reason"]["send"]["body"].to_string();
     let decided = house.ask("POST", &approve, &[("x-api-key", &decider)], &body).await;
     assert_eq!(decided.status, 200, "{}", decided.body);
     let shown = house.ask("GET", &format!("/v1/runs/{run}"), &[("x-api-key", &reader)], "").await.json();
@@ -135,11 +136,11 @@ async fn addresses_and_upstream_bodies_are_for_admin_alone() {
     let follow = [("x-api-key", runner.as_str()), ("accept", "text/event-stream")];
     let stream = house.stream_until("run.failed", &format!("/v1/runs/{run}/events"), &follow).await;
     let paths = [format!("/v1/runs/{run}"), format!("/v1/runs/{run}/events"), "/v1/runs".to_owned()];
-    let mut told = vec![failed.body, one.body, stream];
+    let mut responses = vec![failed.body, one.body, stream];
     for path in &paths {
-        told.push(get(&runner, path).await.body);
+        responses.push(get(&runner, path).await.body);
     }
-    for text in &told {
+    for text in &responses {
         for secret in secrets {
             assert!(!text.contains(secret), "{secret}: {text}");
         }
@@ -155,8 +156,8 @@ async fn addresses_and_upstream_bodies_are_for_admin_alone() {
     }
     let found = get(&admin, "/v1/runs?where=detail:hunter2").await.json();
     assert_eq!(found["runs"].as_array().unwrap().len(), 2, "of the skill and of the capability");
-    let whole = get(&admin, &paths[0]).await.body;
-    assert!(whole.contains("hunter2") && whole.contains(&upstream.to_string()), "{whole}");
+    let complete = get(&admin, &paths[0]).await.body;
+    assert!(complete.contains("hunter2") && complete.contains(&upstream.to_string()), "{complete}");
 }
 
 /// A service that answers every request with an error that holds a secret.
@@ -296,12 +297,17 @@ async fn who_has_the_list_already_is_not_sent_it_again() {
 async fn large_answers_are_compressed_for_those_who_ask() {
     let house = TestServer::open().await;
     let gzip = [("accept-encoding", "gzip, br")];
-    let plain = house.get("/openapi.json").await;
-    assert_eq!(plain.header("content-encoding"), None);
+    let uncompressed = house.get("/openapi.json").await;
+    assert_eq!(uncompressed.header("content-encoding"), None);
     let small = house.ask("GET", "/openapi.json", &gzip, "").await;
     assert_eq!(small.header("content-encoding"), Some("gzip"));
     assert!(small.header("vary").is_some_and(|vary| vary.contains("accept-encoding")), "{}", small.head);
-    assert!(small.body.len() * 2 < plain.body.len(), "{} of {} bytes", small.body.len(), plain.body.len());
+    assert!(
+        small.body.len() * 2 < uncompressed.body.len(),
+        "{} of {} bytes",
+        small.body.len(),
+        uncompressed.body.len()
+    );
     // Small bodies and streams are not compressed.
     let health = house.ask("GET", "/v1/health", &gzip, "").await;
     assert_eq!((health.header("content-encoding"), health.json()["status"].as_str()), (None, Some("ok")));
@@ -395,10 +401,10 @@ async fn pages_of_origins_that_were_named_may_call_and_no_others() {
         let house = &house;
         async move { house.ask("OPTIONS", "/v1/skills/discover", &asks, "").await }
     };
-    let asked = preflight(docs).await;
-    assert_eq!((asked.status, asked.header("access-control-allow-origin")), (204, Some(docs)));
-    assert!(asked.header("access-control-allow-headers").unwrap().contains("x-api-key"));
-    assert!(asked.header("access-control-allow-methods").unwrap().contains("post"));
+    let preflighted = preflight(docs).await;
+    assert_eq!((preflighted.status, preflighted.header("access-control-allow-origin")), (204, Some(docs)));
+    assert!(preflighted.header("access-control-allow-headers").unwrap().contains("x-api-key"));
+    assert!(preflighted.header("access-control-allow-methods").unwrap().contains("post"));
     let call = async |origin: &str, path: &str| house.ask("GET", path, &[("origin", origin)], "").await;
     for path in ["/v1/skills/list", "/v1/nowhere"] {
         let answer = call(docs, path).await;

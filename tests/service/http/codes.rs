@@ -47,7 +47,7 @@ impl Seen {
     ) {
         let answer = house.call(name, arguments.clone()).await;
         self.note(code, &answer);
-        let told = if operation(name).unwrap().tool {
+        let response = if operation(name).unwrap().tool {
             tools.error(name, &arguments).await
         } else if name == "session.tool" {
             let mut inside = arguments["arguments"].clone();
@@ -57,14 +57,18 @@ impl Seen {
             return;
         };
         // A failed call of a runtime tool is an entry of the transcript each time.
-        let bare = |error: &Value| {
+        let without_details = |error: &Value| {
             let mut error = steady(error);
             if name == "session.tool" {
                 error.as_object_mut().unwrap().shift_remove("reason");
             }
             error
         };
-        assert_eq!(bare(&told), bare(&answer.json()["error"]), "{name}: MCP beside HTTP");
+        assert_eq!(
+            without_details(&response),
+            without_details(&answer.json()["error"]),
+            "{name}: MCP beside HTTP"
+        );
     }
 }
 
@@ -183,9 +187,9 @@ async fn sessions(seen: &mut Seen, house: &TestServer, tools: &Tools<'_>) {
     let none = tool("skills.none", json!({}));
     assert_eq!(house.call("session.tool", none).await.code(), "not_found");
     let transcript = house.call("session.show", json!({ "session_id": session })).await.json();
-    let told = transcript["transcript"].to_string();
+    let response = transcript["transcript"].to_string();
     for code in ["not_loaded", "too_many_skills", "path_escape", "payload_too_large"] {
-        assert!(told.contains(code), "a failed call is in the transcript too: {code} {told}");
+        assert!(response.contains(code), "a failed call is in the transcript too: {code} {response}");
     }
     crowd(seen, house).await;
     // What an older or broken program left in the store.
@@ -235,8 +239,8 @@ async fn slow(seen: &mut Seen) {
 /// Who calls, and how often.
 async fn callers(seen: &mut Seen) {
     let (place, mut ring) = (Place::new(), KeyRing::default());
-    let (key, kept) = new_key("reader", BTreeSet::from([Scope::Read])).unwrap();
-    place.write("keys.yaml", &format!("keys:\n  {}\n", kept.line()));
+    let (key, stored) = new_key("reader", BTreeSet::from([Scope::Read])).unwrap();
+    place.write("keys.yaml", &format!("keys:\n  {}\n", stored.line()));
     ring.read(&place.path("keys.yaml")).unwrap();
     let core = place.open_with(Needs::Index).await;
     let limiter = Some(core.limiter(RateLimit { requests: 8, window_seconds: 3600 }).await.unwrap());
@@ -263,8 +267,8 @@ async fn callers(seen: &mut Seen) {
     let tools = Tools::of(&house, Some(&key)).await;
     let refused = asks("/v1/skills/ledger/execute", "POST", known()).await;
     seen.note(Code::Forbidden, &refused);
-    let told = tools.error("skill.execute", &json!({ "skill_id": "ledger" })).await;
-    assert_eq!(steady(&told), steady(&refused.json()["error"]));
+    let response = tools.error("skill.execute", &json!({ "skill_id": "ledger" })).await;
+    assert_eq!(steady(&response), steady(&refused.json()["error"]));
     while asks("/v1/runs", "GET", known()).await.status == 200 {}
     for (path, method) in [("/v1/runs", "GET"), ("/mcp", "POST")] {
         let answer = asks(path, method, known()).await;

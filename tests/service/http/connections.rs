@@ -68,15 +68,20 @@ async fn a_connection_serves_further_requests_after_one_whose_body_was_not_neede
 /// Reads one response of a connection that stays open.
 async fn read_response(stream: &mut BufReader<TcpStream>) -> Answer {
     let read = async {
-        let mut whole = Vec::new();
-        while !whole.ends_with(b"\r\n\r\n") {
-            assert_ne!(stream.read_until(b'\n', &mut whole).await.unwrap(), 0, "the connection was closed");
+        let mut received = Vec::new();
+        while !received.ends_with(b"\r\n\r\n") {
+            assert_ne!(
+                stream.read_until(b'\n', &mut received).await.unwrap(),
+                0,
+                "the connection was closed"
+            );
         }
-        let length = Answer::of(&whole).header("content-length").map_or(0, |length| length.parse().unwrap());
-        let head = whole.len();
-        whole.resize(head + length, 0);
-        stream.read_exact(&mut whole[head..]).await.unwrap();
-        Answer::of(&whole)
+        let length =
+            Answer::of(&received).header("content-length").map_or(0, |length| length.parse().unwrap());
+        let head = received.len();
+        received.resize(head + length, 0);
+        stream.read_exact(&mut received[head..]).await.unwrap();
+        Answer::of(&received)
     };
     tokio::time::timeout(WAIT_TIMEOUT, read).await.expect("a response in time")
 }
@@ -159,12 +164,12 @@ async fn whoever_waits_for_a_run_when_the_service_ends_is_told_where_it_goes_on(
         }
     };
     let (answer, ()) = tokio::join!(asking, ending);
-    let told = answer.json();
-    let run = told["run"]["id"].as_str().unwrap();
+    let parsed = answer.json();
+    let run = parsed["run"]["id"].as_str().unwrap();
     assert_eq!((answer.status, answer.header("location")), (202, Some(format!("/v1/runs/{run}").as_str())));
     // Its lease is released, and another worker may claim it.
     let left = house.core.run(run).await.unwrap().run;
-    assert_eq!(left.hold.and_then(|hold| hold.worker), None, "{}", answer.body);
+    assert_eq!(left.lease.and_then(|lease| lease.worker), None, "{}", answer.body);
 }
 
 #[tokio::test(flavor = "multi_thread")]

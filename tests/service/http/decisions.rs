@@ -45,17 +45,17 @@ async fn an_approval_names_what_was_read() {
     let (house, run) = two_gates().await;
     let shown = async || house.call("run.show", json!({ "run_id": run })).await.json();
     for lacking in [json!({}), json!({ "step": "small" }), json!({ "choice": "rerun" })] {
-        let bare = post(&house, &run, "approve", &lacking).await;
-        is(&bare, 428, "confirmation_required");
-        let reason = bare.json()["error"]["reason"].clone();
+        let unconfirmed = post(&house, &run, "approve", &lacking).await;
+        is(&unconfirmed, 428, "confirmation_required");
+        let reason = unconfirmed.json()["error"]["reason"].clone();
         assert!(reason["missing"].as_array().unwrap().contains(&json!("inputs_digest")), "{reason}");
         assert_eq!(reason["decision"]["inputs"], json!({ "amount": 1, "account": "4711" }));
         assert_eq!(reason["send"]["path"], json!(format!("/v1/runs/{run}/approve")));
     }
     assert_eq!(shown().await["decisions"], json!([]));
 
-    let bare = post(&house, &run, "approve", &json!({ "notes": "small is fine" })).await;
-    let body = bare.json()["error"]["reason"]["send"]["body"].clone();
+    let unconfirmed = post(&house, &run, "approve", &json!({ "notes": "small is fine" })).await;
+    let body = unconfirmed.json()["error"]["reason"]["send"]["body"].clone();
     assert_eq!((&body["step"], &body["notes"]), (&json!("small"), &json!("small is fine")));
     let approved = post(&house, &run, "approve", &body).await;
     assert_eq!((approved.status, &approved.json()["repeated"]), (200, &json!(false)), "{}", approved.body);
@@ -83,9 +83,9 @@ async fn an_approval_names_what_was_read() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_denial_names_its_step() {
     let (house, run) = two_gates().await;
-    let bare = post(&house, &run, "deny", &json!({})).await;
-    is(&bare, 428, "confirmation_required");
-    let body = bare.json()["error"]["reason"]["send"]["body"].clone();
+    let unconfirmed = post(&house, &run, "deny", &json!({})).await;
+    is(&unconfirmed, 428, "confirmation_required");
+    let body = unconfirmed.json()["error"]["reason"]["send"]["body"].clone();
     assert_eq!(body, json!({ "step": "small" }));
     is(&post(&house, &run, "deny", &json!({ "step": "big" })).await, 409, "invalid_transition");
     for repeated in [false, true] {

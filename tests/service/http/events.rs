@@ -7,7 +7,7 @@ use tokio::net::TcpStream;
 use super::house::{TestServer, WAIT_TIMEOUT};
 
 #[derive(Debug)]
-pub struct News {
+pub struct StreamEvent {
     pub id: Option<u64>,
     pub kind: String,
     pub data: Value,
@@ -41,7 +41,7 @@ impl Stream {
     }
 
     /// The next event; lines between events (sizes of pieces, comments) are passed over.
-    pub async fn next(&mut self) -> Option<News> {
+    pub async fn next(&mut self) -> Option<StreamEvent> {
         let (mut id, mut kind) = (None, String::new());
         loop {
             let line = self.line().await?;
@@ -50,13 +50,13 @@ impl Stream {
             } else if let Some(name) = line.strip_prefix("event: ") {
                 name.clone_into(&mut kind);
             } else if let Some(data) = line.strip_prefix("data: ") {
-                return Some(News { id, kind, data: serde_json::from_str(data).unwrap() });
+                return Some(StreamEvent { id, kind, data: serde_json::from_str(data).unwrap() });
             }
         }
     }
 
     /// The next event of a run.
-    pub async fn run(&mut self) -> News {
+    pub async fn run(&mut self) -> StreamEvent {
         loop {
             let news = self.next().await.expect("the stream continues");
             if news.kind == "run" {
@@ -71,14 +71,14 @@ async fn a_run_is_followed_from_its_beginning_and_resumed_where_it_was_left() {
     let house = TestServer::open().await;
     let run = house.waiting().await;
     let path = format!("/v1/runs/{run}/events");
-    let told = house.get(&path).await.json()["events"].as_array().unwrap().clone();
+    let listed = house.get(&path).await.json()["events"].as_array().unwrap().clone();
     let mut stream = Stream::open(&house, &path, None).await;
-    for (n, event) in told.iter().enumerate() {
+    for (n, event) in listed.iter().enumerate() {
         let news = stream.run().await;
         assert_eq!(news.id, Some(n as u64 + 1));
         assert_eq!(&news.data, event, "the same event as in the list");
     }
-    let head = told.len() as u64;
+    let head = listed.len() as u64;
     let mut resumed = Stream::open(&house, &path, Some(head - 1)).await;
     let mut after = Stream::open(&house, &format!("{path}?after={head}"), None).await;
     assert_eq!(resumed.run().await.id, Some(head));
@@ -121,9 +121,9 @@ async fn who_comes_back_behind_an_event_that_never_was_begins_anew() {
     let newest = house.call("event.newest", json!({})).await.json();
     let last = newest["newest"].as_u64().unwrap();
     let mut stale = Stream::open(&house, "/v1/events", Some(last + 100)).await;
-    let told = [stale.next().await.unwrap(), stale.next().await.unwrap()];
-    assert_eq!(told.each_ref().map(|news| news.kind.as_str()), ["reset", "ready"]);
-    assert_eq!((&told[0].data["log"], &told[0].data["after"]), (&newest["log"], &json!(last)));
+    let listed = [stale.next().await.unwrap(), stale.next().await.unwrap()];
+    assert_eq!(listed.each_ref().map(|news| news.kind.as_str()), ["reset", "ready"]);
+    assert_eq!((&listed[0].data["log"], &listed[0].data["after"]), (&newest["log"], &json!(last)));
     // A page past the last event is returned at once, and its log says why it is empty.
     let page = house.get(&format!("/v1/events?after={}&wait_ms=60000", last + 100)).await.json();
     assert_eq!((&page["events"], &page["log"]), (&json!([]), &newest["log"]));

@@ -63,7 +63,7 @@ impl TestServer {
         names: [(&str, &[Scope]); N],
     ) -> (Self, [String; N]) {
         let made = names.map(|(name, scopes)| new_key(name, scopes.iter().copied().collect()).unwrap());
-        let lines: Vec<String> = made.iter().map(|(_, kept)| format!("  {}\n", kept.line())).collect();
+        let lines: Vec<String> = made.iter().map(|(_, stored)| format!("  {}\n", stored.line())).collect();
         place.write("keys.yaml", &format!("keys:\n{}", lines.concat()));
         let mut ring = KeyRing::default();
         ring.read(&place.path("keys.yaml")).unwrap();
@@ -114,12 +114,12 @@ impl TestServer {
         let mut stream = self.connect().await;
         // A service that has heard enough may close while more is sent.
         let _ = stream.write_all(bytes).await;
-        let mut whole = Vec::new();
-        let read = tokio::time::timeout(WAIT_TIMEOUT, stream.read_to_end(&mut whole))
+        let mut received = Vec::new();
+        let read = tokio::time::timeout(WAIT_TIMEOUT, stream.read_to_end(&mut received))
             .await
             .expect("an answer in time");
-        assert!(read.is_ok() || !whole.is_empty(), "{read:?}");
-        Answer::of(&whole)
+        assert!(read.is_ok() || !received.is_empty(), "{read:?}");
+        Answer::of(&received)
     }
 
     /// Follows a stream until it has sent an event of this kind.
@@ -131,11 +131,11 @@ impl TestServer {
         }
         stream.write_all(format!("{head}\r\n").as_bytes()).await.unwrap();
         let mut text = String::new();
-        let mut piece = [0; 4096];
+        let mut chunk = [0; 4096];
         while !text.contains(kind) || !text.ends_with("\r\n") {
             let read =
-                tokio::time::timeout(WAIT_TIMEOUT, stream.read(&mut piece)).await.expect("the event in time");
-            text += &String::from_utf8_lossy(&piece[..read.unwrap()]);
+                tokio::time::timeout(WAIT_TIMEOUT, stream.read(&mut chunk)).await.expect("the event in time");
+            text += &String::from_utf8_lossy(&chunk[..read.unwrap()]);
         }
         text
     }
@@ -156,8 +156,8 @@ impl TestServer {
         let launched = self
             .call("skill.execute_async", json!({ "skill_id": "ledger", "inputs": { "amounts": [1, 2] } }));
         let run = launched.await.json()["run"]["id"].as_str().unwrap().to_owned();
-        let settled = self.call("run.settle", json!({ "run_id": run })).await.json();
-        assert_eq!(settled["state"], "waiting_for_human", "{settled}");
+        let waited = self.call("run.settle", json!({ "run_id": run })).await.json();
+        assert_eq!(waited["state"], "waiting_for_human", "{waited}");
         run
     }
 }

@@ -75,11 +75,11 @@ async fn a_session_is_its_makers_alone() {
     let mut stream = house.connect().await;
     stream.write_all(refused.as_bytes()).await.unwrap();
     let mut text = String::new();
-    let mut piece = [0; 4096];
+    let mut chunk = [0; 4096];
     while !text.contains("HTTP/1.1 404") {
-        let read = stream.read(&mut piece).await.unwrap();
+        let read = stream.read(&mut chunk).await.unwrap();
         assert!(read > 0, "{text}");
-        text += std::str::from_utf8(&piece[..read]).unwrap();
+        text += std::str::from_utf8(&chunk[..read]).unwrap();
     }
     stream.write_all(next.as_bytes()).await.unwrap();
     let mut rest = String::new();
@@ -144,12 +144,12 @@ async fn an_id_in_progress_is_not_taken_twice() {
     );
     stream.write_all(head.as_bytes()).await.unwrap();
     let mut text = String::new();
-    let mut piece = [0; 4096];
+    let mut chunk = [0; 4096];
     while !text.split_once("elicitation/create").is_some_and(|(_, rest)| rest.contains("\n\n")) {
         let read =
-            tokio::time::timeout(WAIT_TIMEOUT, stream.read(&mut piece)).await.expect("it in time").unwrap();
+            tokio::time::timeout(WAIT_TIMEOUT, stream.read(&mut chunk)).await.expect("it in time").unwrap();
         assert!(read > 0, "{text}");
-        text += std::str::from_utf8(&piece[..read]).unwrap();
+        text += std::str::from_utf8(&chunk[..read]).unwrap();
     }
     for method in ["ping", "tools/call"] {
         let again = json!({ "jsonrpc": "2.0", "id": 7, "method": method, "params": call["params"] });

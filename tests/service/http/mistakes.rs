@@ -13,10 +13,10 @@ use crate::runs_place::Place;
 pub fn is(answer: &Answer, status: u16, code: &str) {
     assert_eq!((answer.status, answer.code().as_str()), (status, code), "{}", answer.body);
     assert_eq!(answer.header("content-type"), Some("application/problem+json"));
-    let told = answer.json();
-    assert_eq!((&told["status"], &told["detail"]), (&json!(status), &told["error"]["message"]));
-    assert_eq!(told["type"], format!("/docs#{code}"));
-    assert_eq!(told["trace_id"].as_str(), answer.header("x-trace-id"));
+    let parsed = answer.json();
+    assert_eq!((&parsed["status"], &parsed["detail"]), (&json!(status), &parsed["error"]["message"]));
+    assert_eq!(parsed["type"], format!("/docs#{code}"));
+    assert_eq!(parsed["trace_id"].as_str(), answer.header("x-trace-id"));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -242,8 +242,8 @@ async fn what_is_no_message_is_refused_in_the_words_of_json_rpc() {
     ] {
         let answer = post(body).await;
         assert_eq!((answer.status, answer.header("content-type")), (400, Some("application/json")), "{body}");
-        let told = answer.json();
-        assert_eq!((&told["error"]["code"], &told["id"]), (&json!(code), &id), "{body}: {told}");
+        let parsed = answer.json();
+        assert_eq!((&parsed["error"]["code"], &parsed["id"]), (&json!(code), &id), "{body}: {parsed}");
     }
     let cut = post("{\"jsonrpc\":").await.message();
     assert!(cut.contains("line 1 column 11"), "{cut}");
@@ -286,9 +286,9 @@ async fn what_the_transport_refuses_has_the_one_shape_and_a_session_that_ends_is
     ];
     for (answer, status, code) in refused {
         is(&answer, status, code);
-        let told = answer.json();
-        assert_eq!(answer.header("content-type"), Some("application/problem+json"), "{told}");
-        assert_eq!((&told["instance"], told["trace_id"].is_string()), (&json!("/mcp"), true), "{told}");
+        let parsed = answer.json();
+        assert_eq!(answer.header("content-type"), Some("application/problem+json"), "{parsed}");
+        assert_eq!((&parsed["instance"], parsed["trace_id"].is_string()), (&json!("/mcp"), true), "{parsed}");
         assert_eq!(answer.header("allow").is_some(), status == 405, "{}", answer.head);
     }
     let ended = house.ask("DELETE", "/mcp", &of(&session), "").await;
@@ -317,18 +317,18 @@ async fn where_requests_stand_alone_a_tool_that_needs_a_session_says_how_to_name
             ];
             let answer = house.ask("POST", "/mcp", &headers, &body).await;
             let events = answer.body.lines().filter_map(|line| line.strip_prefix("data:"));
-            let told = events
+            let parsed = events
                 .chain([answer.body.as_str()])
                 .filter_map(|text| serde_json::from_str::<Value>(text).ok())
                 .find(|message| message["id"] == 7)
                 .unwrap_or_else(|| panic!("{} {}", answer.head, answer.body));
-            let text = told["result"]["content"][0]["text"].as_str().unwrap_or_else(|| panic!("{told}"));
+            let text = parsed["result"]["content"][0]["text"].as_str().unwrap_or_else(|| panic!("{parsed}"));
             serde_json::from_str::<Value>(text).unwrap()["error"].clone()
         }
     };
-    let told = call(json!({ "path": "SKILL.md" })).await;
-    assert_eq!(told["code"], "not_loaded", "{told}");
-    let message = told["message"].as_str().unwrap();
+    let parsed = call(json!({ "path": "SKILL.md" })).await;
+    assert_eq!(parsed["code"], "not_loaded", "{parsed}");
+    let message = parsed["message"].as_str().unwrap();
     assert!(message.contains("pass `session_id` as returned by skills.load"), "{message}");
     assert_eq!(call(json!({ "session_id": 7 })).await["code"], "invalid_request");
 }

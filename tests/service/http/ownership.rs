@@ -241,8 +241,8 @@ async fn a_script_runs_only_as_it_was_shown() {
     };
     let mut flag = run.clone();
     flag["approved"] = json!(true);
-    for bare in [run.clone(), flag] {
-        let asks = owned.call(&owned.ana, "session.tool", bare).await;
+    for unconfirmed in [run.clone(), flag] {
+        let asks = owned.call(&owned.ana, "session.tool", unconfirmed).await;
         if asks.code() == "safety_denied" {
             eprintln!("SKIPPED: this machine isolates nothing, the script was not run");
             return;

@@ -97,8 +97,8 @@ async fn call(house: &TestServer, name: &str, arguments: Value) -> Result<Value,
 }
 
 /// Fails if a response contains the secret, as text or in Base64.
-fn clean(told: &Result<Value, Value>, what: &str) {
-    let text = match told {
+fn clean(result: &Result<Value, Value>, what: &str) {
+    let text = match result {
         Ok(value) | Err(value) => value.to_string(),
     };
     // Base64 of the secret at each of its three places in a group.
@@ -117,11 +117,11 @@ async fn attach_names_no_server_file() {
     let house = house().await;
     for path in paths(&house) {
         for kind in ["artifact", "task", "run", "output", "transcript"] {
-            let asked = json!({ "skill_id": "watch", "target_type": kind, "target_ref": path });
+            let arguments = json!({ "skill_id": "watch", "target_type": kind, "target_ref": path });
             for name in ["skill.attach", "skill.attach_async"] {
-                let told = call(&house, name, asked.clone()).await;
-                clean(&told, &format!("{name} {kind} {path}"));
-                assert_eq!(told.unwrap_err()["code"], refusal(&path), "{name} {kind} {path}");
+                let result = call(&house, name, arguments.clone()).await;
+                clean(&result, &format!("{name} {kind} {path}"));
+                assert_eq!(result.unwrap_err()["code"], refusal(&path), "{name} {kind} {path}");
             }
         }
     }
@@ -131,14 +131,14 @@ async fn attach_names_no_server_file() {
 async fn attach_preview_shows_no_server_file() {
     let house = house().await;
     for path in paths(&house) {
-        let asked = json!({ "skill_id": "watch", "target_type": "artifact", "target_ref": path });
-        let told = call(&house, "skill.attach_preview", asked).await;
-        clean(&told, &path);
+        let arguments = json!({ "skill_id": "watch", "target_type": "artifact", "target_ref": path });
+        let result = call(&house, "skill.attach_preview", arguments).await;
+        clean(&result, &path);
         if path.contains('\0') {
-            assert_eq!(told.unwrap_err()["code"], refusal(&path), "{path}");
+            assert_eq!(result.unwrap_err()["code"], refusal(&path), "{path}");
             continue;
         }
-        let preview = told.unwrap();
+        let preview = result.unwrap();
         assert_eq!(
             (&preview["content"], &preview["reason"]["check"]),
             (&Value::Null, &json!("target")),
@@ -156,8 +156,8 @@ async fn targets_and_errors_list_no_server_file() {
                 .await;
         assert_eq!(listed.unwrap()["targets"], json!([]), "{text}");
     }
-    let asked = json!({ "skill_id": "watch", "target_type": "artifact", "target_ref": "nothing" });
-    let error = call(&house, "skill.attach", asked).await.unwrap_err();
+    let arguments = json!({ "skill_id": "watch", "target_type": "artifact", "target_ref": "nothing" });
+    let error = call(&house, "skill.attach", arguments).await.unwrap_err();
     let allowed = error["reason"]["allowed"].to_string();
     assert!(!allowed.contains("rows.json") && !allowed.contains("key"), "{allowed}");
 }
@@ -174,15 +174,15 @@ async fn launches_take_no_server_file() {
             ("capability.execute_async", "capability_id", "test.amounts.add"),
             ("skill.attach", "skill_id", "watch"),
         ] {
-            let mut asked =
+            let mut arguments =
                 json!({ what: id, "inputs": { "amounts": [1] }, "options": { "files": { "a": path } } });
             if name == "skill.attach" {
-                asked["target_type"] = json!("run");
-                asked["target_ref"] = json!("none");
+                arguments["target_type"] = json!("run");
+                arguments["target_ref"] = json!("none");
             }
-            let told = call(&house, name, asked).await;
-            clean(&told, &format!("{name} {path}"));
-            assert_eq!(told.unwrap_err()["code"], "invalid_request", "{name} {path}");
+            let result = call(&house, name, arguments).await;
+            clean(&result, &format!("{name} {path}"));
+            assert_eq!(result.unwrap_err()["code"], "invalid_request", "{name} {path}");
         }
     }
 }
@@ -196,21 +196,21 @@ async fn skill_locations_are_looked_up_only() {
     for name in ["skill.describe", "skill.contract", "skill.file", "skill.lines", "skill.levels"] {
         let mut answers = Vec::new();
         for place in [&there, &missing] {
-            let mut asked = json!({ "skill_id": place });
+            let mut arguments = json!({ "skill_id": place });
             match name {
-                "skill.file" => asked["path"] = json!("SKILL.md"),
-                "skill.lines" => asked["intent"] = json!("secret"),
+                "skill.file" => arguments["path"] = json!("SKILL.md"),
+                "skill.lines" => arguments["intent"] = json!("secret"),
                 _ => {}
             }
-            let error = call(&house, name, asked).await.unwrap_err();
+            let error = call(&house, name, arguments).await.unwrap_err();
             answers.push(error.to_string().replace(place.as_str(), "PLACE"));
         }
         assert_eq!(answers[0], answers[1], "{name}");
         assert!(answers[0].contains("not_found"), "{name}: {}", answers[0]);
     }
     for place in [&there, &missing] {
-        let told = call(&house, "skill.governance.list", json!({ "skill": place })).await;
-        assert_eq!(told.unwrap_err()["code"], "not_found");
+        let result = call(&house, "skill.governance.list", json!({ "skill": place })).await;
+        assert_eq!(result.unwrap_err()["code"], "not_found");
     }
 }
 
@@ -219,9 +219,9 @@ async fn bundle_files_stay_in_their_bundle() {
     let house = house().await;
     for path in paths(&house) {
         let path = path.strip_prefix("skill:watch/").unwrap_or(&path);
-        let told = call(&house, "skill.file", json!({ "skill_id": "watch", "path": path })).await;
-        clean(&told, path);
-        assert!(told.is_err(), "{path}");
+        let result = call(&house, "skill.file", json!({ "skill_id": "watch", "path": path })).await;
+        clean(&result, path);
+        assert!(result.is_err(), "{path}");
     }
     let read = call(&house, "skill.file", json!({ "skill_id": "watch", "path": "skill.yaml" })).await;
     assert!(read.is_ok(), "{read:?}");
@@ -232,8 +232,8 @@ async fn runtime_tools_stay_in_their_bundle() {
     let house = house().await;
     let session = call(&house, "session.new", json!({})).await.unwrap()["session_id"].clone();
     let tool = async |tool: &str, arguments: Value| {
-        let asked = json!({ "session_id": session, "tool": tool, "arguments": arguments });
-        call(&house, "session.tool", asked).await
+        let arguments = json!({ "session_id": session, "tool": tool, "arguments": arguments });
+        call(&house, "session.tool", arguments).await
     };
     tool("skills.load", json!({ "names": ["watch"] })).await.unwrap();
     for path in paths(&house) {
@@ -246,16 +246,16 @@ async fn runtime_tools_stay_in_their_bundle() {
             ("skills.run_script", json!({ "path": format!("scripts/{path}") })),
             ("skills.run_script", json!({ "path": "scripts/look.py", "workdir": path })),
         ] {
-            let told = tool(name, arguments.clone()).await;
-            clean(&told, &format!("{name} {arguments}"));
-            assert!(told.is_err(), "{name} {arguments}: {told:?}");
+            let result = tool(name, arguments.clone()).await;
+            clean(&result, &format!("{name} {arguments}"));
+            assert!(result.is_err(), "{name} {arguments}: {result:?}");
         }
     }
     for setting in ["agent", "client"] {
         for path in paths(&house) {
-            let asked = json!({ "session_id": session, "settings": { setting: path } });
-            let told = call(&house, "session.configure", asked).await;
-            clean(&told, &format!("{setting} {path}"));
+            let arguments = json!({ "session_id": session, "settings": { setting: path } });
+            let result = call(&house, "session.configure", arguments).await;
+            clean(&result, &format!("{setting} {path}"));
         }
     }
 }
@@ -264,8 +264,8 @@ async fn runtime_tools_stay_in_their_bundle() {
 async fn artifact_names_are_not_paths() {
     let house = house().await;
     for name in ["../key", "a/b", "/etc/passwd", "..", "", " ", "a\u{0}b", "a\\b", "a\nb"] {
-        let told = call(&house, "artifact.create", json!({ "name": name, "content": "x" })).await;
-        assert_eq!(told.unwrap_err()["code"], "invalid_request", "{name:?}");
+        let result = call(&house, "artifact.create", json!({ "name": name, "content": "x" })).await;
+        assert_eq!(result.unwrap_err()["code"], "invalid_request", "{name:?}");
     }
 }
 
@@ -274,8 +274,8 @@ async fn mcp_names_no_server_file() {
     let house = house().await;
     let tools = Tools::of(&house, None).await;
     for path in paths(&house) {
-        let asked = json!({ "skill_id": "watch", "target_type": "artifact", "target_ref": path });
-        let error = tools.error("skill.attach", &asked).await;
+        let arguments = json!({ "skill_id": "watch", "target_type": "artifact", "target_ref": path });
+        let error = tools.error("skill.attach", &arguments).await;
         assert_eq!(error["code"], refusal(&path), "{path}: {error}");
         clean(&Ok(error), &path);
         for uri in [
@@ -284,9 +284,9 @@ async fn mcp_names_no_server_file() {
             format!("file://{path}"),
             path.replace(':', "://"),
         ] {
-            let told = tools.request("resources/read", &json!({ "uri": uri })).await;
-            clean(&Ok(told.clone()), &uri);
-            assert!(told["error"].is_object(), "{uri}: {told}");
+            let result = tools.request("resources/read", &json!({ "uri": uri })).await;
+            clean(&Ok(result.clone()), &uri);
+            assert!(result["error"].is_object(), "{uri}: {result}");
         }
     }
 }
@@ -328,17 +328,17 @@ async fn no_argument_of_any_operation_reads_server_files() {
             required.iter().map(|name| ((*name).to_owned(), usual(name, operation))).collect();
         for field in fields.keys() {
             for path in ["key", "./rows.json", "../work/key", "/proc/self/environ"] {
-                let whole = house.place.path("work/key").display().to_string();
+                let full_path = house.place.path("work/key").display().to_string();
                 for value in [
                     json!(path),
-                    json!(whole),
-                    json!([whole]),
-                    json!({ "path": path, "file": whole, "agent": path, "client": path }),
+                    json!(full_path),
+                    json!([full_path]),
+                    json!({ "path": path, "file": full_path, "agent": path, "client": path }),
                 ] {
-                    let mut asked = base.clone();
-                    asked.insert(field.clone(), value);
-                    let told = call(&house, operation.name, Value::Object(asked)).await;
-                    clean(&told, &format!("{} {field} {path}", operation.name));
+                    let mut arguments = base.clone();
+                    arguments.insert(field.clone(), value);
+                    let result = call(&house, operation.name, Value::Object(arguments)).await;
+                    clean(&result, &format!("{} {field} {path}", operation.name));
                     tried += 1;
                 }
             }
@@ -357,8 +357,8 @@ async fn skill_files_and_stored_content_are_targets() {
     let reference = stored["target_ref"].as_str().unwrap();
     assert_eq!(reference, format!("artifact:{}", stored["digest"].as_str().unwrap()));
     let preview = async |reference: &str| {
-        let asked = json!({ "skill_id": "watch", "target_type": "artifact", "target_ref": reference });
-        call(&house, "skill.attach_preview", asked).await.unwrap()
+        let arguments = json!({ "skill_id": "watch", "target_type": "artifact", "target_ref": reference });
+        call(&house, "skill.attach_preview", arguments).await.unwrap()
     };
     assert_eq!(preview(reference).await["content"]["content"], content);
     let listed = call(&house, "target.list", json!({ "target_type": "artifact" })).await.unwrap();

@@ -90,15 +90,15 @@ async fn raced<F: Future<Output = Result<String, String>>>(house: &TestServer, r
 
 async fn call(house: &TestServer, name: &str, arguments: Value) -> Result<String, String> {
     let service = Service { core: Arc::clone(&house.core) as _, sessions: Arc::clone(&house.core) as _ };
-    let told = operation(name).expect(name).call(&service, &Caller::anyone(), arguments).await;
-    told.map(|value| value.to_string()).map_err(|error| error.to_string())
+    let result = operation(name).expect(name).call(&service, &Caller::anyone(), arguments).await;
+    result.map(|value| value.to_string()).map_err(|error| error.to_string())
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn file_reads_survive_swapped_links() {
     let house = TestServer::open().await;
-    let asked = json!({ "skill_id": "watch", "path": "references/a.md" });
-    raced(&house, || call(&house, "skill.file", asked.clone())).await;
+    let arguments = json!({ "skill_id": "watch", "path": "references/a.md" });
+    raced(&house, || call(&house, "skill.file", arguments.clone())).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -144,8 +144,8 @@ async fn runtime_reads_survive_swapped_links() {
 #[tokio::test(flavor = "multi_thread")]
 async fn skill_targets_survive_swapped_links() {
     let house = TestServer::open().await;
-    let asked = json!({ "skill_id": "watch", "target_type": "artifact", "target_ref": "skill:watch/references/a.md" });
-    raced(&house, || call(&house, "skill.attach_preview", asked.clone())).await;
+    let arguments = json!({ "skill_id": "watch", "target_type": "artifact", "target_ref": "skill:watch/references/a.md" });
+    raced(&house, || call(&house, "skill.attach_preview", arguments.clone())).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -98,17 +98,21 @@ async fn what_is_no_http_is_refused_and_smuggles_nothing() {
     for bytes in rough {
         let mut stream = house.connect().await;
         let _ = stream.write_all(bytes).await;
-        let mut told = Vec::new();
+        let mut received = Vec::new();
         // Rejected or closed; either way the connection ends, and what followed is not a request.
-        let read = tokio::time::timeout(WAIT_TIMEOUT, stream.read_to_end(&mut told)).await;
-        let told = String::from_utf8_lossy(&told).into_owned();
+        let read = tokio::time::timeout(WAIT_TIMEOUT, stream.read_to_end(&mut received)).await;
+        let received = String::from_utf8_lossy(&received).into_owned();
         let shown = String::from_utf8_lossy(&bytes[..bytes.len().min(60)]).into_owned();
         assert!(read.is_ok(), "{shown} holds its connection");
         assert!(
-            told.is_empty() || told.starts_with("HTTP/1.1 4") || told.starts_with("HTTP/1.0 4"),
-            "{shown}: {told}"
+            received.is_empty() || received.starts_with("HTTP/1.1 4") || received.starts_with("HTTP/1.0 4"),
+            "{shown}: {received}"
         );
-        assert_eq!(told.matches("HTTP/1.").count(), usize::from(!told.is_empty()), "{shown}: {told}");
+        assert_eq!(
+            received.matches("HTTP/1.").count(),
+            usize::from(!received.is_empty()),
+            "{shown}: {received}"
+        );
         assert_eq!(house.get("/livez").await.status, 200, "after {shown}");
     }
 }
@@ -117,8 +121,8 @@ async fn what_is_no_http_is_refused_and_smuggles_nothing() {
 async fn every_operation_asks_for_a_key_and_for_its_scope() {
     let (place, mut ring) = (Place::new(), KeyRing::default());
     let other = |name: &str, scope| {
-        let (key, kept) = new_key(name, BTreeSet::from([scope])).unwrap();
-        (key, format!("  {}\n", kept.line()))
+        let (key, stored) = new_key(name, BTreeSet::from([scope])).unwrap();
+        (key, format!("  {}\n", stored.line()))
     };
     let (reader, one) = other("reader", Scope::Read);
     let (decider, two) = other("decider", Scope::Decide);
@@ -148,9 +152,9 @@ async fn every_operation_asks_for_a_key_and_for_its_scope() {
             let half = &key[..key.len() - 1];
             is(&house.ask(&method, &path, &[("x-api-key", half)], "").await, 401, "unauthorized");
             let known = house.ask(&method, &path, &[("x-api-key", key)], "{}").await;
-            let told = known.json()["error"]["message"].clone();
+            let received = known.json()["error"]["message"].clone();
             assert!(
-                known.status == 403 && told.as_str().is_some_and(|told| told.contains("scope")),
+                known.status == 403 && received.as_str().is_some_and(|received| received.contains("scope")),
                 "{method} {path}: {}",
                 known.body
             );

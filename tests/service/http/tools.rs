@@ -90,21 +90,21 @@ fn text(result: &Value) -> Value {
 /// The result in an answer: it comes as the last event of a stream, or alone.
 fn answered(tool: &str, answer: &Answer) -> Value {
     let events = answer.body.lines().filter_map(|line| line.strip_prefix("data:"));
-    let told = events
+    let result = events
         .chain([answer.body.as_str()])
         .filter_map(|text| serde_json::from_str::<Value>(text).ok())
         .find(|message| message["id"] == 7)
         .unwrap_or_else(|| panic!("{tool}: {} {}", answer.head, answer.body));
-    told["result"].clone()
+    result["result"].clone()
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn where_requests_stand_alone_a_load_names_the_session_that_the_next_call_gives() {
     let house = TestServer::open().await;
     let tools = Tools::alone(&house);
-    let told = tools.stateless("skills.read", &json!({ "path": "SKILL.md" })).await;
-    assert_eq!(told["isError"], true, "{told}");
-    let error: Value = serde_json::from_str(told["content"][0]["text"].as_str().unwrap()).unwrap();
+    let result = tools.stateless("skills.read", &json!({ "path": "SKILL.md" })).await;
+    assert_eq!(result["isError"], true, "{result}");
+    let error: Value = serde_json::from_str(result["content"][0]["text"].as_str().unwrap()).unwrap();
     assert_eq!(error["error"]["code"], "not_loaded");
     let message = error["error"]["message"].as_str().unwrap();
     assert!(message.contains("pass `session_id` as returned by skills.load"), "{message}");

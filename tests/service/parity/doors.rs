@@ -10,14 +10,14 @@ use skills_api::{ErrorBody, Local, Needs};
 use skills_config::{Arguments, Config, Env};
 use std::sync::Arc;
 
-use crate::cli_runs_fixture::Desk;
+use crate::cli_runs_fixture::RunsFixture;
 
 /// The response of an interface: the result, or the content of the error envelope.
-pub type Told = Result<Value, Value>;
+pub type CallResult = Result<Value, Value>;
 
 /// The four interfaces.
 pub struct Doors {
-    pub desk: Desk,
+    pub desk: RunsFixture,
     runtime: tokio::runtime::Runtime,
     service: Service,
     server: Child,
@@ -25,11 +25,11 @@ pub struct Doors {
     mcp: Child,
     mcp_in: ChildStdin,
     mcp_out: BufReader<ChildStdout>,
-    asked: u64,
+    last_id: u64,
 }
 
 impl Doors {
-    pub fn open(desk: Desk) -> Self {
+    pub fn open(desk: RunsFixture) -> Self {
         let runtime = tokio::runtime::Runtime::new().unwrap();
         let home = desk.home.path();
         let roots = vec![desk.home.skills()];
@@ -62,7 +62,7 @@ impl Doors {
             .unwrap();
         let mcp_in = mcp.stdin.take().unwrap();
         let mcp_out = BufReader::new(mcp.stdout.take().unwrap());
-        let mut doors = Self { desk, runtime, service, server, address, mcp, mcp_in, mcp_out, asked: 0 };
+        let mut doors = Self { desk, runtime, service, server, address, mcp, mcp_in, mcp_out, last_id: 0 };
         doors.initialize();
         doors.ready();
         doors
@@ -86,8 +86,8 @@ impl Doors {
     }
 
     fn rpc(&mut self, method: &str, params: Value) -> Value {
-        self.asked += 1;
-        let request = json!({"jsonrpc": "2.0", "id": self.asked, "method": method, "params": params});
+        self.last_id += 1;
+        let request = json!({"jsonrpc": "2.0", "id": self.last_id, "method": method, "params": params});
         writeln!(self.mcp_in, "{request}").unwrap();
         self.mcp_in.flush().unwrap();
         loop {
@@ -95,14 +95,14 @@ impl Doors {
             assert!(self.mcp_out.read_line(&mut line).unwrap() > 0, "the MCP server ended");
             let answer: Value = serde_json::from_str(&line).unwrap();
             // News of the server come in between.
-            if answer["id"] == json!(self.asked) {
+            if answer["id"] == json!(self.last_id) {
                 return answer;
             }
         }
     }
 
     /// By the table itself, in this process.
-    pub fn library(&self, name: &str, arguments: &Value) -> Told {
+    pub fn library(&self, name: &str, arguments: &Value) -> CallResult {
         let caller = Caller::anyone();
         let call = operation(name).unwrap().call(&self.service, &caller, arguments.clone());
         self.runtime
@@ -111,7 +111,7 @@ impl Doors {
     }
 
     /// By the binary with `--json`.
-    pub fn cli(&self, args: &[&str]) -> Told {
+    pub fn cli(&self, args: &[&str]) -> CallResult {
         let answer = self.desk.run(&[args, &["--json"]].concat());
         match serde_json::from_str(&answer.stdout) {
             Ok(value) => Ok(value),
@@ -120,7 +120,7 @@ impl Doors {
     }
 
     /// By a request.
-    pub fn http(&self, name: &str, arguments: &Value) -> Told {
+    pub fn http(&self, name: &str, arguments: &Value) -> CallResult {
         let route = operation(name).unwrap().route;
         let (mut path, rest) = route.fill(arguments.as_object().unwrap().clone()).unwrap();
         let body = if route.method == Method::Get {
@@ -159,7 +159,7 @@ impl Doors {
     }
 
     /// By a tool call.
-    pub fn mcp(&mut self, name: &str, arguments: &Value) -> Told {
+    pub fn mcp(&mut self, name: &str, arguments: &Value) -> CallResult {
         let mut arguments = arguments.clone();
         arguments["explain"] = json!(true);
         let answer = self.rpc("tools/call", json!({"name": name, "arguments": arguments}));

@@ -58,13 +58,13 @@ async fn a_monitor_goes_on_through_a_service_that_dies_and_misses_nothing() {
     );
     assert!(service.calls("event.list") <= resumed.len() + 1, "{} lists", service.calls("event.list"));
     // The same as messages for display: lost, then reconnected.
-    let mut told = Vec::new();
+    let mut connected = Vec::new();
     while let Ok(event) = news.try_recv() {
         if let Event::Connection(state) = event {
-            told.push(matches!(state, ConnectionState::Connected));
+            connected.push(matches!(state, ConnectionState::Connected));
         }
     }
-    assert!(told.len() >= 2 && !told[0] && told[told.len() - 1], "{told:?}");
+    assert!(connected.len() >= 2 && !connected[0] && connected[connected.len() - 1], "{connected:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -78,9 +78,9 @@ async fn a_run_is_waited_for_through_an_outage() {
     let waited = id.clone();
     let waiting =
         tokio::spawn(async move { waiter.wait_for_completion(&waited, CancellationToken::new()).await });
-    let asked = || async { service.calls("run.settle") };
+    let wait_calls = || async { service.calls("run.settle") };
     tokio::time::timeout(WAIT_TIMEOUT, async {
-        while asked().await == 0 {
+        while wait_calls().await == 0 {
             tokio::task::yield_now().await;
         }
     })
@@ -88,8 +88,8 @@ async fn a_run_is_waited_for_through_an_outage() {
     .unwrap();
     service.kill();
     service.begin();
-    let settled = tokio::time::timeout(WAIT_TIMEOUT, waiting).await.unwrap().unwrap().unwrap();
-    assert_eq!((settled.id.0, settled.state), (id.clone(), RunState::WaitingForHuman));
+    let completed = tokio::time::timeout(WAIT_TIMEOUT, waiting).await.unwrap().unwrap().unwrap();
+    assert_eq!((completed.id.0, completed.state), (id.clone(), RunState::WaitingForHuman));
     // A client that stops waiting gets the current state, and nothing is canceled.
     let leave = CancellationToken::new();
     leave.cancel();
@@ -123,7 +123,7 @@ async fn a_decision_is_carried_out_once_whatever_becomes_of_its_answer() {
 
     // A request without a key or a visible effect is not sent again, and is reported as unknown.
     service.mishap("run.fork", Mishap::BreaksAfter);
-    let error = there.order(&id, RunOrder::Fork { checkpoint: None, by: None }).await.unwrap_err();
+    let error = there.order(&id, RunCommand::Fork { checkpoint: None, by: None }).await.unwrap_err();
     assert!(error.is_outcome_unknown() && error.message.contains("it is canceled now"), "{error}");
     assert_eq!((service.calls("run.fork"), here.run(&id).await.unwrap().descendants.len()), (1, 1));
 }
@@ -162,9 +162,9 @@ async fn a_service_that_comes_back_with_another_store_says_so_and_is_followed_fr
         here.wait_for_completion(&run, CancellationToken::new()).await.unwrap();
     }
     let seen = here.newest_event().await.unwrap();
-    let mut told = 0;
-    while told < seen {
-        told = there.run_events(None, told, 100, 20_000).await.unwrap().last().unwrap().global;
+    let mut connected = 0;
+    while connected < seen {
+        connected = there.run_events(None, connected, 100, 20_000).await.unwrap().last().unwrap().global;
     }
     service.kill();
     let place = Place::new();
@@ -196,11 +196,14 @@ async fn commands_without_a_connection_are_refused_and_never_sent() {
         ("run.approve", decide(&run, Verdict::Approve, "bo")),
         ("run.deny", decide(&run, Verdict::Deny, "bo")),
         ("run.resume", resume()),
-        ("run.signal", RunOrder::Signal { name: "go".to_owned(), payload: Value::Null, by: None }),
-        ("run.cancel", RunOrder::Cancel { by: None }),
-        ("run.replay", RunOrder::Replay { checkpoint: None, by: None }),
-        ("run.fork", RunOrder::Fork { checkpoint: None, by: None }),
-        ("run.assign", RunOrder::Assign { to: Some("bo".to_owned()), note: None, assignee: None, by: None }),
+        ("run.signal", RunCommand::Signal { name: "go".to_owned(), payload: Value::Null, by: None }),
+        ("run.cancel", RunCommand::Cancel { by: None }),
+        ("run.replay", RunCommand::Replay { checkpoint: None, by: None }),
+        ("run.fork", RunCommand::Fork { checkpoint: None, by: None }),
+        (
+            "run.assign",
+            RunCommand::Assign { to: Some("bo".to_owned()), note: None, assignee: None, by: None },
+        ),
     ];
     service.kill();
     stands(&there, |state| matches!(state, ConnectionState::Lost { .. })).await;
@@ -308,14 +311,14 @@ async fn a_service_that_falls_silent_is_said_to_be_before_it_is_given_up() {
     let address = Address::parse(&service.url()).unwrap();
     let there = Remote::connect_within(Duration::from_secs(1), address, None, None).await.unwrap();
     let mut news = there.events();
-    let mut told = Vec::new();
+    let mut connected = Vec::new();
     tokio::time::timeout(WAIT_TIMEOUT, async {
-        while told.last() != Some(&"lost") {
+        while connected.last() != Some(&"lost") {
             match news.recv().await.unwrap() {
-                Event::Connection(ConnectionState::Silent { .. }) => told.push("silent"),
+                Event::Connection(ConnectionState::Silent { .. }) => connected.push("silent"),
                 Event::Connection(ConnectionState::Lost { why, .. }) => {
                     assert!(why.contains("no data from"), "{why}");
-                    told.push("lost");
+                    connected.push("lost");
                 }
                 _ => {}
             }
@@ -323,5 +326,5 @@ async fn a_service_that_falls_silent_is_said_to_be_before_it_is_given_up() {
     })
     .await
     .unwrap();
-    assert_eq!(told, ["silent", "lost"]);
+    assert_eq!(connected, ["silent", "lost"]);
 }

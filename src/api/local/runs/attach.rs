@@ -40,7 +40,7 @@ impl AttachChecks {
             let note = "skipped: an earlier check failed".to_owned();
             self.checks.push(AttachCheckResult { check: later, passed: None, note });
         }
-        let reason = AttachReason { check, given: value.to_owned(), allowed, cause: None };
+        let reason = AttachReason { check, value: value.to_owned(), allowed, cause: None };
         self.failed = Some((reason, error));
         self
     }

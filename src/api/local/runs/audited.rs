@@ -6,7 +6,8 @@ use skills_base::audit::Entry;
 use skills_model::{Command, Expiry, Verdict};
 use skills_runs::{Artifact, digest_of};
 use skills_store::{
-    AuditMode, CommandEffect, CommandOutcome, Control, ControlOutcome, DecisionRecord, NewEvent, RunId, RunRecord,
+    AuditMode, CommandEffect, CommandOutcome, Control, ControlOutcome, DecisionRecord, NewEvent, RunId,
+    RunRecord,
 };
 
 /// Adds details, unless the run's audit mode is off.

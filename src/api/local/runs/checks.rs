@@ -82,7 +82,7 @@ impl Runs {
         if self.works() {
             return Check::good("workers", "running in this process");
         }
-        let lately = u64::try_from(skills_runs::ALIVE.as_millis()).unwrap_or(u64::MAX);
+        let lately = u64::try_from(skills_runs::HEARTBEAT_TIMEOUT.as_millis()).unwrap_or(u64::MAX);
         let here = ProcessIdentity::here();
         match runtime.store.live_workers(lately).await {
             Ok(workers) => match workers.iter().filter(|worker| !here.is_process_dead(worker)).count() {

@@ -10,9 +10,9 @@ use super::find;
 use super::lease_holder::with_holder;
 use crate::operations::Principal;
 use crate::{
-    AttachPreview, AttachRequest, Attached, CapabilityExplanation, CapabilityRequest, ContractView, Error,
-    LaunchRequest, Launched, LocalFiles, NewArtifact, Ordered, RunClient, RunDetail, RunOrder, SessionAccess,
-    StoredArtifact, TargetChoice,
+    AttachPreview, AttachRequest, Attached, CapabilityExplanation, CapabilityRequest, CommandResult,
+    ContractView, Error, LaunchRequest, Launched, LocalFiles, NewArtifact, RunClient, RunCommand, RunDetail,
+    SessionAccess, StoredArtifact, TargetChoice,
 };
 use skills_skill::AttachTarget;
 use skills_store::{RunEvent, RunFilter, RunPage, RunRecord};
@@ -71,19 +71,19 @@ impl RunClient for Local {
         self.operations.counted("run", began, detail)
     }
 
-    async fn order(&self, run: &str, order: RunOrder) -> Result<Ordered, Error> {
+    async fn order(&self, run: &str, order: RunCommand) -> Result<CommandResult, Error> {
         self.order_as(run, order, None).await
     }
 
     async fn order_as(
         &self,
         run: &str,
-        order: RunOrder,
+        order: RunCommand,
         principal: Option<Principal>,
-    ) -> Result<Ordered, Error> {
+    ) -> Result<CommandResult, Error> {
         let began = Instant::now();
         let ordered = self.runs.order(run, order, principal.as_ref()).await;
-        let ordered = ordered.map(|ordered| Ordered { run: with_holder(ordered.run), ..ordered });
+        let ordered = ordered.map(|ordered| CommandResult { run: with_holder(ordered.run), ..ordered });
         self.operations.counted("order", began, ordered)
     }
 

@@ -65,7 +65,7 @@ impl ControlRequest {
     }
 
     /// Returns the request as text.
-    pub(super) fn words(&self) -> String {
+    pub(super) fn describe(&self) -> String {
         match self {
             Self::None => "none".to_owned(),
             Self::Cancel => "cancel".to_owned(),

@@ -5,20 +5,20 @@ use skills_store::{LeaseHolder, Moment, RunLease, RunRecord};
 
 /// Adds to a run what is known about its lease holder.
 pub(super) fn with_holder(mut run: RunRecord) -> RunRecord {
-    if let Some(hold) = &mut run.hold {
+    if let Some(lease) = &mut run.lease {
         let now = Moment::now();
-        hold.until_ms = hold.ends_ms(&now);
-        hold.holder = holder(hold, &ProcessIdentity::here(), now.wall_ms);
+        lease.until_ms = lease.ends_ms(&now);
+        lease.holder = holder(lease, &ProcessIdentity::here(), now.wall_ms);
     }
     run
 }
 
-fn holder(hold: &RunLease, here: &ProcessIdentity, now_ms: i64) -> LeaseHolder {
-    match &hold.worker {
+fn holder(lease: &RunLease, here: &ProcessIdentity, now_ms: i64) -> LeaseHolder {
+    match &lease.worker {
         None => LeaseHolder::Left,
         // The lease of a worker found dead has an expiry in the past.
-        Some(worker) if hold.until_ms == 0 || here.is_process_dead(worker) => LeaseHolder::Dead,
-        Some(_) if hold.until_ms < now_ms => LeaseHolder::RunOut,
+        Some(worker) if lease.until_ms == 0 || here.is_process_dead(worker) => LeaseHolder::Dead,
+        Some(_) if lease.until_ms < now_ms => LeaseHolder::RunOut,
         Some(worker) if here.is_mine(worker) => LeaseHolder::Here,
         Some(_) => LeaseHolder::Elsewhere,
     }

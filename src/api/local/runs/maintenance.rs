@@ -61,7 +61,7 @@ impl Local {
     pub async fn store_reset(&self) -> Result<StoreReset, Error> {
         let runs = Arc::clone(&self.runs);
         let done = run_blocking(move || runs.reset_store()).await?;
-        Ok(StoreReset { place: self.store_place()?, id: done.id, kept: done.set_aside })
+        Ok(StoreReset { place: self.store_place()?, id: done.id, previous_files: done.set_aside })
     }
 
     /// Copies a backup to the store's path; the previous files are renamed.
@@ -72,7 +72,7 @@ impl Local {
     pub async fn store_restore(&self, backup: PathBuf) -> Result<StoreReset, Error> {
         let runs = Arc::clone(&self.runs);
         let done = run_blocking(move || runs.restore_store(&backup)).await?;
-        Ok(StoreReset { place: self.store_place()?, id: done.id, kept: done.set_aside })
+        Ok(StoreReset { place: self.store_place()?, id: done.id, previous_files: done.set_aside })
     }
 
     /// Records the store at the store's path in place of the recorded one; returns its id.
@@ -149,7 +149,7 @@ impl Local {
     /// anything is deleted.
     pub async fn audit_purge(&self, before_ms: i64) -> Result<AuditPurged, Error> {
         let lines = self.audit_purge_lines(before_ms).await?;
-        let runs = self.runs.runtime().await?.store.forget(before_ms).await?;
+        let runs = self.runs.runtime().await?.store.prune(before_ms).await?;
         Ok(AuditPurged { runs, lines: lines.lines, before_ms })
     }
 }

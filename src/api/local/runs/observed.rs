@@ -226,8 +226,12 @@ impl Store for MeteredStore {
         made
     }
 
-    async fn kept_signal(&self, run: &RunId, name: &str) -> Result<Option<serde_json::Value>, StoreError> {
-        self.inner.kept_signal(run, name).await
+    async fn buffered_signal(
+        &self,
+        run: &RunId,
+        name: &str,
+    ) -> Result<Option<serde_json::Value>, StoreError> {
+        self.inner.buffered_signal(run, name).await
     }
 
     async fn run(&self, run: &RunId) -> Result<Option<RunRecord>, StoreError> {
@@ -324,8 +328,8 @@ impl Store for MeteredStore {
         self.counted(self.inner.put_document(name, value, expected).await)
     }
 
-    async fn forget(&self, before_ms: i64) -> Result<u64, StoreError> {
-        self.inner.forget(before_ms).await
+    async fn prune(&self, before_ms: i64) -> Result<u64, StoreError> {
+        self.inner.prune(before_ms).await
     }
 
     async fn check(&self) -> Result<Health, StoreError> {

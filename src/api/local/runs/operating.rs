@@ -20,7 +20,7 @@ use skills_base::audit::Entry;
 use skills_base::telemetry::RunGauges;
 use skills_model::RunState;
 use skills_registry::policy::{RequiredApprovals, Subject};
-use skills_runs::{ALIVE, DRAIN_PREFIX, ProcessIdentity, WORKER_PREFIX};
+use skills_runs::{DRAIN_PREFIX, HEARTBEAT_TIMEOUT, ProcessIdentity, WORKER_PREFIX};
 use skills_skill::{EffectMode, Role, SkillId, safe_text};
 use skills_store::{
     EventKind, Moment, NewEvent, Precondition, RunFilter, RunId, RunQuery, RunRecord, StoreError, WorkerId,
@@ -164,7 +164,7 @@ impl Runs {
 
     /// Returns the workers of the store: those that sent heartbeats, and those that have runs.
     async fn workers_of(&self, runtime: &RunRuntime, runs: &[RunRecord]) -> Result<Vec<WorkerView>, Error> {
-        let lately = u64::try_from(ALIVE.as_millis()).unwrap_or(u64::MAX);
+        let lately = u64::try_from(HEARTBEAT_TIMEOUT.as_millis()).unwrap_or(u64::MAX);
         let here = ProcessIdentity::here();
         let live = runtime.store.live_workers(lately).await?;
         let live: BTreeSet<&str> =
@@ -180,7 +180,7 @@ impl Runs {
             }
         }
         let holder = |run: &RunRecord| {
-            let worker = run.hold.as_ref()?.worker.as_ref()?;
+            let worker = run.lease.as_ref()?.worker.as_ref()?;
             run.state.is_active().then(|| worker_process(worker).to_owned())
         };
         let leased: Vec<(String, &RunRecord)> =
@@ -197,7 +197,7 @@ impl Runs {
                     (true, true) => WorkerState::Draining,
                     (false, _) => WorkerState::Lost,
                 };
-                let name = WorkerId(format!("{process}/0")).in_words();
+                let name = WorkerId(format!("{process}/0")).describe();
                 WorkerView {
                     worker: process.to_owned(),
                     name: safe_text::line(&name).into_owned(),
@@ -512,7 +512,7 @@ impl Runs {
         let oldest = page.runs.first().filter(|run| run.state == RunState::WaitingForHuman);
         let states = vec![RunState::Running, RunState::Replaying];
         let (active, _) = read(runtime, RunFilter { states, ..RunFilter::default() }, MAX_BOARD_RUNS).await?;
-        let is_lost = |run: &&RunRecord| run.hold.as_ref().is_some_and(|hold| hold.holder.is_lost());
+        let is_lost = |run: &&RunRecord| run.lease.as_ref().is_some_and(|lease| lease.holder.is_lost());
         let workers = self.workers_of(runtime, &active).await?;
         let mut by_state: BTreeMap<String, u64> = BTreeMap::new();
         for worker in &workers {

@@ -421,7 +421,7 @@ impl Runs {
             let (anchors, log) = (Arc::clone(&store), self.audit_log_name());
             self.audit.observe_anchors(Box::new(move |anchor| {
                 let anchor = AuditAnchor { seq: anchor.seq, head: anchor.head.clone() };
-                anchors.keep_audit_anchor(&log, anchor);
+                anchors.store_audit_anchor(&log, anchor);
             }));
         }
         let anchors: Arc<dyn AuditAnchors> = store.clone();

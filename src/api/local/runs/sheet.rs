@@ -121,7 +121,7 @@ fn because(why: &ApprovalReason) -> String {
         ApprovalReason::UnknownOutcome => {
             "its worker was lost during execution, and it is not declared idempotent".to_owned()
         }
-        other => other.in_words(),
+        other => other.describe(),
     }
 }
 

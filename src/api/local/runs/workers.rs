@@ -12,7 +12,10 @@ use super::{RunRuntime, Runs, find};
 use crate::operator_types::worker_process;
 use crate::{Code, Error};
 use skills_model::RunState;
-use skills_runs::{ALIVE, DRAIN_PREFIX, Leases, ProcessIdentity, Supervisor, SupervisorSettings, work_one};
+use skills_runs::{
+    DRAIN_PREFIX, HEARTBEAT_TIMEOUT, LeaseSettings, ProcessIdentity, Supervisor, SupervisorSettings,
+    execute_next,
+};
 use skills_skill::EffectMode;
 use skills_store::{Control, ControlOutcome, EventKind, RunFilter, RunId, RunRecord};
 
@@ -119,7 +122,7 @@ impl Runs {
         if self.works() && !drains(&here.process()) {
             return true;
         }
-        let lately = u64::try_from(ALIVE.as_millis()).unwrap_or(u64::MAX);
+        let lately = u64::try_from(HEARTBEAT_TIMEOUT.as_millis()).unwrap_or(u64::MAX);
         match runtime.store.live_workers(lately).await {
             Ok(workers) => {
                 workers.iter().any(|worker| !here.is_process_dead(worker) && !drains(worker_process(worker)))
@@ -142,7 +145,8 @@ impl Runs {
         let run = find::listed(&*runtime.store, wanted).await?;
         self.of_here(&run)?;
         self.clear_leftovers();
-        let completed = work_one(&runtime.store, &runtime.execute, &run.id, Leases::default(), leave).await?;
+        let completed =
+            execute_next(&runtime.store, &runtime.execute, &run.id, LeaseSettings::default(), leave).await?;
         let completed =
             completed.ok_or_else(|| Error::from(skills_store::StoreError::NoRun(run.id.clone())))?;
         self.steer(&runtime, &completed).await?;
@@ -180,7 +184,7 @@ impl Runs {
         let (words, order) = match wish {
             Ok(wish) => match wish.command() {
                 None => return Ok(Some(format!("resumes run {watched}"))),
-                Some(order) => (wish.words(), Ok(order)),
+                Some(order) => (wish.describe(), Ok(order)),
             },
             Err(why) => (requested.to_string(), Err(why)),
         };
@@ -211,7 +215,7 @@ impl Runs {
                 Ok(events) => events,
                 Err(error) => {
                     tracing::warn!("following sidecars: {error}");
-                    tokio::time::sleep(ALIVE).await;
+                    tokio::time::sleep(HEARTBEAT_TIMEOUT).await;
                     continue;
                 }
             };
@@ -227,7 +231,7 @@ impl Runs {
                 && let Err(error) = runtime.store.wait(seen, FOLLOW_MS).await
             {
                 tracing::warn!("following sidecars: {error}");
-                tokio::time::sleep(ALIVE).await;
+                tokio::time::sleep(HEARTBEAT_TIMEOUT).await;
             }
         }
     }

@@ -233,7 +233,7 @@ impl Local {
             let list = seen.shortened(profile, &[], key.window);
             let shown = list.entries.iter().find(|(entry, _)| entry.skill_id.as_ref() == Some(skill));
             let characters = shown.map_or(0, |(entry, shown)| match shown {
-                Shown::Whole | Shown::Beyond => of,
+                Shown::Complete | Shown::Beyond => of,
                 Shown::Shortened { characters, .. } => *characters,
                 Shown::NameOnly { .. } | Shown::Omitted { .. } => entry.description.chars().count().min(of),
             });

@@ -307,13 +307,13 @@ impl SessionClient for Local {
     async fn compose(&self, session: &str, made: bool) -> Result<ComposedView, Error> {
         let desk = self.desk().await?;
         let found = self.find_session(session).await?;
-        let last = desk.kept_call(&found.id.0).await?.map(LastCall::read);
+        let last = desk.load_last_call(&found.id.0).await?.map(LastCall::read);
         let view = self.composed_view(&found, last).await?;
         if made {
             let entries = composing::entries(&view.composed);
             let call = LastCall::written(&found.settings, entries, &view.composed)
                 .map_err(|e| broken(&found.id.0, &e))?;
-            desk.keep_call(&found.id.0, call).await?;
+            desk.store_last_call(&found.id.0, call).await?;
         }
         Ok(view)
     }

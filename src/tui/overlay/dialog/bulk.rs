@@ -10,8 +10,8 @@ use serde_json::Value;
 
 use super::bulk_view::Drawn;
 use super::distinction::{differing, fields, is_same};
-use super::order::payload;
 use super::parts::Button;
+use super::run_command::payload;
 use crate::action::{Action, Context};
 use crate::field::Field;
 use crate::overlay::{Hint, Outcome, Overlay, row_at};
@@ -22,12 +22,12 @@ use crate::widgets::format::count;
 use crate::widgets::painter::Painter;
 use crate::widgets::scroll::Scroll;
 use crate::widgets::text_width::shown;
-use skills_api::{Code, DecisionSheet, RunDetail, RunOrder};
+use skills_api::{Code, DecisionSheet, RunCommand, RunDetail};
 use skills_model::{ApprovalReason, CommandName, Gate, Verdict};
 use skills_store::RunRecord;
 
 /// Delay before the first command is sent, in which all can be withdrawn.
-const UNDO: Duration = Duration::from_secs(3);
+const UNDO_DELAY: Duration = Duration::from_secs(3);
 
 /// A run of the dialog.
 pub(super) struct Row {
@@ -77,7 +77,7 @@ pub(super) enum Phase {
 }
 
 /// The state of the dialog.
-pub struct BulkSheet {
+pub struct BulkDialog {
     pane: PaneId,
     pub(super) command: CommandName,
     pub(super) rows: Vec<Row>,
@@ -96,7 +96,7 @@ pub struct BulkSheet {
     pub(super) drawn: Drawn,
 }
 
-impl BulkSheet {
+impl BulkDialog {
     /// Creates the dialog for a command and the selected runs.
     pub fn new(
         pane: PaneId,
@@ -160,7 +160,11 @@ impl BulkSheet {
         let same: Vec<&str> =
             labels.into_iter().filter(|label| is_same(facts.iter().map(|one| of(one, label)))).collect();
         let first = facts.first().map(Vec::as_slice).unwrap_or_default();
-        self.common = labels.into_iter().filter(|label| same.contains(label)).map(|label| (label, of(first, label))).collect();
+        self.common = labels
+            .into_iter()
+            .filter(|label| same.contains(label))
+            .map(|label| (label, of(first, label)))
+            .collect();
         let mut by_skill: BTreeMap<String, Vec<usize>> = BTreeMap::new();
         for (at, row) in self.rows.iter().enumerate() {
             by_skill.entry(row.run.skill_id.clone()).or_default().push(at);
@@ -182,7 +186,8 @@ impl BulkSheet {
                 let parts = facts[*at].iter().filter(|fact| !same.contains(&fact.0));
                 let parts = parts.filter(|fact| titled || fact.0 != "skill").map(|fact| fact.1.clone());
                 let inputs = (!titled).then(|| fields(&self.rows[*at].run.inputs, &names));
-                let all: Vec<String> = inputs.into_iter().chain(parts).filter(|part| !part.is_empty()).collect();
+                let all: Vec<String> =
+                    inputs.into_iter().chain(parts).filter(|part| !part.is_empty()).collect();
                 self.rows[*at].text = all.join("  ");
             }
         }
@@ -203,23 +208,20 @@ impl BulkSheet {
         (!text.is_empty()).then(|| text.to_owned())
     }
 
-    fn order(&self, row: &Row) -> Option<RunOrder> {
+    fn order(&self, row: &Row) -> Option<RunCommand> {
         Some(match self.command {
-            CommandName::Resume => RunOrder::Resume {
-                checkpoint: None,
-                inputs: None,
-                despite_change: row.despite,
-                by: None,
-            },
-            CommandName::Cancel => RunOrder::Cancel { by: None },
+            CommandName::Resume => {
+                RunCommand::Resume { checkpoint: None, inputs: None, despite_change: row.despite, by: None }
+            }
+            CommandName::Cancel => RunCommand::Cancel { by: None },
             CommandName::Signal => {
                 let payload = payload(&self.typed(1).unwrap_or_default()).ok()?;
-                RunOrder::Signal { name: self.typed(0)?, payload, by: None }
+                RunCommand::Signal { name: self.typed(0)?, payload, by: None }
             }
             CommandName::Approve | CommandName::Deny => {
                 let Some(Gate::Human { step, inputs_digest, .. }) = &row.run.gate else { return None };
                 let approve = self.command == CommandName::Approve;
-                RunOrder::Decide {
+                RunCommand::Decide {
                     verdict: if approve { Verdict::Approve } else { Verdict::Deny },
                     step: Some(step.clone()),
                     inputs_digest: Some(inputs_digest.clone()),
@@ -253,7 +255,7 @@ impl BulkSheet {
         if self.phase == Phase::Choosing && self.unsent() > 0 {
             self.said = None;
             let now = self.now.unwrap_or_else(Instant::now);
-            self.phase = Phase::Counting(now + UNDO);
+            self.phase = Phase::Counting(now + UNDO_DELAY);
             self.focus = Focus::Button(0);
         }
         Outcome::Stay
@@ -271,7 +273,9 @@ impl BulkSheet {
     fn changed(&self) -> impl Iterator<Item = &Row> {
         let resumes = self.command == CommandName::Resume;
         let stays = |row: &&Row| row.changed && !matches!(row.outcome, Some(Ok(_)));
-        self.rows.iter().filter(move |row| resumes && row.run.allowed.contains(&CommandName::Resume) && stays(row))
+        self.rows
+            .iter()
+            .filter(move |row| resumes && row.run.allowed.contains(&CommandName::Resume) && stays(row))
     }
 
     /// Includes the runs whose skill changed, with the contract of their launch, or leaves them out again. After
@@ -344,7 +348,8 @@ impl BulkSheet {
             && let Some(row) = self.rows.get_mut(at)
         {
             if row.changed && !row.despite {
-                self.said = Some("Its skill changed: W resumes it with the contract of the launch.".to_owned());
+                self.said =
+                    Some("Its skill changed: W resumes it with the contract of the launch.".to_owned());
                 return;
             }
             row.included = !row.included && row.blocked.is_none();
@@ -384,7 +389,8 @@ impl BulkSheet {
             row.included = false;
         } else if moved && row.included {
             row.included = false;
-            self.said = Some("A run waits for something else now: review it, then include it again.".to_owned());
+            self.said =
+                Some("A run waits for something else now: review it, then include it again.".to_owned());
         }
         if matches!(self.phase, Phase::Counting(_)) && self.unsent() == 0 {
             self.back();
@@ -475,7 +481,10 @@ impl BulkSheet {
             }
             Phase::Counting(until) => {
                 let left = until.saturating_duration_since(now).as_millis().div_ceil(1_000).max(1);
-                (format!("Sending in {left} s. Nothing is sent yet: u withdraws all of it, S sends now."), Role::Waiting)
+                (
+                    format!("Sending in {left} s. Nothing is sent yet: u withdraws all of it, S sends now."),
+                    Role::Waiting,
+                )
             }
             Phase::Sending(_) => (format!("{} of {} sent", ok + refused, self.included()), Role::Info),
             Phase::Done => {
@@ -557,13 +566,13 @@ fn blocked(run: &RunRecord, command: CommandName) -> Option<String> {
     }
 }
 
-impl Overlay for BulkSheet {
+impl Overlay for BulkDialog {
     fn in_text(&self) -> bool {
         matches!(self.focus, Focus::Text(_))
     }
 
     fn contexts(&self) -> Vec<Context> {
-        vec![Context::Bulk, Context::Sheet]
+        vec![Context::Bulk, Context::Dialog]
     }
 
     fn at(&mut self, now: Instant) {

@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use ratatui::layout::{Position, Rect};
 
-use super::bulk::{BulkSheet, Focus, Phase, Row, plural};
+use super::bulk::{BulkDialog, Focus, Phase, Row, plural};
 use super::decision_view::tail;
 use super::distinction::is_same;
 use super::parts::{self, LABEL};
@@ -39,14 +39,15 @@ pub(super) struct Drawn {
     height: (Rect, u16),
 }
 
-impl BulkSheet {
+impl BulkDialog {
     pub(super) fn view(&mut self, area: Rect, painter: &mut Painter<'_>, now: Instant) -> Option<Position> {
         let margin = if area.width < MIN_WIDTH_WITH_MARGIN { 0 } else { 4 };
         let width = area.width.saturating_sub(margin).min(MAX_WIDTH);
         let inner = width.saturating_sub(6);
         let head = self.common_lines(inner, painter);
         let about = self.about(inner, painter, now);
-        let texts = if matches!(self.phase, Phase::Choosing | Phase::Counting(_)) { self.texts.len() } else { 0 };
+        let texts =
+            if matches!(self.phase, Phase::Choosing | Phase::Counting(_)) { self.texts.len() } else { 0 };
         let len = |lines: usize| u16::try_from(lines).unwrap_or(u16::MAX);
         let blank = |lines: usize| len(lines).saturating_add(u16::from(lines > 0));
         // Text fields, status, a blank row, and the buttons.
@@ -209,7 +210,12 @@ impl BulkSheet {
     fn sheets_are_same(&self) -> bool {
         let sheets = || self.rows.iter().filter(|row| row.included).map(|row| row.sheet.as_ref());
         let key = |sheet: &'_ DecisionSheet| {
-            (sheet.headline.clone(), sheet.capability.clone(), sheet.binding.clone(), sheet.inputs_digest.clone())
+            (
+                sheet.headline.clone(),
+                sheet.capability.clone(),
+                sheet.binding.clone(),
+                sheet.inputs_digest.clone(),
+            )
         };
         sheets().count() > 1 && sheets().all(|sheet| sheet.is_some()) && is_same(sheets().flatten().map(key))
     }
@@ -274,9 +280,11 @@ impl BulkSheet {
         let pad = usize::from(since_width.saturating_sub(cells(since)));
         let since = format!("{}{since}", " ".repeat(pad));
         let mut x = area.x + 4;
-        for (text, width, role) in
-            [(&name, name_width, text_role), (&id, cells(&id), Role::Muted), (&since, since_width, Role::Muted)]
-        {
+        for (text, width, role) in [
+            (&name, name_width, text_role),
+            (&id, cells(&id), Role::Muted),
+            (&since, since_width, Role::Muted),
+        ] {
             if width > 0 {
                 painter.put(x, area.y, &cut_end(text, width, painter.glyphs.ellipsis), role, width);
                 x += width + 2;

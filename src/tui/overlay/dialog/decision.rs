@@ -6,7 +6,7 @@ use std::time::Instant;
 use ratatui::layout::Rect;
 use serde_json::{Map, Value};
 
-use super::decision_keys::HELD;
+use super::decision_keys::KEY_REPEAT_TIMEOUT;
 use super::decision_limits::meanwhile;
 use super::parts::Button;
 use crate::action::Action;
@@ -17,7 +17,7 @@ use crate::pane::{Effect, PaneId, Target};
 use crate::run_requests::RunRequest;
 use crate::widgets::scroll::Scroll;
 use crate::widgets::text_width::shown;
-use skills_api::{Code, DecisionSheet, Error, Ordered, RunDetail, RunOrder};
+use skills_api::{Code, CommandResult, DecisionSheet, Error, RunCommand, RunDetail};
 use skills_model::{Choice, Verdict};
 use skills_store::RunId;
 
@@ -46,18 +46,18 @@ pub(super) enum SendState {
 }
 
 /// A gate in the dialog.
-pub(super) struct Waiting {
+pub(super) struct PendingGate {
     pub(super) sheet: DecisionSheet,
     /// The title of its run.
     pub(super) title: Option<String>,
     /// Whether the decision applies to this gate too.
     pub(super) marked: bool,
-    pub(super) standing: SendState,
+    pub(super) send_state: SendState,
 }
 
-impl Waiting {
+impl PendingGate {
     fn open(sheet: DecisionSheet, title: Option<String>, marked: bool) -> Self {
-        Self { sheet, title, marked, standing: SendState::Open }
+        Self { sheet, title, marked, send_state: SendState::Open }
     }
 
     /// Returns the title of the run, or its skill.
@@ -67,7 +67,7 @@ impl Waiting {
 
     /// Records that another decision won.
     fn was_decided_elsewhere(&mut self) {
-        self.standing = SendState::Past("decided by another user".to_owned());
+        self.send_state = SendState::Past("decided by another user".to_owned());
     }
 }
 
@@ -77,7 +77,7 @@ pub(super) struct Decision {
     pub(super) ticket: u64,
     pub(super) opened: (i64, Instant),
     /// The gates: first the one it was opened for, then others of the same capability.
-    pub(super) waiting: Vec<Waiting>,
+    pub(super) waiting: Vec<PendingGate>,
     /// Index of the gate whose inputs are shown.
     pub(super) at: usize,
     pub(super) focus: Focus,
@@ -87,18 +87,18 @@ pub(super) struct Decision {
     offered: String,
     /// The time of the current key, and until when `a` and `d` are repeats of the key that opened the dialog.
     pub(super) now: Instant,
-    pub(super) held: Instant,
+    pub(super) ignore_repeats_until: Instant,
     /// A message to show: what failed, or what changed.
     pub(super) said: Option<String>,
     pub(super) body: Scroll,
     /// Whether the next frame scrolls to the row under the cursor.
     pub(super) follow: bool,
-    pub(super) drawn: Drawn,
+    pub(super) drawn: FrameAreas,
 }
 
 /// Areas of the last frame.
 #[derive(Debug, Default)]
-pub(super) struct Drawn {
+pub(super) struct FrameAreas {
     /// Digest of what the frame showed: only that can be decided.
     pub(super) digest: String,
     pub(super) buttons: Vec<Rect>,
@@ -116,18 +116,18 @@ impl Decision {
             pane,
             ticket,
             opened,
-            waiting: vec![Waiting::open(sheet, None, true)],
+            waiting: vec![PendingGate::open(sheet, None, true)],
             at: 0,
             focus: Focus::Button(0),
             approver,
             notes: Text::default(),
             offered,
             now: opened.1,
-            held: opened.1 + HELD,
+            ignore_repeats_until: opened.1 + KEY_REPEAT_TIMEOUT,
             said: None,
             body: Scroll::default(),
             follow: false,
-            drawn: Drawn::default(),
+            drawn: FrameAreas::default(),
         }
     }
 
@@ -152,7 +152,7 @@ impl Decision {
     /// Returns the entered fields that were not sent with a decision.
     pub(super) fn typed(&self) -> Map<String, Value> {
         let mut typed = Map::new();
-        let open = |one: &Waiting| matches!(one.standing, SendState::Open | SendState::Sent);
+        let open = |one: &PendingGate| matches!(one.send_state, SendState::Open | SendState::Sent);
         if self.waiting.first().is_some_and(open) {
             if !self.notes.text().trim().is_empty() {
                 typed.insert(NOTES.to_owned(), Value::from(self.notes.text()));
@@ -171,8 +171,8 @@ impl Decision {
     /// Handles the loss of the store that contains these runs.
     pub(super) fn gone(&mut self) {
         for one in &mut self.waiting {
-            if matches!(one.standing, SendState::Open | SendState::Sent) {
-                one.standing = SendState::Past("no longer in the store".to_owned());
+            if matches!(one.send_state, SendState::Open | SendState::Sent) {
+                one.send_state = SendState::Past("no longer in the store".to_owned());
                 one.marked = false;
             }
         }
@@ -182,7 +182,7 @@ impl Decision {
 
     /// Returns the number of gates that a decision would apply to.
     fn open_ones(&self) -> usize {
-        self.waiting.iter().filter(|one| one.marked && one.standing == SendState::Open).count()
+        self.waiting.iter().filter(|one| one.marked && one.send_state == SendState::Open).count()
     }
 
     /// Returns the buttons: "Cancel" first, or only "Close" while a decision is in flight or nothing is left to decide.
@@ -210,7 +210,7 @@ impl Decision {
         out
     }
 
-    fn ring(&self) -> Vec<Focus> {
+    fn focus_order(&self) -> Vec<Focus> {
         let mut ring: Vec<Focus> = (0..self.buttons().len()).map(Focus::Button).collect();
         if self.takes_text() || self.waiting.len() > 1 {
             if self.waiting.len() > 1 {
@@ -222,7 +222,7 @@ impl Decision {
     }
 
     pub(super) fn turn(&mut self, by: isize) {
-        let ring = self.ring();
+        let ring = self.focus_order();
         let at = ring.iter().position(|focus| *focus == self.focus).unwrap_or(0);
         let len = isize::try_from(ring.len()).unwrap_or(1);
         let next = (isize::try_from(at).unwrap_or(0) + by).rem_euclid(len);
@@ -254,12 +254,12 @@ impl Decision {
         };
         let (approver, notes, ticket) = (words(self.approver.text()), words(self.notes.text()), self.ticket);
         let mut effects = Vec::new();
-        let taken = |one: &&mut Waiting| {
-            one.marked && one.standing == SendState::Open && !(runs_it && one.sheet.blocked.is_some())
+        let taken = |one: &&mut PendingGate| {
+            one.marked && one.send_state == SendState::Open && !(runs_it && one.sheet.blocked.is_some())
         };
         for one in self.waiting.iter_mut().filter(taken) {
-            one.standing = SendState::Sent;
-            let order = RunOrder::Decide {
+            one.send_state = SendState::Sent;
+            let order = RunCommand::Decide {
                 verdict,
                 step: Some(one.sheet.step.clone()),
                 inputs_digest: Some(one.sheet.inputs_digest.clone()),
@@ -274,7 +274,7 @@ impl Decision {
         if effects.is_empty() {
             if self.takes_text() {
                 let shown_one = &self.waiting[self.at.min(self.waiting.len() - 1)];
-                self.said = Some(match &shown_one.standing {
+                self.said = Some(match &shown_one.send_state {
                     SendState::Past(why) => format!("This one is {why}: space selects another."),
                     _ => "None is selected: space selects the one under the cursor.".to_owned(),
                 });
@@ -290,7 +290,7 @@ impl Decision {
     /// Continues in the dialog for the result of the step under the cursor, with the fields entered here.
     fn happened(&mut self) -> Outcome {
         let one = &self.waiting[self.at.min(self.waiting.len() - 1)];
-        if !one.sheet.outcome_unknown || one.standing != SendState::Open || self.sending() {
+        if !one.sheet.outcome_unknown || one.send_state != SendState::Open || self.sending() {
             return Outcome::Stay;
         }
         let run = one.sheet.run.clone();
@@ -326,7 +326,7 @@ impl Decision {
         }
     }
 
-    pub(super) fn answered(&mut self, run: &RunId, answer: Result<&Ordered, &Error>) -> Outcome {
+    pub(super) fn answered(&mut self, run: &RunId, answer: Result<&CommandResult, &Error>) -> Outcome {
         let Some(one) = self.waiting.iter_mut().find(|one| one.sheet.run == *run) else {
             return Outcome::Stay;
         };
@@ -338,7 +338,7 @@ impl Decision {
                 self.said = Some(format!("Already decided: {name} {}", shown(&ordered.note)));
                 self.body.offset = 0;
             }
-            Ok(_) => one.standing = SendState::Done,
+            Ok(_) => one.send_state = SendState::Done,
             Err(error) if error.code == Code::InvalidTransition => {
                 one.was_decided_elsewhere();
                 let said = format!("Already decided: {}", shown(&error.message));
@@ -346,7 +346,7 @@ impl Decision {
             }
             Err(error) => {
                 // Sending the same decision again is safe: it returns the first result.
-                one.standing = SendState::Open;
+                one.send_state = SendState::Open;
                 let what = if error.is_outcome_unknown() {
                     "Sent, outcome unknown"
                 } else if error.is_service_unreachable() {
@@ -360,7 +360,7 @@ impl Decision {
         }
         let again = answer.is_err_and(|error| error.code != Code::InvalidTransition);
         let failed = answer.is_err();
-        let through = self.waiting.iter().all(|one| !one.marked || one.standing == SendState::Done);
+        let through = self.waiting.iter().all(|one| !one.marked || one.send_state == SendState::Done);
         match (failed, through) {
             // The obstacle may have appeared while the dialog was open: reload the run.
             (true, _) if again => {
@@ -378,7 +378,7 @@ impl Decision {
         let known = self.waiting.iter_mut().find(|one| one.sheet.run == detail.run.id);
         match (known, &detail.sheet) {
             (Some(one), Some(sheet))
-                if one.standing == SendState::Open
+                if one.send_state == SendState::Open
                     && (one.sheet.inputs_digest != sheet.inputs_digest || one.sheet.step != sheet.step) =>
             {
                 let said = match &sheet.changed {
@@ -394,18 +394,18 @@ impl Decision {
                 self.body.offset = 0;
             }
             (Some(one), Some(sheet))
-                if one.standing == SendState::Open && one.sheet.binding != sheet.binding =>
+                if one.send_state == SendState::Open && one.sheet.binding != sheet.binding =>
             {
                 one.sheet = sheet.clone();
                 one.marked &= !several;
                 self.said = Some("Its binding or script has changed: review it again.".to_owned());
             }
             // The rest of the gate is updated.
-            (Some(one), Some(sheet)) if one.standing == SendState::Open => one.sheet = sheet.clone(),
-            (Some(one), None) if one.standing == SendState::Open => {
+            (Some(one), Some(sheet)) if one.send_state == SendState::Open => one.sheet = sheet.clone(),
+            (Some(one), None) if one.send_state == SendState::Open => {
                 let (what, said) = meanwhile(detail, &one.sheet);
                 self.said = Some(said);
-                one.standing = SendState::Past(what);
+                one.send_state = SendState::Past(what);
                 one.marked = false;
                 self.focus = Focus::Button(0);
             }
@@ -417,7 +417,7 @@ impl Decision {
                     // Runs arrive in any order; after the requested one, the oldest is on top.
                     let at = self.waiting.iter().skip(1).filter(|one| one.sheet.run < sheet.run).count() + 1;
                     let title = detail.run.title().map(str::to_owned);
-                    self.waiting.insert(at, Waiting::open(sheet.clone(), title, false));
+                    self.waiting.insert(at, PendingGate::open(sheet.clone(), title, false));
                     self.at += usize::from(at <= self.at);
                 }
             }
@@ -454,18 +454,18 @@ impl Decision {
 
     /// Returns whether a decision made here is in flight.
     pub(super) fn sending(&self) -> bool {
-        self.waiting.iter().any(|one| one.marked && one.standing == SendState::Sent)
+        self.waiting.iter().any(|one| one.marked && one.send_state == SendState::Sent)
     }
 
     /// Returns whether a decision is still possible, so that notes can be entered.
     pub(super) fn takes_text(&self) -> bool {
-        let open = self.waiting.iter().any(|one| one.standing == SendState::Open);
+        let open = self.waiting.iter().any(|one| one.send_state == SendState::Open);
         open && !self.sending() && self.not_permitted().is_none()
     }
 
     pub(super) fn mark(&mut self, index: usize) {
         let Some(one) = self.waiting.get_mut(index) else { return };
-        if one.standing == SendState::Open {
+        if one.send_state == SendState::Open {
             one.marked = !one.marked;
             self.said = None;
         }

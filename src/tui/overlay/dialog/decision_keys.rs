@@ -14,7 +14,7 @@ use crate::widgets::painter::Painter;
 use skills_api::Event;
 
 /// A repeat of the key that opened the dialog is ignored as held down within this time.
-pub(super) const HELD: Duration = Duration::from_secs(1);
+pub(super) const KEY_REPEAT_TIMEOUT: Duration = Duration::from_secs(1);
 
 impl Decision {
     /// Returns whether a key begins a text: a letter that is bound to no button or action. The capitals of decisions
@@ -35,12 +35,12 @@ impl Decision {
                     | Action::Mark
             )
         );
-        let plain = !key.modifiers.intersects(KeyModifiers::CONTROL | KeyModifiers::ALT);
-        if self.in_text() || decides || !plain || !letter.is_alphanumeric() || !self.takes_text() {
+        let is_unmodified = !key.modifiers.intersects(KeyModifiers::CONTROL | KeyModifiers::ALT);
+        if self.in_text() || decides || !is_unmodified || !letter.is_alphanumeric() || !self.takes_text() {
             return false;
         }
-        if matches!(letter, 'a' | 'd') && self.now < self.held {
-            self.held = self.now + HELD;
+        if matches!(letter, 'a' | 'd') && self.now < self.ignore_repeats_until {
+            self.ignore_repeats_until = self.now + KEY_REPEAT_TIMEOUT;
             return false;
         }
         true
@@ -53,7 +53,7 @@ impl Overlay for Decision {
     }
 
     fn contexts(&self) -> Vec<Context> {
-        if self.focus == Focus::Notes { vec![Context::Form, Context::Sheet] } else { vec![Context::Sheet] }
+        if self.focus == Focus::Notes { vec![Context::Form, Context::Dialog] } else { vec![Context::Dialog] }
     }
 
     fn at(&mut self, now: Instant) {

@@ -26,14 +26,14 @@ impl Decision {
         let mut over = Vec::new();
         for one in &mut self.waiting {
             let Some(at) = one.sheet.expires_ms.filter(|at| *at <= clock) else { continue };
-            if one.standing == SendState::Open {
+            if one.send_state == SendState::Open {
                 over.push(format!(
                     "{} expired at {}: {}. No decision was made here.",
                     one.name(),
                     time_of_day(at),
                     then(one.sheet.on_expiry)
                 ));
-                one.standing = SendState::Past("expired".to_owned());
+                one.send_state = SendState::Past("expired".to_owned());
                 one.marked = false;
             }
         }
@@ -55,7 +55,7 @@ impl Decision {
     /// Returns why an approval of the selected gates would only fail their steps; `None` if one of them can be
     /// executed.
     pub(super) fn in_the_way(&self) -> Option<&str> {
-        let mut open = self.waiting.iter().filter(|one| one.marked && one.standing == SendState::Open);
+        let mut open = self.waiting.iter().filter(|one| one.marked && one.send_state == SendState::Open);
         let first = open.next()?.sheet.blocked.as_deref()?;
         open.all(|one| one.sheet.blocked.is_some()).then_some(first)
     }
@@ -63,7 +63,7 @@ impl Decision {
     /// Returns after how many milliseconds the dialog's text changes without input.
     pub(super) fn words_hold(&self, now: Instant) -> Option<u64> {
         let clock = parts::clock(self.opened, now);
-        let open = self.waiting.iter().filter(|one| one.standing == SendState::Open);
+        let open = self.waiting.iter().filter(|one| one.send_state == SendState::Open);
         let left = open.filter_map(|one| one.sheet.expires_ms).map(|at| at - clock).filter(|left| *left > 0);
         left.map(until_younger).min().and_then(|millis| u64::try_from(millis).ok())
     }
@@ -125,7 +125,7 @@ mod tests {
     use crate::pane::{Effect, PaneId};
     use crate::run_requests::RunRequest;
     use skills_api::operations::Scope;
-    use skills_api::{Code, Error, RunOrder};
+    use skills_api::{Code, Error, RunCommand};
     use skills_store::RunId;
 
     fn sheet(changes: serde_json::Value) -> DecisionSheet {
@@ -180,7 +180,7 @@ mod tests {
         assert!(!labels(&decision).contains(&"run again") && labels(&decision).contains(&"skip"));
         let Outcome::Request(_, sent) = decision.press(Action::SkipStep) else { panic!("nothing was sent") };
         let [Effect::Run(RunRequest::Order { order, .. })] = &sent[..] else { panic!("{sent:?}") };
-        assert!(matches!(**order, RunOrder::Decide { verdict: Verdict::Approve, .. }));
+        assert!(matches!(**order, RunCommand::Decide { verdict: Verdict::Approve, .. }));
     }
 
     #[test]

@@ -6,7 +6,7 @@ use std::time::Instant;
 use ratatui::layout::{Position, Rect};
 use serde_json::Value;
 
-use super::decision::{Decision, Drawn, Focus, SendState, Waiting};
+use super::decision::{Decision, Focus, FrameAreas, PendingGate, SendState};
 use super::decision_limits::outlook;
 use super::distinction::{differing, fields as fields_of, is_same};
 use super::parts::{self, LABEL, Row};
@@ -27,7 +27,7 @@ const MAX_WIDTH: u16 = 140;
 
 impl Decision {
     pub(super) fn view(&mut self, area: Rect, painter: &mut Painter<'_>, now: Instant) -> Option<Position> {
-        self.drawn = Drawn { digest: self.shown_one().inputs_digest.clone(), ..Drawn::default() };
+        self.drawn = FrameAreas { digest: self.shown_one().inputs_digest.clone(), ..FrameAreas::default() };
         let roomy = area.height >= 30;
         let mut width = area.width.saturating_sub(4).clamp(WIDTH, MAX_WIDTH).min(area.width);
         let mut body = self.body_lines(width.saturating_sub(6), roomy, now, painter);
@@ -64,7 +64,7 @@ impl Decision {
         let outer = centred(area, width, height);
         let title = format!("{} Your decision", painter.glyphs.waiting);
         let since = parts::clock(self.opened, now) - self.shown_one().since_ms;
-        let open = self.waiting.iter().any(|one| one.standing == SendState::Open);
+        let open = self.waiting.iter().any(|one| one.send_state == SendState::Open);
         let left = self.shown_one().expires_ms.filter(|_| open).map(|at| at - parts::clock(self.opened, now));
         let left = left.filter(|left| *left > 0).map(|left| format!(", {} left", age(left)));
         let waits = format!("waiting {}{}", age(since), left.unwrap_or_default());
@@ -90,9 +90,9 @@ impl Decision {
             painter.put(inside.x, y + 2, caption, Role::Muted, inside.width);
         } else {
             let note = format!(" {caption} ");
-            let room = outer.width.saturating_sub(6);
-            let note = cut_end(&note, room, painter.glyphs.ellipsis).into_owned();
-            painter.put(outer.x + 2, outer.bottom().saturating_sub(1), &note, Role::Muted, room);
+            let available = outer.width.saturating_sub(6);
+            let note = cut_end(&note, available, painter.glyphs.ellipsis).into_owned();
+            painter.put(outer.x + 2, outer.bottom().saturating_sub(1), &note, Role::Muted, available);
         }
         cursor
     }
@@ -169,14 +169,15 @@ impl Decision {
             names = differing(&inputs[..1]);
         }
         let same = is_same(self.waiting.iter().map(|one| &one.sheet.headline));
-        let row = |one: &Waiting| {
-            let inputs = if one.title.is_none() { fields_of(&one.sheet.inputs, &names) } else { String::new() };
+        let row = |one: &PendingGate| {
+            let inputs =
+                if one.title.is_none() { fields_of(&one.sheet.inputs, &names) } else { String::new() };
             let left = one.sheet.expires_ms.map(|at| at - clock).filter(|left| *left > 0);
-            let left = left.filter(|_| one.standing == SendState::Open);
+            let left = left.filter(|_| one.send_state == SendState::Open);
             ListRow {
                 name: if inputs.is_empty() { one.name() } else { inputs },
                 left: left.map(|left| format!("{} left", age(left))).unwrap_or_default(),
-                text: match &one.standing {
+                text: match &one.send_state {
                     SendState::Past(why) => why.clone(),
                     // What is the same in all rows is shown once, below the list.
                     _ if same => String::new(),
@@ -196,7 +197,7 @@ impl Decision {
             painter.band(row, role);
             painter.put(row.x.saturating_sub(1), row.y, painter.glyphs.gutter, Role::Gutter, 1);
         }
-        let (sign, role) = match (&one.standing, one.marked) {
+        let (sign, role) = match (&one.send_state, one.marked) {
             (SendState::Done, _) => (painter.glyphs.ok, Role::Success),
             (SendState::Past(_), _) => (painter.glyphs.canceled, Role::Muted),
             (SendState::Sent, _) => (painter.glyphs.set, Role::Info),
@@ -363,8 +364,8 @@ struct ListRow {
 
 fn warned(text: &str, width: u16) -> Vec<Line> {
     let lines = wrap(&[Seg::new(shown(text), Role::Text)], width.saturating_sub(2));
-    let plain = lines.into_iter().map(|segs| RichLine::from_segs(segs).plain_text());
-    plain.enumerate().map(|(at, line)| Line::Warning(line, at == 0)).collect()
+    let texts = lines.into_iter().map(|segs| RichLine::from_segs(segs).plain_text());
+    texts.enumerate().map(|(at, line)| Line::Warning(line, at == 0)).collect()
 }
 
 fn indented(label: &str, segs: Vec<Seg>) -> RichLine {

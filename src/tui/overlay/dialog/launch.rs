@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 
 use super::parts::{self, Button, LABEL};
 use crate::action::{Action, Context};
-use crate::form::{Acted, Form, FormState};
+use crate::form::{Form, FormOutcome, FormState};
 use crate::overlay::{Hint, Outcome, Overlay, centred, frame};
 use crate::pane::{Draw, Effect, Message, PaneId};
 use crate::run_requests::{RunRequest, RunResponse};
@@ -32,7 +32,7 @@ const LOST: &str = "Sent, but the connection was lost before the response. It is
 const EDITED: &str = "The contract was edited meanwhile: review its inputs and approvals.";
 
 /// The state of the dialog.
-pub(super) struct LaunchSheet {
+pub(super) struct LaunchDialog {
     pane: PaneId,
     view: Arc<ContractView>,
     ticket: u64,
@@ -50,7 +50,7 @@ pub(super) struct LaunchSheet {
     rows: (u16, u16),
 }
 
-impl LaunchSheet {
+impl LaunchDialog {
     pub(super) fn new(pane: PaneId, view: Arc<ContractView>, ticket: u64) -> Self {
         let form = Form::new(&view.contract.inputs, &Map::new());
         let button = form.is_empty().then_some(0);
@@ -206,29 +206,29 @@ impl LaunchSheet {
     }
 }
 
-impl Overlay for LaunchSheet {
+impl Overlay for LaunchDialog {
     fn in_text(&self) -> bool {
         self.button.is_none()
     }
 
     fn contexts(&self) -> Vec<Context> {
         if self.button.is_none() {
-            vec![Context::Form, Context::Field, Context::Sheet]
+            vec![Context::Form, Context::Field, Context::Dialog]
         } else {
-            vec![Context::Sheet]
+            vec![Context::Dialog]
         }
     }
 
     fn key(&mut self, key: KeyEvent, action: Option<Action>) -> Outcome {
         match (action, self.button) {
             (Some(Action::CarryOut), _) => return self.launch(),
-            (Some(Action::Leave | Action::Back), None) => {
+            (Some(Action::LeaveField | Action::Back), None) => {
                 self.form.leave();
                 self.button = Some(0);
             }
             (Some(action), None) => match self.form.act(action) {
-                Acted::After => self.button = Some(self.buttons().len() - 1),
-                Acted::Before => self.button = Some(0),
+                FormOutcome::After => self.button = Some(self.buttons().len() - 1),
+                FormOutcome::Before => self.button = Some(0),
                 _ => {}
             },
             (None, None) => {
@@ -324,7 +324,7 @@ impl Overlay for LaunchSheet {
         if self.button.is_some() {
             out.push(Hint { action: Action::Back, label: "cancel" });
         } else {
-            out.push(Hint { action: Action::Leave, label: "leave the field" });
+            out.push(Hint { action: Action::LeaveField, label: "leave the field" });
         }
         out
     }

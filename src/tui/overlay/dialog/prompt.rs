@@ -21,7 +21,7 @@ use skills_skill::contract::{Field, FieldType};
 
 /// The subject of the dialog.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Asking {
+pub enum PromptKind {
     /// A message to add to a session.
     Message {
         /// The session.
@@ -59,7 +59,7 @@ fn field(description: &str) -> Field {
     Field { description: Some(description.to_owned()), ..Field::of(FieldType::String) }
 }
 
-impl Asking {
+impl PromptKind {
     pub(super) fn form(&self) -> Form {
         let fields = match self {
             Self::Message { .. } => BTreeMap::from([
@@ -284,7 +284,7 @@ mod tests {
 
     #[test]
     fn a_script_is_asked_for_with_arguments_and_files() {
-        let asking = Asking::Script {
+        let asking = PromptKind::Script {
             session: "s".into(),
             skill: "csv".into(),
             path: "scripts/a.py".into(),
@@ -313,7 +313,7 @@ mod tests {
             text: text.clone(),
             notes: Vec::new(),
         });
-        let asking = Asking::Export {
+        let asking = PromptKind::Export {
             session: "019a0f00-ddddee123456".into(),
             exports: exports.into(),
             first: Format::OpenaiChat,

@@ -176,15 +176,15 @@ impl Overlay for ProposalDialog {
 
     fn contexts(&self) -> Vec<Context> {
         if self.in_text() {
-            vec![Context::Form, Context::Field, Context::Sheet]
+            vec![Context::Form, Context::Field, Context::Dialog]
         } else {
-            vec![Context::Sheet]
+            vec![Context::Dialog]
         }
     }
 
     fn key(&mut self, key: KeyEvent, action: Option<Action>) -> Outcome {
         match (action, self.focus) {
-            (Some(Action::Leave | Action::Back), Focus::Notes) => self.focus = Focus::Button(0),
+            (Some(Action::LeaveField | Action::Back), Focus::Notes) => self.focus = Focus::Button(0),
             (Some(Action::NextPart | Action::Complete), _) => self.turn(true),
             (Some(Action::PreviousPart), _) => self.turn(false),
             (Some(Action::CarryOut), _) => return self.press(Action::CarryOut),
@@ -241,7 +241,7 @@ impl Overlay for ProposalDialog {
 
     fn hints(&self) -> Vec<Hint> {
         if self.in_text() {
-            return vec![Hint { action: Action::Leave, label: "leave the notes" }];
+            return vec![Hint { action: Action::LeaveField, label: "leave the notes" }];
         }
         let mut hints = match self.command {
             ProposalCommand::RollBack => vec![Hint { action: Action::CarryOut, label: "roll back" }],

@@ -116,7 +116,7 @@ impl Overlay for ScriptDialog {
     }
 
     fn contexts(&self) -> Vec<Context> {
-        vec![Context::Sheet]
+        vec![Context::Dialog]
     }
 
     fn key(&mut self, _key: KeyEvent, action: Option<Action>) -> Outcome {

@@ -185,7 +185,7 @@ impl Attach {
             painter.put(line.x, y, &ghost, Role::Muted, line.width);
         } else if focused
             && let Some(x) = self.reference.column(self.reference.text().len())
-            && let Some(ghost) = self.ghost()
+            && let Some(ghost) = self.completion()
         {
             let available = line.right().saturating_sub(x);
             let ghost = cut_end(&shown(ghost), available, painter.glyphs.ellipsis).into_owned();

@@ -7,7 +7,7 @@ use strum::IntoEnumIterator as _;
 
 use super::{Attach, CommandForm, Focus};
 use crate::action::{Action, Command, Context};
-use crate::form::{Acted, Form};
+use crate::form::{Form, FormOutcome};
 use crate::pane::{Draw, Effect, Message, Pane, PaneId, Picker, PickerKind, Target};
 use crate::widgets::relative_time::until_older;
 use crate::widgets::text_width::shown;
@@ -53,14 +53,14 @@ impl Pane for Attach {
                 shown_key(Action::Down, "choose"),
                 shown_key(Action::Submit, "select"),
                 attach,
-                shown_key(Action::Leave, "leave field"),
+                shown_key(Action::LeaveField, "leave field"),
                 hidden(Action::Clear, "clear"),
             ],
             Focus::Inputs => vec![
                 shown_key(Action::NextPart, "next field"),
                 attach,
                 shown_key(Action::NewLine, "new line"),
-                shown_key(Action::Leave, "leave field"),
+                shown_key(Action::LeaveField, "leave field"),
                 hidden(Action::Submit, "next field"),
                 hidden(Action::Clear, "clear"),
             ],
@@ -166,7 +166,7 @@ impl Pane for Attach {
         self.view(area, buf, cx);
     }
 
-    fn wanted(&mut self) -> Vec<Effect> {
+    fn take_pending_effects(&mut self) -> Vec<Effect> {
         std::mem::take(&mut self.wanted)
     }
 
@@ -299,7 +299,7 @@ impl Attach {
                 effects.extend(self.turn(true));
                 return Some(effects);
             }
-            Action::Leave | Action::Back => {
+            Action::LeaveField | Action::Back => {
                 self.focus = Focus::Button;
                 return Some(Vec::new());
             }
@@ -318,11 +318,11 @@ impl Attach {
             (KeyCode::Right | KeyCode::End, KeyModifiers::NONE)
                 | (KeyCode::Char('f' | 'e'), KeyModifiers::CONTROL)
         );
-        goes_on && self.reference.cursor() == self.reference.text().len() && self.ghost().is_some()
+        goes_on && self.reference.cursor() == self.reference.text().len() && self.completion().is_some()
     }
 
     /// Returns the rest of the reference under the cursor if it begins with the entered text.
-    pub(super) fn ghost(&self) -> Option<&str> {
+    pub(super) fn completion(&self) -> Option<&str> {
         let rest = self.choices.under_cursor()?.target_ref.strip_prefix(self.reference.text())?;
         (!rest.is_empty()).then_some(rest)
     }
@@ -345,15 +345,15 @@ impl Attach {
     }
 
     fn act_in_inputs(&mut self, action: Action) -> Option<Vec<Effect>> {
-        if matches!(action, Action::Leave | Action::Back) {
+        if matches!(action, Action::LeaveField | Action::Back) {
             return Some(self.focus_on(Focus::Button));
         }
         match self.form_mut()?.act(action) {
-            Acted::Unknown => None,
-            Acted::Stayed => Some(Vec::new()),
-            Acted::Changed => Some(self.request_preview()),
-            Acted::Before => Some(self.focus_on(Focus::Reference)),
-            Acted::After => Some(self.focus_on(Focus::Button)),
+            FormOutcome::Unknown => None,
+            FormOutcome::Stayed => Some(Vec::new()),
+            FormOutcome::Changed => Some(self.request_preview()),
+            FormOutcome::Before => Some(self.focus_on(Focus::Reference)),
+            FormOutcome::After => Some(self.focus_on(Focus::Button)),
         }
     }
 

@@ -54,7 +54,7 @@ enum CommandForm {
 
 /// Areas of the last frame.
 #[derive(Debug, Default)]
-struct Drawn {
+struct FrameAreas {
     skill: Rect,
     targets: Vec<(Rect, AttachTarget)>,
     reference: Rect,
@@ -93,7 +93,7 @@ pub struct Attach {
     /// Whether the last attachment's run is being loaded, and whether it has changed since.
     following: (bool, bool),
     wanted: Vec<Effect>,
-    drawn: Drawn,
+    drawn: FrameAreas,
 }
 
 impl Attach {

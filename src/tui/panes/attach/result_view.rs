@@ -147,7 +147,7 @@ fn failed(
             Seg::new(format!("{} ", check_name(reason.check)), Role::Muted),
             Seg::new("given ", Role::Muted),
             Seg::new(
-                if reason.given.is_empty() { "nothing".to_owned() } else { shown(&reason.given) },
+                if reason.value.is_empty() { "nothing".to_owned() } else { shown(&reason.value) },
                 Role::Text,
             ),
         ];

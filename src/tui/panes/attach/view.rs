@@ -3,7 +3,7 @@
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
-use super::{Attach, Drawn, Focus};
+use super::{Attach, Focus, FrameAreas};
 use crate::pane::Draw;
 use crate::theme::Role;
 use crate::widgets::painter::Painter;
@@ -17,7 +17,7 @@ const FOLD: u16 = 80;
 
 impl Attach {
     pub(super) fn view(&mut self, area: Rect, buf: &mut Buffer, cx: &mut Draw<'_>) {
-        self.drawn = Drawn::default();
+        self.drawn = FrameAreas::default();
         if self.offered.is_empty() {
             self.draw_empty(area, buf, cx);
             return;

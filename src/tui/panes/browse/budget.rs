@@ -34,17 +34,17 @@ impl Budget {
     pub(super) fn of(view: &Arc<BudgetView>) -> Self {
         let entries = view.allowance.entries.iter();
         let made = entries
-            .filter(|(entry, shown)| *shown != Shown::Whole && !entry.bundled)
+            .filter(|(entry, shown)| *shown != Shown::Complete && !entry.bundled)
             .filter_map(|(entry, shown)| Some((id_of(entry)?, shown.clone())))
             .collect();
         Self { view: Some(Arc::clone(view)), made }
     }
 
     /// Returns the short label of an entry's row; `None` until the budget is known.
-    pub(super) fn word(&self, id: &SkillId) -> Option<(String, Role)> {
+    pub(super) fn budget_label(&self, id: &SkillId) -> Option<(String, Role)> {
         self.view.as_ref()?;
         Some(match self.made.get(id) {
-            None | Some(Shown::Whole) => ("complete".to_owned(), Role::Muted),
+            None | Some(Shown::Complete) => ("complete".to_owned(), Role::Muted),
             Some(Shown::Shortened { characters, .. }) => (format!("{characters} chars"), Role::Warning),
             Some(Shown::NameOnly { .. }) => ("name only".to_owned(), Role::Warning),
             Some(Shown::Omitted { .. }) => ("omitted".to_owned(), Role::Danger),
@@ -55,7 +55,7 @@ impl Budget {
     /// Returns why an entry is not shown in full.
     pub(super) fn reason(&self, id: &SkillId) -> Option<String> {
         match self.made.get(id)? {
-            Shown::Whole => None,
+            Shown::Complete => None,
             Shown::Shortened { characters, why } => {
                 Some(format!("truncated to {} characters: {}", count(*characters), shown(why)))
             }
@@ -176,7 +176,7 @@ mod tests {
         };
         let why = "too long".to_owned();
         let entries = vec![
-            entry("a", Shown::Whole),
+            entry("a", Shown::Complete),
             entry("b", Shown::Shortened { characters: 1_536, why: why.clone() }),
             entry("c", Shown::NameOnly { why: why.clone() }),
             entry("d", Shown::Omitted { why }),
@@ -197,7 +197,7 @@ mod tests {
             long: Vec::new(),
         };
         let budget = Budget::of(&Arc::new(view));
-        let word = |id: &str| budget.word(&SkillId::new(id)).unwrap().0;
+        let word = |id: &str| budget.budget_label(&SkillId::new(id)).unwrap().0;
         assert_eq!(
             ["a", "b", "c", "d", "e"].map(word),
             ["complete", "1536 chars", "name only", "omitted", "beyond"]

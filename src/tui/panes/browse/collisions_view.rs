@@ -293,7 +293,7 @@ impl Browse {
                 let same = clusters.iter().any(|c| c.skills.contains(skill) && c.skills.contains(rival));
                 let (sign, role) = match lost {
                     _ if at == to => (if painter.glyphs.ascii { "\\" } else { "╲" }.to_owned(), Role::Faint),
-                    Some(lost) => heat(lost, painter),
+                    Some(lost) => shaded_cell(lost, painter),
                     None if same => (painter.glyphs.dot.to_owned(), Role::Faint),
                     None => continue,
                 };
@@ -385,7 +385,7 @@ fn step(collision: &Collision) -> usize {
 }
 
 /// Returns a cell by weight; without colors by shade, in ASCII by number.
-fn heat(collision: &Collision, painter: &Painter<'_>) -> (String, Role) {
+fn shaded_cell(collision: &Collision, painter: &Painter<'_>) -> (String, Role) {
     let step = step(collision);
     (sign(step, painter).repeat(usize::from(CELL)), STEPS[step].1)
 }
@@ -476,11 +476,11 @@ fn pair_lines(report: &PairReport, width: u16, painter: &Painter<'_>) -> Vec<Ric
             Seg::new(format!("{letter} "), Role::Muted),
             Seg::new(format!("{name}{padding}"), Role::Text).with(Modifier::BOLD),
             Seg::new(format!("{:>5}", side.made), Role::Muted),
-            Seg::new(format!("{:>6}", side.kept), Role::Text),
+            Seg::new(format!("{:>6}", side.won), Role::Text),
             Seg::new(format!("{:>6}", side.lost), lost_role),
             Seg::new("  ", Role::Text),
         ];
-        segs.extend(bar(side.kept, side.lost, side.made, bar_width, painter));
+        segs.extend(bar(side.won, side.lost, side.made, bar_width, painter));
         out.push(RichLine::from_segs(segs));
     }
     if !report.golden.is_empty() {
@@ -542,7 +542,7 @@ pub(super) fn clause_line(
     width: u16,
     painter: &Painter<'_>,
 ) -> RichLine {
-    let is_weak = clause.kept * 2 < clause.made;
+    let is_weak = clause.won * 2 < clause.made;
     let bar_width = 10;
     let available = width.saturating_sub(2 + 10 + bar_width + 2);
     let text = shown(&clause.clause);
@@ -553,10 +553,10 @@ pub(super) fn clause_line(
         Seg::new(format!("{letter:<2}"), Role::Muted),
         Seg::new(text, Role::Text).with(plus),
         Seg::new(padding, Role::Text),
-        Seg::new(format!("{:>3}", clause.kept), if is_weak { Role::Warning } else { Role::Text }),
+        Seg::new(format!("{:>3}", clause.won), if is_weak { Role::Warning } else { Role::Text }),
         Seg::new(format!(" of {:<2} ", clause.made), Role::Muted),
     ];
-    segs.extend(bar(clause.kept, clause.made - clause.kept, clause.made, usize::from(bar_width), painter));
+    segs.extend(bar(clause.won, clause.made - clause.won, clause.made, usize::from(bar_width), painter));
     RichLine::from_segs(segs)
 }
 

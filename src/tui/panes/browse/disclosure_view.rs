@@ -12,7 +12,7 @@ use crate::widgets::rich::{RichLine, Seg};
 use crate::widgets::rule::Title;
 use crate::widgets::text_width::shown;
 use crate::widgets::wrap::cut_line;
-use skills_registry::Trusted;
+use skills_registry::TrustSummary;
 
 /// Returns the rows of the strip in a part of that height.
 #[must_use]
@@ -104,7 +104,7 @@ impl Browse {
 }
 
 /// Formats the classification: `role procedure inferred   effect read only   trusted no   tools Read, Bash`.
-fn part_played(skill: &skills_skill::Skill, trusted: Option<Trusted>) -> RichLine {
+fn part_played(skill: &skills_skill::Skill, trusted: Option<TrustSummary>) -> RichLine {
     let class = &skill.classification;
     let mut segs = Vec::new();
     let mut push_in = |label: &str, value: String, role: Role, inferred: bool| {
@@ -122,7 +122,7 @@ fn part_played(skill: &skills_skill::Skill, trusted: Option<Trusted>) -> RichLin
     let effect = class.effect_mode.value.to_string().replace('_', " ");
     push("effect", effect, class.effect_mode.inferred);
     if let Some(trusted) = trusted {
-        let role = if trusted == Trusted::Changed { Role::Warning } else { Role::Text };
+        let role = if trusted == TrustSummary::Changed { Role::Warning } else { Role::Text };
         push_in("trusted", trusted.to_string(), role, false);
     }
     let mut push = |label: &str, value: String, inferred: bool| push_in(label, value, Role::Text, inferred);

@@ -55,7 +55,7 @@ pub struct Entry {
 
 /// Returns the number of errors and of warnings.
 #[must_use]
-pub fn weigh(findings: &[Finding]) -> (usize, usize) {
+pub fn count_by_severity(findings: &[Finding]) -> (usize, usize) {
     let count = |severity| findings.iter().filter(|f| f.severity == severity).count();
     (count(Severity::Error), count(Severity::Warning))
 }
@@ -86,7 +86,7 @@ pub fn entries(catalogue: &Catalogue) -> Vec<Entry> {
             name: None,
             role: Role::Procedure,
             status: None,
-            findings: weigh(&refusal.findings),
+            findings: count_by_severity(&refusal.findings),
             root,
             domain: None,
             modified: 0,
@@ -148,7 +148,7 @@ fn of_skill(skill: &Skill, root: usize, exclusion: ExclusionReason) -> Entry {
         name,
         role: skill.classification.role.value,
         status: (skill.status.value != Status::Stable).then(|| shown(skill.status.value.as_str())),
-        findings: weigh(&skill.findings),
+        findings: count_by_severity(&skill.findings),
         root,
         domain: skill.domain.as_ref().map(|d| shown(&d.value)),
         modified: skill.modified_ms,

@@ -44,7 +44,7 @@ impl Pane for Browse {
                 shown(Action::Submit, "apply"),
                 shown(Action::Down, "move"),
                 shown(Action::Clear, "clear"),
-                shown(Action::Leave, "leave"),
+                shown(Action::LeaveField, "leave"),
                 hidden(Action::Up, "move"),
                 hidden(Action::PageUp, "page up"),
                 hidden(Action::PageDown, "page down"),
@@ -135,7 +135,7 @@ impl Pane for Browse {
         self.view(area, buf, cx);
     }
 
-    fn wanted(&mut self) -> Vec<Effect> {
+    fn take_pending_effects(&mut self) -> Vec<Effect> {
         std::mem::take(&mut self.wanted)
     }
 
@@ -186,7 +186,7 @@ impl Browse {
 
     fn act_in_filter(&mut self, action: Action) -> Option<Vec<Effect>> {
         match action {
-            Action::Submit | Action::Leave | Action::Back => {
+            Action::Submit | Action::LeaveField | Action::Back => {
                 self.focus = Focus::List;
                 Some(Vec::new())
             }

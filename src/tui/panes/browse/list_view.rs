@@ -212,7 +212,7 @@ impl Browse {
         if let Some(x) = columns.role {
             let (word, role) = self
                 .budget()
-                .and_then(|budget| budget.word(&entry.id))
+                .and_then(|budget| budget.budget_label(&entry.id))
                 .unwrap_or_else(|| (entry.role.to_string(), Role::Muted));
             painter.put(x, y, &word, role, 10);
         }
@@ -226,7 +226,8 @@ impl Browse {
         if self.edited.contains(&entry.id) {
             painter.put(x, y, painter.glyphs.edited, Role::Info, 1);
         }
-        let budget_word = self.budget().filter(|_| columns.role.is_none()).and_then(|b| b.word(&entry.id));
+        let budget_word =
+            self.budget().filter(|_| columns.role.is_none()).and_then(|b| b.budget_label(&entry.id));
         if self.sort == SortBy::Changed {
             painter.right(columns.tokens_end, y, &day(entry.modified), Role::Text);
         } else if let Some((word, role)) = budget_word {

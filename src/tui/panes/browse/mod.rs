@@ -51,7 +51,7 @@ enum Focus {
 
 /// Areas of the last frame.
 #[derive(Debug, Default)]
-struct Drawn {
+struct FrameAreas {
     list: Rect,
     filter: Rect,
     detail: Rect,
@@ -93,7 +93,7 @@ pub struct Browse {
     map: collisions::Map,
     visit: Option<SkillId>,
     wanted: Vec<Effect>,
-    drawn: Drawn,
+    drawn: FrameAreas,
 }
 
 impl Browse {

@@ -67,7 +67,7 @@ impl Browse {
             }
             painter.line(row.x + 2, row.y, line, width);
         }
-        format!("wins {} of {} requests", report.kept, report.made)
+        format!("wins {} of {} requests", report.won, report.made)
     }
 
     /// Returns the rival under the cursor.
@@ -90,7 +90,7 @@ fn lines(rivals: &SkillRivals, width: u16, painter: &Painter<'_>) -> (Vec<RichLi
     let mut out = vec![RichLine::of("requests made from each clause, won by the skill", Role::Muted)];
     out.extend(report.clauses.iter().map(|clause| clause_line("", clause, width, painter)));
     if report.golden > 0 {
-        let text = format!("golden queries: {} of {} won", report.golden_kept, report.golden);
+        let text = format!("golden queries: {} of {} won", report.golden_won, report.golden);
         out.push(RichLine::of(text, Role::Text));
     }
     out.push(RichLine::default());

@@ -3,7 +3,7 @@
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
-use super::{Browse, Drawn, Focus};
+use super::{Browse, Focus, FrameAreas};
 use crate::pane::Draw;
 use crate::widgets::painter::Painter;
 use crate::widgets::rule::{Joint, divider};
@@ -13,7 +13,7 @@ const FOLD: u16 = 80;
 
 impl Browse {
     pub(super) fn view(&mut self, area: Rect, buf: &mut Buffer, cx: &mut Draw<'_>) {
-        self.drawn = Drawn::default();
+        self.drawn = FrameAreas::default();
         if self.entries.is_empty() {
             self.draw_empty(area, buf, cx);
             return;

@@ -95,7 +95,7 @@ fn quoted(text: &str) -> String {
 
 /// An answer with its request.
 #[derive(Debug, Clone)]
-pub struct Shown {
+pub struct RankedAnswer {
     /// The request.
     pub intent: String,
     /// Whether its last word may be incomplete.
@@ -106,17 +106,17 @@ pub struct Shown {
 
 /// Requests in progress and the last successful answer.
 #[derive(Debug, Default)]
-pub struct Asking {
+pub struct PendingRequests {
     generation: u64,
     /// Whether the last word of the last request may be incomplete.
     typing: bool,
     floor: u64,
     open: Vec<(u64, String, bool)>,
-    shown: Option<Shown>,
+    shown: Option<RankedAnswer>,
     error: Option<Error>,
 }
 
-impl Asking {
+impl PendingRequests {
     /// Increments the generation and returns the request with it.
     pub fn ask(&mut self, intent: &str, typing: bool, options: &Options) -> (Request, u64) {
         self.generation += 1;
@@ -153,7 +153,7 @@ impl Asking {
         match answer {
             Ok(answer) => {
                 self.error = None;
-                self.shown = Some(Shown { intent, typing, answer: Arc::clone(answer) });
+                self.shown = Some(RankedAnswer { intent, typing, answer: Arc::clone(answer) });
             }
             Err(error) => {
                 self.error = Some(error.clone());
@@ -166,7 +166,7 @@ impl Asking {
 
     /// Returns the last successful answer.
     #[must_use]
-    pub fn shown(&self) -> Option<&Shown> {
+    pub fn shown(&self) -> Option<&RankedAnswer> {
         self.shown.as_ref()
     }
 
@@ -202,7 +202,7 @@ mod tests {
 
     #[test]
     fn a_question_that_failed_does_not_stand_above_the_ranking_of_another() {
-        let mut asking = Asking::default();
+        let mut asking = PendingRequests::default();
         let options = Options::default();
         let (_, first) = asking.ask("book an invoice", false, &options);
         let answer = Answer {

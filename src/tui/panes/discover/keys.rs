@@ -109,7 +109,7 @@ impl Pane for Discover {
         self.view(area, buf, cx);
     }
 
-    fn wanted(&mut self) -> Vec<Effect> {
+    fn take_pending_effects(&mut self) -> Vec<Effect> {
         std::mem::take(&mut self.wanted)
     }
 
@@ -148,7 +148,7 @@ impl Discover {
                 Some(self.recall(later))
             }
             Action::Down if self.history.walking() => self.act_in_intent(Action::HistoryLater),
-            Action::Leave | Action::Submit | Action::Back | Action::Down => Some(self.leave_intent()),
+            Action::LeaveField | Action::Submit | Action::Back | Action::Down => Some(self.leave_intent()),
             _ => None,
         }
     }
@@ -191,7 +191,7 @@ impl Discover {
 
     fn act_in_filter(&mut self, action: Action) -> Option<Vec<Effect>> {
         match action {
-            Action::Submit | Action::Leave | Action::Back => {
+            Action::Submit | Action::LeaveField | Action::Back => {
                 self.focus = Focus::Results;
                 Some(Vec::new())
             }
@@ -366,7 +366,7 @@ impl Discover {
             shown(Action::Down, "results"),
             Command { blocked: earlier, ..shown(Action::HistoryEarlier, "earlier") },
             shown(Action::Clear, "clear"),
-            shown(Action::Leave, "leave"),
+            shown(Action::LeaveField, "leave"),
             hidden(Action::HistoryLater, "later"),
             hidden(Action::Submit, "results"),
             hidden(Action::NextPart, "next panel"),
@@ -438,7 +438,7 @@ fn filter_commands() -> Vec<Command> {
         shown(Action::Submit, "results"),
         shown(Action::Down, "move"),
         shown(Action::Clear, "clear"),
-        shown(Action::Leave, "leave"),
+        shown(Action::LeaveField, "leave"),
         hidden(Action::Up, "move"),
         hidden(Action::PageUp, "page up"),
         hidden(Action::PageDown, "page down"),

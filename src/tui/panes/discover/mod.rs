@@ -21,13 +21,13 @@ use std::sync::Arc;
 use ratatui::layout::Rect;
 
 pub(crate) use self::against_view::draw_scored;
-use self::ask::{Asking, Options};
+use self::ask::{Options, PendingRequests};
 pub use self::history::History;
 use self::listing::Listing;
 pub use self::listing::Lookup;
 pub(crate) use self::rival::compare as compare_hits;
-use self::rows::{Opened, Row};
-use self::selection::Chosen;
+use self::rows::{OpenedSkill, Row};
+use self::selection::Selection;
 pub(crate) use self::why_view::draw_differences;
 use crate::field::Field;
 use crate::pane::{Effect, Message, PickerKind, Target};
@@ -58,7 +58,7 @@ enum ResultRequest {
 
 /// Areas of the last frame.
 #[derive(Debug, Default)]
-struct Drawn {
+struct FrameAreas {
     intent: Rect,
     field: Rect,
     results: Rect,
@@ -77,7 +77,7 @@ struct Drawn {
 pub struct Discover {
     field: Field,
     options: Options,
-    asking: Asking,
+    asking: PendingRequests,
     history: History,
     focus: Focus,
     listing: Listing,
@@ -88,13 +88,13 @@ pub struct Discover {
     /// Index into `items`.
     cursor: usize,
     /// What the user put the cursor on; `None` while it stays on the first result by itself.
-    chosen: Option<Chosen>,
+    chosen: Option<Selection>,
     /// The skill under the cursor after the last answer.
     selected: Option<SkillId>,
     /// A skill being opened by its name, until its rank is known.
     opening: Option<SkillId>,
     /// A skill that was opened and is not a row of the list.
-    opened: Option<Opened>,
+    opened: Option<OpenedSkill>,
     /// Whether shadowed copies are listed one by one.
     unfolded: bool,
     scan: ScanProgress,
@@ -109,7 +109,7 @@ pub struct Discover {
     body_lines: HashMap<(SkillId, String), Vec<BodyLine>>,
     asked_for: HashSet<ResultRequest>,
     wanted: Vec<Effect>,
-    drawn: Drawn,
+    drawn: FrameAreas,
 }
 
 impl Discover {

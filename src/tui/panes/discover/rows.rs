@@ -22,7 +22,7 @@ pub enum Item {
 
 /// A skill that was opened by its name and has no row.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Opened {
+pub struct OpenedSkill {
     /// The skill.
     pub id: SkillId,
     /// Why it is not a result.

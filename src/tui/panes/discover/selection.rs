@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::listing::Lookup;
-use super::rows::{self, Item, Opened, Outcome};
+use super::rows::{self, Item, OpenedSkill, Outcome};
 use super::{Discover, Focus};
 use crate::pane::{Effect, PaneId, Target};
 use skills_api::Error;
@@ -15,7 +15,7 @@ use skills_skill::SkillId;
 
 /// What the user put the cursor on.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Chosen {
+pub enum Selection {
     /// A skill, and its path.
     Skill(SkillId, Option<PathBuf>),
     /// An index in the list whose page is being loaded.
@@ -79,9 +79,9 @@ impl Discover {
     fn remember_choice(&mut self) {
         self.selected = self.selected().cloned();
         self.chosen = match (&self.selected, self.item()) {
-            (Some(id), _) => Some(Chosen::Skill(id.clone(), self.location(id))),
-            (None, Some(Item::Copies(_))) => Some(Chosen::Copies),
-            (None, Some(Item::Hit(place))) => Some(Chosen::CellRange(place)),
+            (Some(id), _) => Some(Selection::Skill(id.clone(), self.location(id))),
+            (None, Some(Item::Copies(_))) => Some(Selection::Copies),
+            (None, Some(Item::Hit(place))) => Some(Selection::CellRange(place)),
             _ => None,
         };
     }
@@ -107,9 +107,9 @@ impl Discover {
 
     fn place_of_chosen(&self) -> Option<usize> {
         let is_chosen = |item: Item| match (self.chosen.as_ref(), item) {
-            (Some(Chosen::Copies), Item::Copies(_)) => true,
-            (Some(Chosen::CellRange(wanted)), Item::Hit(place)) => *wanted == place,
-            (Some(Chosen::Skill(chosen, wanted)), item) => {
+            (Some(Selection::Copies), Item::Copies(_)) => true,
+            (Some(Selection::CellRange(wanted)), Item::Hit(place)) => *wanted == place,
+            (Some(Selection::Skill(chosen, wanted)), item) => {
                 self.skill_of(item).is_some_and(|id| match (wanted, self.location(id)) {
                     (Some(wanted), Some(location)) => *wanted == location,
                     _ => id == chosen,
@@ -126,7 +126,7 @@ impl Discover {
     /// Requests the rank of the selected skill if its page is not loaded.
     pub(super) fn find_chosen(&mut self) -> Vec<Effect> {
         match &self.chosen {
-            Some(Chosen::Skill(id, _)) if self.place_of_chosen().is_none() => {
+            Some(Selection::Skill(id, _)) if self.place_of_chosen().is_none() => {
                 let id = id.clone();
                 self.look_up(id)
             }
@@ -207,7 +207,7 @@ impl Discover {
     /// Moves the cursor to a skill that was opened or selected, using the answer about it alone.
     fn place_skill(&mut self, id: &SkillId, answer: &Answer) {
         let opening = self.opening.take_if(|opening| opening == id).is_some();
-        if !opening && !matches!(&self.chosen, Some(Chosen::Skill(chosen, _)) if chosen == id) {
+        if !opening && !matches!(&self.chosen, Some(Selection::Skill(chosen, _)) if chosen == id) {
             return;
         }
         let rank = answer.results.first().and_then(|hit| hit.rank);
@@ -225,7 +225,7 @@ impl Discover {
         }
         let place = self.place_of(id).or_else(|| self.place_of_item(Item::Hit(rank?.checked_sub(1)?)));
         if place.is_none() {
-            self.opened = Some(Opened { id: id.clone(), outcome: Outcome::of(answer) });
+            self.opened = Some(OpenedSkill { id: id.clone(), outcome: Outcome::of(answer) });
         }
         self.set_rows();
         let place = place.or_else(|| self.place_of_item(Item::Opened));
@@ -247,7 +247,7 @@ impl Discover {
         self.cursor = place;
         self.why.offset = 0;
         self.follow = true;
-        self.chosen = Some(Chosen::Skill(id.clone(), self.location(id)));
+        self.chosen = Some(Selection::Skill(id.clone(), self.location(id)));
         self.selected = self.selected().cloned();
     }
 

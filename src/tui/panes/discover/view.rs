@@ -4,7 +4,7 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
 use super::rows::Item;
-use super::{Discover, Drawn, Focus};
+use super::{Discover, Focus, FrameAreas};
 use crate::pane::Draw;
 use crate::theme::Role;
 use crate::widgets::painter::Painter;
@@ -28,7 +28,7 @@ pub(super) fn disclaimer(available: u16) -> &'static str {
 
 impl Discover {
     pub(super) fn view(&mut self, area: Rect, buf: &mut Buffer, cx: &mut Draw<'_>) {
-        self.drawn = Drawn { folded: area.width < FOLD, ..Drawn::default() };
+        self.drawn = FrameAreas { folded: area.width < FOLD, ..FrameAreas::default() };
         if let Some(Item::Hit(place)) = self.item() {
             self.want_place(place);
         }

@@ -7,7 +7,7 @@ use ratatui::layout::{Position, Rect};
 use super::{Focus, Golden, TABS, Tab, rows};
 use crate::action::{Action, Command, Context};
 use crate::golden_requests::{GoldenForm, GoldenPaneRequest};
-use crate::overlay::{Asking, Drafting, Sheet};
+use crate::overlay::{DialogSpec, Drafting, PromptKind};
 use crate::pane::{Draw, Effect, Message, Pane, PaneId, Target};
 use skills_api::{GoldenSource, WhyRequest};
 use skills_authoring::golden_file::GoldenEdit;
@@ -34,7 +34,7 @@ impl Pane for Golden {
             return vec![
                 shown(Action::Submit, "queries"),
                 shown(Action::Clear, "clear"),
-                shown(Action::Leave, "leave"),
+                shown(Action::LeaveField, "leave"),
                 hidden(Action::Up, "move"),
                 hidden(Action::Down, "move"),
                 hidden(Action::PageUp, "page up"),
@@ -129,19 +129,22 @@ impl Pane for Golden {
                 vec![Effect::Golden(GoldenPaneRequest::SetBaseline(self.measured.clone()?))]
             }
             Action::AddQuery => {
-                vec![ask(Asking::Golden(GoldenForm { query: Some(String::new()), ..GoldenForm::default() }))]
+                vec![ask(PromptKind::Golden(GoldenForm {
+                    query: Some(String::new()),
+                    ..GoldenForm::default()
+                }))]
             }
             Action::EditQuery => {
                 let file = self.file_of_query().ok()?.file.clone();
                 let result = self.result()?;
-                vec![ask(Asking::Golden(GoldenForm {
+                vec![ask(PromptKind::Golden(GoldenForm {
                     query: Some(result.query.query.clone()),
                     skills: result.query.expectation().replace(',', ""),
                     replaces: Some((file, result.place, result.query.clone().into())),
                 }))]
             }
             Action::RemoveQuery => return self.remove(was_removing),
-            Action::ImportGolden => vec![ask(Asking::Import)],
+            Action::ImportGolden => vec![ask(PromptKind::Import)],
             Action::Copy => vec![Effect::Copy(self.result()?.query.query.clone(), "query".to_owned())],
             Action::Edit => {
                 let file = self.file_of_query().ok()?.file.clone();
@@ -196,7 +199,7 @@ impl Pane for Golden {
         self.view(area, buf, cx);
     }
 
-    fn wanted(&mut self) -> Vec<Effect> {
+    fn take_pending_effects(&mut self) -> Vec<Effect> {
         std::mem::take(&mut self.wanted)
     }
 
@@ -206,8 +209,8 @@ impl Pane for Golden {
 }
 
 /// Opens a dialog.
-fn ask(asking: Asking) -> Effect {
-    Effect::Sheet(Box::new(Sheet::Ask { asking, typed: serde_json::Map::new() }))
+fn ask(asking: PromptKind) -> Effect {
+    Effect::OpenDialog(Box::new(DialogSpec::Prompt { asking, typed: serde_json::Map::new() }))
 }
 
 impl Golden {
@@ -261,7 +264,7 @@ impl Golden {
 
     fn act_in_filter(&mut self, action: Action) -> Option<Vec<Effect>> {
         match action {
-            Action::Submit | Action::Leave | Action::Back | Action::NextPart | Action::PreviousPart => {
+            Action::Submit | Action::LeaveField | Action::Back | Action::NextPart | Action::PreviousPart => {
                 self.focus = Focus::List;
             }
             Action::Clear => {

@@ -43,7 +43,7 @@ const TABS: [Tab; 3] = [Tab::Query, Tab::Confusions, Tab::Skills];
 
 /// Areas of the last frame.
 #[derive(Debug, Default)]
-struct Drawn {
+struct FrameAreas {
     list: Rect,
     filter: Rect,
     detail: Rect,
@@ -76,7 +76,7 @@ pub struct Golden {
     explaining: Option<String>,
     catalogue: Arc<Catalogue>,
     wanted: Vec<Effect>,
-    drawn: Drawn,
+    drawn: FrameAreas,
     /// Whether the next `x` removes the query under the cursor.
     is_removing: bool,
 }
@@ -90,7 +90,7 @@ impl Golden {
 
     fn on_message(&mut self, message: &Message) -> Vec<Effect> {
         match message {
-            Message::Golden(GoldenPaneResponse::Measured(answer)) => {
+            Message::Golden(GoldenPaneResponse::Measurement(answer)) => {
                 self.is_measuring = false;
                 match answer {
                     Ok(measured) => {

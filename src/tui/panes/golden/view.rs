@@ -3,7 +3,7 @@
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
-use super::{Drawn, Focus, Golden};
+use super::{Focus, FrameAreas, Golden};
 use crate::pane::Draw;
 use crate::theme::Role;
 use crate::widgets::painter::Painter;
@@ -19,7 +19,7 @@ const DETAIL_WIDTH: u16 = 44;
 
 impl Golden {
     pub(super) fn view(&mut self, area: Rect, buf: &mut Buffer, cx: &mut Draw<'_>) {
-        self.drawn = Drawn { is_folded: area.width < FOLD || cx.full_screen, ..Drawn::default() };
+        self.drawn = FrameAreas { is_folded: area.width < FOLD || cx.full_screen, ..FrameAreas::default() };
         let is_empty = self.measured.as_ref().is_none_or(|measured| measured.report.results.is_empty());
         if is_empty {
             self.draw_empty(area, buf, cx);

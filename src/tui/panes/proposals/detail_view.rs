@@ -6,7 +6,7 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
 use super::diff_view::{self, DiffRow};
-use super::list_view::{gain, sign, word};
+use super::list_view::{gain, sign, state_label};
 use super::{Focus, Proposals};
 use crate::glyphs::Glyphs;
 use crate::pane::Draw;
@@ -151,7 +151,7 @@ fn push_head(lines: &mut Vec<Line>, view: &ProposalView, width: u16, clock_ms: i
         shown(&summary.proposed_by)
     );
     lines.push(Line::Rich(RichLine::from_segs(vec![
-        Seg::new(format!("{glyph} {}", word(summary.state)), role),
+        Seg::new(format!("{glyph} {}", state_label(summary.state)), role),
         Seg::new(said, Role::Muted),
     ])));
     let decided = |what: &str, one: &ProposalDecision| {

@@ -49,7 +49,7 @@ impl Pane for Proposals {
         if self.focus == Focus::Filter {
             return vec![
                 command(Action::Submit, "to the list", None, true),
-                command(Action::Leave, "leave", None, true),
+                command(Action::LeaveField, "leave", None, true),
             ];
         }
         let waiting = needs(&[ProposalState::Waiting], "this proposal was decided already");
@@ -89,7 +89,11 @@ impl Pane for Proposals {
     fn act(&mut self, action: Action) -> Option<Vec<Effect>> {
         if self.focus == Focus::Filter {
             return match action {
-                Action::Submit | Action::Leave | Action::Back | Action::NextPart | Action::PreviousPart => {
+                Action::Submit
+                | Action::LeaveField
+                | Action::Back
+                | Action::NextPart
+                | Action::PreviousPart => {
                     self.focus = Focus::List;
                     Some(Vec::new())
                 }
@@ -183,7 +187,7 @@ impl Pane for Proposals {
         self.draw_pane(area, buf, cx);
     }
 
-    fn wanted(&mut self) -> Vec<Effect> {
+    fn take_pending_effects(&mut self) -> Vec<Effect> {
         Vec::new()
     }
 
@@ -191,16 +195,16 @@ impl Pane for Proposals {
         false
     }
 
-    fn looks_at(&self, now: Instant) -> Option<Instant> {
+    fn next_poll(&self, now: Instant) -> Option<Instant> {
         (!self.looking).then(|| self.looked.map_or(now, |looked| looked + LOOK_INTERVAL))
     }
 
-    fn look(&mut self, now: Instant) -> Vec<Effect> {
+    fn poll(&mut self, now: Instant) -> Vec<Effect> {
         self.looked = Some(now);
         self.request_list()
     }
 
-    fn awaited(&self) -> usize {
+    fn pending_decisions(&self) -> usize {
         self.list.as_ref().map_or(0, |list| list.waiting)
     }
 }

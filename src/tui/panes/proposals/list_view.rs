@@ -31,7 +31,7 @@ pub(super) fn sign(state: ProposalState, glyphs: &Glyphs) -> (&'static str, Role
     }
 }
 
-pub(super) fn word(state: ProposalState) -> &'static str {
+pub(super) fn state_label(state: ProposalState) -> &'static str {
     match state {
         ProposalState::Waiting => "waiting for approval",
         ProposalState::Approved => "approved",
@@ -98,7 +98,7 @@ impl Proposals {
                 Row::Blank => {}
                 Row::Group(state) => {
                     let role = if state == ProposalState::Waiting { Role::Waiting } else { Role::Muted };
-                    painter.put(line.x + 3, y, word(state), role, line.width.saturating_sub(3));
+                    painter.put(line.x + 3, y, state_label(state), role, line.width.saturating_sub(3));
                     let end = line.right().saturating_sub(2);
                     if at == 0 {
                         painter.right(end, y, "age", Role::Muted);

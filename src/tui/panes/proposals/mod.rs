@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 use ratatui::layout::Rect;
 
 use crate::field::Field;
-use crate::overlay::{ProposalCommand, Sheet};
+use crate::overlay::{DialogSpec, ProposalCommand};
 use crate::pane::{Effect, Message, PaneId, Target};
 use crate::proposal_requests::{ProposalPaneRequest, ProposalPaneResponse};
 use crate::widgets::scroll::Scroll;
@@ -52,7 +52,7 @@ enum Row {
 
 /// Areas of the last frame.
 #[derive(Debug, Default)]
-struct Drawn {
+struct FrameAreas {
     list: Rect,
     filter: Rect,
     detail: Rect,
@@ -83,7 +83,7 @@ pub struct Proposals {
     /// When the list was last requested; `None` while a request is in progress.
     looked: Option<Instant>,
     looking: bool,
-    drawn: Drawn,
+    drawn: FrameAreas,
 }
 
 impl Proposals {
@@ -274,6 +274,6 @@ impl Proposals {
     /// Opens the dialog for a command on the selected proposal.
     fn open_dialog(&self, command: ProposalCommand) -> Vec<Effect> {
         let Some(view) = self.view_of_selected() else { return Vec::new() };
-        vec![Effect::Sheet(Box::new(Sheet::Proposal { view: Arc::clone(view), command }))]
+        vec![Effect::OpenDialog(Box::new(DialogSpec::Proposal { view: Arc::clone(view), command }))]
     }
 }

@@ -3,7 +3,7 @@
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
-use super::{Drawn, Focus, Proposals};
+use super::{Focus, FrameAreas, Proposals};
 use crate::pane::Draw;
 use crate::theme::Role;
 use crate::widgets::painter::Painter;
@@ -19,7 +19,7 @@ const LIST_WIDTH: u16 = 38;
 
 impl Proposals {
     pub(super) fn draw_pane(&mut self, area: Rect, buf: &mut Buffer, cx: &mut Draw<'_>) {
-        self.drawn = Drawn::default();
+        self.drawn = FrameAreas::default();
         if self.summaries().is_empty() {
             self.draw_empty(area, buf, cx);
             return;

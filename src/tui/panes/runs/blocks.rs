@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::Runs;
-use super::detail::Stop;
+use super::detail::DetailCursor;
 use super::detail_view::{label_of, short_id};
 use crate::action::Action;
 use crate::pane::Draw;
@@ -18,9 +18,9 @@ use skills_model::{CommandName, RunState};
 use skills_store::{EventKind, RunRecord};
 
 /// Maximum number of listed lines of a corrected text.
-const DIFFERING: usize = 8;
+const MAX_DIFF_LINES: usize = 8;
 /// Maximum number of listed checkpoints.
-const POINTS: usize = 60;
+const MAX_LISTED_CHECKPOINTS: usize = 60;
 
 /// The kind of a row.
 pub(super) enum Kind {
@@ -38,7 +38,7 @@ pub(super) struct Line {
     pub(super) text: RichLine,
     pub(super) right: RichLine,
     pub(super) kind: Kind,
-    pub(super) stop: Option<Stop>,
+    pub(super) stop: Option<DetailCursor>,
     /// Click targets on the right, from left to right.
     pub(super) buttons: Vec<(Action, String, String)>,
 }
@@ -67,7 +67,7 @@ impl Line {
         self
     }
 
-    pub(super) fn at(mut self, stop: Stop) -> Self {
+    pub(super) fn at(mut self, stop: DetailCursor) -> Self {
         self.stop = Some(stop);
         self
     }
@@ -110,7 +110,7 @@ impl Runs {
                 Seg::new(" at ", Role::Muted),
                 Seg::new(format!("c{checkpoint}"), Role::Text),
             ])
-            .at(Stop::Source(source.clone()));
+            .at(DetailCursor::Source(source.clone()));
             line.buttons.push((Action::Compare, "=".to_owned(), "compare".to_owned()));
             out.push(line);
         }
@@ -122,7 +122,7 @@ impl Runs {
                     Role::Text,
                 ),
             ];
-            out.push(Line::of(segs).at(Stop::Descendant(run.clone())));
+            out.push(Line::of(segs).at(DetailCursor::Descendant(run.clone())));
         }
         let mut row = |label: &str, segs: Vec<Seg>| labelled_row(label, segs, making, out);
         row("isolation", vec![Seg::new(shown(&detail.isolation), Role::Text)]);
@@ -202,13 +202,13 @@ fn corrected_rows(
             .filter(|change| change.tag() != similar::ChangeTag::Equal)
             .map(|change| (change.tag() == similar::ChangeTag::Insert, shown(change.value().trim_end())))
             .collect();
-        for (new, text) in all.iter().take(DIFFERING) {
+        for (new, text) in all.iter().take(MAX_DIFF_LINES) {
             let (sign, role) = if *new { ("+", Role::Text) } else { (glyphs.minus, Role::Muted) };
             let text = cut_end(text, making.width.saturating_sub(4), glyphs.ellipsis);
             out.push(Line::of(vec![Seg::new(format!("  {sign} "), role), Seg::new(text, role)]));
         }
-        if all.len() > DIFFERING {
-            let more = format!("    {} more lines differ", all.len() - DIFFERING);
+        if all.len() > MAX_DIFF_LINES {
+            let more = format!("    {} more lines differ", all.len() - MAX_DIFF_LINES);
             out.push(Line::of(vec![Seg::new(more, Role::Muted)]));
         }
         return;
@@ -252,7 +252,7 @@ pub(super) fn waiting_lines(
         Seg::new(format!(" {} ", glyphs.waiting), Role::Waiting),
         Seg::new(shown(&step.step), Role::Strong),
     ];
-    let mut first = Line::of(name).waiting().at(Stop::Step(step.step.clone()));
+    let mut first = Line::of(name).waiting().at(DetailCursor::Step(step.step.clone()));
     for (command, action, key, label) in [
         (CommandName::Approve, Action::Approve, "a", "approve"),
         (CommandName::Deny, Action::Deny, "d", "deny"),
@@ -341,14 +341,14 @@ pub(super) fn checkpoint_lines(
     making: &RowContext<'_>,
     out: &mut Vec<Line>,
 ) {
-    let note = if detail.checkpoints.len() > POINTS {
+    let note = if detail.checkpoints.len() > MAX_LISTED_CHECKPOINTS {
         format!("{} in total", detail.checkpoints.len())
     } else {
         String::new()
     };
     out.push(Line::rule("Checkpoints", &note));
     let glyphs = making.cx.glyphs;
-    for point in detail.checkpoints.iter().rev().take(POINTS) {
+    for point in detail.checkpoints.iter().rev().take(MAX_LISTED_CHECKPOINTS) {
         let is_head = point.number == record.head;
         let (name, label) = if is_head { (Role::Strong, Role::Text) } else { (Role::Text, Role::Muted) };
         let mark = if is_head { if glyphs.ascii { "  <" } else { "  ◂" } } else { "" };
@@ -359,7 +359,7 @@ pub(super) fn checkpoint_lines(
             Seg::new(mark, Role::Strong),
         ];
         let right = if is_head { "head".to_owned() } else { duration(point.at_ms - record.created_ms) };
-        out.push(Line::of(segs).right(right, Role::Muted).at(Stop::Checkpoint(point.number)));
+        out.push(Line::of(segs).right(right, Role::Muted).at(DetailCursor::Checkpoint(point.number)));
     }
 }
 

@@ -3,7 +3,7 @@
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
-use super::detail::{Showing, Stop};
+use super::detail::{DetailCursor, DetailView};
 use super::detail_view::short_id;
 use super::state_view::scrolled;
 use super::steps_view::sign;
@@ -28,7 +28,7 @@ use skills_store::{RunId, RunRecord};
 /// Maximum number of displayed differences of one item.
 const MAX_DIFFERENCES: usize = 6;
 /// Maximum number of other runs of a skill that are offered.
-const ALIKE: usize = 30;
+const MAX_COMPARABLE_RUNS: usize = 30;
 
 impl Runs {
     /// Returns the runs this one can be compared with, its source first; without related runs, other runs of its skill,
@@ -42,7 +42,7 @@ impl Runs {
             let mut others: Vec<&RunRecord> =
                 self.known.iter().map(|(other, _)| other).filter(alike).collect();
             others.sort_by_key(|other| std::cmp::Reverse((other.created_ms, other.id.clone())));
-            out.extend(others.into_iter().take(ALIKE).map(|other| other.id.clone()));
+            out.extend(others.into_iter().take(MAX_COMPARABLE_RUNS).map(|other| other.id.clone()));
         }
         out
     }
@@ -65,7 +65,7 @@ impl Runs {
     pub(super) fn compare(&mut self) -> Vec<Effect> {
         let on_point = (self.focus == Focus::Detail).then(|| self.detail.checkpoint()).flatten();
         if let (Some(number), Some(detail)) = (on_point, self.detail.get().cloned()) {
-            if let Showing::Changes(..) = self.detail.showing {
+            if let DetailView::Changes(..) = self.detail.showing {
                 self.show_state(number);
                 return Vec::new();
             }
@@ -93,7 +93,7 @@ impl Runs {
         }
         let relatives = self.relatives();
         match (&self.detail.stop, &relatives[..]) {
-            (Some(Stop::Source(run) | Stop::Descendant(run)), _) => {
+            (Some(DetailCursor::Source(run) | DetailCursor::Descendant(run)), _) => {
                 let run = run.clone();
                 self.show_pair(run)
             }
@@ -133,14 +133,14 @@ impl Runs {
             return self.show_pair(RunId(run.to_owned()));
         }
         if let (Ok(other), Some(number)) = (choice.parse::<u64>(), self.detail.checkpoint()) {
-            self.detail.showing = Showing::Changes(other.min(number), other.max(number));
+            self.detail.showing = DetailView::Changes(other.min(number), other.max(number));
             self.detail.tree = Scroll::default();
         }
         Vec::new()
     }
 
     fn show_pair(&mut self, other: RunId) -> Vec<Effect> {
-        self.detail.showing = Showing::Pair(other.clone());
+        self.detail.showing = DetailView::Pair(other.clone());
         self.detail.tree = Scroll::default();
         self.focus = Focus::Detail;
         let is_new = self.detail.ask(&other);

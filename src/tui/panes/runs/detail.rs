@@ -12,7 +12,7 @@ const CACHE_SIZE: usize = 24;
 
 /// A position of the cursor.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub enum Stop {
+pub enum DetailCursor {
     /// A step, by its path.
     Step(String),
     /// The output, truncated to its end until it is opened.
@@ -27,7 +27,7 @@ pub enum Stop {
 
 /// The content of the right part.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub enum Showing {
+pub enum DetailView {
     /// The run.
     #[default]
     Run,
@@ -51,15 +51,15 @@ pub struct Detail {
     /// Events that are newer than the details.
     since: Vec<RunEvent>,
     /// The content.
-    pub showing: Showing,
+    pub showing: DetailView,
     /// The cursor.
-    pub stop: Option<Stop>,
+    pub stop: Option<DetailCursor>,
     /// Whether the window follows the cursor.
     pub follow: bool,
     /// First visible row.
     pub scroll: Scroll,
     /// Steps whose inputs and results are shown, and whether the entire output is.
-    pub opened: HashSet<Stop>,
+    pub opened: HashSet<DetailCursor>,
     /// Collapsed paths of a state.
     pub folded: HashSet<String>,
     /// Cursor and scroll position of a state.
@@ -175,21 +175,22 @@ impl Detail {
     }
 
     /// Returns every position of the cursor, from top to bottom.
-    pub fn stops(&self) -> Vec<Stop> {
+    pub fn stops(&self) -> Vec<DetailCursor> {
         let Some(detail) = self.get() else { return Vec::new() };
-        let mut out: Vec<Stop> = detail.steps.iter().map(|step| Stop::Step(step.step.clone())).collect();
-        out.push(Stop::Output);
-        out.extend(detail.checkpoints.iter().rev().map(|point| Stop::Checkpoint(point.number)));
-        out.extend(detail.run.source.iter().map(|(run, _)| Stop::Source(run.clone())));
-        out.extend(detail.descendants.iter().cloned().map(Stop::Descendant));
+        let mut out: Vec<DetailCursor> =
+            detail.steps.iter().map(|step| DetailCursor::Step(step.step.clone())).collect();
+        out.push(DetailCursor::Output);
+        out.extend(detail.checkpoints.iter().rev().map(|point| DetailCursor::Checkpoint(point.number)));
+        out.extend(detail.run.source.iter().map(|(run, _)| DetailCursor::Source(run.clone())));
+        out.extend(detail.descendants.iter().cloned().map(DetailCursor::Descendant));
         out
     }
 
     /// Returns the checkpoint being shown or under the cursor.
     pub fn checkpoint(&self) -> Option<u64> {
         match (&self.showing, &self.stop) {
-            (Showing::State(number) | Showing::Changes(_, number), _) => Some(*number),
-            (_, Some(Stop::Checkpoint(number))) => Some(*number),
+            (DetailView::State(number) | DetailView::Changes(_, number), _) => Some(*number),
+            (_, Some(DetailCursor::Checkpoint(number))) => Some(*number),
             _ => None,
         }
     }

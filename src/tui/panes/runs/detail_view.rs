@@ -6,7 +6,7 @@ use ratatui::style::Modifier;
 use serde_json::Value;
 
 use super::blocks::{Kind, Line, RowContext, checkpoint_lines, result_lines, waiting_lines};
-use super::detail::{Showing, Stop};
+use super::detail::{DetailCursor, DetailView};
 use super::list::{Group, has_expired, tail};
 use super::steps_view::{Axis, head, inside};
 use super::view::spinner;
@@ -26,7 +26,7 @@ use skills_model::{Expiry, Gate, RunState};
 use skills_store::RunRecord;
 
 /// Maximum number of sidecars' control requests shown above the steps.
-const WISHES: usize = 2;
+const MAX_CONTROL_REQUESTS: usize = 2;
 /// Lines of output before it is opened, and the maximum afterwards.
 const OUTPUT: usize = 8;
 const OUTPUT_OPEN: usize = 2_000;
@@ -41,12 +41,12 @@ impl Runs {
             return Vec::new();
         };
         let known = self.detail.get().cloned();
-        if let (Some(detail), true) = (&known, self.elsewhere()) {
+        if let (Some(detail), true) = (&known, self.shows_other()) {
             match self.detail.showing.clone() {
-                Showing::State(number) => self.draw_state(number, detail, area, buf, cx),
-                Showing::Changes(from, to) => self.draw_changes((from, to), detail, area, buf, cx),
-                Showing::Pair(other) => self.draw_pair(&other, detail, area, buf, cx),
-                Showing::Run => {}
+                DetailView::State(number) => self.draw_state(number, detail, area, buf, cx),
+                DetailView::Changes(from, to) => self.draw_changes((from, to), detail, area, buf, cx),
+                DetailView::Pair(other) => self.draw_pair(&other, detail, area, buf, cx),
+                DetailView::Run => {}
             }
             return Vec::new();
         }
@@ -293,10 +293,13 @@ impl Runs {
     /// newest first.
     fn control_lines(&self, record: &RunRecord, making: &RowContext<'_>, out: &mut Vec<Line>) {
         let wishes = sidecar_wishes(record, self.detail.events());
-        let mut sentences: Vec<(bool, String)> =
-            wishes.iter().rev().map(|wish| (wish.is_active(), live::wished(wish))).collect();
+        let mut sentences: Vec<(bool, String)> = wishes
+            .iter()
+            .rev()
+            .map(|wish| (wish.is_active(), live::describe_control_request(wish)))
+            .collect();
         sentences.dedup();
-        for (stands, sentences) in sentences.into_iter().take(WISHES) {
+        for (stands, sentences) in sentences.into_iter().take(MAX_CONTROL_REQUESTS) {
             let (sign, role) = if stands {
                 (making.cx.glyphs.warn, Role::Warning)
             } else {
@@ -329,7 +332,7 @@ impl Runs {
                 (_, StepState::WaitingForHuman) => true,
                 _ => false,
             };
-            let stop = Stop::Step(step.step.clone());
+            let stop = DetailCursor::Step(step.step.clone());
             if waits {
                 out.extend((roomy && !out.is_empty()).then(Line::blank));
                 waiting_lines(step, detail.sheet.as_ref(), record, making, self.disconnected, out);
@@ -395,7 +398,7 @@ impl Runs {
         making: &RowContext<'_>,
         out: &mut Vec<Line>,
     ) {
-        let opened = self.detail.opened.contains(&Stop::Output);
+        let opened = self.detail.opened.contains(&DetailCursor::Output);
         let limit = if opened { OUTPUT_OPEN } else { OUTPUT };
         let column = live::column(detail);
         let mut lines: Vec<RichLine> = Vec::new();
@@ -404,13 +407,13 @@ impl Runs {
             if lines.len() < limit {
                 lines.extend(live::lines(event, detail, column).into_iter().rev());
             } else {
-                more += usize::from(live::speaks(event));
+                more += usize::from(live::is_listed(event));
             }
         }
         lines.truncate(limit);
         lines.reverse();
         let note = if record.state.is_active() { "live" } else { "" };
-        let mut title = Line::rule("Output", note).at(Stop::Output);
+        let mut title = Line::rule("Output", note).at(DetailCursor::Output);
         if more > 0 {
             title.kind = Kind::Rule("Output".to_owned(), format!("{more} earlier"));
         }

@@ -15,7 +15,7 @@ const MAX_REFRESHED_RUNS: usize = 1_000;
 /// Maximum number of matches that are loaded, as many as the commands for many runs accept.
 pub const MAX_FOUND_RUNS: usize = 10_000;
 /// Maximum number of individual requests after a response.
-const SINGLES: usize = 32;
+const MAX_SINGLE_REQUESTS: usize = 32;
 
 const OPEN: [RunState; 5] = [
     RunState::WaitingForHuman,
@@ -28,13 +28,13 @@ const ENDED: [RunState; 3] = [RunState::Completed, RunState::Failed, RunState::C
 
 /// Known runs, by id.
 #[derive(Debug, Default)]
-pub struct Known {
+pub struct KnownRuns {
     runs: HashMap<RunId, (RunRecord, bool)>,
     listed: usize,
     version: u64,
 }
 
-impl Known {
+impl KnownRuns {
     /// Returns a run.
     pub fn get(&self, id: &RunId) -> Option<&RunRecord> {
         self.runs.get(id).map(|(run, _)| run)
@@ -154,7 +154,7 @@ impl Feeds {
         Effect::Run(RunRequest::Page { filter: Box::new(filter), generation: self.generation })
     }
 
-    fn under_way(&self, why: &Why) -> bool {
+    fn is_in_progress(&self, why: &Why) -> bool {
         self.requests.values().any(|pending| pending == why)
     }
 
@@ -164,23 +164,23 @@ impl Feeds {
     }
 
     /// Requests everything again and drops runs that were purged in the meantime.
-    pub fn refresh_all(&mut self, known: &Known) -> Vec<Effect> {
+    pub fn refresh_all(&mut self, known: &KnownRuns) -> Vec<Effect> {
         self.full_refresh = true;
         self.refresh(true, known)
     }
 
     /// Requests the open runs again, and the most recently ended ones if some ended. While a request is in progress,
     /// the next one waits for its response.
-    pub fn refresh(&mut self, ended: bool, known: &Known) -> Vec<Effect> {
+    pub fn refresh(&mut self, ended: bool, known: &KnownRuns) -> Vec<Effect> {
         let mut out = Vec::new();
-        if self.under_way(&Why::Open) {
+        if self.is_in_progress(&Why::Open) {
             self.again.0 = true;
         } else {
             let open = known.iter().filter(|(run, _)| OPEN.contains(&run.state)).count();
             let limit = (open + PAGE / 2).clamp(PAGE, MAX_REFRESHED_RUNS);
             out.push(self.ask(Why::Open, RunFilter { states: OPEN.to_vec(), limit, ..RunFilter::default() }));
         }
-        if ended && self.under_way(&Why::Ended) {
+        if ended && self.is_in_progress(&Why::Ended) {
             self.again.1 = true;
         } else if ended {
             let filter = RunFilter { states: ENDED.to_vec(), limit: PAGE, ..RunFilter::default() };
@@ -191,7 +191,7 @@ impl Feeds {
 
     /// Requests the next older runs, if there are any and they are not requested yet.
     pub fn older(&mut self) -> Option<Effect> {
-        if self.under_way(&Why::Older) {
+        if self.is_in_progress(&Why::Older) {
             return None;
         }
         let cursor = Some(self.older.clone()?);
@@ -267,11 +267,11 @@ impl Feeds {
 
     /// Returns whether the open runs have been loaded and no request for the ended ones is in progress.
     pub fn has_read_all(&self) -> bool {
-        self.open_read && !self.under_way(&Why::Ended)
+        self.open_read && !self.is_in_progress(&Why::Ended)
     }
 
     /// Handles a page; returns follow-up requests.
-    pub fn take(&mut self, generation: u64, page: &RunPage, known: &mut Known) -> Vec<Effect> {
+    pub fn take(&mut self, generation: u64, page: &RunPage, known: &mut KnownRuns) -> Vec<Effect> {
         let Some(why) = self.requests.remove(&generation) else { return Vec::new() };
         self.failed.take_if(|failed| *failed == why);
         self.open_read |= why == Why::Open;
@@ -319,7 +319,7 @@ impl Feeds {
                 out.extend(self.find_all());
             }
         }
-        for id in gone.into_iter().take(SINGLES) {
+        for id in gone.into_iter().take(MAX_SINGLE_REQUESTS) {
             let filter = RunFilter { text: Some(id.0.clone()), limit: 1, ..RunFilter::default() };
             out.push(self.ask(Why::Single(id), filter));
         }
@@ -352,7 +352,7 @@ mod tests {
 
     #[test]
     fn news_while_a_page_is_under_way_ask_once_more_after_it() {
-        let (mut feeds, mut known) = (Feeds::default(), Known::default());
+        let (mut feeds, mut known) = (Feeds::default(), KnownRuns::default());
         let first = feeds.refresh(false, &known);
         assert_eq!(first.len(), 1);
         for _ in 0..50 {
@@ -365,7 +365,7 @@ mod tests {
 
     #[test]
     fn a_part_that_could_not_be_read_is_missing_until_it_is() {
-        let (mut feeds, mut known) = (Feeds::default(), Known::default());
+        let (mut feeds, mut known) = (Feeds::default(), KnownRuns::default());
         let requests = feeds.refresh_all(&known);
         feeds.failed(generation(&requests[1]));
         feeds.take(generation(&requests[0]), &page(None), &mut known);
@@ -405,7 +405,7 @@ mod tests {
 
     #[test]
     fn older_runs_are_asked_for_one_page_at_a_time() {
-        let (mut feeds, mut known) = (Feeds::default(), Known::default());
+        let (mut feeds, mut known) = (Feeds::default(), KnownRuns::default());
         assert_eq!(feeds.older(), None, "nothing is known to be older yet");
         let requests = feeds.refresh_all(&known);
         feeds.take(generation(&requests[1]), &page(Some("b")), &mut known);

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::feed::Known;
+use super::feed::KnownRuns;
 use crate::field::Field;
 use crate::widgets::text_width::shown;
 use skills_store::{QUERY_KEYS, QUERY_STATES, RunQuery, RunRecord};
@@ -63,7 +63,7 @@ impl Filter {
     }
 
     /// Returns the completions of the last word.
-    pub fn completions(&self, known: &Known) -> Vec<String> {
+    pub fn completions(&self, known: &KnownRuns) -> Vec<String> {
         let text = self.field.text();
         let word = text.rsplit(char::is_whitespace).next().unwrap_or_default();
         let (sign, word) = match word.strip_prefix('-') {
@@ -94,7 +94,7 @@ impl Filter {
     }
 
     /// Completes the last word up to the first ambiguity; returns whether the text changed.
-    pub fn complete(&mut self, known: &Known) -> bool {
+    pub fn complete(&mut self, known: &KnownRuns) -> bool {
         let all = self.completions(known);
         let Some(first) = all.first() else { return false };
         let common = all.iter().fold(first.as_str(), |common, next| {
@@ -118,7 +118,7 @@ impl Filter {
     }
 
     /// Returns the line below the field, an error or the completions, and whether it is an error.
-    pub fn hint(&self, known: &Known) -> (String, bool) {
+    pub fn hint(&self, known: &KnownRuns) -> (String, bool) {
         match &self.error {
             Some(error) => (shown(error), true),
             None => {
@@ -129,7 +129,7 @@ impl Filter {
 }
 
 /// Returns `input.NAME:` for the inputs of the known runs.
-fn input_names(known: &Known) -> BTreeSet<String> {
+fn input_names(known: &KnownRuns) -> BTreeSet<String> {
     let inputs = known.iter().filter_map(|(run, _)| run.inputs.as_object());
     inputs.flat_map(|inputs| inputs.keys()).map(|name| format!("input.{name}:")).collect()
 }

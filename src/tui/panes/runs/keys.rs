@@ -6,7 +6,7 @@ use crossterm::event::{KeyEvent, MouseEvent};
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
-use super::detail::{Showing, Stop};
+use super::detail::{DetailCursor, DetailView};
 use super::feed::MAX_FOUND_RUNS;
 use super::{Focus, Row, Runs, list};
 use crate::action::{Action, Command, Context};
@@ -37,7 +37,7 @@ impl Pane for Runs {
     }
 
     fn commands(&self) -> Vec<Command> {
-        self.offered()
+        self.available_commands()
     }
 
     fn act(&mut self, action: Action) -> Option<Vec<Effect>> {
@@ -49,7 +49,7 @@ impl Pane for Runs {
             return Some(effects);
         }
         match action {
-            Action::NextTab | Action::PreviousTab if !self.elsewhere() && self.focus != Focus::Name => {
+            Action::NextTab | Action::PreviousTab if !self.shows_other() && self.focus != Focus::Name => {
                 return Some(self.turn_tab(if action == Action::NextTab { 1 } else { -1 }));
             }
             Action::ShowBoard => return Some(self.open_board()),
@@ -58,7 +58,7 @@ impl Pane for Runs {
             Action::SortRuns => return Some(self.choose_sort()),
             _ => {}
         }
-        if let Some(effects) = self.ordered(action) {
+        if let Some(effects) = self.execute_command(action) {
             self.moved = true;
             return Some(effects);
         }
@@ -80,7 +80,7 @@ impl Pane for Runs {
                 Focus::Filter => self.act_in_filter(action),
                 Focus::Name => match action {
                     Action::Submit => Some(self.finish_saving()),
-                    Action::Leave | Action::Back => {
+                    Action::LeaveField | Action::Back => {
                         self.focus = Focus::List;
                         Some(Vec::new())
                     }
@@ -119,7 +119,7 @@ impl Pane for Runs {
         self.view(area, buf, cx);
     }
 
-    fn wanted(&mut self) -> Vec<Effect> {
+    fn take_pending_effects(&mut self) -> Vec<Effect> {
         std::mem::take(&mut self.wanted)
     }
 
@@ -142,11 +142,11 @@ impl Pane for Runs {
         ages.chain(expiries).min()
     }
 
-    fn looks_at(&self, now: Instant) -> Option<Instant> {
+    fn next_poll(&self, now: Instant) -> Option<Instant> {
         self.board_due(now).into_iter().chain(self.summaries_due(now)).min()
     }
 
-    fn look(&mut self, now: Instant) -> Vec<Effect> {
+    fn poll(&mut self, now: Instant) -> Vec<Effect> {
         let is_due = |due: Option<Instant>| due.is_some_and(|due| now >= due);
         let (board, summaries) = (is_due(self.board_due(now)), is_due(self.summaries_due(now)));
         let mut effects = if board { self.refresh_board(now) } else { Vec::new() };
@@ -156,9 +156,9 @@ impl Pane for Runs {
         effects
     }
 
-    fn under_way(&self) -> usize {
+    fn executing_runs(&self) -> usize {
         let here = |run: &skills_store::RunRecord| {
-            run.state.is_active() && run.hold.as_ref().is_some_and(|hold| hold.holder == LeaseHolder::Here)
+            run.state.is_active() && run.lease.as_ref().is_some_and(|lease| lease.holder == LeaseHolder::Here)
         };
         self.known.iter().filter(|(run, _)| here(run)).count()
     }
@@ -167,7 +167,7 @@ impl Pane for Runs {
         self.typed_and_unsent()
     }
 
-    fn awaited(&self) -> usize {
+    fn pending_decisions(&self) -> usize {
         usize::try_from(self.count(&[RunState::WaitingForHuman])).unwrap_or(usize::MAX)
     }
 }
@@ -287,7 +287,7 @@ impl Runs {
 
     fn act_in_filter(&mut self, action: Action) -> Option<Vec<Effect>> {
         match action {
-            Action::Submit | Action::Leave | Action::Back => {
+            Action::Submit | Action::LeaveField | Action::Back => {
                 self.focus = Focus::List;
                 Some(Vec::new())
             }
@@ -341,16 +341,16 @@ impl Runs {
 
     fn act_in_detail(&mut self, action: Action) -> Option<Vec<Effect>> {
         match (&self.detail.showing, action) {
-            (Showing::Run, Action::Back) => {
+            (DetailView::Run, Action::Back) => {
                 self.focus = Focus::List;
                 Some(Vec::new())
             }
             (_, Action::Back) => {
-                self.detail.showing = Showing::Run;
+                self.detail.showing = DetailView::Run;
                 Some(Vec::new())
             }
-            (Showing::Run, Action::Open | Action::Fold) => self.open_stop(action),
-            (Showing::Run, Action::PageUp | Action::PageDown) => {
+            (DetailView::Run, Action::Open | Action::Fold) => self.open_stop(action),
+            (DetailView::Run, Action::PageUp | Action::PageDown) => {
                 let by = rows_of(action, self.detail.scroll.page())?;
                 self.detail.follow = false;
                 let offset = self.detail.scroll.offset.saturating_add_signed(by);
@@ -358,12 +358,12 @@ impl Runs {
                 self.detail.scroll.offset = offset.min(100_000);
                 Some(Vec::new())
             }
-            (Showing::Run, other) => {
+            (DetailView::Run, other) => {
                 let by = rows_of(other, 1)?;
                 self.detail.step(by);
                 Some(Vec::new())
             }
-            (Showing::State(_), other) => self.act_in_state(other),
+            (DetailView::State(_), other) => self.act_in_state(other),
             (_, other) => {
                 let by = rows_of(other, self.detail.tree.page())?;
                 let offset = self.detail.tree.offset.saturating_add_signed(by);
@@ -377,7 +377,7 @@ impl Runs {
     fn open_stop(&mut self, action: Action) -> Option<Vec<Effect>> {
         let stop = self.detail.stop.clone()?;
         match stop {
-            Stop::Step(_) | Stop::Output => {
+            DetailCursor::Step(_) | DetailCursor::Output => {
                 if !self.detail.opened.remove(&stop) {
                     self.detail.opened.insert(stop);
                 }
@@ -385,12 +385,12 @@ impl Runs {
                 Some(Vec::new())
             }
             _ if action == Action::Fold => None,
-            Stop::Checkpoint(number) => {
+            DetailCursor::Checkpoint(number) => {
                 self.show_state(number);
                 Some(Vec::new())
             }
-            Stop::Source(_) => Some(self.go_to_source()),
-            Stop::Descendant(run) => Some(self.go_to(&run)),
+            DetailCursor::Source(_) => Some(self.go_to_source()),
+            DetailCursor::Descendant(run) => Some(self.go_to(&run)),
         }
     }
 }

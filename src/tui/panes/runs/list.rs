@@ -1,6 +1,6 @@
 //! The rows of the list: waiting for approval, running, waiting for a signal or paused, done. Rebuilt when a run changes.
 
-use super::feed::Known;
+use super::feed::KnownRuns;
 use super::filter::Filter;
 use crate::widgets::relative_time::age;
 use crate::widgets::text_width::shown;
@@ -58,7 +58,7 @@ pub enum Row {
 }
 
 /// Returns all rows: groups in order, waiting runs oldest first, others newest first; with a filter only matching ones.
-pub fn rows(known: &Known, filter: &Filter, now_ms: i64, older: u64) -> Vec<Row> {
+pub fn rows(known: &KnownRuns, filter: &Filter, now_ms: i64, older: u64) -> Vec<Row> {
     let mut found: Vec<(Group, i64, &RunRecord)> = Vec::new();
     for (run, listed) in known.iter() {
         if if filter.is_empty() { listed } else { filter.matches(run, now_ms) } {
@@ -128,7 +128,7 @@ pub fn has_expired(run: &RunRecord, now_ms: i64) -> bool {
 }
 
 /// Returns the state in two or three words, and whether it requires a person.
-pub fn word(run: &RunRecord, now_ms: i64) -> (String, bool) {
+pub fn state_label(run: &RunRecord, now_ms: i64) -> (String, bool) {
     match (run.state, &run.gate) {
         _ if has_expired(run, now_ms) => ("expired".to_owned(), false),
         (RunState::WaitingForHuman, Some(Gate::Human { approvals, .. })) if !approvals.is_empty() => {

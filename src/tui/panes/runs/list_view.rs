@@ -3,7 +3,7 @@
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
-use super::list::{Group, Row, tail, word};
+use super::list::{Group, Row, state_label, tail};
 use super::view::spinner;
 use super::{Focus, Runs};
 use crate::pane::Draw;
@@ -19,7 +19,7 @@ use skills_model::RunState;
 use skills_store::RunRecord;
 
 /// Maximum number of rows that explain why a part of the list is missing.
-const TROUBLE: u16 = 4;
+const ERROR_ROWS: u16 = 4;
 
 /// Columns of a row: the first cell and the width of each, 0 if there is no space for it.
 struct Columns {
@@ -97,9 +97,9 @@ impl Runs {
             }
         }
         let mut list = Rect { y, height: area.bottom().saturating_sub(y), ..area };
-        if let Some(error) = self.error.as_ref().filter(|_| list.height > 3 * TROUBLE) {
-            list.height -= TROUBLE;
-            let below = Rect { y: list.bottom(), height: TROUBLE, ..area };
+        if let Some(error) = self.error.as_ref().filter(|_| list.height > 3 * ERROR_ROWS) {
+            list.height -= ERROR_ROWS;
+            let below = Rect { y: list.bottom(), height: ERROR_ROWS, ..area };
             trouble(&error.message, below, &mut Painter::new(buf, cx));
         }
         if self.is_table() {
@@ -234,7 +234,7 @@ impl Runs {
         if let Some(progress) = columns.progress {
             painter.put(progress, y, &format!("{through}/{all}"), Role::Muted, 5);
         }
-        let (word, asks) = word(run, now_ms);
+        let (word, asks) = state_label(run, now_ms);
         let (step_at, step_room) = columns.step;
         let ended = matches!(run.state, RunState::Completed | RunState::Canceled);
         let step = run.step.as_deref().filter(|_| !ended).map(shown).unwrap_or_default();
@@ -264,7 +264,7 @@ fn trouble(message: &str, area: Rect, painter: &mut Painter<'_>) {
     let lines = wrap_to(
         &[Seg::new(text, Role::Text)],
         area.width.saturating_sub(6),
-        TROUBLE as usize,
+        ERROR_ROWS as usize,
         painter.glyphs.ellipsis,
     );
     painter.put(area.x + 3, area.y, painter.glyphs.bad, Role::Danger, 1);

@@ -37,7 +37,7 @@ pub fn lines(event: &RunEvent, detail: &RunDetail, column: u16) -> Vec<RichLine>
 /// Returns the complete text of an event, of any number of lines: printed text verbatim, not made safe to draw.
 #[must_use]
 pub fn full_text(event: &RunEvent, detail: &RunDetail) -> Option<(String, Role)> {
-    let (said, role) = said(event, detail)?;
+    let (said, role) = describe_event(event, detail)?;
     let printed = event.event.data.get("text").and_then(Value::as_str);
     let printed = printed.filter(|_| event.event.kind == EventKind::StepLog);
     Some((printed.map_or(said, str::to_owned), role))
@@ -50,7 +50,7 @@ pub fn column(detail: &RunDetail) -> u16 {
     widest.unwrap_or(0).clamp(4, 18)
 }
 
-fn said(event: &RunEvent, detail: &RunDetail) -> Option<(String, Role)> {
+fn describe_event(event: &RunEvent, detail: &RunDetail) -> Option<(String, Role)> {
     let data = &event.event.data;
     let text = |key: &str| data.get(key).and_then(Value::as_str).map(shown).unwrap_or_default();
     let by = || {
@@ -66,19 +66,19 @@ fn said(event: &RunEvent, detail: &RunDetail) -> Option<(String, Role)> {
         EventKind::StepCompleted => {
             (completed(view.and_then(|view| view.summary.as_deref()), view), Role::Text)
         }
-        EventKind::StepSkipped => (reasoned("skipped", &text("reason")), Role::Muted),
+        EventKind::StepSkipped => (with_reason("skipped", &text("reason")), Role::Muted),
         EventKind::StepFailed => {
             // A later attempt that succeeded has another summary.
             let failed = view.filter(|view| view.state == StepState::Failed);
             (
-                reasoned("failed", &failure(data, failed.and_then(|view| view.summary.as_deref()))),
+                with_reason("failed", &failure(data, failed.and_then(|view| view.summary.as_deref()))),
                 Role::Danger,
             )
         }
         EventKind::StepRetrying => {
             let attempt = data.get("attempt").and_then(Value::as_u64);
             let again = attempt.map(|attempt| format!("again, attempt {attempt}"));
-            (reasoned(&again.unwrap_or_else(|| "again".to_owned()), &failure(data, None)), Role::Warning)
+            (with_reason(&again.unwrap_or_else(|| "again".to_owned()), &failure(data, None)), Role::Warning)
         }
         EventKind::GateWaiting => match data.pointer("/gate/signal/name").and_then(Value::as_str) {
             Some(signal) => (format!("waits for the signal {}", shown(signal)), Role::Text),
@@ -86,12 +86,12 @@ fn said(event: &RunEvent, detail: &RunDetail) -> Option<(String, Role)> {
         },
         EventKind::GateChanged => {
             let what = data.pointer("/gate/human/why/changed/what").and_then(Value::as_str);
-            (reasoned("asks again", &what.map(shown).unwrap_or_default()), Role::Waiting)
+            (with_reason("asks again", &what.map(shown).unwrap_or_default()), Role::Waiting)
         }
         EventKind::GateApproved => (agreed(data, &by()), Role::Success),
         EventKind::GateDenied => (format!("denied{}", by()), Role::Danger),
-        EventKind::GateWarned => (reasoned("a gate warns", &text("reason")), Role::Warning),
-        EventKind::GateDegraded => (reasoned("skipped by a gate", &text("reason")), Role::Warning),
+        EventKind::GateWarned => (with_reason("a gate warns", &text("reason")), Role::Warning),
+        EventKind::GateDegraded => (with_reason("skipped by a gate", &text("reason")), Role::Warning),
         EventKind::SignalReceived => {
             (format!("signal {} received{}", text("name"), by().replacen(" by ", " from ", 1)), Role::Text)
         }
@@ -112,7 +112,7 @@ fn said(event: &RunEvent, detail: &RunDetail) -> Option<(String, Role)> {
         EventKind::RunCreated => ("launched".to_owned(), Role::Muted),
         EventKind::RunResumed => (resumed(data) + &by(), Role::Text),
         EventKind::RunCompleted => ("completed".to_owned(), Role::Success),
-        EventKind::RunFailed => (reasoned("failed", &failure(data, None)), Role::Danger),
+        EventKind::RunFailed => (with_reason("failed", &failure(data, None)), Role::Danger),
         EventKind::RunCanceled => (format!("canceled{}", by()), Role::Muted),
         EventKind::RunPaused => ("pauses before its next step".to_owned(), Role::Warning),
         EventKind::RunHeld => ("paused until resumed".to_owned(), Role::Warning),
@@ -178,7 +178,7 @@ pub fn completed_by_decision(detail: &RunDetail, step: &str) -> Option<String> {
 
 /// Describes a sidecar's control request in its current state.
 #[must_use]
-pub fn wished(wish: &ControlRequest) -> String {
+pub fn describe_control_request(wish: &ControlRequest) -> String {
     let named = |skill: Option<&str>, run: &RunId| {
         let end = super::list::tail(run);
         skill.map_or_else(|| format!("run {end}"), |skill| format!("{} {end}", shown(skill)))
@@ -193,7 +193,7 @@ fn taken_over(data: &Value) -> bool {
 
 /// Returns whether an event has a line in the output.
 #[must_use]
-pub fn speaks(event: &RunEvent) -> bool {
+pub fn is_listed(event: &RunEvent) -> bool {
     match &event.event.kind {
         EventKind::StepStarted => false,
         EventKind::RunClaimed => taken_over(&event.event.data),
@@ -201,7 +201,7 @@ pub fn speaks(event: &RunEvent) -> bool {
     }
 }
 
-fn reasoned(what: &str, why: &str) -> String {
+fn with_reason(what: &str, why: &str) -> String {
     if why.is_empty() { what.to_owned() } else { format!("{what}: {why}") }
 }
 

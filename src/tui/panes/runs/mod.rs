@@ -3,6 +3,7 @@
 
 mod blocks;
 mod board_view;
+mod commands;
 mod compare_view;
 mod detail;
 mod detail_view;
@@ -14,7 +15,6 @@ mod list;
 mod list_view;
 mod live;
 mod mouse;
-mod orders;
 mod reading;
 mod state_view;
 mod steps_view;
@@ -29,8 +29,8 @@ use std::sync::Arc;
 use ratatui::layout::Rect;
 
 use self::board_view::BoardState;
-use self::detail::{Detail, Showing, Stop};
-use self::feed::{Feeds, Known};
+use self::detail::{Detail, DetailCursor, DetailView};
+use self::feed::{Feeds, KnownRuns};
 use self::filter::Filter;
 use self::list::{Row, rows};
 use self::summaries::Summaries;
@@ -60,7 +60,7 @@ enum Focus {
 
 /// Areas of the last frame.
 #[derive(Debug, Default)]
-struct Drawn {
+struct FrameAreas {
     list: Rect,
     filter: Rect,
     detail: Rect,
@@ -74,7 +74,7 @@ struct Drawn {
     columns: Vec<(Rect, String)>,
     /// Rows of the board with their index.
     spots: Vec<(Rect, usize)>,
-    stops: Vec<(Rect, Stop)>,
+    stops: Vec<(Rect, DetailCursor)>,
     /// Texts that trigger an action when clicked.
     buttons: Vec<(Rect, crate::action::Action)>,
     /// The start of relative times on the screen, in milliseconds since 1970-01-01 UTC.
@@ -86,7 +86,7 @@ struct Drawn {
 /// The state of pane 5.
 #[derive(Default)]
 pub struct Runs {
-    known: Known,
+    known: KnownRuns,
     feeds: Feeds,
     counts: BTreeMap<RunState, u64>,
     /// Whether the list has been loaded once: only then an empty list means that there are no runs.
@@ -134,7 +134,7 @@ pub struct Runs {
     wanted: Vec<Effect>,
     /// The run, or a step of it, that is shown in the reader and follows new events.
     followed: Option<(RunId, Option<String>)>,
-    drawn: Drawn,
+    drawn: FrameAreas,
 }
 
 impl Runs {
@@ -187,7 +187,7 @@ impl Runs {
             Message::Visit(Target::Run(run)) => self.go_to(run),
             Message::Visit(Target::Happened(run)) => self.open_happened(run),
             Message::Visit(Target::Launch(_)) if self.disconnected => {
-                vec![Effect::Toast(orders::DISCONNECTED.to_owned())]
+                vec![Effect::Toast(commands::DISCONNECTED.to_owned())]
             }
             Message::Visit(Target::Launch(skill)) => {
                 self.launching = Some(skill.to_string());
@@ -233,7 +233,7 @@ impl Runs {
                     let mut effects = vec![Effect::Toast(shown(&ordered.note))];
                     let made = ordered.run.id != *run;
                     if ordered.run.state != RunState::WaitingForHuman {
-                        self.said_all(Some(run), None);
+                        self.discard_submitted_drafts(Some(run), None);
                     }
                     self.known.put(ordered.run.clone(), true);
                     self.build();
@@ -272,7 +272,7 @@ impl Runs {
                     format!("{name} launched, but no worker is connected")
                 };
                 self.known.put(launched.run.clone(), true);
-                self.said_all(None, Some(&launched.run.skill_id));
+                self.discard_submitted_drafts(None, Some(&launched.run.skill_id));
                 let mut effects = vec![Effect::Toast(note)];
                 effects.extend(self.go_to(&launched.run.id));
                 effects
@@ -306,7 +306,7 @@ impl Runs {
 
     /// Resets everything after the core changed to another store.
     fn reset(&mut self) -> Vec<Effect> {
-        self.known = Known::default();
+        self.known = KnownRuns::default();
         self.feeds.reset();
         self.counts.clear();
         (self.loaded, self.moved) = (false, false);
@@ -517,8 +517,8 @@ impl Runs {
     }
 
     /// Returns whether something else is shown instead of the run.
-    fn elsewhere(&self) -> bool {
-        !matches!(self.detail.showing, Showing::Run)
+    fn shows_other(&self) -> bool {
+        !matches!(self.detail.showing, DetailView::Run)
     }
 
     /// The pane's own id, for effects that contain it.

@@ -3,7 +3,7 @@
 use crossterm::event::{MouseButton, MouseEvent, MouseEventKind};
 use ratatui::layout::Position;
 
-use super::detail::Showing;
+use super::detail::DetailView;
 use super::{Focus, Runs};
 use crate::action::Action;
 use crate::pane::{Effect, Pane as _};
@@ -71,14 +71,14 @@ impl Runs {
         if let Some(action) =
             self.drawn.buttons.iter().find(|(rect, _)| rect.contains(at)).map(|(_, act)| *act)
         {
-            let blocked = self.offered().into_iter().find(|command| command.action == action);
+            let blocked = self.available_commands().into_iter().find(|command| command.action == action);
             return match blocked.and_then(|command| command.blocked) {
                 Some(why) => vec![Effect::Toast(why)],
                 None => self.act(action).unwrap_or_default(),
             };
         }
         let stop = self.drawn.stops.iter().find(|(rect, _)| rect.contains(at)).map(|(_, stop)| stop.clone());
-        if let (Some(stop), Showing::Run) = (stop, &self.detail.showing) {
+        if let (Some(stop), DetailView::Run) = (stop, &self.detail.showing) {
             // A second click on the item under the cursor opens it.
             let again = self.detail.stop.as_ref() == Some(&stop);
             self.detail.stop = Some(stop);
@@ -95,7 +95,7 @@ impl Runs {
             self.scroll.roll(rows, self.rows.len());
         } else if self.drawn.detail.contains(at) {
             let scroll = match self.detail.showing {
-                Showing::Run => &mut self.detail.scroll,
+                DetailView::Run => &mut self.detail.scroll,
                 _ => &mut self.detail.tree,
             };
             // Drawing clamps the offset.

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::detail::{Showing, Stop};
+use super::detail::{DetailCursor, DetailView};
 use super::detail_view::label_of;
 use super::{Focus, Runs, live};
 use crate::overlay::{Passage, Reading};
@@ -21,14 +21,16 @@ impl Runs {
         };
         let stop = self.detail.stop.as_ref().filter(|_| self.focus == Focus::Detail);
         let number = match (&self.detail.showing, stop) {
-            (Showing::State(number) | Showing::Changes(_, number), _) => Some(*number),
-            (_, Some(Stop::Checkpoint(number))) => Some(*number),
+            (DetailView::State(number) | DetailView::Changes(_, number), _) => Some(*number),
+            (_, Some(DetailCursor::Checkpoint(number))) => Some(*number),
             _ => None,
         };
         let events: Vec<&RunEvent> = self.detail.events().collect();
         let (reading, path) = match (number, stop) {
             (Some(number), _) => return vec![Effect::Read(Box::new(checkpoint(detail, number)))],
-            (None, Some(Stop::Step(path))) => (step_or_run(detail, Some(path), &events), Some(path.clone())),
+            (None, Some(DetailCursor::Step(path))) => {
+                (step_or_run(detail, Some(path), &events), Some(path.clone()))
+            }
             _ => (run(detail, &events), None),
         };
         let followed = Some((detail.run.id.clone(), path));

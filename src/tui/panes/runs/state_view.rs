@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
-use super::detail::Showing;
+use super::detail::DetailView;
 use super::detail_view::label_of;
 use super::keys::rows_of;
 use super::{Focus, Runs};
@@ -28,7 +28,7 @@ impl Runs {
     pub(super) fn show_state(&mut self, number: u64) {
         let Some(detail) = self.detail.get().cloned() else { return };
         let Some(point) = detail.checkpoints.iter().find(|point| point.number == number) else { return };
-        self.detail.showing = Showing::State(number);
+        self.detail.showing = DetailView::State(number);
         self.detail.tree = Scroll::default();
         // Long lists would push the following content out of view.
         let open = HashSet::<String>::new();
@@ -40,7 +40,7 @@ impl Runs {
     /// Shows the checkpoint before or after the current one.
     pub(super) fn neighbour_state(&mut self, by: isize) {
         let Some(detail) = self.detail.get().cloned() else { return };
-        let (Showing::State(number) | Showing::Changes(_, number)) = self.detail.showing.clone() else {
+        let (DetailView::State(number) | DetailView::Changes(_, number)) = self.detail.showing.clone() else {
             return;
         };
         let numbers: Vec<u64> = detail.checkpoints.iter().map(|point| point.number).collect();
@@ -48,9 +48,9 @@ impl Runs {
         let next = at.saturating_add_signed(by).min(numbers.len().saturating_sub(1));
         let Some(number) = numbers.get(next).copied() else { return };
         match self.detail.showing {
-            Showing::Changes(..) => {
+            DetailView::Changes(..) => {
                 let from = numbers.get(next.saturating_sub(1)).copied().unwrap_or(number);
-                self.detail.showing = Showing::Changes(from, number);
+                self.detail.showing = DetailView::Changes(from, number);
                 self.detail.tree = Scroll::default();
             }
             _ => self.show_state(number),
@@ -65,7 +65,7 @@ impl Runs {
     }
 
     pub(super) fn act_in_state(&mut self, action: Action) -> Option<Vec<Effect>> {
-        let Showing::State(number) = self.detail.showing else { return None };
+        let DetailView::State(number) = self.detail.showing else { return None };
         let rows = self.state_rows(number);
         if let Action::Open | Action::Fold = action {
             let row = rows.get(self.detail.tree.cursor)?;

@@ -231,8 +231,8 @@ impl Runs {
                 muted(run.options.assigned.as_ref().map(|assigned| shown(&assigned.to)).unwrap_or_default())
             }
             "worker" => {
-                let worker = run.hold.as_ref().and_then(|hold| hold.worker.as_ref());
-                muted(worker.map(WorkerId::in_words).map(|name| shown(&name)).unwrap_or_default())
+                let worker = run.lease.as_ref().and_then(|lease| lease.worker.as_ref());
+                muted(worker.map(WorkerId::describe).map(|name| shown(&name)).unwrap_or_default())
             }
             // Only a wait has a deadline.
             "deadline" if !matches!(run.state, RunState::WaitingForHuman | RunState::WaitingForSignal) => {

@@ -3,7 +3,7 @@
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
-use super::{Drawn, Focus, Runs};
+use super::{Focus, FrameAreas, Runs};
 use crate::app::SPIN;
 use crate::pane::Draw;
 use crate::widgets::painter::Painter;
@@ -21,7 +21,7 @@ pub fn spinner(cx: &Draw<'_>) -> &'static str {
 
 impl Runs {
     pub(super) fn view(&mut self, area: Rect, buf: &mut Buffer, cx: &mut Draw<'_>) {
-        self.drawn = Drawn { clock_ms: cx.clock_ms, ..Drawn::default() };
+        self.drawn = FrameAreas { clock_ms: cx.clock_ms, ..FrameAreas::default() };
         if self.board.is_some() {
             self.draw_board(area, buf, cx);
             return;

@@ -9,7 +9,7 @@ use serde_json::json;
 
 use super::{Focus, SessionPane, TABS, Tab};
 use crate::action::{Action, Command, Context};
-use crate::overlay::{Asking, NAME_OF_EXPORT, Sheet, name_of_script};
+use crate::overlay::{DialogSpec, NAME_OF_EXPORT, PromptKind, name_of_script};
 use crate::pane::{Draw, Effect, Message, Pane, PaneId, Picker, PickerKind, Target};
 use crate::session_requests::SessionRequest;
 use crate::widgets::format::bytes;
@@ -17,7 +17,7 @@ use crate::widgets::text_width::shown as safe;
 use skills_api::{LevelsView, LoadedFrom, SettingsChange, SkillDrift};
 
 /// The choice of a new session with the settings of the current one.
-pub(super) const LIKE_THIS: &str = "like";
+pub(super) const SAME_SETTINGS: &str = "like";
 
 /// Returns the effect that opens a chooser with the current value selected, or the first one.
 pub(super) fn pick(
@@ -120,7 +120,7 @@ impl Pane for SessionPane {
         self.view(area, buf, cx);
     }
 
-    fn wanted(&mut self) -> Vec<Effect> {
+    fn take_pending_effects(&mut self) -> Vec<Effect> {
         if !self.requested {
             // The store is opened when the pane is first shown, not before.
             self.requested = true;
@@ -142,11 +142,11 @@ impl Pane for SessionPane {
         Some(what.to_owned())
     }
 
-    fn looks_at(&self, now: Instant) -> Option<Instant> {
+    fn next_poll(&self, now: Instant) -> Option<Instant> {
         (self.session.is_some() || self.unreached).then(|| self.others.due(now)).flatten()
     }
 
-    fn look(&mut self, now: Instant) -> Vec<Effect> {
+    fn poll(&mut self, now: Instant) -> Vec<Effect> {
         self.check_again(now)
     }
 }
@@ -169,8 +169,8 @@ impl SessionPane {
             Action::RunScript => self.files(PickerKind::ScriptToRun)?,
             Action::Say => {
                 let session = self.id()?.to_owned();
-                let (asking, typed) = (Asking::Message { session }, self.typed.of("say"));
-                vec![Effect::Sheet(Box::new(Sheet::Ask { asking, typed }))]
+                let (asking, typed) = (PromptKind::Message { session }, self.typed.of("say"));
+                vec![Effect::OpenDialog(Box::new(DialogSpec::Prompt { asking, typed }))]
             }
             Action::AttachThis => {
                 let target = ("transcript".to_owned(), format!("session:{}", self.id()?));
@@ -316,13 +316,13 @@ impl SessionPane {
         let session = self.session.as_ref()?;
         let skill = self.selected()?.name.clone();
         let typed = self.typed.of(&name_of_script(&skill, path));
-        let asking = Asking::Script {
+        let asking = PromptKind::Script {
             session: session.session_id.clone(),
             skill,
             path: path.to_owned(),
             isolation: session.isolation.clone(),
         };
-        Some(Effect::Sheet(Box::new(Sheet::Ask { asking, typed })))
+        Some(Effect::OpenDialog(Box::new(DialogSpec::Prompt { asking, typed })))
     }
 
     /// Creates a session; if this one has its own settings, the user chooses whether to copy them.
@@ -333,7 +333,7 @@ impl SessionPane {
         }
         let row = |value: &str, label: &str, note: String| (value.to_owned(), label.to_owned(), note);
         let choices = vec![
-            row(LIKE_THIS, "same settings", safe(&own.join(", "))),
+            row(SAME_SETTINGS, "same settings", safe(&own.join(", "))),
             row("", "default settings", "orchestrator, complete catalog, no settings".to_owned()),
         ];
         pick(PickerKind::NewSession, "New session", choices, None)

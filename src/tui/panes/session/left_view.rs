@@ -20,7 +20,7 @@ use skills_session::PartKind;
 use skills_skill::tokens::TokenCount;
 
 /// Rows for the status of the selected skill.
-const TOLD: usize = 3;
+const STATUS_ROWS: usize = 3;
 
 impl SessionPane {
     pub(super) fn draw_left(&mut self, area: Rect, buf: &mut Buffer, cx: &Draw<'_>) {
@@ -101,9 +101,12 @@ impl SessionPane {
         }
         if let Some(drift_text) = drift_text(self.selected_drift()) {
             let available = area.width.saturating_sub(5);
-            for line in
-                wrap_to(&[Seg::new(drift_text, Role::Warning)], available, TOLD, painter.glyphs.ellipsis)
-            {
+            for line in wrap_to(
+                &[Seg::new(drift_text, Role::Warning)],
+                available,
+                STATUS_ROWS,
+                painter.glyphs.ellipsis,
+            ) {
                 painter.line(area.x + 4, y, &line, available);
                 y += 1;
             }

@@ -17,7 +17,7 @@ use skills_session::{ComposedPart, Fill, PartKind};
 use skills_skill::safe_text;
 
 /// Minimum width for levels side by side.
-const BESIDE: u16 = 72;
+const MIN_SIDE_BY_SIDE_WIDTH: u16 = 72;
 
 impl SessionPane {
     pub(super) fn draw_levels(&mut self, area: Rect, buf: &mut Buffer, cx: &Draw<'_>) -> String {
@@ -35,7 +35,7 @@ impl SessionPane {
             return String::new();
         };
         let files: LevelSize = levels.files.iter().map(|(_, size)| *size).sum();
-        let is_wide = area.width >= BESIDE;
+        let is_wide = area.width >= MIN_SIDE_BY_SIDE_WIDTH;
         let places = if is_wide { side_by_side(area) } else { stacked(area, levels.files.len()) };
         let mut painter = Painter::new(buf, cx);
         let note = self.listed_as(levels.skill_id.as_str(), painter.glyphs);

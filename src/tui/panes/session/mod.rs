@@ -4,13 +4,13 @@
 mod bound_view;
 mod calls_view;
 mod context_view;
-mod elsewhere;
-mod given_view;
+mod external_changes;
 mod keys;
 mod left_view;
 mod levels_view;
 mod mouse;
 mod news;
+mod payload_view;
 mod since_view;
 mod view;
 
@@ -67,7 +67,7 @@ enum Fold {
 
 /// Areas of the last frame.
 #[derive(Debug, Default)]
-struct Drawn {
+struct FrameAreas {
     active: Rect,
     composed_area: Rect,
     tabs: Vec<(Rect, Tab)>,
@@ -120,10 +120,10 @@ pub struct SessionPane {
     wanted: Vec<Effect>,
     asked_for: HashSet<u64>,
     /// The state of polling for changes by others.
-    others: elsewhere::Others,
+    others: external_changes::ExternalChanges,
     /// The chooser for which files were requested.
     choosing: Option<PickerKind>,
-    drawn: Drawn,
+    drawn: FrameAreas,
 }
 
 impl SessionPane {

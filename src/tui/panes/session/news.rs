@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::json;
 
 use super::{SessionPane, Tab};
-use crate::overlay::{Asking, NAME_OF_EXPORT, Sheet};
+use crate::overlay::{DialogSpec, NAME_OF_EXPORT, PromptKind};
 use crate::pane::{Effect, Message, PickerKind, Target};
 use crate::run_requests::RunResponse;
 use crate::session_export::{Format, short_id};
@@ -84,7 +84,7 @@ impl SessionPane {
 
     /// Reloads everything after a change of the catalog, which may change the next call.
     fn again(&mut self) -> Vec<Effect> {
-        let mut effects = self.look_at_it(true);
+        let mut effects = self.check_session(true);
         effects.extend(self.compose());
         match self.tab {
             Tab::PerLevel => effects.extend(self.count_levels()),
@@ -145,7 +145,7 @@ impl SessionPane {
                 let mut effects = self.refresh();
                 if self.id() == Some(call.session.as_str()) {
                     let (call, sheet) = (call.clone(), sheet.clone());
-                    effects.push(Effect::Sheet(Box::new(Sheet::Script { call, sheet })));
+                    effects.push(Effect::OpenDialog(Box::new(DialogSpec::Script { call, sheet })));
                 }
                 effects
             }
@@ -165,14 +165,14 @@ impl SessionPane {
                 Vec::new()
             }
             SessionResponse::Exports(id, Ok(exports), desktop) if self.id() == Some(id) => {
-                let asking = Asking::Export {
+                let asking = PromptKind::Export {
                     session: id.clone(),
                     exports: Arc::clone(exports),
                     first: Format::of(self.api.unwrap_or(Api::Anthropic)),
                     desktop: *desktop,
                 };
                 let typed = self.typed.of(NAME_OF_EXPORT);
-                vec![Effect::Sheet(Box::new(Sheet::Ask { asking, typed }))]
+                vec![Effect::OpenDialog(Box::new(DialogSpec::Prompt { asking, typed }))]
             }
             SessionResponse::Exports(_, Ok(_), _) => Vec::new(),
             SessionResponse::Written(Ok(path)) => {
@@ -282,7 +282,7 @@ impl SessionPane {
             }
             PickerKind::ScriptToRun => self.script_sheet(value).into_iter().collect(),
             PickerKind::Session => vec![Effect::Session(SessionRequest::Open(value.to_owned()))],
-            PickerKind::NewSession => vec![self.begin(value == super::keys::LIKE_THIS)],
+            PickerKind::NewSession => vec![self.begin(value == super::keys::SAME_SETTINGS)],
             PickerKind::Agent => {
                 self.configure(SettingsChange { agent: named(), ..SettingsChange::default() })
             }

@@ -4,7 +4,7 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::Modifier;
 
-use super::{Drawn, Focus, SessionPane, TABS, Tab};
+use super::{Focus, FrameAreas, SessionPane, TABS, Tab};
 use crate::pane::Draw;
 use crate::theme::Role;
 use crate::widgets::painter::Painter;
@@ -20,7 +20,7 @@ const CALLS: u16 = 7;
 
 impl SessionPane {
     pub(super) fn view(&mut self, area: Rect, buf: &mut Buffer, cx: &mut Draw<'_>) {
-        self.drawn = Drawn::default();
+        self.drawn = FrameAreas::default();
         if self.session.is_none() {
             self.draw_nothing(area, buf, cx);
             return;

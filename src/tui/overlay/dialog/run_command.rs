@@ -9,14 +9,14 @@ use serde_json::{Map, Value};
 
 use super::choice::{Choice, state_word};
 use super::parts::Button;
-use super::{Offered, OrderKind};
+use super::{CheckpointChoice, RunCommandKind};
 use crate::action::Action;
 use crate::form::Form;
 use crate::overlay::Outcome;
 use crate::pane::{Effect, PaneId};
 use crate::run_requests::RunRequest;
 use crate::widgets::text_width::shown;
-use skills_api::{Code, Error, InputFields, RunOrder};
+use skills_api::{Code, Error, InputFields, RunCommand};
 use skills_model::{Choice as Ending, CommandName, Gate, RunState, Verdict};
 use skills_skill::contract::{Field, FieldType};
 use skills_store::RunRecord;
@@ -41,9 +41,9 @@ pub(super) enum Focus {
 }
 
 /// The state of the dialog.
-pub(super) struct OrderSheet {
+pub(super) struct RunCommandDialog {
     pub(super) pane: PaneId,
-    pub(super) kind: OrderKind,
+    pub(super) kind: RunCommandKind,
     pub(super) run: RunRecord,
     pub(super) ticket: u64,
     /// The choice of a checkpoint, if there is one.
@@ -64,12 +64,12 @@ pub(super) struct OrderSheet {
     /// Why the run no longer accepts the command.
     pub(super) past: Option<String>,
     pub(super) opened: (i64, Instant),
-    pub(super) drawn: Drawn,
+    pub(super) drawn: FrameAreas,
 }
 
 /// Areas of the last frame.
 #[derive(Debug, Default)]
-pub(super) struct Drawn {
+pub(super) struct FrameAreas {
     pub(super) checkpoint: Rect,
     pub(super) despite: Rect,
     pub(super) buttons: Vec<Rect>,
@@ -77,11 +77,11 @@ pub(super) struct Drawn {
     pub(super) rows: (u16, u16),
 }
 
-impl OrderSheet {
+impl RunCommandDialog {
     pub(super) fn new(
         pane: PaneId,
         run: RunRecord,
-        kind: OrderKind,
+        kind: RunCommandKind,
         ticket: u64,
         opened: (i64, Instant),
     ) -> Self {
@@ -101,16 +101,16 @@ impl OrderSheet {
             said: None,
             past: None,
             opened,
-            drawn: Drawn::default(),
+            drawn: FrameAreas::default(),
         };
         match sheet.kind.clone() {
-            OrderKind::Signal { name, .. } => {
+            RunCommandKind::Signal { name, .. } => {
                 sheet.form = signal_form(&name);
                 // The name it waits for is filled in; what is missing is the payload.
                 sheet.form.focus_on(if name.is_empty() { SIGNAL } else { PAYLOAD });
                 sheet.focus = Focus::Form;
             }
-            OrderKind::Resume { changed, fields } => {
+            RunCommandKind::Resume { changed, fields } => {
                 let inputs = sheet.run.inputs.as_object().cloned().unwrap_or_default();
                 let fields = if fields.is_empty() { guessed(&inputs) } else { fields };
                 sheet.form = Form::new(&fields, &inputs);
@@ -119,17 +119,17 @@ impl OrderSheet {
                     sheet.focus = Focus::Form;
                 }
             }
-            OrderKind::Happened { outputs, .. } => {
+            RunCommandKind::Happened { outputs, .. } => {
                 let fields = if outputs.is_empty() { any_result() } else { outputs };
                 sheet.form = Form::new(&fields, &Map::new());
                 sheet.focus = Focus::Form;
             }
-            OrderKind::Assign => {
+            RunCommandKind::Assign => {
                 sheet.show_assignee();
                 sheet.focus = Focus::Form;
             }
             // The focus stays on the button that closes the dialog: these commands take effect immediately.
-            OrderKind::Cancel | OrderKind::Replay | OrderKind::Fork => {}
+            RunCommandKind::Cancel | RunCommandKind::Replay | RunCommandKind::Fork => {}
         }
         sheet
     }
@@ -143,8 +143,11 @@ impl OrderSheet {
     }
 
     /// Offers the checkpoints, newest first: the last one is the default.
-    pub(super) fn offering(mut self, checkpoints: Vec<Offered>, chosen: Option<u64>) -> Self {
-        let asks = matches!(self.kind, OrderKind::Resume { .. } | OrderKind::Replay | OrderKind::Fork);
+    pub(super) fn offering(mut self, checkpoints: Vec<CheckpointChoice>, chosen: Option<u64>) -> Self {
+        let asks = matches!(
+            self.kind,
+            RunCommandKind::Resume { .. } | RunCommandKind::Replay | RunCommandKind::Fork
+        );
         if checkpoints.is_empty() || !asks || (self.run.paused && self.run.state == RunState::Pending) {
             return self;
         }
@@ -172,19 +175,19 @@ impl OrderSheet {
     /// Returns the fields that were entered and not submitted, with the name of the draft.
     pub(super) fn typed(&self) -> (String, Map<String, Value>) {
         let typed = if self.done || self.past.is_some() { Map::new() } else { self.form.typed() };
-        (super::name_of_order(&self.kind, &self.run.id), typed)
+        (super::name_of_run_command(&self.kind, &self.run.id), typed)
     }
 
     pub(super) fn title(&self) -> &'static str {
         match &self.kind {
-            OrderKind::Resume { .. } => "Resume this run",
-            OrderKind::Signal { .. } => "Send a signal",
-            OrderKind::Happened { .. } => "Mark completed: enter the result",
-            OrderKind::Cancel => "Cancel this run?",
-            OrderKind::Replay => "Replay from a checkpoint",
-            OrderKind::Fork => "Fork from a checkpoint",
-            OrderKind::Assign if self.run.options.assigned.is_some() => "Reassign this run",
-            OrderKind::Assign => "Assign this run",
+            RunCommandKind::Resume { .. } => "Resume this run",
+            RunCommandKind::Signal { .. } => "Send a signal",
+            RunCommandKind::Happened { .. } => "Mark completed: enter the result",
+            RunCommandKind::Cancel => "Cancel this run?",
+            RunCommandKind::Replay => "Replay from a checkpoint",
+            RunCommandKind::Fork => "Fork from a checkpoint",
+            RunCommandKind::Assign if self.run.options.assigned.is_some() => "Reassign this run",
+            RunCommandKind::Assign => "Assign this run",
         }
     }
 
@@ -192,11 +195,13 @@ impl OrderSheet {
     pub(super) fn explains(&self) -> String {
         let step = self.run.step.as_deref().map(shown);
         match &self.kind {
-            OrderKind::Resume { .. } if self.run.paused => "It was paused: its steps start now.".to_owned(),
-            OrderKind::Resume { .. } => {
+            RunCommandKind::Resume { .. } if self.run.paused => {
+                "It was paused: its steps start now.".to_owned()
+            }
+            RunCommandKind::Resume { .. } => {
                 "Steps after the checkpoint run again. Changed inputs are recorded.".to_owned()
             }
-            OrderKind::Signal { .. } => {
+            RunCommandKind::Signal { .. } => {
                 let payload = "The payload becomes the output of the waiting step.";
                 match &self.run.gate {
                     Some(Gate::Signal { name, .. }) => {
@@ -205,27 +210,29 @@ impl OrderSheet {
                     _ => format!("{payload} No step waits for a signal now; it is buffered until one does."),
                 }
             }
-            OrderKind::Happened { step, .. } => format!(
+            RunCommandKind::Happened { step, .. } => format!(
                 "{} is recorded as completed with this result. It does not run again, and the run \
                     continues after it.",
                 shown(step)
             ),
-            OrderKind::Cancel if self.run.state.is_active() => format!(
+            RunCommandKind::Cancel if self.run.state.is_active() => format!(
                 "Its worker stops{}. External side effects remain. A canceled run cannot be resumed.",
                 step.map(|step| format!(" in {step}")).unwrap_or_default()
             ),
-            OrderKind::Cancel => "External side effects remain. A canceled run cannot be resumed.".to_owned(),
-            OrderKind::Replay => {
+            RunCommandKind::Cancel => {
+                "External side effects remain. A canceled run cannot be resumed.".to_owned()
+            }
+            RunCommandKind::Replay => {
                 "Creates a run: steps up to the checkpoint are copied, the others run immediately. Their \
                     external side effects are repeated."
                     .to_owned()
             }
-            OrderKind::Fork => {
+            RunCommandKind::Fork => {
                 "Creates a paused run: steps up to the checkpoint are copied, nothing runs until it is \
                     resumed."
                     .to_owned()
             }
-            OrderKind::Assign => match &self.run.options.assigned {
+            RunCommandKind::Assign => match &self.run.options.assigned {
                 Some(assigned) => format!(
                     "Assigned to {}{}. Leave the person empty to unassign it.",
                     shown(&assigned.to),
@@ -238,7 +245,7 @@ impl OrderSheet {
 
     /// Describes the pause that was requested for after the signal.
     pub(super) fn pause(&self) -> Option<String> {
-        let OrderKind::Signal { pause, .. } = &self.kind else { return None };
+        let RunCommandKind::Signal { pause, .. } = &self.kind else { return None };
         if !self.run.paused || self.run.state != RunState::WaitingForSignal {
             return None;
         }
@@ -257,16 +264,16 @@ impl OrderSheet {
             return vec![Button::new(Action::Back, "Close", "Esc")];
         }
         let label = match &self.kind {
-            OrderKind::Resume { .. } => "Resume",
-            OrderKind::Signal { .. } => "Send",
-            OrderKind::Happened { .. } => "Mark completed",
-            OrderKind::Cancel => "Cancel run",
-            OrderKind::Replay => "Replay",
-            OrderKind::Fork => "Fork",
-            OrderKind::Assign if self.run.options.assigned.is_some() => "Reassign",
-            OrderKind::Assign => "Assign",
+            RunCommandKind::Resume { .. } => "Resume",
+            RunCommandKind::Signal { .. } => "Send",
+            RunCommandKind::Happened { .. } => "Mark completed",
+            RunCommandKind::Cancel => "Cancel run",
+            RunCommandKind::Replay => "Replay",
+            RunCommandKind::Fork => "Fork",
+            RunCommandKind::Assign if self.run.options.assigned.is_some() => "Reassign",
+            RunCommandKind::Assign => "Assign",
         };
-        let act = if self.kind == OrderKind::Cancel {
+        let act = if self.kind == RunCommandKind::Cancel {
             Button::danger(Action::CarryOut, label, "^S")
         } else {
             Button::new(Action::CarryOut, label, "^S")
@@ -277,7 +284,7 @@ impl OrderSheet {
     /// Returns the label of the button that sends nothing.
     pub(super) fn closing(&self) -> &'static str {
         // "Cancel" would read as the command.
-        if self.kind == OrderKind::Cancel { "Keep running" } else { "Cancel" }
+        if self.kind == RunCommandKind::Cancel { "Keep running" } else { "Cancel" }
     }
 
     /// Moves the focus to the next applicable part.
@@ -300,7 +307,7 @@ impl OrderSheet {
 
     /// Validates what the form accepts as any text: a payload is JSON, or empty.
     pub(super) fn check(&mut self) {
-        if !matches!(self.kind, OrderKind::Signal { .. }) {
+        if !matches!(self.kind, RunCommandKind::Signal { .. }) {
             return;
         }
         let wrong = self.form.text(PAYLOAD).and_then(|text| payload(text).err());
@@ -309,7 +316,7 @@ impl OrderSheet {
     }
 
     /// Returns the command from the fields; `None` if a field is invalid, which is then focused.
-    fn order(&mut self) -> Option<RunOrder> {
+    fn order(&mut self) -> Option<RunCommand> {
         self.check();
         if !self.form.check() {
             return None;
@@ -317,22 +324,27 @@ impl OrderSheet {
         let chosen = self.checkpoint.as_ref().and_then(|choice| self.numbers.get(choice.at).copied());
         let checkpoint = chosen.filter(|number| *number != self.run.head);
         Some(match &self.kind {
-            OrderKind::Resume { .. } => {
+            RunCommandKind::Resume { .. } => {
                 let inputs = Some(self.form.changes()).filter(|changes| !changes.is_empty());
-                RunOrder::Resume { checkpoint, inputs, despite_change: self.despite == Some(true), by: None }
+                RunCommand::Resume {
+                    checkpoint,
+                    inputs,
+                    despite_change: self.despite == Some(true),
+                    by: None,
+                }
             }
-            OrderKind::Signal { .. } => {
+            RunCommandKind::Signal { .. } => {
                 let name = self.form.text(SIGNAL).unwrap_or_default().trim().to_owned();
                 let Ok(payload) = payload(self.form.text(PAYLOAD).unwrap_or_default()) else {
                     self.form.focus_on(PAYLOAD);
                     return None;
                 };
-                RunOrder::Signal { name, payload, by: None }
+                RunCommand::Signal { name, payload, by: None }
             }
-            OrderKind::Happened { step, inputs_digest, outputs, approver, notes } => {
+            RunCommandKind::Happened { step, inputs_digest, outputs, approver, notes } => {
                 let mut stated = self.form.so_far();
                 let result = if outputs.is_empty() { stated.remove(RESULT) } else { Some(stated.into()) };
-                RunOrder::Decide {
+                RunCommand::Decide {
                     verdict: Verdict::Approve,
                     step: Some(step.clone()),
                     inputs_digest: Some(inputs_digest.clone()),
@@ -342,10 +354,10 @@ impl OrderSheet {
                     result,
                 }
             }
-            OrderKind::Cancel => RunOrder::Cancel { by: None },
-            OrderKind::Replay => RunOrder::Replay { checkpoint, by: None },
-            OrderKind::Fork => RunOrder::Fork { checkpoint, by: None },
-            OrderKind::Assign => {
+            RunCommandKind::Cancel => RunCommand::Cancel { by: None },
+            RunCommandKind::Replay => RunCommand::Replay { checkpoint, by: None },
+            RunCommandKind::Fork => RunCommand::Fork { checkpoint, by: None },
+            RunCommandKind::Assign => {
                 let typed = |name: &str| {
                     let text = self.form.text(name).map(str::trim).filter(|text| !text.is_empty());
                     text.map(str::to_owned)
@@ -355,7 +367,7 @@ impl OrderSheet {
                     self.form.focus_on(ASSIGNEE);
                     return None;
                 }
-                RunOrder::Assign { to, note, assignee: Some(self.assignee.clone()), by: None }
+                RunCommand::Assign { to, note, assignee: Some(self.assignee.clone()), by: None }
             }
         })
     }
@@ -401,18 +413,18 @@ impl OrderSheet {
             // Its own command changed it; the response is pending.
             return;
         }
-        if self.kind == OrderKind::Assign && !self.form.changed() {
+        if self.kind == RunCommandKind::Assign && !self.form.changed() {
             self.show_assignee();
         }
         let takes = |command: CommandName| run.allowed.contains(&command);
         let (is_open, gone) = match &self.kind {
-            OrderKind::Resume { .. } => (takes(CommandName::Resume), "it cannot be resumed"),
-            OrderKind::Signal { .. } => (takes(CommandName::Signal), "it no longer accepts signals"),
-            OrderKind::Happened { .. } => (takes(CommandName::Approve), "no decision is pending"),
-            OrderKind::Cancel => (takes(CommandName::Cancel), "it has already ended"),
-            OrderKind::Replay => (takes(CommandName::Replay), "it cannot be replayed"),
-            OrderKind::Fork => (takes(CommandName::Fork), "it cannot be forked"),
-            OrderKind::Assign => (!run.state.is_terminal(), "it has ended"),
+            RunCommandKind::Resume { .. } => (takes(CommandName::Resume), "it cannot be resumed"),
+            RunCommandKind::Signal { .. } => (takes(CommandName::Signal), "it no longer accepts signals"),
+            RunCommandKind::Happened { .. } => (takes(CommandName::Approve), "no decision is pending"),
+            RunCommandKind::Cancel => (takes(CommandName::Cancel), "it has already ended"),
+            RunCommandKind::Replay => (takes(CommandName::Replay), "it cannot be replayed"),
+            RunCommandKind::Fork => (takes(CommandName::Fork), "it cannot be forked"),
+            RunCommandKind::Assign => (!run.state.is_terminal(), "it has ended"),
         };
         let before = self.past.take();
         if !is_open {

@@ -12,7 +12,7 @@ use skills_base::private_files;
 /// The state file, as YAML.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Remembered {
+pub struct PersistentState {
     /// The theme chosen last; the configuration has precedence.
     pub theme: Option<String>,
     /// Offset of splits in cells, by pane.
@@ -27,7 +27,7 @@ const MAX_BYTES: u64 = 16 << 20;
 const PANES: [PaneId; 6] =
     [PaneId::Browse, PaneId::Discover, PaneId::Attach, PaneId::Session, PaneId::Runs, PaneId::Golden];
 
-impl Remembered {
+impl PersistentState {
     /// Reads the file. A missing or damaged file yields the default state; it is rewritten on exit.
     #[must_use]
     pub fn read(file: &Path) -> Self {
@@ -52,7 +52,7 @@ impl Remembered {
 impl App {
     /// Returns the state to store. The theme is included only if the user chose it, not if the terminal determined it.
     #[must_use]
-    pub fn remember(&self, before: &Remembered, at_start: &str) -> Remembered {
+    pub fn persistent_state(&self, before: &PersistentState, at_start: &str) -> PersistentState {
         let picked = (self.kept_theme != at_start).then(|| self.kept_theme.clone());
         let split = self
             .splits
@@ -61,7 +61,7 @@ impl App {
             .map(|(pane, cells)| (pane.name().to_lowercase(), *cells))
             .collect();
         let intents = self.panes.iter().flat_map(|pane| pane.persistent_texts()).collect();
-        Remembered { theme: picked.or_else(|| before.theme.clone()), split, intents }
+        PersistentState { theme: picked.or_else(|| before.theme.clone()), split, intents }
     }
 
     /// Returns the name of the theme, chosen by the user or automatically.
@@ -79,15 +79,15 @@ mod tests {
     fn what_is_written_is_read_and_damage_is_nothing() {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("deep/workbench.yaml");
-        let remembered = Remembered {
+        let remembered = PersistentState {
             theme: Some("light".to_owned()),
             split: BTreeMap::from([("browse".to_owned(), -4)]),
             intents: vec!["turn: the # table".to_owned()],
         };
         remembered.write(&file).unwrap();
-        assert_eq!(Remembered::read(&file), remembered);
+        assert_eq!(PersistentState::read(&file), remembered);
         assert_eq!(remembered.splits(), HashMap::from([(PaneId::Browse, -4)]));
         std::fs::write(&file, ": [").unwrap();
-        assert_eq!(Remembered::read(&file), Remembered::default());
+        assert_eq!(PersistentState::read(&file), PersistentState::default());
     }
 }

@@ -9,7 +9,7 @@ use strum::IntoEnumIterator as _;
 use super::{RunRuntime, Runs, find, identity, launch, operating};
 use crate::operations::{Principal, Scope};
 use crate::run_options::MAX_KEY_LEN;
-use crate::{Code, Error, Ordered, ResumeMode, RunOrder};
+use crate::{Code, CommandResult, Error, ResumeMode, RunCommand};
 use skills_model::{ApprovalReason, Choice, Command, Decision, Gate, Next, Verdict, transition};
 use skills_registry::policy::{Approver, RequiredApprovals};
 use skills_runs::{Plan, check_inputs, check_outputs};
@@ -35,27 +35,27 @@ impl Runs {
     pub(super) async fn order(
         self: &Arc<Self>,
         wanted: &str,
-        order: RunOrder,
+        order: RunCommand,
         principal: Option<&Principal>,
-    ) -> Result<Ordered, Error> {
+    ) -> Result<CommandResult, Error> {
         let runtime = self.runtime().await?;
         let run = find::run(&*runtime.store, wanted).await?;
         ensure_scope(&run, &order, principal)?;
         let mut mode = None;
         let (run, note, repeated) = match order {
-            RunOrder::Decide { verdict, step, inputs_digest, approver, notes, choice, result } => {
+            RunCommand::Decide { verdict, step, inputs_digest, approver, notes, choice, result } => {
                 let by = DecisionRecord { approver, notes };
                 let request = DecisionRequest { verdict, step, inputs_digest, choice, result, by };
                 self.decide(&runtime, run, request, principal).await?
             }
-            RunOrder::Resume { checkpoint, inputs, despite_change, by } => {
+            RunCommand::Resume { checkpoint, inputs, despite_change, by } => {
                 mode = Some(ResumeMode::CheckpointResume);
                 self.resume(&runtime, &run, (checkpoint, inputs), despite_change, decision_record(by)).await?
             }
-            RunOrder::Signal { name, payload, by } => {
+            RunCommand::Signal { name, payload, by } => {
                 signal(&runtime, &run, name, payload, decision_record(by)).await?
             }
-            RunOrder::Cancel { by } => {
+            RunCommand::Cancel { by } => {
                 let done = runtime
                     .store
                     .command(&run.id, Command::Cancel, Some(decision_record(by)), None, None)
@@ -64,7 +64,7 @@ impl Runs {
                 let note = if repeated { "was already canceled" } else { "canceled" };
                 (done.run, note.to_owned(), repeated)
             }
-            RunOrder::Assign { to, note, assignee, by } => {
+            RunCommand::Assign { to, note, assignee, by } => {
                 let to = to.map(|to| to.trim().to_owned()).filter(|to| !to.is_empty());
                 for (what, name) in
                     [("name of the assignee", &to), ("name of the current assignee", &assignee)]
@@ -87,15 +87,15 @@ impl Runs {
                 };
                 (after, note_of, repeated)
             }
-            RunOrder::Replay { checkpoint, by } => {
+            RunCommand::Replay { checkpoint, by } => {
                 self.branch(&runtime, &run, checkpoint, false, decision_record(by)).await?
             }
-            RunOrder::Fork { checkpoint, by } => {
+            RunCommand::Fork { checkpoint, by } => {
                 self.branch(&runtime, &run, checkpoint, true, decision_record(by)).await?
             }
         };
         let worker_alive = self.worker_alive(&runtime).await;
-        Ok(Ordered { run, note, worker_alive, repeated, mode })
+        Ok(CommandResult { run, note, worker_alive, repeated, mode })
     }
 
     /// Returns the transition that a command would cause now.
@@ -168,7 +168,7 @@ impl Runs {
             Ok(CommandOutcome { run, .. }) => {
                 let note = match run.approval_progress().filter(|_| approves) {
                     Some(progress) => format!("{progress}; the run waits for another approval"),
-                    None => word(&decision).to_owned() + paused_note(&run),
+                    None => decision_label(&decision).to_owned() + paused_note(&run),
                 };
                 Ok((run, note, false))
             }
@@ -355,11 +355,11 @@ impl Runs {
 }
 
 /// Checks that a caller may execute the scripts of a run again: without a sandbox they may do what this process may.
-fn ensure_scope(run: &RunRecord, order: &RunOrder, principal: Option<&Principal>) -> Result<(), Error> {
+fn ensure_scope(run: &RunRecord, order: &RunCommand, principal: Option<&Principal>) -> Result<(), Error> {
     let word = match order {
-        RunOrder::Resume { .. } => "resume",
-        RunOrder::Replay { .. } => "replay",
-        RunOrder::Fork { .. } => "fork",
+        RunCommand::Resume { .. } => "resume",
+        RunCommand::Replay { .. } => "replay",
+        RunCommand::Fork { .. } => "fork",
         _ => return Ok(()),
     };
     let is_admin = principal.is_none_or(|principal| principal.scopes.contains(&Scope::Admin));
@@ -402,7 +402,11 @@ async fn fits(
 fn was(first: &RecordedDecision) -> String {
     let who = first.by.approver.as_deref().unwrap_or("another user");
     let at = jiff::Timestamp::from_millisecond(first.at_ms).unwrap_or_default();
-    format!("was already {} by {who} at {} UTC", word(&first.decision), at.strftime("%Y-%m-%d %H:%M:%S"))
+    format!(
+        "was already {} by {who} at {} UTC",
+        decision_label(&first.decision),
+        at.strftime("%Y-%m-%d %H:%M:%S")
+    )
 }
 
 /// Returns the message for a decision on what was already decided: the first decision counts, with its notes.
@@ -425,7 +429,7 @@ fn paused_note(after: &RunRecord) -> &'static str {
     if after.paused { "; it was paused meanwhile and stays paused until it is resumed" } else { "" }
 }
 
-fn word(decision: &Decision) -> &'static str {
+fn decision_label(decision: &Decision) -> &'static str {
     match (decision.verdict, decision.choice) {
         (Verdict::Approve, None) => "approved",
         (Verdict::Approve, Some(Choice::Rerun)) => "approved to run again",

@@ -8,9 +8,9 @@ use ratatui::layout::{Position, Rect};
 use serde_json::{Map, Value};
 
 use super::parts::{self, Button, LABEL};
-use super::prompt::Asking;
+use super::prompt::PromptKind;
 use crate::action::{Action, Context};
-use crate::form::{Acted, Form, FormState};
+use crate::form::{Form, FormOutcome, FormState};
 use crate::overlay::{Hint, Outcome, Overlay, centred, frame};
 use crate::pane::{Draw, Effect, Message, PaneId};
 use crate::session_export::{Exported, Format};
@@ -27,9 +27,9 @@ use crate::widgets::wrap::{wrap, wrap_to};
 const WIDTH: u16 = 78;
 
 /// The state of the dialog.
-pub(super) struct AskSheet {
+pub(super) struct PromptDialog {
     pane: PaneId,
-    asking: Asking,
+    asking: PromptKind,
     form: Form,
     /// The focused button; `None` while the form has the focus.
     button: Option<usize>,
@@ -41,10 +41,10 @@ pub(super) struct AskSheet {
     done: bool,
 }
 
-impl AskSheet {
-    pub(super) fn new(pane: PaneId, asking: Asking) -> Self {
+impl PromptDialog {
+    pub(super) fn new(pane: PaneId, asking: PromptKind) -> Self {
         // A script requires approval, so the focus is on "Cancel".
-        let button = matches!(asking, Asking::Script { .. }).then_some(0);
+        let button = matches!(asking, PromptKind::Script { .. }).then_some(0);
         let form = asking.form();
         let (said, pressed, sent, done) = (None, Vec::new(), false, false);
         Self { pane, asking, form, button, said, pressed, sent, done }
@@ -58,12 +58,12 @@ impl AskSheet {
 
     fn buttons(&self) -> [Button; 2] {
         let act = match &self.asking {
-            Asking::Message { .. } => "Append",
-            Asking::Script { .. } => "Review",
-            Asking::Export { .. } => "Export",
-            Asking::Golden(form) if form.replaces.is_some() => "Change",
-            Asking::Golden(_) => "Add",
-            Asking::Import => "Import",
+            PromptKind::Message { .. } => "Append",
+            PromptKind::Script { .. } => "Review",
+            PromptKind::Export { .. } => "Export",
+            PromptKind::Golden(form) if form.replaces.is_some() => "Change",
+            PromptKind::Golden(_) => "Add",
+            PromptKind::Import => "Import",
         };
         [Button::new(Action::Back, "Cancel", "Esc"), Button::new(Action::CarryOut, act, "^S")]
     }
@@ -93,7 +93,7 @@ impl AskSheet {
             }
             Ok(effect) => {
                 // The review may reveal an error: keep the input until the script runs.
-                self.done = !matches!(self.asking, Asking::Script { .. });
+                self.done = !matches!(self.asking, PromptKind::Script { .. });
                 Outcome::Done(self.pane, vec![effect])
             }
             Err(why) => {
@@ -121,25 +121,25 @@ impl AskSheet {
 
     fn head(&self, width: u16, painter: &Painter<'_>) -> Vec<RichLine> {
         let rows = match &self.asking {
-            Asking::Message { .. } => {
+            PromptKind::Message { .. } => {
                 vec![(
                     "",
                     "The message is appended to the transcript and is part of the next call.".to_owned(),
                 )]
             }
-            Asking::Script { skill, path, isolation, .. } => {
+            PromptKind::Script { skill, path, isolation, .. } => {
                 vec![("script", path.clone()), ("of", skill.clone()), ("isolation", isolation.clone())]
             }
-            Asking::Golden(form) => match &form.replaces {
+            PromptKind::Golden(form) => match &form.replaces {
                 Some((file, ..)) => vec![("file", file.display().to_string())],
                 None => vec![("", "The query is added to your golden.yaml.".to_owned())],
             },
-            Asking::Import => {
+            PromptKind::Import => {
                 let text = "Evaluation files of skills, JSON lines, CSV and YAML. Queries that your \
                     golden.yaml already has are skipped.";
                 vec![("", text.to_owned())]
             }
-            Asking::Export { exports, desktop, .. } => {
+            PromptKind::Export { exports, desktop, .. } => {
                 let dot = format!(" {} ", painter.glyphs.dot);
                 let sizes: Vec<String> = exports
                     .iter()
@@ -172,13 +172,13 @@ impl AskSheet {
     }
 }
 
-impl AskSheet {
+impl PromptDialog {
     /// Returns the errors that the service of the chosen format is expected to report.
     fn objections(&self, exports: &[Exported]) -> Vec<String> {
         let values = self.form.values().unwrap_or_default();
         let chosen = values.get("format").and_then(Value::as_str).and_then(|format| format.parse().ok());
         let first = match &self.asking {
-            Asking::Export { first, .. } => Some(*first),
+            PromptKind::Export { first, .. } => Some(*first),
             _ => None,
         };
         let format: Option<Format> = chosen.or(first);
@@ -187,16 +187,16 @@ impl AskSheet {
     }
 }
 
-impl Overlay for AskSheet {
+impl Overlay for PromptDialog {
     fn in_text(&self) -> bool {
         self.button.is_none()
     }
 
     fn contexts(&self) -> Vec<Context> {
         if self.button.is_none() {
-            vec![Context::Form, Context::Field, Context::Sheet]
+            vec![Context::Form, Context::Field, Context::Dialog]
         } else {
-            vec![Context::Sheet]
+            vec![Context::Dialog]
         }
     }
 
@@ -204,13 +204,13 @@ impl Overlay for AskSheet {
         self.said = None;
         match (action, self.button) {
             (Some(Action::CarryOut), _) => return self.submit(),
-            (Some(Action::Leave | Action::Back), None) => {
+            (Some(Action::LeaveField | Action::Back), None) => {
                 self.form.leave();
                 self.button = Some(0);
             }
             (Some(action), None) => match self.form.act(action) {
-                Acted::After => self.button = Some(1),
-                Acted::Before => self.button = Some(0),
+                FormOutcome::After => self.button = Some(1),
+                FormOutcome::Before => self.button = Some(0),
                 _ => {}
             },
             (None, None) => {
@@ -252,11 +252,11 @@ impl Overlay for AskSheet {
     fn unsaved(&self) -> Option<String> {
         let is_kept = self.sent || self.done || !self.form.changed();
         let what = match self.asking {
-            Asking::Message { .. } => "The message is not appended.",
-            Asking::Script { .. } => "The script is not run; its arguments are not saved.",
-            Asking::Golden(_) => "The golden query is not saved.",
+            PromptKind::Message { .. } => "The message is not appended.",
+            PromptKind::Script { .. } => "The script is not run; its arguments are not saved.",
+            PromptKind::Golden(_) => "The golden query is not saved.",
             // Choices and paths are quick to enter again.
-            Asking::Export { .. } | Asking::Import => return None,
+            PromptKind::Export { .. } | PromptKind::Import => return None,
         };
         (!is_kept).then(|| what.to_owned())
     }
@@ -290,11 +290,11 @@ impl Overlay for AskSheet {
     fn hints(&self) -> Vec<Hint> {
         let mut out = vec![Hint { action: Action::NextPart, label: "next" }];
         let (act, nothing) = match self.asking {
-            Asking::Message { .. } => ("append", "cancel"),
-            Asking::Script { .. } => ("review", "cancel"),
-            Asking::Export { .. } => ("export", "cancel"),
-            Asking::Golden(_) => ("save", "cancel"),
-            Asking::Import => ("import", "cancel"),
+            PromptKind::Message { .. } => ("append", "cancel"),
+            PromptKind::Script { .. } => ("review", "cancel"),
+            PromptKind::Export { .. } => ("export", "cancel"),
+            PromptKind::Golden(_) => ("save", "cancel"),
+            PromptKind::Import => ("import", "cancel"),
         };
         if self.button.is_some() {
             out.push(Hint { action: Action::Open, label: "press" });
@@ -303,7 +303,7 @@ impl Overlay for AskSheet {
         if self.button.is_some() {
             out.push(Hint { action: Action::Back, label: nothing });
         } else {
-            out.push(Hint { action: Action::Leave, label: "leave the field" });
+            out.push(Hint { action: Action::LeaveField, label: "leave the field" });
         }
         out
     }
@@ -330,12 +330,12 @@ impl Overlay for AskSheet {
             self.form.required_height(inner, look).max(1).min(area.height.saturating_sub(fixed)).max(1);
         let outer = centred(area, width, fixed + rows);
         let title = match &self.asking {
-            Asking::Message { .. } => "Append a message",
-            Asking::Script { .. } => "Run a script",
-            Asking::Export { .. } => "Export the session",
-            Asking::Golden(form) if form.replaces.is_some() => "Change a golden query",
-            Asking::Golden(_) => "Add a golden query",
-            Asking::Import => "Import golden queries",
+            PromptKind::Message { .. } => "Append a message",
+            PromptKind::Script { .. } => "Run a script",
+            PromptKind::Export { .. } => "Export the session",
+            PromptKind::Golden(form) if form.replaces.is_some() => "Change a golden query",
+            PromptKind::Golden(_) => "Add a golden query",
+            PromptKind::Import => "Import golden queries",
         };
         let inside = frame(outer, painter, title, "", false);
         let inside = Rect { x: inside.x + 1, width: inside.width.saturating_sub(2), ..inside };

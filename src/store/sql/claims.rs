@@ -3,8 +3,10 @@
 
 use serde_json::{Value as Json, json};
 
-use super::read::{lapsed_values, place};
-use super::rows::{HeldRun, append, apply, get, hold_run, json as encode, moved, run_snapshot, write_events};
+use super::read::{lease_expired_values, place};
+use super::rows::{
+    LockedRun, append, apply, get, json as encode, lock_run, moved, run_snapshot, write_events,
+};
 use super::{Row, Tx, Value, checkpoints, dialect, failed, integrity, read, values};
 use crate::{
     Checkpoint, Claimed, EventKind, LeaseHolder, Moment, NewEvent, RunId, RunLease, RunRecord, StepIntent,
@@ -13,7 +15,7 @@ use crate::{
 use skills_model::{Command, TransitionError, WorkerReport, transition};
 
 /// Number of lost leases before a run is given up: a run that kills its worker must not kill them all.
-const LOST_LEASES: u32 = 5;
+const MAX_LOST_LEASES: u32 = 5;
 
 pub(crate) async fn claim<T: Tx>(
     tx: &T,
@@ -25,24 +27,24 @@ pub(crate) async fn claim<T: Tx>(
     let now = tx.now().await?;
     let now_ms = now.wall_ms;
     loop {
-        let Some(held) = candidate(tx, only, places, &now).await? else { return Ok(None) };
-        let id = held.run.id.clone();
+        let Some(locked) = candidate(tx, only, places, &now).await? else { return Ok(None) };
+        let id = locked.run.id.clone();
         // A lease without a worker was released.
-        let before = held.run.hold.as_ref().and_then(|hold| hold.worker.clone());
-        let (lease_expired, lost) = (held.run.hold.is_some(), held.lost_leases);
-        let used_up = lost >= LOST_LEASES && before.is_some();
-        let next = held.transition(&Command::Claim { lease_expired, attempts_used_up: used_up })?;
-        let [chain, intents, contract] = needed(tx, &held.run).await?;
+        let before = locked.run.lease.as_ref().and_then(|lease| lease.worker.clone());
+        let (lease_expired, lost) = (locked.run.lease.is_some(), locked.lost_leases);
+        let used_up = lost >= MAX_LOST_LEASES && before.is_some();
+        let next = locked.transition(&Command::Claim { lease_expired, attempts_used_up: used_up })?;
+        let [chain, intents, contract] = needed(tx, &locked.run).await?;
         apply(tx, &id, &next, None, now_ms).await?;
-        let (inputs, stored) = &held.inputs;
+        let (inputs, stored) = &locked.inputs;
         let damage = integrity::part_damaged(Some(inputs), stored.as_deref(), &chain);
         let damage = damage.map(|part| damaged(&id, part)).or_else(|| {
-            let part = held.unreadable?;
+            let part = locked.unreadable?;
             Some(format!("the stored {part} of run {id} cannot be read; see `skills db check`"))
         });
         // A run that cannot be read would be claimed again and again, before all others.
         let needed = match damage {
-            None => Needed::read(&held.run, chain, &intents, &contract).map_err(|error| error.to_string()),
+            None => Needed::read(&locked.run, chain, &intents, &contract).map_err(|error| error.to_string()),
             Some(message) => Err(message),
         };
         let needed = match needed {
@@ -82,15 +84,15 @@ pub(crate) async fn claim<T: Tx>(
             ],
         )
         .await?;
-        let run = RunRecord { hold: Some(lease), ..held.after(&next, now_ms) };
+        let run = RunRecord { lease: Some(lease), ..locked.after(&next, now_ms) };
         let mut data = json!({"worker": worker.0, "fence": run.fence, "takeover": takeover});
         if let Some(WorkerId(before)) = taken_over_from {
             data["taken_over_from"] = before.into();
             // Counted since the last checkpoint; after one more loss the run is given up.
             data["attempt"] = (lost + 1).into();
-            data["attempts"] = (LOST_LEASES + 1).into();
+            data["attempts"] = (MAX_LOST_LEASES + 1).into();
         }
-        write_events(tx, &id, held.events + 1, &[moved(EventKind::RunClaimed, data)], now_ms).await?;
+        write_events(tx, &id, locked.events + 1, &[moved(EventKind::RunClaimed, data)], now_ms).await?;
         let Needed { checkpoint, unfinished, contract } = needed;
         return Ok(Some(Claimed { fence: run.fence, run, contract, checkpoint, takeover, unfinished }));
     }
@@ -140,7 +142,7 @@ async fn give_up<T: Tx>(tx: &T, run: &RunId, why: Json, now_ms: i64) -> Result<(
 /// machine was restarted, or an earlier version wrote it) the wall clock counts, and an expiry too far ahead to have
 /// been granted was set by a clock that has been set back since. `?1` is the wall clock, `?2` the boot, `?3` its clock.
 /// On `PostgreSQL` no lease has a boot, and the wall clock is the database's.
-pub(super) const LAPSED: &str = "(lease_until_ms IS NOT NULL AND (lease_until_ms = 0 OR
+pub(super) const LEASE_EXPIRED: &str = "(lease_until_ms IS NOT NULL AND (lease_until_ms = 0 OR
     CASE WHEN lease_boot = ?2 THEN lease_until_boot_ms < ?3
          ELSE lease_until_ms NOT BETWEEN ?1 AND ?1 + 600000 END))";
 
@@ -162,19 +164,19 @@ async fn candidate<T: Tx>(
     only: Option<&RunId>,
     places: Option<&str>,
     now: &Moment,
-) -> Result<Option<HeldRun>, StoreError> {
+) -> Result<Option<LockedRun>, StoreError> {
     let doing = "looking for a run to claim";
-    let columns = format!("SELECT {} FROM runs r", HeldRun::columns());
+    let columns = format!("SELECT {} FROM runs r", LockedRun::columns());
     let here = here(T::POSTGRES, "?4");
-    let mut values = lapsed_values(now);
+    let mut values = lease_expired_values(now);
     values.push(places.into());
     if let Some(run) = only {
         let sql = format!(
-            "{columns} WHERE id = ?5 AND ((state = 'pending' AND held = 0) OR {LAPSED}) AND {here}{}",
+            "{columns} WHERE id = ?5 AND ((state = 'pending' AND held = 0) OR {LEASE_EXPIRED}) AND {here}{}",
             tx.locking()
         );
         values.push(run.into());
-        return tx.find(doing, &sql, &values).await?.map(HeldRun::read).transpose();
+        return tx.find(doing, &sql, &values).await?.map(LockedRun::read).transpose();
     }
     // With this index the first row is the result; by itself SQLite uses the index of states, and reads and sorts
     // everything pending for each claim. Rows that another transaction is claiming are skipped.
@@ -183,23 +185,23 @@ async fn candidate<T: Tx>(
         dialect::indexed_by(T::POSTGRES, "runs_free")
     );
     let lapsed = format!(
-        "{columns} {} WHERE {LAPSED} AND {here} ORDER BY seq LIMIT 1",
+        "{columns} {} WHERE {LEASE_EXPIRED} AND {here} ORDER BY seq LIMIT 1",
         dialect::indexed_by(T::POSTGRES, "runs_leased")
     );
     let skip = if T::POSTGRES { "FOR NO KEY UPDATE SKIP LOCKED" } else { "" };
     let sql = format!(
         "SELECT * FROM (SELECT * FROM ({free} {skip}) f UNION ALL SELECT * FROM ({lapsed} {skip}) l) c ORDER BY seq LIMIT 1"
     );
-    tx.find(doing, &sql, &values).await?.map(HeldRun::read).transpose()
+    tx.find(doing, &sql, &values).await?.map(LockedRun::read).transpose()
 }
 
 /// Releases a lease without a report; the next claim counts no loss.
 pub(crate) async fn release_lease<T: Tx>(tx: &T, run: &RunId, fence: u64) -> Result<(), StoreError> {
-    let held = fenced(tx, run, fence).await?;
+    let locked = fenced(tx, run, fence).await?;
     let now_ms = tx.now().await?.wall_ms;
     let sql = "UPDATE runs SET lease_until_ms = 0, worker = NULL, events = events + 1 WHERE id = ?1";
     tx.post("releasing a lease", sql, values![run]).await?;
-    write_events(tx, run, held.events + 1, &[moved(EventKind::RunGivenBack, json!({}))], now_ms).await
+    write_events(tx, run, locked.events + 1, &[moved(EventKind::RunGivenBack, json!({}))], now_ms).await
 }
 
 /// Expires the leases of a worker that is known to be dead; the next claim of each counts a loss.
@@ -225,23 +227,23 @@ pub(crate) async fn note<T: Tx>(
     fence: u64,
     events: &[NewEvent],
 ) -> Result<(), StoreError> {
-    let held = fenced(tx, run, fence).await?;
+    let locked = fenced(tx, run, fence).await?;
     if events.is_empty() {
         return Ok(());
     }
     let now_ms = tx.now().await?.wall_ms;
     let sql = "UPDATE runs SET events = events + ?2 WHERE id = ?1";
     tx.post("numbering events", sql, values![run, events.len()]).await?;
-    write_events(tx, run, held.events + 1, events, now_ms).await
+    write_events(tx, run, locked.events + 1, events, now_ms).await
 }
 
 /// Returns the run if this fencing token may still write to it.
-async fn fenced<T: Tx>(tx: &T, run: &RunId, fence: u64) -> Result<HeldRun, StoreError> {
-    let held = hold_run(tx, run).await?;
-    if held.run.fence == fence && held.run.state.is_active() {
-        Ok(held)
+async fn fenced<T: Tx>(tx: &T, run: &RunId, fence: u64) -> Result<LockedRun, StoreError> {
+    let locked = lock_run(tx, run).await?;
+    if locked.run.fence == fence && locked.run.state.is_active() {
+        Ok(locked)
     } else {
-        Err(TransitionError::StaleFence { given: fence, present: held.run.fence }.into())
+        Err(TransitionError::StaleFence { presented: fence, present: locked.run.fence }.into())
     }
 }
 
@@ -278,15 +280,15 @@ pub(crate) async fn record_intent<T: Tx>(
     fence: u64,
     intent: &StepIntent,
 ) -> Result<(), StoreError> {
-    let held = fenced(tx, run, fence).await?;
-    if held.run.paused && !has_begun(tx, run, &intent.step).await? {
+    let locked = fenced(tx, run, fence).await?;
+    if locked.run.paused && !has_begun(tx, run, &intent.step).await? {
         return Err(TransitionError::Paused.into());
     }
     let now_ms = tx.now().await?.wall_ms;
-    let begun = keep_intent(tx, run, intent).await?;
+    let begun = insert_intent(tx, run, intent).await?;
     let sql = "UPDATE runs SET step = ?2, events = events + 1 WHERE id = ?1";
     tx.post("updating the current step", sql, values![run, &intent.step]).await?;
-    write_events(tx, run, held.events + 1, &[begun], now_ms).await
+    write_events(tx, run, locked.events + 1, &[begun], now_ms).await
 }
 
 /// Returns whether a step already has an intent.
@@ -296,7 +298,7 @@ pub(super) async fn has_begun<T: Tx>(tx: &T, run: &RunId, step: &str) -> Result<
 }
 
 /// Records an intent; returns its event.
-pub(super) async fn keep_intent<T: Tx>(
+pub(super) async fn insert_intent<T: Tx>(
     tx: &T,
     run: &RunId,
     intent: &StepIntent,

@@ -97,7 +97,7 @@ impl KnownStores {
     ///
     /// # Errors
     /// Same as [`Self::adopt`].
-    pub fn forget(&self, store: &Path) -> Result<(), StoreError> {
+    pub fn remove(&self, store: &Path) -> Result<(), StoreError> {
         let forgotten = keys(store);
         // Also the paths through links that lead to it.
         let leads_to_it =
@@ -105,11 +105,11 @@ impl KnownStores {
         self.change(|content| content.stores.retain(|entry| !leads_to_it(entry)))
     }
 
-    /// Like [`Self::forget`] for a store on a server.
+    /// Like [`Self::remove`] for a store on a server.
     ///
     /// # Errors
     /// Same as [`Self::adopt`].
-    pub fn forget_place(&self, place: &str) -> Result<(), StoreError> {
+    pub fn remove_place(&self, place: &str) -> Result<(), StoreError> {
         self.change(|content| content.stores.retain(|entry| entry.path != place))
     }
 
@@ -197,7 +197,7 @@ mod tests {
         assert_eq!(known.adopt(&a, "2", 6).unwrap(), "1");
         assert_eq!(known.adopt(&b, "2", 7).unwrap(), "2");
         assert_eq!(known.id_at(&a).unwrap().as_deref(), Some("1"));
-        known.forget(&a).unwrap();
+        known.remove(&a).unwrap();
         assert_eq!(known.id_at(&a).unwrap(), None);
         assert_eq!(known.id_at(&b).unwrap().as_deref(), Some("2"));
     }
@@ -216,7 +216,7 @@ mod tests {
         std::fs::remove_file(&link).unwrap();
         assert_eq!(known.id_at(&link.join("a.db")).unwrap().as_deref(), Some("1"), "the link is gone");
         std::os::unix::fs::symlink(&real, &link).unwrap();
-        known.forget(&real.join("a.db")).unwrap();
+        known.remove(&real.join("a.db")).unwrap();
         assert_eq!(known.id_at(&link.join("a.db")).unwrap(), None);
         assert_eq!(known.id_at(&real.join("a.db")).unwrap(), None);
     }

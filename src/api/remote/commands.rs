@@ -8,7 +8,7 @@ use super::Remote;
 use super::call::{Arguments, arguments};
 use super::transport::TransportError;
 use crate::operations::{KEY_OWNER, Scope};
-use crate::{CallerView, Client as _, DecisionSheet, Error, Ordered, RunDetail, RunOrder};
+use crate::{CallerView, Client as _, CommandResult, DecisionSheet, Error, RunCommand, RunDetail};
 use skills_model::{Decision, RunState, Verdict};
 use skills_store::{RecordedDecision, RunRecord};
 
@@ -18,9 +18,9 @@ const FINDING: Duration = Duration::from_secs(15);
 const MAX_ATTEMPTS: usize = 3;
 
 impl Remote {
-    pub(super) async fn ordered(&self, run: &str, order: RunOrder) -> Result<Ordered, Error> {
+    pub(super) async fn send_command(&self, run: &str, order: RunCommand) -> Result<CommandResult, Error> {
         match order {
-            RunOrder::Decide { verdict, step, inputs_digest, approver, notes, choice, result } => {
+            RunCommand::Decide { verdict, step, inputs_digest, approver, notes, choice, result } => {
                 let approver = approver.or_else(|| self.user.clone());
                 let made = json!({
                     "run_id": run, "step": step, "inputs_digest": inputs_digest, "approver": approver,
@@ -35,23 +35,23 @@ impl Remote {
                 };
                 self.decided(run, &decision, arguments(made)).await
             }
-            RunOrder::Resume { checkpoint, inputs, despite_change, by } => {
+            RunCommand::Resume { checkpoint, inputs, despite_change, by } => {
                 let fields = json!({
                     "run_id": run, "checkpoint_id": checkpoint, "inputs": inputs, "despite_change": despite_change,
                     "by": self.named(by),
                 });
                 self.sent(run, "run.resume", fields).await
             }
-            RunOrder::Signal { name, payload, by } => {
+            RunCommand::Signal { name, payload, by } => {
                 let by = self.named(by);
                 let fields = json!({ "run_id": run, "name": name, "payload": payload, "by": by });
                 self.sent(run, "run.signal", fields).await
             }
-            RunOrder::Cancel { by } => {
+            RunCommand::Cancel { by } => {
                 let fields = json!({ "run_id": run, "by": self.named(by) });
                 self.sent(run, "run.cancel", fields).await
             }
-            RunOrder::Assign { to, note, assignee, by } => {
+            RunCommand::Assign { to, note, assignee, by } => {
                 let mut fields = json!({ "run_id": run, "to": to, "note": note, "by": self.named(by) });
                 // Services of earlier versions reject unknown arguments.
                 if let Some(assignee) = assignee {
@@ -59,11 +59,11 @@ impl Remote {
                 }
                 self.sent(run, "run.assign", fields).await
             }
-            RunOrder::Replay { checkpoint, by } => {
+            RunCommand::Replay { checkpoint, by } => {
                 let fields = json!({ "run_id": run, "checkpoint_id": checkpoint, "by": self.named(by) });
                 self.sent(run, "run.replay", fields).await
             }
-            RunOrder::Fork { checkpoint, by } => {
+            RunCommand::Fork { checkpoint, by } => {
                 let fields = json!({ "run_id": run, "checkpoint_id": checkpoint, "by": self.named(by) });
                 self.sent(run, "run.fork", fields).await
             }
@@ -97,7 +97,12 @@ impl Remote {
 
     /// Sends a decision. If its response is lost, the outcome is read from the run; the decision is sent again only while
     /// the run waits for it, and the service applies the same decision once.
-    async fn decided(&self, run: &str, decision: &Decision, fields: Arguments) -> Result<Ordered, Error> {
+    async fn decided(
+        &self,
+        run: &str,
+        decision: &Decision,
+        fields: Arguments,
+    ) -> Result<CommandResult, Error> {
         let name = match decision.verdict {
             Verdict::Approve => "run.approve",
             Verdict::Deny => "run.deny",
@@ -129,9 +134,10 @@ impl Remote {
                 shown => shown,
             };
             let Ok(detail) = shown else { return Err(error.outcome_unknown(advice)) };
-            let decisions = detail.decisions.iter().map(|kept| &kept.decision);
+            let decisions = detail.decisions.iter().map(|recorded| &recorded.decision);
             let bound = decision.clone().bound_to(detail.run.gate.as_ref(), decisions);
-            if let Some(recorded) = detail.decisions.iter().rev().find(|kept| kept.decision == bound) {
+            if let Some(recorded) = detail.decisions.iter().rev().find(|recorded| recorded.decision == bound)
+            {
                 return Ok(found(detail.run.clone(), recorded));
             }
             if tries == MAX_ATTEMPTS || !bound.answers(detail.run.gate.as_ref()) {
@@ -142,7 +148,7 @@ impl Remote {
     }
 
     /// Sends any other command. If its response is lost, the state of the run is reported.
-    async fn sent(&self, run: &str, name: &'static str, fields: Value) -> Result<Ordered, Error> {
+    async fn sent(&self, run: &str, name: &'static str, fields: Value) -> Result<CommandResult, Error> {
         match self.inner.command(name, arguments(fields), self.inner.wire.reading()).await {
             Err(TransportError::Lost(error)) => {
                 let stands = match self.detail(run).await {
@@ -159,7 +165,7 @@ impl Remote {
 }
 
 /// Returns the result of a decision that the run shows although its response was lost.
-fn found(run: RunRecord, recorded: &RecordedDecision) -> Ordered {
+fn found(run: RunRecord, recorded: &RecordedDecision) -> CommandResult {
     let word = match recorded.decision.verdict {
         Verdict::Approve => "approved",
         Verdict::Deny => "denied",
@@ -167,7 +173,7 @@ fn found(run: RunRecord, recorded: &RecordedDecision) -> Ordered {
     let by = recorded.by.approver.as_deref().map(|name| format!(" by {name}")).unwrap_or_default();
     // If the run is no longer pending, a worker has claimed it.
     let worker_alive = run.state != RunState::Pending;
-    Ordered {
+    CommandResult {
         run,
         note: format!("{word}{by} (the response was lost; confirmed from the run)"),
         worker_alive,

@@ -5,15 +5,15 @@ use std::time::Instant;
 use crossterm::event::{KeyCode, KeyEvent, MouseButton, MouseEvent, MouseEventKind};
 use ratatui::layout::{Position, Rect};
 
-use super::order::{Focus, OrderSheet};
+use super::run_command::{Focus, RunCommandDialog};
 use crate::action::{Action, Context};
-use crate::form::Acted;
+use crate::form::FormOutcome;
 use crate::overlay::{Hint, Outcome, Overlay};
 use crate::pane::{Effect, Message, PaneId};
 use crate::run_requests::RunResponse;
 use crate::widgets::painter::Painter;
 
-impl OrderSheet {
+impl RunCommandDialog {
     fn press(&mut self, action: Action) -> Outcome {
         match action {
             Action::Back => Outcome::Close,
@@ -38,16 +38,16 @@ impl OrderSheet {
 
     fn in_form(&mut self, key: KeyEvent, action: Option<Action>) {
         match action {
-            Some(Action::Leave | Action::Back) => {
+            Some(Action::LeaveField | Action::Back) => {
                 // The text is kept; the next Esc closes.
                 self.form.leave();
                 self.focus = Focus::Button(0);
             }
             Some(action) => match self.form.act(action) {
-                Acted::After => self.turn(true),
-                Acted::Before => self.turn(false),
-                Acted::Changed => self.check(),
-                Acted::Stayed | Acted::Unknown => {}
+                FormOutcome::After => self.turn(true),
+                FormOutcome::Before => self.turn(false),
+                FormOutcome::Changed => self.check(),
+                FormOutcome::Stayed | FormOutcome::Unknown => {}
             },
             None => {
                 if self.form.key(key) {
@@ -78,16 +78,16 @@ impl OrderSheet {
     }
 }
 
-impl Overlay for OrderSheet {
+impl Overlay for RunCommandDialog {
     fn in_text(&self) -> bool {
         self.focus == Focus::Form
     }
 
     fn contexts(&self) -> Vec<Context> {
         if self.in_text() {
-            vec![Context::Form, Context::Field, Context::Sheet]
+            vec![Context::Form, Context::Field, Context::Dialog]
         } else {
-            vec![Context::Sheet]
+            vec![Context::Dialog]
         }
     }
 
@@ -157,7 +157,7 @@ impl Overlay for OrderSheet {
 
     fn hints(&self) -> Vec<Hint> {
         let mut out = vec![Hint { action: Action::NextPart, label: "next" }];
-        let closing = if self.kind == super::OrderKind::Cancel { "keep running" } else { "cancel" };
+        let closing = if self.kind == super::RunCommandKind::Cancel { "keep running" } else { "cancel" };
         match self.focus {
             Focus::Checkpoint => out.push(Hint { action: Action::Up, label: "choose" }),
             Focus::Despite => out.push(Hint { action: Action::Mark, label: "turn" }),
@@ -171,7 +171,7 @@ impl Overlay for OrderSheet {
         }
         if self.in_text() {
             out.push(Hint { action: Action::NewLine, label: "new line" });
-            out.push(Hint { action: Action::Leave, label: "leave the field" });
+            out.push(Hint { action: Action::LeaveField, label: "leave the field" });
         } else {
             out.push(Hint { action: Action::Back, label: closing });
         }

@@ -5,8 +5,8 @@ use std::time::Instant;
 use ratatui::layout::{Position, Rect};
 
 use super::choice::state_word;
-use super::order::{Focus, OrderSheet};
 use super::parts::{self, LABEL};
+use super::run_command::{Focus, RunCommandDialog};
 use crate::form::FormState;
 use crate::overlay::{centred, frame};
 use crate::pane::Draw;
@@ -21,7 +21,7 @@ use skills_model::RunState;
 /// Width of the dialog if there is enough space.
 const WIDTH: u16 = 72;
 
-impl OrderSheet {
+impl RunCommandDialog {
     fn head(&self, width: u16, roomy: bool, painter: &Painter<'_>, now: Instant) -> Vec<RichLine> {
         let title = self.run.title().map(|title| Seg::new(shown(title), Role::Strong));
         let skill = if title.is_some() { Role::Text } else { Role::Strong };
@@ -34,8 +34,8 @@ impl OrderSheet {
             Seg::new(format!(" {}", shown(&self.run.id.0)), Role::Muted),
         ]));
         let (through, all) = self.run.progress;
-        let held = self.run.paused && self.run.state == RunState::Pending;
-        let word = if held { "paused" } else { state_word(self.run.state) };
+        let paused = self.run.paused && self.run.state == RunState::Pending;
+        let word = if paused { "paused" } else { state_word(self.run.state) };
         let since = if self.run.state.is_terminal() {
             format!("{word} {}", ago(self.passed(now)))
         } else {

@@ -18,20 +18,20 @@ pub(crate) fn column(signal: Signal) -> usize {
 }
 
 /// Groups terms into rows: exact matches, words by size, pairs by size, general wording, rules, policy.
-pub(crate) fn breakdown(addends: Vec<ScoreTerm>, reading: &Reading) -> Breakdown {
+pub(crate) fn breakdown(score_terms: Vec<ScoreTerm>, reading: &Reading) -> Breakdown {
     let mut rows: Vec<(Row, WordRow)> = Vec::new();
     let mut signals = [0.0; 5];
-    let mut terms = Vec::with_capacity(addends.len());
-    for addend in addends.into_iter().filter(|a| a.value != 0.0) {
-        let at = rows.iter().position(|(row, _)| *row == addend.row).unwrap_or_else(|| {
-            rows.push((addend.row, empty(addend.row, reading)));
+    let mut terms = Vec::with_capacity(score_terms.len());
+    for term in score_terms.into_iter().filter(|a| a.value != 0.0) {
+        let at = rows.iter().position(|(row, _)| *row == term.row).unwrap_or_else(|| {
+            rows.push((term.row, empty(term.row, reading)));
             rows.len() - 1
         });
-        let c = column(addend.signal);
-        rows[at].1.by_signal[c] += addend.value;
-        rows[at].1.sum += addend.value;
-        signals[c] += addend.value;
-        terms.push((addend.row, addend));
+        let c = column(term.signal);
+        rows[at].1.by_signal[c] += term.value;
+        rows[at].1.sum += term.value;
+        signals[c] += term.value;
+        terms.push((term.row, term));
     }
     let class = |row: &Row| match row {
         Row::Exact => 0,

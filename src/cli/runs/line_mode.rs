@@ -11,7 +11,7 @@ use crate::Context;
 use crate::dialog::{Dialog, clean};
 use crate::failure::{Done, Failure};
 use skills_api::{
-    Board, BoardFailures, BoardRun, DecisionSheet, Error, Needs, RunClient, RunDetail, RunOrder, StepState,
+    Board, BoardFailures, BoardRun, DecisionSheet, Error, Needs, RunClient, RunCommand, RunDetail, StepState,
     WorkerView,
 };
 use skills_model::{RunState, Verdict};
@@ -156,7 +156,12 @@ pub fn board(board: &Board, hours: u32) -> String {
             Some(seen) => format!("Heartbeat: {} ago", span(now_ms - seen)),
             None => "No heartbeat".to_owned(),
         };
-        format!("{}. State: {}. Runs: {}{slots}. {seen}.", clean(&worker.name), worker.state, worker.runs.len())
+        format!(
+            "{}. State: {}. Runs: {}{slots}. {seen}.",
+            clean(&worker.name),
+            worker.state,
+            worker.runs.len()
+        )
     };
     group("Workers", board.workers.iter().map(worker).collect());
     out
@@ -312,12 +317,16 @@ impl<R: BufRead, W: Write> Dialog<R, W> {
                 ("a", Some(sheet)) => self.decide(client, &detail, sheet, Verdict::Approve).await?,
                 ("d", Some(sheet)) => self.decide(client, &detail, sheet, Verdict::Deny).await?,
                 ("r", _) if known => {
-                    let order =
-                        RunOrder::Resume { checkpoint: None, inputs: None, despite_change: false, by: None };
+                    let order = RunCommand::Resume {
+                        checkpoint: None,
+                        inputs: None,
+                        despite_change: false,
+                        by: None,
+                    };
                     self.confirm(client, &detail.run, "resume", order).await?;
                 }
                 ("c", _) if known => {
-                    self.confirm(client, &detail.run, "cancel", RunOrder::Cancel { by: None }).await?;
+                    self.confirm(client, &detail.run, "cancel", RunCommand::Cancel { by: None }).await?;
                 }
                 ("", _) => {}
                 (other, _) => self.say(format!("Unknown command: {}.", clean(other)))?,
@@ -450,7 +459,7 @@ impl<R: BufRead, W: Write> Dialog<R, W> {
             return self.say("Nothing was sent.");
         }
         let notes = self.ask("Notes, or Enter for none.")?.filter(|notes| !notes.is_empty());
-        let order = RunOrder::Decide {
+        let order = RunCommand::Decide {
             verdict,
             step: Some(sheet.step.clone()),
             inputs_digest: Some(sheet.inputs_digest.clone()),
@@ -467,7 +476,7 @@ impl<R: BufRead, W: Write> Dialog<R, W> {
         client: &dyn RunClient,
         run: &RunRecord,
         word: &str,
-        order: RunOrder,
+        order: RunCommand,
     ) -> Result<(), Failure> {
         let typed = self.ask(&format!("Type the word {word} to send it, or press Enter to go back."))?;
         if typed.as_deref() != Some(word) {
@@ -481,7 +490,7 @@ impl<R: BufRead, W: Write> Dialog<R, W> {
         client: &dyn RunClient,
         run: &RunRecord,
         word: &str,
-        order: RunOrder,
+        order: RunCommand,
     ) -> Result<(), Failure> {
         self.say("")?;
         match client.order(&run.id.0, order).await {
@@ -530,7 +539,8 @@ impl<R: BufRead, W: Write> Dialog<R, W> {
         }
         let (mut resumed, mut failed) = (0, 0);
         for (number, run) in (1..).zip(chosen) {
-            let order = RunOrder::Resume { checkpoint: None, inputs: None, despite_change: false, by: None };
+            let order =
+                RunCommand::Resume { checkpoint: None, inputs: None, despite_change: false, by: None };
             let line = match client.order(&run.id.0, order).await {
                 Ok(ordered) => {
                     resumed += 1;

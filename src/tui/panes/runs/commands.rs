@@ -6,12 +6,14 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::board_view::LOST;
-use super::detail::{Showing, Stop};
+use super::detail::{DetailCursor, DetailView};
 use super::detail_view::label_of;
 use super::list::Row;
 use super::{Focus, Runs};
 use crate::action::{Action, Command};
-use crate::overlay::{OrderKind, Sheet, name_of_decision, name_of_launch, name_of_order, state_word};
+use crate::overlay::{
+    DialogSpec, RunCommandKind, name_of_decision, name_of_launch, name_of_run_command, state_word,
+};
 use crate::pane::{Effect, PaneId, Picker, PickerKind, Target};
 use crate::run_requests::RunRequest;
 use crate::widgets::format::count;
@@ -25,11 +27,11 @@ use skills_store::{RunId, RunRecord};
 pub(super) const DISCONNECTED: &str =
     "no connection to the service: commands are refused until it is restored";
 /// Maximum number of other waiting runs that are loaded to be decided together.
-const TOGETHER: usize = 24;
+const MAX_BULK_DECISIONS: usize = 24;
 
 impl Runs {
     /// Returns every command, with the reason why it is unavailable, if so.
-    pub(super) fn offered(&self) -> Vec<Command> {
+    pub(super) fn available_commands(&self) -> Vec<Command> {
         let mut out = self.offered_when_connected();
         for command in out.iter_mut().filter(|command| self.disconnected && is_sent(command.action)) {
             command.blocked.get_or_insert_with(|| DISCONNECTED.to_owned());
@@ -39,7 +41,7 @@ impl Runs {
 
     fn offered_when_connected(&self) -> Vec<Command> {
         if self.focus == Focus::Name {
-            return vec![offer(Action::Submit, "save"), offer(Action::Leave, "cancel")];
+            return vec![offer(Action::Submit, "save"), offer(Action::LeaveField, "cancel")];
         }
         if let Some(board) = &self.board {
             return self.offered_on_board(board.run().is_some(), board.worker().map(|worker| worker.state));
@@ -49,7 +51,7 @@ impl Runs {
                 (Action::Submit, "apply"),
                 (Action::Down, "move"),
                 (Action::Clear, "clear"),
-                (Action::Leave, "leave"),
+                (Action::LeaveField, "leave"),
             ];
             let mut out: Vec<Command> = shown_ones.map(|(action, label)| offer(action, label)).to_vec();
             out.extend(
@@ -77,9 +79,7 @@ impl Runs {
             let accepting = || self.marked_runs().filter(|run| run.allowed.contains(&name)).count();
             let accepting = if of_marked { accepting() } else { 0 };
             let blocked = match run {
-                _ if of_marked => {
-                    (accepting == 0).then(|| "no marked run accepts this command".to_owned())
-                }
+                _ if of_marked => (accepting == 0).then(|| "no marked run accepts this command".to_owned()),
                 _ if has_marks => Some(self.one_run_only()),
                 None => none.clone(),
                 Some(run) if run.allowed.contains(&name) => None,
@@ -113,14 +113,14 @@ impl Runs {
             }
         } else {
             let label = match (&self.detail.showing, &self.detail.stop) {
-                (Showing::State(_), _) => "fold",
-                (_, Some(Stop::Checkpoint(_))) => "state",
-                (_, Some(Stop::Source(_) | Stop::Descendant(_))) => "go there",
+                (DetailView::State(_), _) => "fold",
+                (_, Some(DetailCursor::Checkpoint(_))) => "state",
+                (_, Some(DetailCursor::Source(_) | DetailCursor::Descendant(_))) => "go there",
                 _ => "open",
             };
             out.push(with_run(offer(Action::Open, label)));
             out.push(with_run(offer(Action::ShowCheckpoint, "state")));
-            let back = if self.elsewhere() { "the run" } else { "list" };
+            let back = if self.shows_other() { "the run" } else { "list" };
             out.push(offer(Action::Back, back));
         }
         let ended = run.filter(|run| run.state.is_terminal()).map(|_| "the run has ended".to_owned());
@@ -196,7 +196,7 @@ impl Runs {
     }
 
     /// Executes an action on the run; `None` for movements.
-    pub(super) fn ordered(&mut self, action: Action) -> Option<Vec<Effect>> {
+    pub(super) fn execute_command(&mut self, action: Action) -> Option<Vec<Effect>> {
         if let Some(effects) = self.ordered_of_marked(action) {
             return Some(effects);
         }
@@ -208,7 +208,7 @@ impl Runs {
                 let detail = self.detail.get();
                 let changed = detail.is_some_and(|detail| detail.contract_unchanged == Some(false));
                 let fields = detail.map(|detail| detail.input_fields.clone()).unwrap_or_default();
-                self.open_order(run, OrderKind::Resume { changed, fields })
+                self.open_order(run, RunCommandKind::Resume { changed, fields })
             }
             Action::Signal => {
                 let run = known(self)?;
@@ -217,23 +217,23 @@ impl Runs {
                     _ => String::new(),
                 };
                 let pause = pause_wanted(&run, self.detail.events());
-                self.open_order(run, OrderKind::Signal { name, pause })
+                self.open_order(run, RunCommandKind::Signal { name, pause })
             }
             Action::CancelRun => {
                 let run = known(self)?;
-                self.open_order(run, OrderKind::Cancel)
+                self.open_order(run, RunCommandKind::Cancel)
             }
             Action::Replay => {
                 let run = known(self)?;
-                self.open_order(run, OrderKind::Replay)
+                self.open_order(run, RunCommandKind::Replay)
             }
             Action::Fork => {
                 let run = known(self)?;
-                self.open_order(run, OrderKind::Fork)
+                self.open_order(run, RunCommandKind::Fork)
             }
             Action::Assign => {
                 let run = known(self)?;
-                self.open_order(run, OrderKind::Assign)
+                self.open_order(run, RunCommandKind::Assign)
             }
             Action::Launch => vec![Effect::Run(RunRequest::Launchable)],
             Action::Compare => self.compare(),
@@ -242,7 +242,7 @@ impl Runs {
                 let head = known(self)?.head;
                 let number = self.detail.checkpoint().unwrap_or(head);
                 self.show_state(number);
-                if self.elsewhere() {
+                if self.shows_other() {
                     self.focus = Focus::Detail;
                     Vec::new()
                 } else if self.detail.get().is_none() {
@@ -251,14 +251,16 @@ impl Runs {
                     vec![Effect::Toast(format!("checkpoint {number} of this run no longer exists"))]
                 }
             }
-            Action::NextTab | Action::PreviousTab if self.elsewhere() => {
+            Action::NextTab | Action::PreviousTab if self.shows_other() => {
                 self.neighbour_state(if action == Action::NextTab { 1 } else { -1 });
                 Vec::new()
             }
             Action::AttachThis => {
                 let run = known(self)?.id.0;
                 let target = match (&self.focus, &self.detail.stop) {
-                    (Focus::Detail, Some(Stop::Step(step))) => ("output".to_owned(), format!("{run}/{step}")),
+                    (Focus::Detail, Some(DetailCursor::Step(step))) => {
+                        ("output".to_owned(), format!("{run}/{step}"))
+                    }
                     _ => ("run".to_owned(), run),
                 };
                 vec![Effect::Go(PaneId::Attach, Some(Target::Attach { skill: None, target: Some(target) }))]
@@ -286,9 +288,10 @@ impl Runs {
         self.tickets += 2 * marked.len() as u64;
         // What would be executed, and whether the skill changed, is shown before anything is sent.
         let checks = matches!(command, CommandName::Approve | CommandName::Deny | CommandName::Resume);
-        let first = marked.iter().filter(|run| checks && run.allowed.contains(&command)).take(TOGETHER);
+        let first =
+            marked.iter().filter(|run| checks && run.allowed.contains(&command)).take(MAX_BULK_DECISIONS);
         let ids: Vec<RunId> = first.map(|run| run.id.clone()).collect();
-        let mut out = vec![Effect::Sheet(Box::new(Sheet::Bulk { command, runs: marked, ticket }))];
+        let mut out = vec![Effect::OpenDialog(Box::new(DialogSpec::Bulk { command, runs: marked, ticket }))];
         for id in ids {
             if self.detail.ask(&id) {
                 out.push(Effect::Run(RunRequest::Detail(id)));
@@ -303,7 +306,7 @@ impl Runs {
         listed.filter_map(|id| self.known.get(id))
     }
 
-    fn open_order(&mut self, run: RunRecord, kind: OrderKind) -> Vec<Effect> {
+    fn open_order(&mut self, run: RunRecord, kind: RunCommandKind) -> Vec<Effect> {
         let detail = self.detail.get();
         let checkpoints = detail.map(|detail| {
             detail.checkpoints.iter().map(|point| (point.number, label_of(detail, point.number))).collect()
@@ -311,9 +314,16 @@ impl Runs {
         let chosen = self.detail.checkpoint();
         let ticket = self.next_ticket();
         let checkpoints = checkpoints.unwrap_or_default();
-        let typed = self.typed.of(&name_of_order(&kind, &run.id));
+        let typed = self.typed.of(&name_of_run_command(&kind, &run.id));
         let run = Box::new(run);
-        vec![Effect::Sheet(Box::new(Sheet::Order { run, kind, checkpoints, chosen, typed, ticket }))]
+        vec![Effect::OpenDialog(Box::new(DialogSpec::RunCommand {
+            run,
+            kind,
+            checkpoints,
+            chosen,
+            typed,
+            ticket,
+        }))]
     }
 
     /// Opens the dialog with the known state of the run, and requests the other runs that wait for the same step. If
@@ -328,7 +338,7 @@ impl Runs {
         let ticket = self.next_ticket();
         let typed = self.typed.of(&name_of_decision(&run.id));
         let (sheet, title) = (Box::new(sheet), run.title().map(str::to_owned));
-        let mut out = vec![Effect::Sheet(Box::new(Sheet::Decide { sheet, title, typed, ticket }))];
+        let mut out = vec![Effect::OpenDialog(Box::new(DialogSpec::Decide { sheet, title, typed, ticket }))];
         // Scripts and trust change without an event: reload the run to compare it with the dialog.
         out.extend(self.request_detail());
         let step = |run: &RunRecord| match &run.gate {
@@ -343,7 +353,7 @@ impl Runs {
             .map(|(other, _)| (other.since_ms, other.id.clone()))
             .collect();
         alike.sort();
-        for (_, id) in alike.into_iter().take(TOGETHER) {
+        for (_, id) in alike.into_iter().take(MAX_BULK_DECISIONS) {
             if self.detail.ask(&id) {
                 out.push(Effect::Run(RunRequest::Detail(id)));
             }
@@ -359,17 +369,24 @@ impl Runs {
         };
         let draft = self.typed.of(&name_of_decision(run));
         let text = |name: &str| draft.get(name).and_then(Value::as_str).map(str::to_owned);
-        let kind = OrderKind::Happened {
+        let kind = RunCommandKind::Happened {
             step: sheet.step,
             inputs_digest: sheet.inputs_digest,
             outputs: sheet.outputs,
             approver: text("approver").or(sheet.approver.map(|(name, _)| name)),
             notes: text("notes"),
         };
-        let typed = self.typed.of(&name_of_order(&kind, run));
+        let typed = self.typed.of(&name_of_run_command(&kind, run));
         let ticket = self.next_ticket();
         let (run, checkpoints) = (Box::new(record), Vec::new());
-        vec![Effect::Sheet(Box::new(Sheet::Order { run, kind, checkpoints, chosen: None, typed, ticket }))]
+        vec![Effect::OpenDialog(Box::new(DialogSpec::RunCommand {
+            run,
+            kind,
+            checkpoints,
+            chosen: None,
+            typed,
+            ticket,
+        }))]
     }
 
     /// Opens the dialog that waited for the run to be loaded.
@@ -395,7 +412,7 @@ impl Runs {
     }
 
     /// Discards the drafts of a completed decision or launch, because they were submitted with it.
-    pub(super) fn said_all(&mut self, decided: Option<&RunId>, launched: Option<&str>) {
+    pub(super) fn discard_submitted_drafts(&mut self, decided: Option<&RunId>, launched: Option<&str>) {
         let names = decided.map(name_of_decision).into_iter().chain(launched.map(name_of_launch));
         for name in names {
             self.typed.keep(&name, &serde_json::Map::new());
@@ -423,7 +440,7 @@ impl Runs {
         self.machine = Some(view.isolation.clone());
         let ticket = self.next_ticket();
         let typed = self.typed.of(&name_of_launch(view.skill_id.as_str()));
-        vec![Effect::Sheet(Box::new(Sheet::Launch { view: Arc::clone(view), typed, ticket }))]
+        vec![Effect::OpenDialog(Box::new(DialogSpec::Launch { view: Arc::clone(view), typed, ticket }))]
     }
 
     /// Describes what would be lost if the workbench quit now.

@@ -12,11 +12,11 @@ use crate::widgets::text_width::shown;
 use skills_api::{LoadedFrom, SessionView};
 
 /// Poll interval.
-const EVERY: Duration = Duration::from_secs(2);
+const POLL_INTERVAL: Duration = Duration::from_secs(2);
 
 /// The state of polling for changes by others.
 #[derive(Debug, Default)]
-pub(super) struct Others {
+pub(super) struct ExternalChanges {
     looked: Option<Instant>,
     looking: bool,
     /// Whether a change was requested here whose response is pending.
@@ -24,10 +24,10 @@ pub(super) struct Others {
     newest: Option<Newest>,
 }
 
-impl Others {
+impl ExternalChanges {
     /// Returns when to poll next.
     pub fn due(&self, now: Instant) -> Option<Instant> {
-        (!self.looking && !self.acting).then(|| self.looked.map_or(now, |looked| looked + EVERY))
+        (!self.looking && !self.acting).then(|| self.looked.map_or(now, |looked| looked + POLL_INTERVAL))
     }
 
     /// Registers effects of this pane: the response to a change reports the session's state.
@@ -66,11 +66,11 @@ impl SessionPane {
         };
         // There is no notification for changes of files outside of the roots.
         let outside = session.drift.values().any(|drift| drift.roots != LoadedFrom::Here);
-        self.look_at_it(outside)
+        self.check_session(outside)
     }
 
     /// Checks whether others changed the session; with `always`, also returns the state of its skills in any case.
-    pub(super) fn look_at_it(&mut self, always: bool) -> Vec<Effect> {
+    pub(super) fn check_session(&mut self, always: bool) -> Vec<Effect> {
         let Some(session) = &self.session else { return Vec::new() };
         self.others.looking = true;
         vec![Effect::Session(SessionRequest::Check {
@@ -159,7 +159,7 @@ mod tests {
         let following = Message::Run(RunResponse::Following);
         let asks = |effects: &[Effect]| matches!(effects, [Effect::Session(SessionRequest::Latest)]);
         let mut pane = SessionPane::new();
-        assert!(asks(&pane.wanted()));
+        assert!(asks(&pane.take_pending_effects()));
         assert!(pane.message(&following).is_empty(), "the first request is still in flight");
         assert!(pane.message(&Message::Session(refused(Code::UpstreamFailure))).is_empty());
         assert!(asks(&pane.message(&following)), "the connection is back");
@@ -167,20 +167,20 @@ mod tests {
         // The event can arrive before the failure.
         pane.message(&Message::Session(refused(Code::UpstreamTimeout)));
         let now = Instant::now();
-        assert_eq!(pane.looks_at(now), Some(now));
-        assert!(asks(&pane.look(now)));
-        assert_eq!(pane.looks_at(now), None, "it is in flight");
+        assert_eq!(pane.next_poll(now), Some(now));
+        assert!(asks(&pane.poll(now)));
+        assert_eq!(pane.next_poll(now), None, "it is in flight");
         let responses = pane.message(&Message::Session(refused(Code::Forbidden)));
         assert!(matches!(responses.as_slice(), [Effect::ErrorNotice(..)]));
-        assert_eq!(pane.looks_at(now + EVERY), None, "what is refused is refused again");
+        assert_eq!(pane.next_poll(now + POLL_INTERVAL), None, "what is refused is refused again");
     }
 
     #[test]
     fn while_something_was_asked_for_here_nobody_looks() {
-        let (mut others, now) = (Others::default(), Instant::now());
+        let (mut others, now) = (ExternalChanges::default(), Instant::now());
         assert_eq!(others.due(now), Some(now), "at once when the pane is entered");
         others.looked = Some(now);
-        assert_eq!(others.due(now), Some(now + EVERY));
+        assert_eq!(others.due(now), Some(now + POLL_INTERVAL));
         others.acting(&[Effect::Toast(String::new())]);
         assert!(others.due(now).is_some());
         others.acting(&[Effect::Session(SessionRequest::Open("x".to_owned()))]);

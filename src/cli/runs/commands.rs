@@ -13,7 +13,7 @@ use crate::Context;
 use crate::args::{BranchArgs, CancelArgs, ResumeArgs, RunsAssignArgs, SignalArgs};
 use crate::failure::{Done, Failure};
 use crate::output::TextStyle;
-use skills_api::{Code, Needs, Ordered, RunClient, RunDetail, RunOrder};
+use skills_api::{Code, CommandResult, Needs, RunClient, RunCommand, RunDetail};
 use skills_model::CommandName;
 use skills_skill::safe_text;
 
@@ -21,7 +21,7 @@ use skills_skill::safe_text;
 #[derive(Serialize)]
 struct Outcome<'a> {
     #[serde(flatten)]
-    ordered: &'a Ordered,
+    ordered: &'a CommandResult,
     next: Vec<NextCommand>,
 }
 
@@ -30,7 +30,7 @@ pub async fn resume(cx: &mut Context, args: &ResumeArgs) -> Result<Done, Failure
     let Some(run) = &args.run else {
         let filter = args.bulk.r#where.as_deref().unwrap_or_default();
         let despite_change = args.despite_change;
-        let order = |_: &_| RunOrder::Resume { checkpoint: None, inputs: None, despite_change, by: None };
+        let order = |_: &_| RunCommand::Resume { checkpoint: None, inputs: None, despite_change, by: None };
         return bulk::run(cx, filter, args.bulk.yes, (CommandName::Resume, &[]), order).await;
     };
     let client = cx.reach(Needs::Catalogue).await?;
@@ -48,7 +48,7 @@ pub async fn resume(cx: &mut Context, args: &ResumeArgs) -> Result<Done, Failure
     } else {
         None
     };
-    let order = RunOrder::Resume {
+    let order = RunCommand::Resume {
         checkpoint: args.checkpoint,
         inputs,
         despite_change: args.despite_change,
@@ -64,13 +64,13 @@ pub async fn signal(cx: &mut Context, args: &SignalArgs) -> Result<Done, Failure
         // The only argument is the name of the signal.
         let (name, filter) = (&args.run, args.bulk.r#where.as_deref().unwrap_or_default());
         let words = [name.as_str(), "--payload", &args.payload];
-        let order = |_: &_| RunOrder::Signal { name: name.clone(), payload: payload.clone(), by: None };
+        let order = |_: &_| RunCommand::Signal { name: name.clone(), payload: payload.clone(), by: None };
         return bulk::run(cx, filter, args.bulk.yes, (CommandName::Signal, &words), order).await;
     };
     let client = cx.reach(Needs::Catalogue).await?;
     let mut reporter = cx.reporter();
     let detail = client.run(&args.run).await?;
-    let order = RunOrder::Signal { name: name.clone(), payload, by: None };
+    let order = RunCommand::Signal { name: name.clone(), payload, by: None };
     send_command(cx, &*client, &detail, order, args.onward.detach, &mut reporter).await
 }
 
@@ -78,12 +78,12 @@ pub async fn signal(cx: &mut Context, args: &SignalArgs) -> Result<Done, Failure
 pub async fn cancel(cx: &mut Context, args: &CancelArgs) -> Result<Done, Failure> {
     let Some(run) = &args.run else {
         let filter = args.bulk.r#where.as_deref().unwrap_or_default();
-        let order = |_: &_| RunOrder::Cancel { by: None };
+        let order = |_: &_| RunCommand::Cancel { by: None };
         return bulk::run(cx, filter, args.bulk.yes, (CommandName::Cancel, &[]), order).await;
     };
     let client = cx.reach(Needs::Catalogue).await?;
     let mut reporter = cx.reporter();
-    let ordered = client.order(run, RunOrder::Cancel { by: None }).await?;
+    let ordered = client.order(run, RunCommand::Cancel { by: None }).await?;
     go_on(cx, &*client, ordered, 0, &[], true, &mut reporter).await?;
     Ok(Done::Fine)
 }
@@ -91,7 +91,7 @@ pub async fn cancel(cx: &mut Context, args: &CancelArgs) -> Result<Done, Failure
 /// Runs `skills runs assign`.
 pub async fn assign(cx: &mut Context, args: &RunsAssignArgs) -> Result<Done, Failure> {
     let client = cx.reach(Needs::Catalogue).await?;
-    let order = RunOrder::Assign { to: args.to.clone(), note: args.note.clone(), assignee: None, by: None };
+    let order = RunCommand::Assign { to: args.to.clone(), note: args.note.clone(), assignee: None, by: None };
     let ordered = client.order(&args.run, order).await?;
     if cx.out.json {
         cx.out.value(&ordered)?;
@@ -103,17 +103,17 @@ pub async fn assign(cx: &mut Context, args: &RunsAssignArgs) -> Result<Done, Fai
 
 /// Runs `skills runs replay`.
 pub async fn replay(cx: &mut Context, args: &BranchArgs) -> Result<Done, Failure> {
-    let order = RunOrder::Replay { checkpoint: args.checkpoint, by: None };
+    let order = RunCommand::Replay { checkpoint: args.checkpoint, by: None };
     branch(cx, args, order).await
 }
 
 /// Runs `skills runs fork`.
 pub async fn fork(cx: &mut Context, args: &BranchArgs) -> Result<Done, Failure> {
-    let order = RunOrder::Fork { checkpoint: args.checkpoint, by: None };
+    let order = RunCommand::Fork { checkpoint: args.checkpoint, by: None };
     branch(cx, args, order).await
 }
 
-async fn branch(cx: &mut Context, args: &BranchArgs, order: RunOrder) -> Result<Done, Failure> {
+async fn branch(cx: &mut Context, args: &BranchArgs, order: RunCommand) -> Result<Done, Failure> {
     let client = cx.reach(Needs::Catalogue).await?;
     let mut reporter = cx.reporter();
     let detail = client.run(&args.run).await?;
@@ -125,7 +125,7 @@ async fn send_command(
     cx: &mut Context,
     client: &dyn RunClient,
     detail: &RunDetail,
-    order: RunOrder,
+    order: RunCommand,
     detach: bool,
     reporter: &mut Reporter,
 ) -> Result<Done, Failure> {
@@ -147,7 +147,7 @@ pub fn step_names(detail: &RunDetail) -> Vec<String> {
 pub async fn go_on(
     cx: &mut Context,
     client: &dyn RunClient,
-    mut ordered: Ordered,
+    mut ordered: CommandResult,
     seen: u64,
     steps: &[String],
     detach: bool,

@@ -23,14 +23,14 @@ impl App {
     /// Lets the active pane poll if it is due.
     pub(super) fn check_again(&mut self, now: Instant) {
         let Some(pane) = self.panes.get_mut(self.active) else { return };
-        if pane.looks_at(now).is_some_and(|due| now >= due) {
-            let (id, effects) = (pane.id(), pane.look(now));
+        if pane.next_poll(now).is_some_and(|due| now >= due) {
+            let (id, effects) = (pane.id(), pane.poll(now));
             self.effects_of(id, effects, now);
         }
     }
 
     /// Returns when the active pane next polls.
     pub(super) fn next_look(&self, now: Instant) -> Option<Instant> {
-        self.panes.get(self.active)?.looks_at(now)
+        self.panes.get(self.active)?.next_poll(now)
     }
 }
