@@ -386,7 +386,7 @@ mod tests {
         assert!(feeds.take(generation(&first), &page(Some("b")), &mut known).is_empty());
         assert!(feeds.lacks_matches() && !feeds.is_finding());
         let second = feeds.find_all().unwrap();
-        assert_eq!(feeds.find_all(), None, "it is under way");
+        assert_eq!(feeds.find_all(), None, "it is in progress");
         let third = feeds.take(generation(&second), &page(Some("c")), &mut known);
         assert_eq!(third.len(), 1, "all of them are wanted");
         feeds.take(generation(&third[0]), &page(None), &mut known);
