@@ -22,6 +22,7 @@ use skills_store::{
 
 use control::*;
 pub use copy::{contents, fill, is_continued};
+pub use people::runs_are_claimed_from_their_root;
 use history::*;
 use people::*;
 use waiting::*;
@@ -203,6 +204,7 @@ pub async fn run_all<S: Store>(new: impl AsyncFn(Time) -> S) {
         a_denial_ends_a_gate_that_needs_several,
         annotations_are_merged_and_told,
         titles_labels_and_assignees_are_found,
+        texts_that_look_like_nul_hide_nothing,
         documents_are_shared_and_versioned,
         retention_deletes_by_state,
     );
