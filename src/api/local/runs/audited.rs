@@ -1,6 +1,6 @@
 //! Audit log entries of runs.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use skills_base::audit::Entry;
 use skills_model::{Command, Expiry, Verdict};
@@ -93,13 +93,12 @@ pub(super) fn commanded(
     Some(entry.durably())
 }
 
-/// Returns the entry for an assigned run.
-pub(super) fn assigned(after: &RunRecord) -> Entry {
-    let assigned = after.options.assigned.as_ref();
-    let data =
-        json!({ "run": after.id, "skill": after.skill_id, "to": assigned.map(|assigned| &assigned.to) });
-    let entry = Entry::new("run.assigned", assigned.map(|assigned| assigned.by.as_str()), data);
-    with(entry, after, json!({ "note": assigned.and_then(|assigned| assigned.note.as_ref()) })).durably()
+/// Returns the entry for an assigned or unassigned run, with the data of its event: the record does not contain who
+/// unassigned it.
+pub(super) fn assigned(after: &RunRecord, event: &Value) -> Entry {
+    let data = json!({ "run": after.id, "skill": after.skill_id, "to": event["to"] });
+    let entry = Entry::new("run.assigned", event["by"].as_str(), data);
+    with(entry, after, json!({ "note": event["note"] })).durably()
 }
 
 /// Returns the entry for an expired wait.

@@ -299,13 +299,14 @@ impl Store for MeteredStore {
         events: Vec<NewEvent>,
         assignee: Option<String>,
     ) -> Result<RunRecord, StoreError> {
-        let assigns = events.iter().any(|event| event.kind == EventKind::RunAssigned);
+        let assigns = events.iter().find(|event| event.kind == EventKind::RunAssigned);
+        let assigns = assigns.map(|event| event.data.clone());
         let annotated = self.counted(self.inner.annotate(run, options, events, assignee).await);
         if let Ok(after) = &annotated
-            && assigns
+            && let Some(event) = assigns
         {
             log(after, "run assigned");
-            self.audit.record(audited::assigned(after)).await;
+            self.audit.record(audited::assigned(after, &event)).await;
         }
         annotated
     }
