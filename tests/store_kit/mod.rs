@@ -22,8 +22,8 @@ use skills_store::{
 
 use control::*;
 pub use copy::{contents, fill, is_continued};
-pub use people::runs_are_claimed_from_their_root;
 use history::*;
+pub use people::runs_are_claimed_from_their_root;
 use people::*;
 use waiting::*;
 

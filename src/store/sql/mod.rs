@@ -128,9 +128,10 @@ pub(crate) mod dialect {
     /// U+FFFD. Escaped backslashes are rewritten first, so that the text `\u0000` stays what it is.
     pub fn json(postgres: bool, column: &str) -> String {
         if postgres {
-            let replaced =
-                format!("replace(replace({column}, '\\\\', '\\u005c'), '\\u0000', '\\ufffd')");
-            format!("CAST(CASE WHEN strpos({column}, '\\u0000') = 0 THEN {column} ELSE {replaced} END AS json)")
+            let replaced = format!("replace(replace({column}, '\\\\', '\\u005c'), '\\u0000', '\\ufffd')");
+            format!(
+                "CAST(CASE WHEN strpos({column}, '\\u0000') = 0 THEN {column} ELSE {replaced} END AS json)"
+            )
         } else {
             column.to_owned()
         }

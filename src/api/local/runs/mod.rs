@@ -27,6 +27,7 @@ mod observed;
 mod operating;
 mod orders;
 mod overrides;
+mod permission;
 mod questions;
 mod references;
 mod reproduce;
