@@ -38,7 +38,9 @@ fn place() -> Place {
     skill(
         "later",
         "",
-        &format!("  - id: wait\n    wait_for_signal: go\n  - id: book\n    config: {{depends_on: [wait]}}\n    {book}"),
+        &format!(
+            "  - id: wait\n    wait_for_signal: go\n  - id: book\n    config: {{depends_on: [wait]}}\n    {book}"
+        ),
     );
     let attached = "metadata:\n  classification:\n    role: sidecar\n    invocation: attach\n    attach_targets: [run]\n";
     skill("beside", attached, &format!("  - id: book\n    {book}"));
