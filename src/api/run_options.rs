@@ -1,5 +1,7 @@
 //! Validation of execution options.
 
+use serde_json::{Map, Value};
+
 use super::{Code, Error, ExecutionOptions};
 
 /// Maximum length of a name that a caller chooses (idempotency key, trace id, signal, assignee), in bytes.
@@ -57,9 +59,61 @@ impl ExecutionOptions {
     }
 }
 
+/// Checks that a value contains no NUL character, which not every store can compare.
+///
+/// # Errors
+/// Returns `invalid_request`, naming the field.
+pub(crate) fn ensure_without_nul(name: &str, fields: &Map<String, Value>) -> Result<(), Error> {
+    fields.iter().try_for_each(|(field, value)| {
+        let found = if field.contains('\0') { Some(String::new()) } else { nul_in(value) };
+        found.map_or(Ok(()), |path| {
+            let field = field.replace('\0', "\\u0000");
+            Err(Error::new(
+                Code::InvalidRequest,
+                format!("`{name}.{field}{path}`: a NUL character is not allowed"),
+            ))
+        })
+    })
+}
+
+/// Returns the path of the first text or key with a NUL character below a value (`[2].name`).
+pub(crate) fn nul_in(value: &Value) -> Option<String> {
+    match value {
+        Value::String(text) => text.contains('\0').then(String::new),
+        Value::Array(items) => {
+            items.iter().enumerate().find_map(|(n, item)| Some(format!("[{n}]{}", nul_in(item)?)))
+        }
+        Value::Object(fields) => fields.iter().find_map(|(field, value)| {
+            if field.contains('\0') {
+                Some(String::new())
+            } else {
+                Some(format!(".{field}{}", nul_in(value)?))
+            }
+        }),
+        _ => None,
+    }
+}
+
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
+
+    #[test]
+    fn nul_is_named_by_its_field() {
+        let check = |value: Value| ensure_without_nul("inputs", value.as_object().unwrap());
+        assert!(check(json!({ "q": ["\\u0000", { "a": 1 }], "n": null })).is_ok());
+        for (value, name) in [
+            (json!({ "q": "a\0" }), "`inputs.q`"),
+            (json!({ "q": [1, { "a": { "b": "\0" } }] }), "`inputs.q[1].a.b`"),
+            (json!({ "q": { "a\0": 1 } }), "`inputs.q`"),
+            (json!({ "a\0": 1 }), "`inputs.a\\u0000`"),
+        ] {
+            let error = check(value).unwrap_err();
+            assert!(error.code == Code::InvalidRequest && error.message.contains(name), "{error}");
+        }
+    }
 
     #[test]
     fn a_key_is_short_and_visible_and_a_wait_has_a_length() {

@@ -19,8 +19,10 @@ use serde_json::{Map, Value, json};
 use tokio::sync::Semaphore;
 use tokio::sync::broadcast::Receiver;
 use tokio::sync::broadcast::error::RecvError;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+use super::Authenticator;
 use super::app::App;
 use super::feed::{Broadcast, SerializedEvent};
 use super::problem::ErrorResponse;
@@ -37,6 +39,8 @@ const PAGE: usize = 100;
 /// Maximum number of streams that parse events from the store at the same time: a large event makes all of them read it.
 const PARALLEL_READS: usize = 8;
 static READS: Semaphore = Semaphore::const_new(PARALLEL_READS);
+/// Maximum time between two checks of the caller's key.
+const KEY_CHECK_INTERVAL: Duration = Duration::from_secs(2);
 /// Pause after a failure of the store.
 const PAUSE: Duration = Duration::from_secs(1);
 
@@ -58,6 +62,7 @@ pub(super) async fn follow(
     caller: &Caller,
     mut arguments: Map<String, Value>,
     resumed: Option<u64>,
+    headers: &HeaderMap,
 ) -> Result<Response, ErrorResponse> {
     // A reconnecting client names its last event, which is later than its first request.
     let requested_after = resumed.or_else(|| arguments.get("after").and_then(Value::as_u64));
@@ -82,7 +87,7 @@ pub(super) async fn follow(
     let runs = app.feed.subscribe().await?;
     let news = run.is_none().then(|| core.events());
     let log = core.event_log().await?;
-    let mut ready = VecDeque::from([Frame::default().retry(AGAIN)]);
+    let mut ready = VecDeque::from([Queued::Frame(Frame::default().retry(AGAIN))]);
     let after = match (requested_after, &run) {
         // A number past the last event comes from another store: there is nothing to resume.
         (Some(requested_after), _) if requested_after > newest => {
@@ -112,6 +117,10 @@ pub(super) async fn follow(
         permit: None,
         admin: caller.may(Scope::Admin),
         caller: caller.clone(),
+        operation,
+        authenticator: app.authenticator.clone(),
+        headers: headers.clone(),
+        checked: Instant::now(),
         end: app.end.clone(),
     };
     let frames = futures::stream::unfold(following, |mut following| async move {
@@ -134,7 +143,7 @@ struct Following {
     after: u64,
     runs: Receiver<Arc<Broadcast>>,
     news: Option<Receiver<Event>>,
-    ready: VecDeque<Frame>,
+    ready: VecDeque<Queued>,
     /// Whether the store may contain events after the last one.
     behind: bool,
     /// Held until the page of events that was read last is sent.
@@ -142,29 +151,56 @@ struct Following {
     caller: Caller,
     /// Whether the caller may see details of failed calls.
     admin: bool,
+    operation: &'static Operation,
+    authenticator: Option<Arc<dyn Authenticator>>,
+    /// The headers of the request, which identify the caller.
+    headers: HeaderMap,
+    /// When the caller was authenticated last.
+    checked: Instant,
     end: CancellationToken,
 }
 
+/// What is sent next.
+enum Queued {
+    Frame(Frame),
+    /// An event, serialized with the rights that the caller has when it is sent.
+    Event(u64, Arc<Broadcast>),
+}
+
 impl Following {
-    /// Returns the next frame; `None` when the service shuts down.
+    /// Returns the next frame; `None` when the service shuts down, or the caller may not follow any longer.
     async fn next(&mut self) -> Option<Frame> {
         loop {
-            if let Some(frame) = self.ready.pop_front() {
-                return Some(frame);
+            if !self.is_admitted(KEY_CHECK_INTERVAL).await {
+                return None;
+            }
+            match self.ready.pop_front() {
+                Some(Queued::Frame(frame)) => return Some(frame),
+                Some(Queued::Event(number, event)) => {
+                    let Broadcast::Event(event) = &*event else { continue };
+                    let frame = Frame::default().id(number.to_string()).event("run");
+                    return Some(frame.data(event.json_for(self.admin)));
+                }
+                None => {}
             }
             self.permit = None;
             if self.end.is_cancelled() {
                 return None;
             }
             if self.behind {
+                if !self.is_admitted(Duration::ZERO).await {
+                    return None;
+                }
                 self.catch_up().await;
                 continue;
             }
+            let (check_at, has_keys) = (self.checked + KEY_CHECK_INTERVAL, self.authenticator.is_some());
             tokio::select! {
                 () = self.end.cancelled() => return None,
-                event = self.runs.recv() => match event.as_deref() {
-                    Ok(Broadcast::Event(event)) => self.append(event),
-                    Ok(Broadcast::Large) | Err(RecvError::Lagged(_)) => self.behind = true,
+                () = tokio::time::sleep_until(check_at), if has_keys => {}
+                event = self.runs.recv() => match event {
+                    Ok(event) if matches!(*event, Broadcast::Event(_)) => self.append(event),
+                    Ok(_) | Err(RecvError::Lagged(_)) => self.behind = true,
                     Err(RecvError::Closed) => return None,
                 },
                 news = heard(&mut self.news) => match news {
@@ -176,14 +212,30 @@ impl Following {
         }
     }
 
-    fn append(&mut self, event: &SerializedEvent) {
+    /// Returns whether the caller may still follow, with the rights of their key at most this long ago: a stream has no
+    /// end, so a key that is removed from the file would be valid forever.
+    async fn is_admitted(&mut self, max_age: Duration) -> bool {
+        let Some(authenticator) = &self.authenticator else { return true };
+        if self.checked.elapsed() < max_age {
+            return true;
+        }
+        let Ok(principal) = authenticator.authenticate(&self.headers).await else { return false };
+        if self.caller.principal.as_ref().is_none_or(|known| known.name != principal.name) {
+            return false;
+        }
+        self.checked = Instant::now();
+        self.caller.principal = Some(principal);
+        self.admin = self.caller.may(Scope::Admin);
+        self.operation.may(&self.caller).is_ok()
+    }
+
+    fn append(&mut self, queued: Arc<Broadcast>) {
+        let Broadcast::Event(event) = &*queued else { return };
         let number = if self.run.is_some() { event.number } else { event.global };
         let other = self.run.as_ref().is_some_and(|run| *run != event.run);
         if !other && number > self.after {
             self.after = number;
-            self.ready.push_back(
-                Frame::default().id(number.to_string()).event("run").data(event.json_for(self.admin)),
-            );
+            self.ready.push_back(Queued::Event(number, queued));
         }
     }
 
@@ -193,7 +245,9 @@ impl Following {
             let permit = event_page_permit(&self.caller).await?;
             let _reading = READS.acquire().await;
             let events = self.core.run_events(run, self.after, PAGE, 0).await?;
-            Ok::<_, Error>((permit, events.into_iter().map(SerializedEvent::of).collect::<Vec<_>>()))
+            let events =
+                events.into_iter().map(|event| Arc::new(Broadcast::Event(SerializedEvent::of(event))));
+            Ok::<_, Error>((permit, events.collect::<Vec<_>>()))
         };
         let read = tokio::select! {
             () = self.end.cancelled() => return,
@@ -202,7 +256,7 @@ impl Following {
         match read {
             Ok((permit, events)) => {
                 (self.permit, self.behind) = (permit, !events.is_empty());
-                for event in &events {
+                for event in events {
                     self.append(event);
                 }
             }
@@ -238,7 +292,7 @@ async fn heard(news: &mut Option<Receiver<Event>>) -> Result<Event, RecvError> {
 }
 
 /// Events without a number: a client that reconnects reads the current state.
-fn frame(news: &Event) -> Frame {
+fn frame(news: &Event) -> Queued {
     match news {
         Event::Catalogue(change) => named(
             "catalogue",
@@ -261,6 +315,6 @@ fn frame(news: &Event) -> Frame {
     }
 }
 
-fn named(kind: &str, data: &Value) -> Frame {
-    Frame::default().event(kind).data(data.to_string())
+fn named(kind: &str, data: &Value) -> Queued {
+    Queued::Frame(Frame::default().event(kind).data(data.to_string()))
 }

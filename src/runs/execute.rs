@@ -104,9 +104,17 @@ impl Engine {
         let run = claimed.run.id.clone();
         match self.restore(claimed).await {
             Ok(Ok(progress)) => RunExecution::new(self, progress, fence, head, cancel).drive().await,
-            Ok(Err(message)) => RunExecution::refuse(self, &run, fence, message).await,
+            Ok(Err(message)) => RunExecution::refuse(self, &run, fence, ("runtime_error", message)).await,
             Err(error) => ExecutionEnd::StoreFailed(error),
         }
+    }
+
+    /// Fails a claimed run that may not be executed.
+    ///
+    /// # Errors
+    /// Returns the errors of the store.
+    pub async fn refuse(&self, claimed: &Claimed, code: &str, message: String) -> Result<(), StoreError> {
+        ended(RunExecution::refuse(self, &claimed.run.id, claimed.fence, (code, message)).await)
     }
 
     /// Restores the state of a claimed run from its records.
@@ -303,13 +311,17 @@ pub(super) fn settings(
 #[async_trait]
 impl Execute for Engine {
     async fn execute(&self, claimed: Claimed, cancel: CancellationToken) -> Result<(), StoreError> {
-        match Self::execute(self, claimed, cancel).await {
-            ExecutionEnd::StoreFailed(error) => Err(error),
-            ExecutionEnd::LeaseLost(refusal) => Err(refusal.into()),
-            ExecutionEnd::Completed(_)
-            | ExecutionEnd::Failed(_)
-            | ExecutionEnd::Waiting(_)
-            | ExecutionEnd::Stopped => Ok(()),
-        }
+        ended(Self::execute(self, claimed, cancel).await)
+    }
+}
+
+fn ended(end: ExecutionEnd) -> Result<(), StoreError> {
+    match end {
+        ExecutionEnd::StoreFailed(error) => Err(error),
+        ExecutionEnd::LeaseLost(refusal) => Err(refusal.into()),
+        ExecutionEnd::Completed(_)
+        | ExecutionEnd::Failed(_)
+        | ExecutionEnd::Waiting(_)
+        | ExecutionEnd::Stopped => Ok(()),
     }
 }

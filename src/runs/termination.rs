@@ -15,8 +15,13 @@ use skills_store::{EventKind, NewEvent, RunId, StepRecord, StoreError};
 
 impl RunExecution<'_> {
     /// Ends a run that cannot be executed at all.
-    pub async fn refuse(engine: &Engine, run: &RunId, fence: u64, message: String) -> ExecutionEnd {
-        let error = json!({"code": "runtime_error", "message": message});
+    pub async fn refuse(
+        engine: &Engine,
+        run: &RunId,
+        fence: u64,
+        (code, message): (&str, String),
+    ) -> ExecutionEnd {
+        let error = json!({"code": code, "message": message});
         let event = NewEvent { kind: EventKind::RunFailed, step: None, data: error };
         let command = Command::Work { fence, report: WorkerReport::Fail };
         let none = Vec::new();

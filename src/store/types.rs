@@ -166,7 +166,7 @@ pub struct RunOptions {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub notified: Option<u64>,
     /// The root of skills that it was launched from. Only a worker with this root executes the run, because
-    /// others have different scripts; absent: any worker.
+    /// others have different scripts. Absent: it was launched by an earlier version, and no worker executes it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub place: Option<String>,
 }

@@ -23,6 +23,7 @@ mod gateway_runs;
 mod gateway_service;
 mod leases;
 mod operators;
+mod policy_rules;
 mod reminders;
 mod sandbox_attacks;
 mod sandbox_runs;

@@ -29,6 +29,13 @@ async fn the_kit_in_memory() {
 }
 
 #[tokio::test]
+async fn a_file_gives_runs_to_workers_of_their_root() {
+    let store = Sqlite::in_memory(Time::new().clock()).unwrap();
+    store.work_only(Box::new(|| Arc::new(vec!["/skills".to_owned()])));
+    store_kit::runs_are_claimed_from_their_root(&store).await;
+}
+
+#[tokio::test]
 async fn what_was_answered_is_there_after_reopening() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("deep/er/runs.db");

@@ -23,6 +23,7 @@ use skills_store::{
 use control::*;
 pub use copy::{contents, fill, is_continued};
 use history::*;
+pub use people::runs_are_claimed_from_their_root;
 use people::*;
 use waiting::*;
 
@@ -204,6 +205,7 @@ pub async fn run_all<S: Store>(new: impl AsyncFn(Time) -> S) {
         annotations_are_merged_and_told,
         of_two_writers_with_a_precondition_one_writes,
         titles_labels_and_assignees_are_found,
+        texts_that_look_like_nul_hide_nothing,
         documents_are_shared_and_versioned,
         retention_deletes_by_state,
     );

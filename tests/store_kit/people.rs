@@ -168,6 +168,62 @@ pub async fn titles_labels_and_assignees_are_found(store: &dyn Store, time: &Tim
     }
 }
 
+/// `\u0000` is the escape of NUL in JSON, and a text that a person can write.
+pub async fn texts_that_look_like_nul_hide_nothing(store: &dyn Store, _: &Time) {
+    for (n, text) in (0..).zip(["x", "\\u0000", "\\\\u0000", "\u{0}", "\\\u{0}\\"]) {
+        let options = RunOptions {
+            labels: [("env".to_owned(), "prod".to_owned()), ("a".to_owned(), text.to_owned())].into(),
+            title: Some("Deploy".into()),
+            place: Some("/skills".into()),
+            ..RunOptions::default()
+        };
+        store.launch(Launch { options, inputs: json!({"q": text, "n": n}), ..launch(n) }).await.unwrap();
+        let assigned = json!({"assigned": {"to": "kim", "by": "ana", "note": text, "at_ms": 7}});
+        let run = RunId(format!("run-{n:04}"));
+        let after = store.annotate(&run, assigned.as_object().cloned().unwrap(), vec![], None).await.unwrap();
+        assert_eq!(after.options.labels["a"], text, "it is returned as it was stored");
+    }
+    for (text, expected) in [
+        ("label.env:prod", 5),
+        ("-label.env:prod", 0),
+        ("title:deploy", 5),
+        ("assigned:kim", 5),
+        ("input.n:<3", 3),
+        (r#"label.a:"\u0000""#, 1),
+    ] {
+        let filter = RunFilter { r#where: Some(text.into()), ..RunFilter::default() };
+        assert_eq!(store.runs(filter).await.unwrap().runs.len(), expected, "{text}");
+    }
+}
+
+/// For a store that may only claim runs of `/skills`.
+pub async fn runs_are_claimed_from_their_root(store: &dyn Store) {
+    let at = |place: Option<&str>, label: &str| RunOptions {
+        labels: [("a".to_owned(), label.to_owned())].into(),
+        place: place.map(str::to_owned),
+        ..RunOptions::default()
+    };
+    let texts = ["x", "\\u0000", "\\\\u0000", "\u{0}"];
+    let mut own = Vec::new();
+    for (n, (place, text)) in (0..)
+        .zip([Some("/skills"), Some("/other"), None].into_iter().flat_map(|at| texts.map(|text| (at, text))))
+    {
+        let run = store.launch(Launch { options: at(place, text), ..launch(n) }).await.unwrap().run;
+        if place == Some("/skills") {
+            own.push(run.id);
+        } else {
+            let named = store.claim(&worker("w"), LEASE, Some(&run.id)).await.unwrap();
+            assert_eq!(named.map(|claimed| claimed.run.id), None, "{place:?} {text}");
+        }
+    }
+    let mut claimed = Vec::new();
+    while let Some(next) = store.claim(&worker("w"), LEASE, None).await.unwrap() {
+        claimed.push(next.run.id);
+    }
+    assert_eq!(claimed, own);
+    assert!(!store.due().await.unwrap().claimable);
+}
+
 pub async fn documents_are_shared_and_versioned(store: &dyn Store, _: &Time) {
     assert_eq!(store.put_document("view:a", Some(json!({"where": "x"})), Some(0)).await, Ok(1));
     assert_eq!(store.put_document("view:a", Some(json!({"where": "y"})), Some(1)).await, Ok(2));

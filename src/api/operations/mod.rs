@@ -670,9 +670,10 @@ fn trace_schema() -> Value {
 }
 
 /// Arguments that are free text and may contain a NUL character.
-const TEXTS: [&str; 5] = ["content", "intent", "note", "notes", "text"];
+const TEXTS: [&str; 3] = ["content", "intent", "text"];
 
-/// Returns the argument with an invalid NUL character, if any. Inputs and payloads of runs may contain some.
+/// Returns the argument with an invalid NUL character, if any. Values of inputs, payloads and results are checked where
+/// they enter a run.
 fn with_nul(arguments: &Value) -> Option<&str> {
     let has_nul = |value: &Value| value.as_str().is_some_and(|text| text.contains('\0'));
     let found = arguments.as_object()?.iter().find(|(name, value)| {

@@ -152,7 +152,7 @@ mod tests {
         let (role, effect) = (Role::Procedure, EffectMode::Enrich);
         let subject =
             Subject { id, tags: &tags, domain: None, role, effect, location, root: "", labels: &labels };
-        policy(text).unwrap().approvals(&subject)
+        policy(text).unwrap().approvals(&[subject])
     }
 
     #[test]

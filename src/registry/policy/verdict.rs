@@ -91,10 +91,11 @@ pub struct Policy {
 }
 
 impl Policy {
-    /// Returns the combined requirements for approvals of a run of this skill.
+    /// Returns the combined requirements for approvals of a run of these skills.
     #[must_use]
-    pub fn approvals(&self, subject: &Subject<'_>) -> RequiredApprovals {
-        RequiredApprovals::of(self.approvals.iter().filter(|rule| rule.criteria.fit(subject)))
+    pub fn approvals(&self, subjects: &[Subject<'_>]) -> RequiredApprovals {
+        let fits = |rule: &&ApprovalRule| subjects.iter().any(|subject| rule.criteria.fit(subject));
+        RequiredApprovals::of(self.approvals.iter().filter(fits))
     }
 
     /// Returns whether there are no rules.

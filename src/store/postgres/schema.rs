@@ -136,6 +136,14 @@ const MIGRATIONS: &[&str] = &[
     "
     CREATE TABLE documents (name TEXT PRIMARY KEY, version BIGINT NOT NULL, json TEXT NOT NULL);
 ",
+    // The former expression was null for options with the text `\u0000`, which hid the root of the run. The new one is
+    // that of `dialect::json`.
+    "
+    ALTER TABLE runs DROP COLUMN place;
+    ALTER TABLE runs ADD COLUMN place TEXT GENERATED ALWAYS AS
+        (CAST(CASE WHEN strpos(options, '\\u0000') = 0 THEN options
+            ELSE replace(replace(options, '\\\\', '\\u005c'), '\\u0000', '\\ufffd') END AS jsonb) ->> 'place') STORED;
+",
 ];
 
 /// Minimum server version that the statements require: 14.

@@ -146,9 +146,9 @@ pub(super) const LEASE_EXPIRED: &str = "(lease_until_ms IS NOT NULL AND (lease_u
     CASE WHEN lease_boot = ?2 THEN lease_until_boot_ms < ?3
          ELSE lease_until_ms NOT BETWEEN ?1 AND ?1 + 600000 END))";
 
-/// Condition for runs of the roots in the JSON array `?PLACES` and for those without a root; true for all if it is
-/// null.
-pub(super) const HERE: &str = "(CAST(?PLACES AS TEXT) IS NULL OR ?PLACE IS NULL OR ?PLACE IN ?IN)";
+/// Condition for runs of the roots in the JSON array `?PLACES`; true for all if it is null. A run whose root is not
+/// recorded is claimed by nobody then: its scripts and services could be those of any root.
+pub(super) const HERE: &str = "(CAST(?PLACES AS TEXT) IS NULL OR ?PLACE IN ?IN)";
 
 /// Returns [`HERE`] with the number of its parameter.
 pub(super) fn here(postgres: bool, parameter: &str) -> String {

@@ -92,10 +92,7 @@ pub(crate) async fn purge_contracts<T: Tx>(tx: &T) -> Result<(), StoreError> {
 /// Deletes audit data of ended runs: inputs of steps and output lines, which a replay does not need.
 pub(crate) async fn prune<T: Tx>(tx: &T, before_ms: i64) -> Result<u64, StoreError> {
     let doing = "purging data of ended runs";
-    let mut has_inputs = format!("{} IS NOT NULL", dialect::field(T::POSTGRES, "s.json", "inputs"));
-    if T::POSTGRES {
-        has_inputs += " OR strpos(s.json, '\\u0000') > 0";
-    }
+    let has_inputs = format!("{} IS NOT NULL", dialect::field(T::POSTGRES, "s.json", "inputs"));
     let sql = format!(
         "SELECT id FROM runs WHERE {ENDED}
             AND (EXISTS (SELECT 1 FROM steps s WHERE s.run = id AND ({has_inputs}))

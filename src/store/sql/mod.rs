@@ -124,11 +124,14 @@ pub(crate) mod dialect {
         if postgres { String::new() } else { format!("INDEXED BY {index}") }
     }
 
-    /// Returns a column of JSON text as a value for JSON operators. `PostgreSQL` cannot represent `\u0000`: a text that
-    /// contains it is null here.
+    /// Returns a column of JSON text as a value for JSON operators. `PostgreSQL` cannot represent NUL: it is replaced by
+    /// U+FFFD. Escaped backslashes are rewritten first, so that the text `\u0000` stays what it is.
     pub fn json(postgres: bool, column: &str) -> String {
         if postgres {
-            format!("(CASE WHEN strpos({column}, '\\u0000') = 0 THEN CAST({column} AS json) END)")
+            let replaced = format!("replace(replace({column}, '\\\\', '\\u005c'), '\\u0000', '\\ufffd')");
+            format!(
+                "CAST(CASE WHEN strpos({column}, '\\u0000') = 0 THEN {column} ELSE {replaced} END AS json)"
+            )
         } else {
             column.to_owned()
         }

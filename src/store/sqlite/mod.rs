@@ -207,8 +207,8 @@ impl Sqlite {
         drop(self.observer.set(observer));
     }
 
-    /// Restricts claims through this handle to runs that were launched from these roots, and to runs without a root;
-    /// only the first registered function is used.
+    /// Restricts claims through this handle to runs that were launched from these roots; only the first registered
+    /// function is used.
     pub fn work_only(&self, places: Places) {
         drop(self.places.set(places));
     }

@@ -45,6 +45,24 @@ async fn the_kit_on_a_server() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_server_gives_runs_to_workers_of_their_root() {
+    let Some(server) = Server::start() else { return };
+    let (address, schema) = server.store();
+    let store = open(&address).await;
+    store.work_only(Box::new(|| Arc::new(vec!["/skills".to_owned()])));
+    store_kit::runs_are_claimed_from_their_root(&store).await;
+    // The column as version 2 computed it, for the runs above.
+    let old = "CASE WHEN strpos(options, '\\u0000') = 0 THEN CAST(options AS jsonb) ->> 'place' END";
+    server.sql(&format!(
+        "SET search_path = {schema}; UPDATE schema_version SET version = 2; ALTER TABLE runs DROP COLUMN place;
+         ALTER TABLE runs ADD COLUMN place TEXT COLLATE \"C\" GENERATED ALWAYS AS ({old}) STORED"
+    ));
+    drop(open(&address).await);
+    let unknown = server.sql(&format!("SELECT count(*) FROM {schema}.runs WHERE place IS NULL"));
+    assert_eq!(unknown, "4", "only the runs without a root");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_store_is_opened_as_it_was_left() {
     let Some(server) = Server::start() else { return };
     let (address, schema) = server.store();

@@ -1,17 +1,19 @@
 //! Who may call, how often, and under which trace and key.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
+use async_trait::async_trait;
 use serde_json::{Value, json};
-use skills_api::Origin;
-use skills_api::operations::Scope;
-use skills_api::{Needs, RateLimit};
-use skills_http::Settings;
+use skills_api::operations::{Principal, Scope};
+use skills_api::{Error, Needs, Origin, RateLimit, new_key};
+use skills_http::{Authenticator, ServiceKeys, Settings};
 use skills_mcp::SessionLimits;
 use skills_skill::contract::{Endpoint, Reach};
 
 use super::events::Stream;
-use super::house::{Answer, TestServer};
+use super::house::{Answer, TestServer, WAIT_TIMEOUT};
 use crate::runs_place::Place;
 
 /// A service with authentication, and keys of a reader, of one who starts runs, and of one who decides.
@@ -158,6 +160,72 @@ async fn addresses_and_upstream_bodies_are_for_admin_alone() {
     assert_eq!(found["runs"].as_array().unwrap().len(), 2, "of the skill and of the capability");
     let complete = get(&admin, &paths[0]).await.body;
     assert!(complete.contains("hunter2") && complete.contains(&upstream.to_string()), "{complete}");
+}
+
+/// Keys of a file, which counts how often a caller is authenticated.
+struct CountedKeys(ServiceKeys, Arc<AtomicUsize>);
+
+#[async_trait]
+impl Authenticator for CountedKeys {
+    async fn authenticate(&self, headers: &axum::http::HeaderMap) -> Result<Principal, Error> {
+        self.1.fetch_add(1, Ordering::SeqCst);
+        self.0.authenticate(headers).await
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_open_stream_has_the_rights_that_its_key_has_now() {
+    let upstream = failing_upstream().await;
+    let mute = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let mut place = super::troubles::place(&mute);
+    let reach = Reach::Http { url: format!("http://{upstream}"), headers: BTreeMap::new() };
+    place.config.services.insert("gone".to_owned(), Endpoint { reach, timeout: None });
+    let (secret, boss) = new_key("boss", [Scope::Read, Scope::Admin].into()).unwrap();
+    let (run, runner) = new_key("runner", [Scope::Read, Scope::Run].into()).unwrap();
+    let line = |key: &str| format!("  {key}\n");
+    place.write("keys.yaml", &format!("keys:\n{}{}", line(&boss.line()), line(&runner.line())));
+    let calls = Arc::new(AtomicUsize::new(0));
+    let keys = ServiceKeys::open(None, Some(place.path("keys.yaml"))).unwrap();
+    let authenticator = Arc::new(CountedKeys(keys, Arc::clone(&calls)));
+    let core = place.open_with(Needs::Index).await;
+    let settings = Settings { authenticator: Some(authenticator), ..Settings::default() };
+    let (demoted, rest) = (line(&boss.line().replace("admin", "run")), line(&runner.line()));
+    assert_ne!(demoted, line(&boss.line()));
+    let files = (place.path("new.yaml"), place.path("keys.yaml"));
+    let house = TestServer::over(place, core, settings).await;
+    // Replaced as a whole: a service that reads it half written would end the stream.
+    let write = |lines: &[&str]| {
+        std::fs::write(&files.0, format!("keys:\n{}", lines.concat())).unwrap();
+        std::fs::rename(&files.0, &files.1).unwrap();
+    };
+    let key = format!("x-api-key: {secret}\r\n");
+    let mut stream = Stream::over(house.connect().await, &house, "/v1/events", &key).await;
+    while stream.next().await.unwrap().kind != "index" {}
+    let failure = async |stream: &mut Stream| {
+        let failed = house.ask("POST", "/v1/skills/gone/execute", &[("x-api-key", &run)], "{}").await;
+        assert_eq!(failed.code(), "upstream_failure", "{}", failed.body);
+        loop {
+            let news = stream.run().await.data.to_string();
+            if news.contains("run.failed") {
+                return news;
+            }
+        }
+    };
+    assert!(failure(&mut stream).await.contains("hunter2"), "admin sees what the service answered");
+    write(&[&demoted, &rest]);
+    // No request is open but the stream.
+    let before = calls.load(Ordering::SeqCst);
+    let checked = async {
+        while calls.load(Ordering::SeqCst) == before {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(WAIT_TIMEOUT, checked).await.expect("the key is checked again");
+    let public = failure(&mut stream).await;
+    assert!(!public.contains("hunter2") && !public.contains(&upstream.to_string()), "{public}");
+    write(&[&rest]);
+    while stream.next().await.is_some() {}
+    assert_eq!(house.ask("GET", "/v1/caller", &[("x-api-key", &secret)], "").await.status, 401);
 }
 
 /// A service that answers every request with an error that holds a secret.

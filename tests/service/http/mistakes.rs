@@ -332,3 +332,41 @@ async fn where_requests_stand_alone_a_tool_that_needs_a_session_says_how_to_name
     assert!(message.contains("pass `session_id` as returned by skills.load"), "{message}");
     assert_eq!(call(json!({ "session_id": 7 })).await["code"], "invalid_request");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nul_in_what_a_run_keeps_is_refused_by_field() {
+    let house = TestServer::open().await;
+    let run = house.waiting().await;
+    let decision = house.decision(&run).await;
+    let mut noted = decision.clone();
+    noted["notes"] = json!("yes\0");
+    let launch = json!({ "skill_id": "ledger", "inputs": { "amounts": [1], "account": "\0" } });
+    let mut labeled = json!({ "skill_id": "ledger", "inputs": { "amounts": [1] } });
+    labeled["options"] = json!({ "labels": { "env": "\0" } });
+    let book = json!({ "capability_id": "test.ledger.book", "inputs": { "amount": 1, "account": "a\0" } });
+    for (operation, arguments, field) in [
+        ("skill.execute_async", launch, "`inputs.account`"),
+        ("skill.execute_async", labeled, "env"),
+        ("capability.execute", book, "`inputs.account`"),
+        ("run.approve", noted, "`notes`"),
+        ("run.deny", json!({ "run_id": run, "step": "book", "notes": "\0" }), "`notes`"),
+        ("run.signal", json!({ "run_id": run, "name": "x", "payload": [{ "a": "\0" }] }), "`payload[0].a`"),
+        ("run.signal", json!({ "run_id": run, "name": "x", "payload": { "a": ["\0"] } }), "`payload.a[0]`"),
+        ("run.assign", json!({ "run_id": run, "to": "kim", "note": "\0" }), "`note`"),
+        ("run.resume", json!({ "run_id": run, "inputs": { "account": "\0" } }), "`inputs.account`"),
+    ] {
+        let refused = house.call(operation, arguments).await;
+        assert_eq!(
+            (refused.status, refused.code().as_str()),
+            (400, "invalid_request"),
+            "{operation}: {}",
+            refused.body
+        );
+        assert!(refused.message().contains(field), "{operation}: {}", refused.message());
+    }
+    // The escape of NUL is a text like any other.
+    let assigned =
+        house.call("run.assign", json!({ "run_id": run, "to": "kim", "note": "\\u0000" })).await.json();
+    assert_eq!(assigned["run"]["options"]["assigned"]["note"], "\\u0000");
+    assert_eq!(house.call("run.approve", decision).await.status, 200);
+}

@@ -297,6 +297,21 @@ async fn the_audit_log_names_who_activated_a_binding() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn the_audit_log_names_who_assigned_and_unassigned() {
+    let house = TestServer::open().await;
+    let run = house.waiting().await;
+    for (to, by) in [(json!("kim"), "ana"), (json!(null), "bo")] {
+        let assigned = house.call("run.assign", json!({ "run_id": run, "to": to, "by": by })).await;
+        assert_eq!(assigned.status, 200, "{}", assigned.body);
+    }
+    let filter = AuditFilter { kind: Some("run.assigned".to_owned()), ..AuditFilter::default() };
+    let lines = house.core.audit_show(filter).await.unwrap();
+    let told: Vec<_> =
+        lines.iter().map(|line| (line.by.as_deref(), line.data.get("to").and_then(Value::as_str))).collect();
+    assert_eq!(told, [(Some("ana"), Some("kim")), (Some("bo"), None)]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_transcript_is_a_target_for_the_owner() {
     let owned = Owned::begin().await;
     let say = json!({ "session_id": owned.session, "speaker": "user", "text": "secret plan" });

@@ -75,8 +75,14 @@ impl Runs {
 
     /// Returns why this process cannot execute a run: it does not read the skills that the run was launched from.
     pub(super) fn elsewhere(&self, run: &RunRecord) -> Option<String> {
-        let place = run.options.place.as_ref()?;
-        (!run.state.is_terminal() && !self.places().contains(place)).then(|| {
+        if run.state.is_terminal() {
+            return None;
+        }
+        let Some(place) = &run.options.place else {
+            let why = "the root of its skill is not recorded, so no worker executes it: cancel it, and launch it again";
+            return Some(why.to_owned());
+        };
+        (!self.places().contains(place)).then(|| {
             let shipped = shipped_versions(&self.config.dirs.cache);
             if place == SHIPPED || Path::new(place).parent() == Some(&shipped) {
                 // With only the shipped skills, runs are stored in memory unless a store is configured.

@@ -1,5 +1,6 @@
 //! Attaches a skill: makes the four checks in order, passes the target's content on, and previews the effects.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde_json::json;
@@ -244,7 +245,11 @@ impl Runs {
             if let Err(error) = contracts::trusted(&runs.trust, &read.skill) {
                 out.push(error.message);
             }
-            match runs.approval(&read.skill) {
+            let approval = match runs.pin_untrusting(&read, None) {
+                Ok(plan) => runs.approval_of_plan(read.skill.id.as_str(), &plan, &BTreeMap::new()),
+                Err(_) => runs.approval(&read.skill),
+            };
+            match approval {
                 Ok(Some(rule)) => out.push(format!("requires approval before its first step: {rule}")),
                 Ok(None) => {}
                 Err(error) => out.push(error.message),

@@ -13,6 +13,7 @@ use skills_registry::policy::Subject;
 use skills_runs::{Capabilities, Plan, check_inputs};
 use skills_skill::contract::{Capability, Contract, MergeStrategy, Source, Step, StepAction};
 use skills_skill::{EffectMode, Role, Skill, SkillId};
+use skills_store::RunOptions;
 
 /// Prefix of the skill name of such a run, before the capability.
 const PREFIX: &str = "capability:";
@@ -53,8 +54,10 @@ impl Runs {
         let prepared = super::super::run_blocking(move || {
             let known = runs.capabilities()?;
             let capability = capabilities::known(&known, requested.capability.trim())?;
-            let approval = runs.approval_of(&capability)?;
             let id = format!("{PREFIX}{}", capability.id);
+            // Rules are checked first: whoever may not call it does not learn its inputs.
+            let unpinned = plan(&known, &capability, &requested.inputs, None)?;
+            let approval = runs.approval_of_plan(&id, &unpinned, &requested.options.labels)?;
             let inputs = if capability.inputs.is_empty() {
                 // A capability that declares no inputs accepts everything.
                 requested.inputs
@@ -69,36 +72,14 @@ impl Runs {
                 skill_id: SkillId::new(id),
                 plan: runs.pinned(&plan)?,
                 inputs,
-                options: runs.run_options(&requested.options)?,
+                options: RunOptions {
+                    place: runs.place_of_capability(&capability),
+                    ..runs.run_options(&requested.options)?
+                },
             })
         })
         .await?;
         self.begin(prepared, None, &request.options, request.started_by).await
-    }
-
-    /// Like [`Runs::approval`] for a capability: a policy names it `capability:ID`, by its domain or its effect. Rules
-    /// for the skill whose bundle contains the capability apply too.
-    fn approval_of(&self, capability: &Capability) -> Result<Option<String>, Error> {
-        let id = format!("{PREFIX}{}", capability.id);
-        let labels = BTreeMap::new();
-        let own = self.deciding()?.verdict(&subject(&id, capability, &labels));
-        let (denied, own) = (own.denied_by, own.allowed.then_some(own.require_approval));
-        let Some(own) = own else {
-            let why = denied.unwrap_or_else(|| "no rule allows it".to_owned());
-            return Err(Error::new(Code::Forbidden, format!("the policy forbids {id}: {why}")));
-        };
-        let catalogue = self.registry.snapshot();
-        let skills = catalogue.entries.iter().map(|entry| &entry.skill);
-        let containing = skills.filter(|skill| capability.location.starts_with(&skill.root_dir));
-        let Some(skill) = containing.max_by_key(|skill| skill.root_dir.as_os_str().len()) else {
-            return Ok(own);
-        };
-        let of_skill = self.verdict(skill)?;
-        if let Some(why) = of_skill.denied_by {
-            let message = format!("the policy forbids {}, which contains {id}: {why}", skill.id);
-            return Err(Error::new(Code::Forbidden, message));
-        }
-        Ok(own.or(of_skill.require_approval))
     }
 
     /// Returns the digest and version of the plan that a run of a capability would be launched with now.
@@ -119,11 +100,12 @@ impl Runs {
     /// that the policy requires.
     pub(in crate::local) fn present_digests(&self, skill: &Arc<Skill>) -> Vec<String> {
         let Ok(read) = contracts::read(skill) else { return Vec::new() };
-        let wanted = self.verdict(skill).ok().and_then(|verdict| verdict.require_approval);
-        let mut approvals = vec![None];
-        approvals.extend(wanted.map(Some));
-        let digest = |approval| self.pin_untrusting(&read, approval).ok().map(|plan| plan.digest());
-        approvals.into_iter().filter_map(digest).collect()
+        let Ok(plan) = self.pin_untrusting(&read, None) else { return Vec::new() };
+        let mut digests = vec![plan.digest()];
+        if let Ok(Some(rule)) = self.approval_of_plan(skill.id.as_str(), &plan, &BTreeMap::new()) {
+            digests.push(Plan { approval: Some(rule), ..plan }.digest());
+        }
+        digests
     }
 }
 

@@ -8,7 +8,7 @@ use strum::IntoEnumIterator as _;
 
 use super::{RunRuntime, Runs, find, identity, launch, operating};
 use crate::operations::{Principal, Scope};
-use crate::run_options::MAX_KEY_LEN;
+use crate::run_options::{MAX_KEY_LEN, ensure_without_nul, nul_in};
 use crate::{Code, CommandResult, Error, ResumeMode, RunCommand};
 use skills_model::{ApprovalReason, Choice, Command, Decision, Gate, Next, Verdict, transition};
 use skills_registry::policy::{Approver, RequiredApprovals};
@@ -41,6 +41,7 @@ impl Runs {
         let runtime = self.runtime().await?;
         let run = find::run(&*runtime.store, wanted).await?;
         ensure_scope(&run, &order, principal)?;
+        ensure_storable(&order)?;
         let mut mode = None;
         let (run, note, repeated) = match order {
             RunCommand::Decide { verdict, step, inputs_digest, approver, notes, choice, result } => {
@@ -53,6 +54,7 @@ impl Runs {
                 self.resume(&runtime, &run, (checkpoint, inputs), despite_change, decision_record(by)).await?
             }
             RunCommand::Signal { name, payload, by } => {
+                self.ensure_may_continue(&runtime, &run).await?;
                 signal(&runtime, &run, name, payload, decision_record(by)).await?
             }
             RunCommand::Cancel { by } => {
@@ -98,6 +100,24 @@ impl Runs {
         Ok(CommandResult { run, note, worker_alive, repeated, mode })
     }
 
+    /// Checks that the present policy permits a run to continue after a signal.
+    ///
+    /// # Errors
+    /// Returns `forbidden`, naming the rule, and `invalid_configuration` for an invalid policy.
+    async fn ensure_may_continue(
+        self: &Arc<Self>,
+        runtime: &RunRuntime,
+        run: &RunRecord,
+    ) -> Result<(), Error> {
+        if run.state.is_terminal() || self.deciding()?.rules.is_empty() {
+            return Ok(());
+        }
+        let plan = runtime.plan(&run.contract_digest).await?;
+        let decisions = runtime.store.decisions(&run.id).await?;
+        let was_approved = decisions.iter().any(|decided| decided.decision.verdict == Verdict::Approve);
+        self.ensure_permitted(run, &plan, plan.approval.is_some() || was_approved).await
+    }
+
     /// Returns the transition that a command would cause now.
     ///
     /// # Errors
@@ -136,15 +156,17 @@ impl Runs {
         }
         let approves = decision.verdict == Verdict::Approve;
         // A run whose stored contract was modified can be denied.
+        let unchecked = approves && !decision.answers(run.gate.as_ref());
         let required = if approves {
-            self.required_approvals(&run, &runtime.plan(&run.contract_digest).await?)?
+            let plan = runtime.plan(&run.contract_digest).await?;
+            if !unchecked {
+                self.ensure_permitted(&run, &plan, true).await?;
+            }
+            let (runs, run) = (Arc::clone(self), run.clone());
+            super::super::run_blocking(move || runs.required_approvals(&run, &plan)).await?
         } else {
             RequiredApprovals::default()
         };
-        let unchecked = approves && !decision.answers(run.gate.as_ref());
-        if approves && !unchecked {
-            self.ensure_permitted(&run, true)?;
-        }
         let account = identity::account();
         // Without keys every caller acts under the account of this process, whatever name they give.
         let identity = principal.map_or(account.as_str(), |principal| principal.name.as_str());
@@ -273,7 +295,7 @@ impl Runs {
     ) -> Result<Done, Error> {
         self.next(runtime, run, &Command::Resume).await?;
         let plan = runtime.plan(&run.contract_digest).await?;
-        self.ensure_permitted(run, plan.approval.is_some())?;
+        self.ensure_permitted(run, &plan, plan.approval.is_some()).await?;
         if let Some(number) = checkpoint {
             has_checkpoint(runtime, run, number).await?;
         }
@@ -309,7 +331,7 @@ impl Runs {
     }
 
     async fn branch(
-        &self,
+        self: &Arc<Self>,
         runtime: &RunRuntime,
         run: &RunRecord,
         checkpoint: Option<u64>,
@@ -320,7 +342,7 @@ impl Runs {
             has_checkpoint(runtime, run, number).await?;
         }
         let plan = runtime.plan(&run.contract_digest).await?;
-        self.ensure_permitted(run, plan.approval.is_some())?;
+        self.ensure_permitted(run, &plan, plan.approval.is_some()).await?;
         let new = RunId(uuid::Uuid::now_v7().to_string());
         let made = runtime.store.fork(&run.id, checkpoint, new, paused, by.approver).await?;
         let at = checkpoint.unwrap_or(run.head);
@@ -369,6 +391,36 @@ fn ensure_scope(run: &RunRecord, order: &RunCommand, principal: Option<&Principa
     let message =
         format!("run {} was launched with `unsandboxed`; to {word} it needs the scope `admin`", run.id);
     Err(Error::new(Code::Forbidden, message))
+}
+
+/// Checks that what a command stores contains no NUL character.
+///
+/// # Errors
+/// Returns `invalid_request`, naming the field.
+fn ensure_storable(order: &RunCommand) -> Result<(), Error> {
+    let nul =
+        |name: &str| Error::new(Code::InvalidRequest, format!("`{name}`: a NUL character is not allowed"));
+    let text = |name: &str, text: &Option<String>| match text {
+        Some(text) if text.contains('\0') => Err(nul(name)),
+        _ => Ok(()),
+    };
+    let value = |name: &str, value: &Value| match value {
+        Value::Object(fields) => ensure_without_nul(name, fields),
+        value => nul_in(value).map_or(Ok(()), |path| Err(nul(&format!("{name}{path}")))),
+    };
+    match order {
+        RunCommand::Decide { notes, result, approver, .. } => {
+            text("notes", notes)?;
+            text("approver", approver)?;
+            result.as_ref().map_or(Ok(()), |result| value("result", result))
+        }
+        RunCommand::Resume { inputs, .. } => {
+            inputs.as_ref().map_or(Ok(()), |inputs| ensure_without_nul("inputs", inputs))
+        }
+        RunCommand::Signal { payload, .. } => value("payload", payload),
+        RunCommand::Assign { to, note, .. } => text("to", to).and_then(|()| text("note", note)),
+        RunCommand::Cancel { .. } | RunCommand::Replay { .. } | RunCommand::Fork { .. } => Ok(()),
+    }
 }
 
 /// Returns who gave a command: the given name, else the account.

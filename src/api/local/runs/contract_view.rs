@@ -1,5 +1,6 @@
 //! The contract of a skill with details of each step: its binding, its gates, and whether repeating it is safe.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::contracts::{self, SkillContract};
@@ -23,11 +24,16 @@ impl Runs {
     fn view(&self, read: &SkillContract) -> Result<ContractView, Error> {
         let capabilities = self.capabilities()?;
         let calling = self.calling()?;
-        let (approval, forbidden) = match self.approval(&read.skill) {
+        let pinned = self.pin_untrusting(read, None);
+        let approval = match &pinned {
+            Ok(plan) => self.approval_of_plan(read.skill.id.as_str(), plan, &BTreeMap::new()),
+            Err(_) => self.approval(&read.skill),
+        };
+        let (approval, forbidden) = match approval {
             Ok(approval) => (approval, None),
             Err(error) => (None, Some(error.message)),
         };
-        let pinned = self.pin_untrusting(read, approval.clone());
+        let pinned = pinned.map(|plan| Plan { approval, ..plan });
         let steps = read.contract.steps.iter().map(|step| self.step_of(step, &capabilities, &calling));
         let steps = steps.collect();
         let mut findings = read.contract.findings.clone();

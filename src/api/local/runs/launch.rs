@@ -9,10 +9,11 @@ use serde_json::{Map, Value, json};
 use super::contracts::{self, SkillContract};
 use super::runtime::place_of_root;
 use super::{Runs, identity};
-use crate::{Code, Error, ExecutionOptions, LaunchRequest, Launched, new_trace_id, policies};
-use skills_registry::policy::{Subject, Verdict};
+use crate::run_options::ensure_without_nul;
+use crate::{Code, Error, ExecutionOptions, LaunchRequest, Launched, new_trace_id};
+use skills_registry::policy::Verdict;
 use skills_runs::{Caller as _, FieldProblem, Plan, check_inputs, digest_of};
-use skills_skill::contract::{Contract, derived_title, render_title};
+use skills_skill::contract::{Capability, Contract, derived_title, render_title};
 use skills_skill::{Invocation, Skill, SkillId};
 use skills_store::{Idempotency, Launch, RunId, RunOptions};
 
@@ -35,10 +36,9 @@ pub(super) struct Pinned {
 pub(super) struct Ready {
     skill: Arc<Skill>,
     read: SkillContract,
-    /// Checked last: invalid inputs are reported first.
-    plan: Result<Pinned, Error>,
-    /// The rule that requires an approval independent of the labels.
-    approval: Option<String>,
+    /// The plan with the approval that is required independent of the labels. Checked last: invalid inputs are reported
+    /// first.
+    plan: Result<(Plan, Pinned), Error>,
     /// The root that the skill was read from.
     place: Option<String>,
 }
@@ -110,9 +110,16 @@ impl Runs {
             return Err(error);
         }
         contracts::trusted(&self.trust, skill)?;
-        let approval = self.approval(skill)?;
-        let plan = self.pin(&read, approval.clone()).and_then(|plan| self.pinned(&plan));
-        Ok(Ready { skill: Arc::clone(skill), read, plan, approval, place: self.place_of(skill) })
+        self.approval(skill)?;
+        let plan = match self.pin(&read, None) {
+            Ok(plan) => {
+                let approval = self.approval_of_plan(skill.id.as_str(), &plan, &BTreeMap::new())?;
+                let plan = Plan { approval, ..plan };
+                self.pinned(&plan).map(|pinned| (plan, pinned))
+            }
+            Err(error) => Err(error),
+        };
+        Ok(Ready { skill: Arc::clone(skill), read, plan, place: self.place_of(skill) })
     }
 
     /// Checks inputs and options. Reads from disk if files are to be passed.
@@ -134,19 +141,15 @@ impl Runs {
 
     /// Returns the plan of a launch with labels, for which the policy may have rules. Reads from disk if it has.
     fn labeled_plan(&self, ready: &Ready, labels: &BTreeMap<String, String>) -> Result<Pinned, Error> {
-        let plan = ready.plan.clone();
+        let (plan, pinned) = ready.plan.clone()?;
         if labels.is_empty() {
-            return plan;
+            return Ok(pinned);
         }
-        let catalogue = self.registry.snapshot();
-        let subject =
-            Subject::of(&ready.skill, policies::root_label(&catalogue, &ready.skill)).with_labels(labels);
-        let verdict = self.deciding()?.verdict(&subject);
-        let approval = allowed(&ready.skill.id, verdict)?;
-        if approval == ready.approval {
-            return plan;
+        let approval = self.approval_of_plan(ready.skill.id.as_str(), &plan, labels)?;
+        if approval == plan.approval {
+            return Ok(pinned);
         }
-        self.pin(&ready.read, approval).and_then(|plan| self.pinned(&plan))
+        self.pinned(&Plan { approval, ..plan })
     }
 
     /// Pins a contract in its current state.
@@ -180,6 +183,13 @@ impl Runs {
     ) -> Result<Launched, Error> {
         let runtime = self.runtime().await?;
         let Prepared { skill_id, plan, inputs, options: run_options, title, expires_in_s } = prepared;
+        if run_options.place.is_none() {
+            // The skill was removed from its root while it was checked.
+            let message =
+                format!("the root of {skill_id} is not known; reload the skills and launch it again");
+            return Err(Error::new(Code::InvalidConfiguration, message));
+        }
+        ensure_without_nul("inputs", &inputs)?;
         let started_by = started_by.filter(|name| !name.trim().is_empty()).unwrap_or_else(identity::account);
         let inputs = Value::Object(inputs);
         let idempotency = match &options.idempotency_key {
@@ -232,6 +242,20 @@ impl Runs {
         let found = winner.or_else(|| catalogue.shadowed_by_id(id).map(|loser| (&loser.skill, loser.root)));
         let (_, root) = found.filter(|(found, _)| found.location == skill.location)?;
         catalogue.roots.get(root).map(place_of_root)
+    }
+
+    /// Returns the root that a capability was read from: that of its bundle, else the innermost that contains its file.
+    pub(super) fn place_of_capability(&self, capability: &Capability) -> Option<String> {
+        let catalogue = self.registry.snapshot();
+        let entries = catalogue.entries.iter().map(|entry| (&entry.skill, entry.root));
+        let all = entries.chain(catalogue.shadowed.iter().map(|loser| (&loser.skill, loser.root)));
+        let bundles = all.filter(|(skill, _)| capability.location.starts_with(&skill.root_dir));
+        let bundle = bundles.max_by_key(|(skill, _)| skill.root_dir.as_os_str().len());
+        let containing = || {
+            let roots = catalogue.roots.iter().filter(|root| capability.location.starts_with(&root.path));
+            roots.max_by_key(|root| root.path.as_os_str().len())
+        };
+        bundle.and_then(|(_, root)| catalogue.roots.get(root)).or_else(containing).map(place_of_root)
     }
 
     pub(super) fn run_options(&self, options: &ExecutionOptions) -> Result<RunOptions, Error> {

@@ -27,6 +27,7 @@ mod notifications;
 mod observed;
 mod operating;
 mod overrides;
+mod permission;
 mod questions;
 mod references;
 mod reproduce;

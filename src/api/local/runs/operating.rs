@@ -9,19 +9,19 @@ use async_trait::async_trait;
 use serde_json::{Map, Value, json};
 
 use super::super::Local;
-use super::{RunRuntime, Runs, capability_run, find, identity, launch, lease_holder::with_holder};
+use super::{RunRuntime, Runs, find, identity, lease_holder::with_holder};
 use crate::board::facets;
 use crate::operator_types::{ensure_not_configured, worker_process};
 use crate::{
     Board, BoardRun, Code, Error, FacetList, LogLine, LogPage, LogRequest, OperatorClient, SavedView,
-    ViewList, WorkerList, WorkerState, WorkerView, policies,
+    ViewList, WorkerList, WorkerState, WorkerView,
 };
 use skills_base::audit::Entry;
 use skills_base::telemetry::RunGauges;
 use skills_model::RunState;
-use skills_registry::policy::{RequiredApprovals, Subject};
+use skills_registry::policy::RequiredApprovals;
 use skills_runs::{DRAIN_PREFIX, HEARTBEAT_TIMEOUT, ProcessIdentity, WORKER_PREFIX};
-use skills_skill::{EffectMode, Role, SkillId, safe_text};
+use skills_skill::safe_text;
 use skills_store::{
     EventKind, Moment, NewEvent, Precondition, RunFilter, RunId, RunQuery, RunRecord, StoreError, WorkerId,
 };
@@ -351,82 +351,6 @@ impl Runs {
         }
     }
 
-    /// Returns what the policy, and the contracts of the run's plan, require for its approval.
-    ///
-    /// # Errors
-    /// Returns `invalid_configuration` for an invalid policy.
-    pub(super) fn required_approvals(
-        &self,
-        run: &RunRecord,
-        plan: &skills_runs::Plan,
-    ) -> Result<RequiredApprovals, Error> {
-        let mut required = self.policy_approvals(run)?;
-        let contracts = std::iter::once(&plan.contract).chain(plan.skills.values());
-        for approvals in contracts.filter_map(|contract| contract.approvals.as_ref()) {
-            required.raise(approvals);
-        }
-        Ok(required)
-    }
-
-    /// Returns what the policy requires for the approval of a run.
-    fn policy_approvals(&self, run: &RunRecord) -> Result<RequiredApprovals, Error> {
-        let policy = self.deciding()?;
-        if policy.approvals.is_empty() {
-            return Ok(RequiredApprovals::default());
-        }
-        Ok(self.with_subject(run, |subject| policy.approvals(subject)))
-    }
-
-    /// Checks that the current policy permits what a run executes next. Rules may be newer than the run; `is_approved` is
-    /// whether its next step is approved.
-    ///
-    /// # Errors
-    /// Returns `forbidden`, naming the rule, and `invalid_configuration` for an invalid policy.
-    pub(super) fn ensure_permitted(&self, run: &RunRecord, is_approved: bool) -> Result<(), Error> {
-        let policy = self.deciding()?;
-        if policy.is_empty() {
-            return Ok(());
-        }
-        let skill = SkillId::new(run.skill_id.as_str());
-        let verdict = self.with_subject(run, |subject| policy.verdict(subject));
-        match launch::allowed(&skill, verdict)? {
-            Some(rule) if !is_approved => {
-                let message = format!(
-                    "the policy requires an approval of {skill} since run {} was launched: {rule}; launch it again",
-                    run.id
-                );
-                Err(Error::new(Code::Forbidden, message))
-            }
-            _ => Ok(()),
-        }
-    }
-
-    /// Calls a function with what the policy compares with its rules.
-    fn with_subject<T>(&self, run: &RunRecord, decide: impl FnOnce(&Subject<'_>) -> T) -> T {
-        let labels = &run.options.labels;
-        let catalogue = self.registry.snapshot();
-        if let Ok(skill) = self.skill(&run.skill_id) {
-            let subject = Subject::of(&skill, policies::root_label(&catalogue, &skill)).with_labels(labels);
-            return decide(&subject);
-        }
-        if let (Some(id), Ok(known)) = (capability_run::capability_of(&run.skill_id), self.capabilities())
-            && let Some(capability) = known.capability(id)
-        {
-            return decide(&capability_run::subject(&run.skill_id, capability, labels));
-        }
-        // Of a removed skill or capability only the id is known.
-        decide(&Subject {
-            id: &run.skill_id,
-            tags: &[],
-            domain: None,
-            role: Role::Utility,
-            effect: EffectMode::Enrich,
-            location: std::path::Path::new(""),
-            root: "",
-            labels,
-        })
-    }
-
     /// Deletes ended runs as configured, and escalates approvals that wait too long, while runs are executed here.
     pub(super) async fn maintain_runs(self: Arc<Self>, runtime: Arc<RunRuntime>) {
         let mut purged: Option<Instant> = None;
@@ -470,7 +394,11 @@ impl Runs {
 
     /// Escalates approvals that wait longer than the policy allows, once for each wait: of several processes on a store
     /// one does it.
-    pub(super) async fn escalate(&self, runtime: &RunRuntime, now_ms: i64) -> Result<usize, Error> {
+    pub(super) async fn escalate(
+        self: &Arc<Self>,
+        runtime: &RunRuntime,
+        now_ms: i64,
+    ) -> Result<usize, Error> {
         if self.deciding()?.approvals.iter().all(|rule| rule.escalate_after_s.is_none()) {
             return Ok(0);
         }
@@ -479,7 +407,7 @@ impl Runs {
             read(runtime, RunFilter { states, ..RunFilter::default() }, MAX_BOARD_RUNS).await?;
         let mut escalated = 0;
         for run in waiting {
-            let required = self.policy_approvals(&run)?;
+            let Some(required) = self.escalation_of(runtime, &run).await? else { continue };
             let waited_s = u64::try_from((now_ms - run.since_ms) / 1_000).unwrap_or(0);
             let due = required.escalate_after_s.is_some_and(|after| waited_s >= after);
             if !due || run.options.escalated_ms == Some(run.since_ms) {
@@ -502,6 +430,23 @@ impl Runs {
             escalated += 1;
         }
         Ok(escalated)
+    }
+
+    /// Returns what the approval of a run requires; `None` if its stored contract cannot be read.
+    async fn escalation_of(
+        self: &Arc<Self>,
+        runtime: &RunRuntime,
+        run: &RunRecord,
+    ) -> Result<Option<RequiredApprovals>, Error> {
+        let plan = match runtime.plan(&run.contract_digest).await {
+            Ok(plan) => plan,
+            Err(error) => {
+                tracing::warn!("run {}: {}", run.id, error.message);
+                return Ok(None);
+            }
+        };
+        let (runs, run) = (Arc::clone(self), run.clone());
+        super::super::run_blocking(move || runs.required_approvals(&run, &plan)).await.map(Some)
     }
 
     /// Returns the current gauges of runs; `None` if no store is open.

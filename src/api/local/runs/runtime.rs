@@ -538,6 +538,12 @@ impl Execute for CurrentEngine {
                     () = cancel.cancelled() => {}
                 }
             }
+            tokio::select! {
+                permitted = runs.permitted_now(&claimed) => if let Err(error) = permitted {
+                    return self.engine.refuse(&claimed, &error.code.to_string(), error.message).await;
+                },
+                () = cancel.cancelled() => return Ok(()),
+            }
         }
         Execute::execute(&self.engine, claimed, cancel).await
     }

@@ -46,7 +46,9 @@ impl Local {
         let named = parsed.skill.as_deref().map(|name| self.called(session, name));
         let skill = session.loaded(named.as_deref())?;
         if let Ok(now) = self.resolve(&skill.location.to_string_lossy()) {
+            // An approval that the policy requires is the confirmation below.
             self.runs.approval(&now).map_err(to_tool_error)?;
+            self.runs.ensure_single_approval(&now).map_err(to_tool_error)?;
         }
         let handed: Vec<String> = leave.files.keys().cloned().collect();
         let files = handed_over(&leave.files, &self.config.cwd).map_err(to_tool_error)?;

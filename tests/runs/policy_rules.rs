@@ -1,0 +1,281 @@
+//! Rules for a skill hold wherever it is executed: alone, through the contracts of others, and by its capabilities; at
+//! the launch, when a run continues, and when a worker takes it.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+use skills_api::operations::{Principal, Scope};
+use skills_api::{
+    CapabilityRequest, Code, Error, Local, RunClient as _, RunOrder, SessionClient as _, SettingsChange,
+};
+use skills_model::{ApprovalReason, Gate, RunState, Verdict};
+use skills_session::ToolFailure;
+use skills_store::RunRecord;
+
+use crate::runs_place::{Place, attachment, decide, object, request, resume, wait_for_completion};
+use crate::session_place;
+
+const POLICY: &str = "home/.config/skill-workbench/policy.yaml";
+
+/// The fixtures, and skills that reach `ledger` through others: `outer` runs `wrap`, which runs it, `borrow` calls its
+/// capability, `later` waits for a signal first, and `beside` is attached.
+fn place() -> Place {
+    let place = Place::new();
+    let skill = |id: &str, more: &str, steps: &str| {
+        let text =
+            format!("---\nname: {id}\ndescription: Does {id} things. Use for {id}.\n{more}---\n# {id}\n");
+        place.write(&format!("skills/{id}/SKILL.md"), &text);
+        let contract = format!(
+            "id: test.{id}\nversion: 1.0.0\ndescription: Does {id} things.\ninputs: {{}}\noutputs: {{}}\nsteps:\n{steps}"
+        );
+        place.write(&format!("skills/{id}/skill.yaml"), &contract);
+    };
+    skill("wrap", "", "  - id: inner\n    uses: skill:ledger\n    input: {amounts: [1]}\n");
+    skill("outer", "", "  - id: wrap\n    uses: skill:wrap\n");
+    let book = "uses: test.ledger.book\n    input: {amount: 1, account: \"1\"}\n";
+    skill("borrow", "", &format!("  - id: book\n    {book}"));
+    skill(
+        "later",
+        "",
+        &format!(
+            "  - id: wait\n    wait_for_signal: go\n  - id: book\n    config: {{depends_on: [wait]}}\n    {book}"
+        ),
+    );
+    let attached = "metadata:\n  classification:\n    role: sidecar\n    invocation: attach\n    attach_targets: [run]\n";
+    skill("beside", attached, &format!("  - id: book\n    {book}"));
+    place.write(POLICY, "{}\n");
+    place
+}
+
+/// Everything that reaches `ledger`, with the state in which it waits for the booking.
+const WAYS: [&str; 5] = ["ledger", "wrap", "outer", "borrow", "capability:test.ledger.book"];
+
+async fn launch_labeled(core: &Local, way: &str, env: Option<&str>) -> Result<RunRecord, Error> {
+    let labels = env.map(|env| ("env".to_owned(), env.to_owned())).into_iter().collect();
+    let launched = if let Some(capability) = way.strip_prefix("capability:") {
+        let mut request = CapabilityRequest {
+            capability: capability.to_owned(),
+            inputs: object(json!({ "amount": 1, "account": "1" })),
+            started_by: Some("ana".to_owned()),
+            ..CapabilityRequest::default()
+        };
+        request.options.labels = labels;
+        core.execute_capability(request).await?
+    } else {
+        let inputs = if way == "ledger" { json!({ "amounts": [1] }) } else { json!({}) };
+        let mut request = request(way, inputs);
+        request.options.labels = labels;
+        core.launch(request).await?
+    };
+    Ok(launched.run)
+}
+
+async fn launch(core: &Local, way: &str) -> Result<RunRecord, Error> {
+    launch_labeled(core, way, None).await
+}
+
+async fn waiting(core: &Local, way: &str) -> RunRecord {
+    let run = launch(core, way).await.unwrap();
+    let run = wait_for_completion(core, &run.id.0).await;
+    assert_eq!(run.state, RunState::WaitingForHuman, "{way}: {:?}", run.error);
+    run
+}
+
+fn asks_for_policy(run: &RunRecord) -> bool {
+    matches!(&run.gate, Some(Gate::Human { why: ApprovalReason::Policy { .. }, .. }))
+}
+
+fn replay() -> RunOrder {
+    RunOrder::Replay { checkpoint: None, by: None }
+}
+
+fn fork() -> RunOrder {
+    RunOrder::Fork { checkpoint: None, by: None }
+}
+
+fn signal() -> RunOrder {
+    RunOrder::Signal { name: "go".to_owned(), payload: Value::Null, by: None }
+}
+
+fn is_forbidden(what: &str, refused: Option<Error>) {
+    let error = refused.unwrap_or_else(|| panic!("{what}: it was not refused"));
+    assert_eq!(error.code, Code::Forbidden, "{what}: {error}");
+    assert!(error.message.contains("ledger"), "{what}: it names the skill: {error}");
+}
+
+/// Every command that starts or continues execution.
+#[tokio::test(flavor = "multi_thread")]
+async fn rules_hold_for_every_way_to_execute_a_skill() {
+    let place = place();
+    let core = place.open().await;
+    for way in WAYS {
+        place.write(POLICY, "{}\n");
+        let stopped = waiting(&core, way).await;
+        let paused = core.order(&stopped.id.0, fork()).await.unwrap().run;
+        let pending = [launch(&core, way).await.unwrap(), launch(&core, way).await.unwrap()];
+        for (policy, pending) in
+            ["deny: [{id: ledger}]\n", "require_approval: [{id: ledger}]\n"].iter().zip(pending)
+        {
+            place.write(POLICY, policy);
+            let is_denied = policy.starts_with("deny");
+            for (command, run, order) in
+                [("replay", &stopped, replay()), ("fork", &stopped, fork()), ("resume", &paused, resume())]
+            {
+                let refused = core.order(&run.id.0, order).await.err();
+                is_forbidden(&format!("{command} of {way} with {policy}"), refused);
+            }
+            let claimed = wait_for_completion(&core, &pending.id.0).await;
+            assert_eq!(claimed.state, RunState::Failed, "claim of {way} with {policy}");
+            assert_eq!(claimed.error.as_ref().unwrap()["code"], "forbidden", "{way}");
+            if is_denied {
+                is_forbidden(&format!("launch of {way}"), launch(&core, way).await.err());
+                let approve = decide(&stopped, Verdict::Approve, "bo");
+                is_forbidden(&format!("approve {way}"), core.order(&stopped.id.0, approve).await.err());
+            } else {
+                let launched = waiting(&core, way).await;
+                assert!(asks_for_policy(&launched), "{way}: {:?}", launched.gate);
+                // An approval is what the rule requires.
+                core.order(&stopped.id.0, decide(&stopped, Verdict::Approve, "bo")).await.unwrap();
+                let done = wait_for_completion(&core, &stopped.id.0).await;
+                assert_eq!(done.state, RunState::Completed, "{way}: {:?}", done.error);
+            }
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_signal_continues_no_run_that_the_policy_forbids() {
+    let place = place();
+    let core = place.open().await;
+    let run = launch(&core, "later").await.unwrap();
+    let run = wait_for_completion(&core, &run.id.0).await;
+    assert_eq!(run.state, RunState::WaitingForSignal);
+    for policy in ["deny: [{id: ledger}]\n", "require_approval: [{id: later}, {id: ledger}]\n"] {
+        place.write(POLICY, policy);
+        let error = core.order(&run.id.0, signal()).await.unwrap_err();
+        assert_eq!(error.code, Code::Forbidden, "{policy}: {error}");
+    }
+    place.write(POLICY, "{}\n");
+    core.order(&run.id.0, signal()).await.unwrap();
+    place.write(POLICY, "deny: [{id: later}]\n");
+    let claimed = wait_for_completion(&core, &run.id.0).await;
+    assert_eq!((claimed.state, &claimed.error.unwrap()["code"]), (RunState::Failed, &json!("forbidden")));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn rules_hold_for_what_is_attached() {
+    let place = place();
+    let core = place.open().await;
+    let target = waiting(&core, "ledger").await;
+    place.write(POLICY, "deny: [{id: ledger}]\n");
+    let attached = core.attach(attachment("beside", "run", &target.id.0, json!({}))).await;
+    is_forbidden("attach", attached.err());
+    place.write(POLICY, "require_approval: [{id: ledger}]\n");
+    let attached = core.attach(attachment("beside", "run", &target.id.0, json!({}))).await.unwrap();
+    assert!(asks_for_policy(&attached.execution), "{:?}", attached.execution.gate);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn approvals_of_a_nested_skill_count() {
+    fn key(name: &str) -> Option<Principal> {
+        Some(Principal { name: name.to_owned(), scopes: BTreeSet::from([Scope::Read, Scope::Decide]) })
+    }
+    let place = place();
+    let core = place.open().await;
+    let approve = async |run: &RunRecord, by: &str| {
+        core.order_as(&run.id.0, decide(run, Verdict::Approve, by), key(by)).await
+    };
+    for (policy, refused, accepted) in [
+        ("approvals: [{id: ledger, not_by: starter}]\n", "ana", &["bo"][..]),
+        ("approvals: [{id: ledger, of: [boss]}, {id: outer, need: 1}]\n", "ana", &["boss"]),
+        ("approvals: [{id: outer, not_by: starter}, {id: ledger, need: 2}]\n", "ana", &["bo", "cy"]),
+    ] {
+        place.write(POLICY, policy);
+        let run = waiting(&core, "outer").await;
+        let error = approve(&run, refused).await.unwrap_err();
+        assert_eq!(error.code, Code::Forbidden, "{policy}: {error}");
+        for by in accepted {
+            let now = core.run(&run.id.0).await.unwrap().run;
+            assert_eq!(now.state, RunState::WaitingForHuman, "{policy}");
+            approve(&now, by).await.unwrap();
+        }
+        assert_eq!(core.run(&run.id.0).await.unwrap().run.state, RunState::Pending, "{policy}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn labels_of_a_capability_run_are_compared() {
+    let place = place();
+    let core = place.open().await;
+    let capability = "capability:test.ledger.book";
+    let other = launch_labeled(&core, capability, Some("prod")).await.unwrap();
+    for policy in [
+        "deny: [{label: env=prod}]\n",
+        "deny: [{id: \"capability:*\", label: env=prod}]\n",
+        "deny: [{id: ledger, label: env=prod}]\n",
+    ] {
+        place.write(POLICY, policy);
+        let error = launch_labeled(&core, capability, Some("prod")).await.unwrap_err();
+        assert_eq!(error.code, Code::Forbidden, "{policy}: {error}");
+        launch_labeled(&core, capability, Some("test")).await.unwrap();
+    }
+    let error = core.order(&other.id.0, fork()).await.unwrap_err();
+    assert_eq!(error.code, Code::Forbidden, "{error}");
+    for policy in
+        ["require_approval: [{label: env=prod}]\n", "require_approval: [{id: ledger, label: env}]\n"]
+    {
+        place.write(POLICY, policy);
+        let run = launch_labeled(&core, capability, Some("prod")).await.unwrap();
+        let run = wait_for_completion(&core, &run.id.0).await;
+        assert!(asks_for_policy(&run), "{policy}: {:?}", run.gate);
+    }
+}
+
+#[tokio::test]
+async fn a_script_in_a_session_collects_one_confirmation() {
+    let place = session_place::Place::new();
+    place.file("alpha/scripts/a.sh", "echo hello\n");
+    let policy = place.home().join(".config/skill-workbench/policy.yaml");
+    std::fs::create_dir_all(policy.parent().unwrap()).unwrap();
+    let core = place.core().await;
+    let session = core.new_session(SettingsChange::default()).await.unwrap().session_id;
+    session_place::call(&core, &session, "skills.load", json!({ "names": ["alpha"] })).await;
+    let run = async || {
+        let answer =
+            session_place::call(&core, &session, "skills.run_script", json!({ "path": "scripts/a.sh" }))
+                .await;
+        answer.result.unwrap_err()
+    };
+    for text in ["{id: alpha, need: 2}", "{id: alpha, not_by: starter}", "{of: [boss]}"] {
+        std::fs::write(&policy, format!("approvals: [{text}]\n")).unwrap();
+        let refused = run().await;
+        assert_eq!(refused.code, ToolFailure::SafetyDenied, "{text}");
+        assert!(refused.message.contains("skills run alpha"), "{text}: {}", refused.message);
+    }
+    std::fs::write(&policy, "approvals: [{id: beta, need: 2}]\nrequire_approval: [{id: alpha}]\n").unwrap();
+    let asked = run().await;
+    assert!(
+        !asked.message.contains("skills run alpha"),
+        "its confirmation is the approval: {}",
+        asked.message
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_capability_runs_where_its_root_is_read() {
+    let mut place = place();
+    let core = place.open().await;
+    let skill = launch(&core, "ledger").await.unwrap();
+    let capability = launch(&core, "capability:test.ledger.book").await.unwrap();
+    assert!(capability.options.place.is_some());
+    assert_eq!(capability.options.place, skill.options.place);
+    std::fs::create_dir_all(place.path("others")).unwrap();
+    place.config.argument_roots = vec![place.path("others")];
+    let other: Arc<Local> = place.open().await;
+    let refused =
+        other.wait_for_completion(&capability.id.0, tokio_util::sync::CancellationToken::new()).await;
+    assert_eq!(refused.unwrap_err().code, Code::InvalidConfiguration);
+    assert!(other.run(&capability.id.0).await.unwrap().elsewhere.is_some());
+    assert_eq!(wait_for_completion(&core, &capability.id.0).await.state, RunState::WaitingForHuman);
+}
