@@ -101,6 +101,12 @@ impl StorePlace {
                 Ok(Self::Server(Box::new(address)))
             }
             Some(address) => match address.strip_prefix("sqlite:").filter(|path| !path.is_empty()) {
+                // Recorded and shown as a path, with the password that it probably contains.
+                Some(path) if path.starts_with("//") && path.contains('@') => Err(Error::new(
+                    Code::InvalidConfiguration,
+                    "the store is a file (sqlite:), but is written like the address of a server; expected sqlite:PATH \
+                        or postgres://USER@HOST/DATABASE",
+                )),
                 Some(path) => Ok(Self::File(PathBuf::from(path))),
                 None => Err(Error::new(
                     Code::InvalidConfiguration,
