@@ -115,7 +115,7 @@ impl TypedValueParser for StoreAddress {
         let is_valid = |text: &&str| is_file(text) || *text == MEMORY_STORE || PostgresAddress::is_one(text);
         value.to_str().filter(is_valid).map(str::to_owned).ok_or_else(|| {
             let message = "invalid value for '--store <URL>': expected sqlite:PATH, postgres://USER@HOST/DATABASE, \
-                or memory: for a temporary store\n";
+                or memory: for a temporary store";
             clap::Error::raw(ErrorKind::ValueValidation, message).with_cmd(command)
         })
     }
@@ -296,6 +296,16 @@ mod tests {
         assert_eq!(store("sqlite:a.db").unwrap().global.store.as_deref(), Some("sqlite:a.db"));
         assert!(store("memory:").is_ok() && store("postgres://kim@db/runs").is_ok());
         assert!(store("runs.db").unwrap_err().to_string().contains("sqlite:PATH"));
+        for wrong in
+            ["Postgres://kim:s3cret@db/runs", " postgres://kim:s3cret@db/runs", "postgres:kim:s3cret@db"]
+        {
+            let error = store(wrong).unwrap_err();
+            assert_eq!(error.exit_code(), 2);
+            assert!(
+                !error.to_string().contains("s3cret") && !format!("{error:?}").contains("s3cret"),
+                "{error}"
+            );
+        }
     }
 
     #[test]

@@ -117,3 +117,51 @@ impl Runs {
         Ok(deleted)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::Local;
+    use super::*;
+    use skills_config::{Config, Env, MEMORY_STORE};
+    use skills_store::{Launch, RunId, RunOptions};
+
+    fn referring(reference: &str) -> Launch {
+        Launch {
+            id: RunId("run-1".to_owned()),
+            skill_id: "notes".to_owned(),
+            contract_digest: "c".to_owned(),
+            contract: Arc::new(json!({})),
+            inputs: json!({}),
+            target: Some(json!({ "type": "artifact", "ref": reference, "content": {} })),
+            trace_id: "t".to_owned(),
+            started_by: "ana".to_owned(),
+            steps: 1,
+            options: RunOptions::default(),
+            idempotency: None,
+        }
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn uploads_are_deleted_unless_a_run_refers_to_them() {
+        let home = tempfile::tempdir().unwrap();
+        let config = Config {
+            store: Some(MEMORY_STORE.to_owned()),
+            watch: false,
+            ..Config::defaults(home.path(), &Env::at(home.path()))
+        };
+        let runs = Local::open(config).unwrap().runs;
+        let store = async |content: &str| {
+            let artifact =
+                NewArtifact { name: "a.txt".into(), content: content.into(), by: Some("ana".to_owned()) };
+            runs.store_artifact(artifact).await.unwrap()
+        };
+        let (used, unused) = (store("used").await, store("unused").await);
+        let runtime = runs.runtime().await.unwrap();
+        let abbreviated = used.target_ref[.."artifact:".len() + MIN_DIGEST_CHARS].to_owned();
+        runtime.store.launch(referring(&abbreviated)).await.unwrap();
+        assert_eq!(runs.expire_uploads(&runtime, UPLOADS_KEPT_FOR).await.unwrap(), 0);
+        assert_eq!(runs.expire_uploads(&runtime, Duration::ZERO).await.unwrap(), 1);
+        assert!(runtime.artifacts.path(&used.digest).is_some());
+        assert_eq!(runtime.artifacts.path(&unused.digest), None);
+    }
+}

@@ -562,7 +562,14 @@ mod tests {
         assert!(matches!(place(Some("memory:")), Ok(StorePlace::Memory)));
         let server = place(Some("postgres://kim:secret@db/runs")).unwrap();
         assert_eq!(server.describe(), "postgres://kim@db:5432/runs");
-        for wrong in ["postgres://kim:secret@db:x/runs", "mysql://x", "sqlite:", "/x.db"] {
+        for wrong in [
+            "postgres://kim:secret@db:x/runs",
+            "postgres://kim:a@secret@db/runs",
+            "sqlite://kim:secret@db/runs",
+            "mysql://x",
+            "sqlite:",
+            "/x.db",
+        ] {
             let error = place(Some(wrong)).err().unwrap();
             assert_eq!(error.code, Code::InvalidConfiguration, "{wrong}");
             assert!(!error.message.contains("secret"), "{}", error.message);
