@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use sha2::{Digest as _, Sha256};
 
 use super::Artifact;
+use super::uploads::Uploads;
 use skills_base::{hex, private_files};
 
 /// Number of leading bytes from which the media type is detected.
@@ -58,6 +59,7 @@ const ENDINGS: &[(&str, &[u8], &str)] = &[
 #[derive(Debug, Clone)]
 pub struct Artifacts {
     folder: PathBuf,
+    uploads: Uploads,
 }
 
 impl Artifacts {
@@ -67,7 +69,7 @@ impl Artifacts {
     /// Returns an error if the folder cannot be created.
     pub fn open(folder: &Path) -> io::Result<Self> {
         private_files::create_folder(folder)?;
-        Ok(Self { folder: folder.to_owned() })
+        Ok(Self { folder: folder.to_owned(), uploads: Uploads::default() })
     }
 
     /// Stores everything that can be read from `from`. Content that is already stored is left unchanged, including its
@@ -77,6 +79,23 @@ impl Artifacts {
     /// # Errors
     /// Returns an error if reading or writing fails (for example on a full disk); nothing is stored then.
     pub fn keep(&self, name: &str, from: &mut dyn Read) -> io::Result<Artifact> {
+        self.store(name, from, |digest| {
+            let guard = self.uploads.lock();
+            // It is not deleted together with an upload of the same content.
+            match fs::remove_file(self.upload_mark(digest)) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+                _ => Ok(guard),
+            }
+        })
+    }
+
+    /// Stores content; the value of `claim` lives until it is known whether the content is already stored.
+    pub(super) fn store<T>(
+        &self,
+        name: &str,
+        from: &mut dyn Read,
+        claim: impl FnOnce(&str) -> io::Result<T>,
+    ) -> io::Result<Artifact> {
         let mut draft = tempfile::Builder::new().prefix(".draft-").tempfile_in(&self.folder)?;
         let mut hash = Sha256::new();
         let mut head = Vec::with_capacity(HEAD);
@@ -98,9 +117,11 @@ impl Artifacts {
         let artifact =
             Artifact { digest, name: name.to_owned(), bytes, media_type: media_type(name, &head).to_owned() };
         let place = self.place(&artifact.digest);
-        if place.is_file() && self.label(&artifact.digest).is_file() {
+        let claimed = claim(&artifact.digest)?;
+        if self.is_stored(&artifact.digest) {
             return Ok(artifact);
         }
+        drop(claimed);
         let folder = self.folder.join(&artifact.digest[..2]);
         private_files::create_folder(&folder)?;
         draft.as_file().sync_all()?;
@@ -153,6 +174,46 @@ impl Artifacts {
         }
         found.sort_by(|(a, x), (b, y)| b.cmp(a).then_with(|| x.digest.cmp(&y.digest)));
         Ok(found.into_iter().map(|(_, artifact)| artifact).collect())
+    }
+
+    pub(super) fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    pub(super) fn uploads(&self) -> &Uploads {
+        &self.uploads
+    }
+
+    /// Marks content that is about to be uploaded, unless it is already stored.
+    pub(super) fn mark_upload(&self, digest: &str) -> io::Result<()> {
+        if !self.is_stored(digest) {
+            private_files::create_folder(&self.folder.join(&digest[..2]))?;
+            File::create(self.upload_mark(digest))?;
+        }
+        Ok(())
+    }
+
+    /// Deletes content that was uploaded and that no run produced; returns whether it was.
+    pub(super) fn delete_unproduced(&self, digest: &str) -> io::Result<bool> {
+        if !is_digest(digest) || fs::remove_file(self.upload_mark(digest)).is_err() {
+            return Ok(false);
+        }
+        // The metadata file first: a listing shows only artifacts that are complete.
+        for file in [self.label(digest), self.place(digest)] {
+            match fs::remove_file(file) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+                _ => {}
+            }
+        }
+        Ok(true)
+    }
+
+    fn is_stored(&self, digest: &str) -> bool {
+        self.place(digest).is_file() && self.label(digest).is_file()
+    }
+
+    fn upload_mark(&self, digest: &str) -> PathBuf {
+        self.folder.join(&digest[..2]).join(format!("{digest}.upload"))
     }
 
     fn place(&self, digest: &str) -> PathBuf {

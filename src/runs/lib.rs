@@ -32,6 +32,7 @@ mod scheduler;
 mod scope;
 mod supervisor;
 mod termination;
+mod uploads;
 mod worker;
 
 pub use apply_result::RESULT_BYTES;
@@ -54,4 +55,5 @@ pub use process_identity::ProcessIdentity;
 pub use schedule::PARALLEL;
 pub use scheduled_call::{DEFAULT_TIMEOUT, gate_digest, is_repeatable};
 pub use supervisor::{DRAIN_PREFIX, HEARTBEAT_TIMEOUT, Supervisor, SupervisorSettings, WORKER_PREFIX};
+pub use uploads::{UPLOADS_KEPT_FOR, Upload, UploadError, UploadLimits, UploadedBytes};
 pub use worker::{Execute, LeaseSettings, execute_next};

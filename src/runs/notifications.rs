@@ -14,6 +14,7 @@ use tokio::sync::{Semaphore, mpsc};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
+use crate::binding::http::root_cause;
 use skills_model::Gate;
 use skills_skill::safe_text;
 use skills_store::{EventKind, Precondition, RunEvent, RunId, RunRecord, Store, StoreError};
@@ -146,7 +147,7 @@ pub struct Webhook {
 
 impl std::fmt::Debug for Webhook {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Webhook").field("url", &self.url).finish_non_exhaustive()
+        f.debug_struct("Webhook").field("url", &self.shown()).finish_non_exhaustive()
     }
 }
 
@@ -172,6 +173,12 @@ impl Webhook {
         }
         let mac = Hmac::new_from_slice(&key).map_err(|error| format!("the webhook secret: {error}"))?;
         Ok(Self { url: url.to_owned(), mac, pauses: BACKOFF.to_vec() })
+    }
+
+    /// Returns the address without user, path and query, which can contain secrets.
+    fn shown(&self) -> String {
+        reqwest::Url::parse(&self.url)
+            .map_or_else(|_| "the webhook".to_owned(), |url| url.origin().ascii_serialization())
     }
 
     /// Replaces the backoff between deliveries.
@@ -335,7 +342,7 @@ async fn send(client: &reqwest::Client, webhook: &Webhook, id: &str, body: &str)
         .body(body.to_owned())
         .send()
         .await
-        .map_err(|e| e.to_string())?;
+        .map_err(|error| format!("cannot reach {}: {}", webhook.shown(), root_cause(&error.without_url())))?;
     if answer.status().is_success() { Ok(()) } else { Err(format!("it returned {}", answer.status())) }
 }
 
@@ -352,6 +359,20 @@ mod tests {
         assert_eq!(signature, "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE=");
         assert!(Webhook::new("http://x", "short").unwrap_err().contains("24"));
         assert!(Webhook::new("http://x", "whsec_***").unwrap_err().contains("Base64"));
+    }
+
+    #[tokio::test]
+    async fn errors_of_a_webhook_have_no_secrets() {
+        // Nothing listens on the port of a listener that was closed.
+        let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let url = format!("http://kim:s3cret@127.0.0.1:{port}/hook/s3cret?token=s3cret");
+        let webhook = Webhook::new(&url, "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw").unwrap();
+        let error = send(&client().unwrap(), &webhook, "msg_1", "{}").await.unwrap_err();
+        assert!(error.contains(&format!("http://127.0.0.1:{port}: ")), "{error}");
+        assert!(
+            !error.contains("s3cret") && !format!("{webhook:?}").contains("s3cret"),
+            "{error} {webhook:?}"
+        );
     }
 
     #[test]

@@ -398,13 +398,14 @@ fn excerpt(body: &[u8]) -> String {
     if line.is_empty() { "nothing".to_owned() } else { skills_skill::safe_text::line(&line).into_owned() }
 }
 
-/// Returns the innermost error, which is the most specific.
+/// Returns the innermost error, which is the most specific, without the address of the request.
 fn root_cause(error: &(dyn std::error::Error + 'static)) -> String {
     let mut at = error;
     while let Some(source) = at.source() {
         at = source;
     }
-    at.to_string()
+    let text = at.to_string();
+    text.split_once(" for url (").map_or_else(|| text.clone(), |(cause, _)| cause.to_owned())
 }
 
 #[cfg(test)]

@@ -18,7 +18,7 @@ use tracing_subscriber::{Layer as _, fmt};
 pub use file::LogFile;
 pub use metrics::{
     Bucket, Distribution, KeyOutcome, METRICS_CONTENT_TYPE, MetricFamily, MetricKind, MetricSample, Metrics,
-    MetricsReport, RunGauges,
+    MetricsReport, RunGauges, UploadOutcome,
 };
 pub use ring::{Level, Record, RingBuffer};
 

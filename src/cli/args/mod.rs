@@ -19,6 +19,7 @@ mod value_parsers;
 #[cfg(test)]
 mod deployment;
 
+use std::ffi::OsStr;
 use std::path::PathBuf;
 
 use clap::{ArgAction, ArgMatches, Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
@@ -54,6 +55,8 @@ pub use self::store::{BackupArgs, BeforeArgs, ConfirmArgs, DbAction, DbArgs, Mig
 pub use self::value_parsers::HandedFile;
 pub use self::value_parsers::Pair;
 
+use clap::builder::TypedValueParser;
+use clap::error::ErrorKind;
 use skills_config::MEMORY_STORE;
 use skills_store::PostgresAddress;
 
@@ -94,13 +97,28 @@ pub fn command() -> clap::Command {
     })
 }
 
-/// Parses the address of a store.
-fn store(text: &str) -> Result<String, String> {
-    let file = text.strip_prefix("sqlite:").is_some_and(|path| !path.is_empty());
-    if file || text == MEMORY_STORE || PostgresAddress::is_one(text) {
-        return Ok(text.to_owned());
+/// Parses the address of a store. Its error does not repeat the address, as those of other parsers do: one that is
+/// badly written can contain a password.
+#[derive(Debug, Clone, Copy)]
+struct StoreAddress;
+
+impl TypedValueParser for StoreAddress {
+    type Value = String;
+
+    fn parse_ref(
+        &self,
+        command: &clap::Command,
+        _: Option<&clap::Arg>,
+        value: &OsStr,
+    ) -> Result<String, clap::Error> {
+        let is_file = |text: &str| text.strip_prefix("sqlite:").is_some_and(|path| !path.is_empty());
+        let is_valid = |text: &&str| is_file(text) || *text == MEMORY_STORE || PostgresAddress::is_one(text);
+        value.to_str().filter(is_valid).map(str::to_owned).ok_or_else(|| {
+            let message = "invalid value for '--store <URL>': expected sqlite:PATH, postgres://USER@HOST/DATABASE, \
+                or memory: for a temporary store";
+            clap::Error::raw(ErrorKind::ValueValidation, message).with_cmd(command)
+        })
     }
-    Err("expected sqlite:PATH, postgres://USER@HOST/DATABASE, or memory: for a temporary store".to_owned())
 }
 
 fn with_root(command: clap::Command, root: &clap::Arg) -> clap::Command {
@@ -140,7 +158,7 @@ pub struct Global {
     pub demo: bool,
     /// Run store: `sqlite:PATH`, `postgres://USER@HOST/DATABASE`, or `memory:` for a temporary store that ends with
     /// the command (or set `SKILLS_STORE`).
-    #[arg(long, value_name = "URL", global = true, value_parser = store)]
+    #[arg(long, value_name = "URL", global = true, value_parser = StoreAddress)]
     pub store: Option<String>,
     /// Fail if the store does not exist, instead of creating it (for containers).
     #[arg(long, global = true)]
@@ -278,6 +296,16 @@ mod tests {
         assert_eq!(store("sqlite:a.db").unwrap().global.store.as_deref(), Some("sqlite:a.db"));
         assert!(store("memory:").is_ok() && store("postgres://kim@db/runs").is_ok());
         assert!(store("runs.db").unwrap_err().to_string().contains("sqlite:PATH"));
+        for wrong in
+            ["Postgres://kim:s3cret@db/runs", " postgres://kim:s3cret@db/runs", "postgres:kim:s3cret@db"]
+        {
+            let error = store(wrong).unwrap_err();
+            assert_eq!(error.exit_code(), 2);
+            assert!(
+                !error.to_string().contains("s3cret") && !format!("{error:?}").contains("s3cret"),
+                "{error}"
+            );
+        }
     }
 
     #[test]

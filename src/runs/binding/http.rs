@@ -182,13 +182,14 @@ fn unreachable(target: &str, error: &reqwest::Error) -> BindingFailure {
     BindingFailure::upstream(format!("{target} failed: {}", root_cause(error)), Effect::Possible)
 }
 
-/// Returns the innermost error, which is the most specific.
+/// Returns the innermost error, which is the most specific, without the address: its query can contain a secret.
 pub fn root_cause(error: &(dyn std::error::Error + 'static)) -> String {
     let mut at = error;
     while let Some(source) = at.source() {
         at = source;
     }
-    at.to_string()
+    let text = at.to_string();
+    text.split_once(" for url (").map_or_else(|| text.clone(), |(cause, _)| cause.to_owned())
 }
 
 /// Maps the status of a response to success or failure.

@@ -1,7 +1,7 @@
 //! How a binding executes a call: through a script, over HTTP, JSON-RPC or MCP, or by a built-in function.
 
 mod builtin;
-mod http;
+pub(super) mod http;
 mod mcp;
 mod openapi;
 mod openrpc;

@@ -125,24 +125,24 @@ impl PostgresAddress {
         }
         let database = config.get_dbname().unwrap_or(&user).to_owned();
         config.dbname(&database);
-        let port = config.get_ports().first().copied().unwrap_or(DEFAULT_PORT);
-        let host = match config.get_hosts().first() {
-            Some(Host::Tcp(host)) => host.clone(),
-            #[cfg(unix)]
-            Some(Host::Unix(folder)) => folder.display().to_string(),
-            None => "localhost".to_owned(),
-        };
+        let servers = servers(&config);
+        // The part of a password after an unescaped `@` would be shown, logged and looked up as the name of a host.
+        if database.contains('@') || servers.iter().any(|(host, _)| host.contains('@')) {
+            return Err(invalid(&"the host or the database contains `@`; write `@` in a password as `%40`"));
+        }
         if config.get_password().is_none() {
-            let of_file = || {
-                let file = environment.password_file.as_deref()?;
-                let host = if host.starts_with('/') { "localhost" } else { &host };
-                password_in(file, [host, &port.to_string(), &database, &user])
-            };
-            if let Some(password) = environment.password.clone().or_else(of_file) {
+            let password = environment.password.clone().or_else(|| {
+                password_of_all(environment.password_file.as_deref()?, &servers, &database, &user)
+            });
+            if let Some(password) = password {
                 config.password(password);
             }
         }
-        let is_local = host.starts_with('/') || matches!(host.as_str(), "localhost" | "127.0.0.1" | "::1");
+        // Each of the hosts can get the password, and `hostaddr` is connected to instead of `host`.
+        let is_local = servers.iter().all(|(host, _)| is_local(host))
+            && config.get_hostaddrs().iter().all(|address| is_local(&address.to_string()));
+        let (host, port) =
+            servers.into_iter().next().unwrap_or_else(|| ("localhost".to_owned(), DEFAULT_PORT));
         // Connections to other machines are encrypted and the server is verified, unless the address states otherwise.
         config.ssl_mode(ssl.unwrap_or(if is_local { SslMode::Disable } else { SslMode::Require }));
         config.application_name("skill-workbench");
@@ -194,6 +194,37 @@ impl PostgresAddress {
             .with_no_client_auth();
         Ok(MakeRustlsConnect::new(config))
     }
+}
+
+/// Returns the hosts (or folders of sockets) of a configuration with their ports.
+fn servers(config: &Config) -> Vec<(String, u16)> {
+    let port = |at: usize| match config.get_ports() {
+        [] => DEFAULT_PORT,
+        [one] => *one,
+        ports => ports.get(at).copied().unwrap_or(DEFAULT_PORT),
+    };
+    let host = |host: &Host| match host {
+        Host::Tcp(host) => host.clone(),
+        #[cfg(unix)]
+        Host::Unix(folder) => folder.display().to_string(),
+    };
+    config.get_hosts().iter().enumerate().map(|(at, one)| (host(one), port(at))).collect()
+}
+
+/// Returns whether a connection to a host stays on this machine.
+fn is_local(host: &str) -> bool {
+    host.starts_with('/') || matches!(host, "localhost" | "127.0.0.1" | "::1")
+}
+
+/// Returns the password that a password file has for all of some servers, because a connection has one for all; `None`
+/// if it has none for one of them, or different ones.
+fn password_of_all(file: &Path, servers: &[(String, u16)], database: &str, user: &str) -> Option<String> {
+    let mut passwords = servers.iter().map(|(host, port)| {
+        let host = if host.starts_with('/') { "localhost" } else { host };
+        password_in(file, [host, &port.to_string(), database, user])
+    });
+    let first = passwords.next()??;
+    passwords.all(|password| password.as_ref() == Some(&first)).then_some(first)
 }
 
 /// Returns the password in a password file (<https://www.postgresql.org/docs/current/libpq-pgpass.html>) for a host,
@@ -265,6 +296,67 @@ mod tests {
         assert_eq!((remote.pool_size, remote.config.get_ssl_mode()), (3, SslMode::Require));
         assert!(PostgresAddress::with("postgres://h/d?pool_size=many", &environment()).is_err());
         assert!(PostgresAddress::with("postgres://h/d?sslmode=none", &environment()).is_err());
+    }
+
+    #[test]
+    fn tls_is_required_unless_every_host_is_local() {
+        let mode =
+            |address: &str| PostgresAddress::with(address, &environment()).unwrap().config.get_ssl_mode();
+        for local in [
+            "postgres://kim:pw@localhost/runs",
+            "postgres://kim:pw@localhost,127.0.0.1:5433,[::1]/runs",
+            "postgres://kim:pw@localhost/runs?hostaddr=127.0.0.1",
+            "postgres://kim:pw@%2Frun%2Fpostgresql/runs",
+        ] {
+            assert_eq!(mode(local), SslMode::Disable, "{local}");
+        }
+        for remote in [
+            "postgres://kim:pw@localhost:5432,db.example:5432/runs",
+            "postgres://kim:pw@localhost/runs?hostaddr=192.0.2.1",
+            "postgres://kim:pw@localhost:5432/runs?host=db.example&port=5433",
+            "postgres://kim:pw@%2Frun%2Fpostgresql,db.example/runs",
+        ] {
+            assert_eq!(mode(remote), SslMode::Require, "{remote}");
+        }
+    }
+
+    #[test]
+    fn unescaped_passwords_are_refused_without_being_shown() {
+        for address in [
+            "postgres://kim:S3CR@ETPW@host/runs",
+            "postgres://kim:S3CR@ET/PW@host/runs",
+            "postgres://kim:S3CR@ETPW@host:notaport/runs",
+            "postgres://kim:S3CR?ETPW@host/runs",
+        ] {
+            match PostgresAddress::with(address, &environment()) {
+                Ok(address) => {
+                    assert!(!format!("{} {address:?}", address.place()).contains("ETPW"), "{address:?}")
+                }
+                Err(error) => {
+                    let text = error.to_string();
+                    assert!(!text.contains("S3CR") && !text.contains("PW"), "{text}");
+                }
+            }
+        }
+        assert!(PostgresAddress::with("postgres://kim:S3CR@ETPW@host/runs", &environment()).is_err());
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn passwords_of_a_file_are_for_every_host() {
+        use std::os::unix::fs::PermissionsExt as _;
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("pgpass");
+        std::fs::write(&file, "a:*:*:*:one\nb:*:*:*:one\nc:*:*:*:two\n").unwrap();
+        std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o600)).unwrap();
+        let environment = Environment { password_file: Some(file), ..environment() };
+        let password = |hosts: &str| {
+            let address =
+                PostgresAddress::with(&format!("postgres://kim@{hosts}/runs"), &environment).unwrap();
+            address.config.get_password().map(<[u8]>::to_vec)
+        };
+        assert_eq!(password("a,b").as_deref(), Some(b"one".as_slice()));
+        assert_eq!((password("a,c"), password("a,d")), (None, None));
     }
 
     #[cfg(unix)]

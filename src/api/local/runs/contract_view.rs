@@ -34,8 +34,9 @@ impl Runs {
             Err(error) => (None, Some(error.message)),
         };
         let pinned = pinned.map(|plan| Plan { approval, ..plan });
-        let steps = read.contract.steps.iter().map(|step| self.step_of(step, &capabilities, &calling));
-        let steps = steps.collect();
+        let mut explained = BTreeMap::new();
+        let steps = read.contract.steps.iter();
+        let steps = steps.map(|step| self.step_of(step, &capabilities, &calling, &mut explained)).collect();
         let mut findings = read.contract.findings.clone();
         findings.extend(of_bundle(read, &capabilities));
         let broken =
@@ -58,6 +59,8 @@ impl Runs {
         step: &Step,
         capabilities: &Capabilities,
         calling: &super::runtime::CallServices,
+        // The bindings of the capabilities of earlier steps: many steps can call one with many bindings.
+        explained: &mut BTreeMap<String, String>,
     ) -> ContractStep {
         let id = match &step.action {
             StepAction::Capability(id) => Some(id),
@@ -74,13 +77,13 @@ impl Runs {
         let known: Vec<&Arc<Capability>> =
             called.iter().filter_map(|id| capabilities.capability(id)).collect();
         let binding = |id: &&String| {
-            let words = match capabilities.capability(id) {
+            let words = explained.entry((*id).clone()).or_insert_with(|| match capabilities.capability(id) {
                 Some(capability) => {
                     sheet::binding(&calling.broker.explain(capability, self.config.conformance))
                 }
                 None => format!("unknown capability {id}"),
-            };
-            if called.len() > 1 { format!("{id}: {words}") } else { words }
+            });
+            if called.len() > 1 { format!("{id}: {words}") } else { words.clone() }
         };
         let bindings: Vec<String> = called.iter().map(binding).collect();
         let mut gates: Vec<String> = Vec::new();

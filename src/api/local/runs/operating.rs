@@ -20,7 +20,7 @@ use skills_base::audit::Entry;
 use skills_base::telemetry::RunGauges;
 use skills_model::RunState;
 use skills_registry::policy::RequiredApprovals;
-use skills_runs::{DRAIN_PREFIX, HEARTBEAT_TIMEOUT, ProcessIdentity, WORKER_PREFIX};
+use skills_runs::{DRAIN_PREFIX, HEARTBEAT_TIMEOUT, ProcessIdentity, UPLOADS_KEPT_FOR, WORKER_PREFIX};
 use skills_skill::safe_text;
 use skills_store::{
     EventKind, Moment, NewEvent, Precondition, RunFilter, RunId, RunQuery, RunRecord, StoreError, WorkerId,
@@ -359,6 +359,9 @@ impl Runs {
                 purged = Some(Instant::now());
                 if let Err(error) = self.purge_by_retention(&runtime, Moment::now().wall_ms).await {
                     tracing::warn!("deleting ended runs: {error}");
+                }
+                if let Err(error) = self.expire_uploads(&runtime, UPLOADS_KEPT_FOR).await {
+                    tracing::warn!("deleting uploaded artifacts: {error}");
                 }
             }
             if let Err(error) = self.escalate(&runtime, Moment::now().wall_ms).await {

@@ -12,7 +12,7 @@ use skills_skill::AttachTarget;
 use skills_store::RunRecord;
 
 /// Minimum number of characters of an abbreviated artifact digest.
-const DIGEST: usize = 6;
+pub(super) const MIN_DIGEST_CHARS: usize = 6;
 
 /// A target that exists.
 pub(super) struct Found {
@@ -115,7 +115,7 @@ impl Runs {
                 return runs.local_file(&reference, local_files.as_ref());
             };
             let digest = digest.to_lowercase();
-            let stored = if digest.len() < DIGEST {
+            let stored = if digest.len() < MIN_DIGEST_CHARS {
                 Vec::new()
             } else {
                 let listed = artifacts.list().map_err(|e| {
@@ -125,7 +125,9 @@ impl Runs {
             };
             let [artifact] = stored.as_slice() else {
                 let how = match stored.len() {
-                    0 => format!("no artifact digest begins with {digest:?} (at least {DIGEST} digits)"),
+                    0 => format!(
+                        "no artifact digest begins with {digest:?} (at least {MIN_DIGEST_CHARS} digits)"
+                    ),
                     n => format!("{n} artifact digests begin with {digest}; use more digits"),
                 };
                 return Err(missing(how));

@@ -101,6 +101,12 @@ impl StorePlace {
                 Ok(Self::Server(Box::new(address)))
             }
             Some(address) => match address.strip_prefix("sqlite:").filter(|path| !path.is_empty()) {
+                // Recorded and shown as a path, with the password that it probably contains.
+                Some(path) if path.starts_with("//") && path.contains('@') => Err(Error::new(
+                    Code::InvalidConfiguration,
+                    "the store is a file (sqlite:), but is written like the address of a server; expected sqlite:PATH \
+                        or postgres://USER@HOST/DATABASE",
+                )),
                 Some(path) => Ok(Self::File(PathBuf::from(path))),
                 None => Err(Error::new(
                     Code::InvalidConfiguration,
@@ -562,7 +568,14 @@ mod tests {
         assert!(matches!(place(Some("memory:")), Ok(StorePlace::Memory)));
         let server = place(Some("postgres://kim:secret@db/runs")).unwrap();
         assert_eq!(server.describe(), "postgres://kim@db:5432/runs");
-        for wrong in ["postgres://kim:secret@db:x/runs", "mysql://x", "sqlite:", "/x.db"] {
+        for wrong in [
+            "postgres://kim:secret@db:x/runs",
+            "postgres://kim:a@secret@db/runs",
+            "sqlite://kim:secret@db/runs",
+            "mysql://x",
+            "sqlite:",
+            "/x.db",
+        ] {
             let error = place(Some(wrong)).err().unwrap();
             assert_eq!(error.code, Code::InvalidConfiguration, "{wrong}");
             assert!(!error.message.contains("secret"), "{}", error.message);

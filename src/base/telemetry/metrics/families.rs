@@ -1,8 +1,9 @@
 //! The definitions of all metrics: names, help texts and buckets.
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::AtomicU64;
+use std::sync::{Mutex, PoisonError};
 
 use prometheus_client::encoding::text::encode;
 use prometheus_client::metrics::counter::Counter;
@@ -15,6 +16,8 @@ use prometheus_client::registry::{Metric, Registry, Unit};
 const PREFIX: &str = "agent_skills";
 /// Maximum length of a label value in bytes: some values come from bundles.
 const MAX_LABEL_BYTES: usize = 200;
+/// Maximum number of values of a label of runs that have series of their own.
+pub(super) const MAX_LABEL_VALUES: usize = 100;
 /// Upper bounds of the latency buckets, in seconds.
 const SECONDS: [f64; 17] = [
     0.000_1, 0.000_25, 0.000_5, 0.001, 0.002_5, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0,
@@ -40,11 +43,12 @@ pub(super) fn two(key: &'static str, value: &str, other: &'static str, its: &str
 
 /// Creates a set of labels, truncating long values.
 pub(super) fn many<const N: usize>(pairs: [(&'static str, &str); N]) -> Labels {
-    let cut = |value: &str| {
-        let end = (0..=MAX_LABEL_BYTES.min(value.len())).rev().find(|end| value.is_char_boundary(*end));
-        value[..end.unwrap_or(0)].to_owned()
-    };
-    pairs.into_iter().map(|(key, value)| (key, Cow::Owned(cut(value)))).collect()
+    pairs.into_iter().map(|(key, value)| (key, Cow::Owned(cut(value).to_owned()))).collect()
+}
+
+fn cut(value: &str) -> &str {
+    let end = (0..=MAX_LABEL_BYTES.min(value.len())).rev().find(|end| value.is_char_boundary(*end));
+    &value[..end.unwrap_or(0)]
 }
 
 fn latencies() -> Histogram {
@@ -92,6 +96,10 @@ pub(super) struct Families {
     pub takeovers: Counter,
     pub store_errors: Counters,
     pub labeled_runs: Counters,
+    pub uploads: Counters,
+    pub uploaded_bytes: Counter,
+    /// The values of each label of runs that have series of their own.
+    label_values: Mutex<BTreeMap<String, BTreeSet<String>>>,
 }
 
 /// Registers metrics, and records their names.
@@ -231,11 +239,25 @@ impl Families {
                 "Runs launched and ended, by the labels of `runs.metric_labels`",
                 Counters::default(),
             ),
+            uploads: book.counter("artifacts.uploads", "Uploaded artifacts, by outcome", Counters::default()),
+            uploaded_bytes: key(&mut book, "artifacts.uploaded.bytes", "Bytes of uploaded artifacts"),
+            label_values: Mutex::default(),
             registry: Registry::default(),
             names: BTreeMap::new(),
             since_ms: jiff::Timestamp::now().as_millisecond(),
         };
         Self { registry: book.registry, names: book.names, ..families }
+    }
+
+    /// Returns the value under which runs with this value of a label are counted.
+    pub fn bounded_value(&self, label: &str, value: &str) -> String {
+        let value = cut(value);
+        let mut known = self.label_values.lock().unwrap_or_else(PoisonError::into_inner);
+        let values = known.entry(label.to_owned()).or_default();
+        if values.len() < MAX_LABEL_VALUES {
+            values.insert(value.to_owned());
+        }
+        if values.contains(value) { value.to_owned() } else { "other".to_owned() }
     }
 
     /// Encodes all metrics as text.

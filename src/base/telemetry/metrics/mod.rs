@@ -42,6 +42,17 @@ pub enum KeyOutcome {
     Expired,
 }
 
+/// What became of uploaded content.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum UploadOutcome {
+    /// It was stored.
+    Stored,
+    /// It was refused, by a limit or an error.
+    Refused,
+    /// It was deleted after its time.
+    Deleted,
+}
+
 /// A handle to the metrics of this process. Clones share them.
 #[derive(Debug, Clone)]
 pub struct Metrics(Arc<RwLock<Arc<Families>>>);
@@ -164,6 +175,20 @@ impl Metrics {
         self.families().limited.get_or_create(&labels).inc();
     }
 
+    /// Counts an uploaded artifact, and its bytes if it was stored.
+    pub fn upload(&self, outcome: UploadOutcome, bytes: u64) {
+        let families = self.families();
+        let outcome = match outcome {
+            UploadOutcome::Stored => {
+                families.uploaded_bytes.inc_by(bytes);
+                "stored"
+            }
+            UploadOutcome::Refused => "refused",
+            UploadOutcome::Deleted => "deleted",
+        };
+        families.uploads.get_or_create(&one("outcome", outcome)).inc();
+    }
+
     /// Counts a run that was taken over from a lost worker.
     pub fn takeover(&self) {
         self.families().takeovers.inc();
@@ -182,10 +207,13 @@ impl Metrics {
         self.families().store_errors.get_or_create(&one("cause", cause)).inc();
     }
 
-    /// Counts the launch or the end of a run with a label.
+    /// Counts the launch or the end of a run with a label. Callers choose the value, so only the first
+    /// 100 of each label have series of their own; the others share the value `other`.
     pub fn labeled_run(&self, state: &str, label: &str, value: &str) {
-        let labels = many([("state", state), ("label", label), ("value", value)]);
-        self.families().labeled_runs.get_or_create(&labels).inc();
+        let families = self.families();
+        let value = families.bounded_value(label, value);
+        let labels = many([("state", state), ("label", label), ("value", &value)]);
+        families.labeled_runs.get_or_create(&labels).inc();
     }
 
     /// Sets the gauges of the runs and workers of the store.
@@ -228,6 +256,7 @@ impl Metrics {
 
 #[cfg(test)]
 mod tests {
+    use super::families::MAX_LABEL_VALUES;
     use super::*;
 
     #[test]
@@ -317,6 +346,28 @@ mod tests {
         assert!(report.families.iter().all(|f| f.name != "operations" || f.samples.is_empty()));
         other.key(KeyOutcome::Reused);
         assert_eq!(metrics.report().unwrap().counters["runtime.idempotency.reused"], 1);
+    }
+
+    #[test]
+    fn callers_cannot_create_series_without_bound() {
+        let metrics = Metrics::default();
+        for n in 0..MAX_LABEL_VALUES + 50 {
+            metrics.labeled_run("pending", "env", &format!("value{n}"));
+        }
+        metrics.labeled_run("completed", "env", "value0");
+        metrics.labeled_run("pending", "team", "value9999");
+        let report = metrics.report().unwrap();
+        let family = report.families.iter().find(|family| family.name == "runtime.labeled.runs").unwrap();
+        let value = |state: &str, label: &str, value: &str| {
+            let wanted = [("label", label), ("state", state), ("value", value)];
+            let has =
+                |sample: &&MetricSample| wanted.iter().all(|(key, value)| sample.labels[*key] == *value);
+            family.samples.iter().find(has).and_then(|sample| sample.value)
+        };
+        assert_eq!(family.samples.len(), MAX_LABEL_VALUES + 3);
+        assert_eq!(value("pending", "env", "other"), Some(50.0));
+        assert_eq!(value("completed", "env", "value0"), Some(1.0));
+        assert_eq!(value("pending", "team", "value9999"), Some(1.0));
     }
 
     #[test]

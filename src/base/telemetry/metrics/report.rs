@@ -182,12 +182,11 @@ fn to_count(value: f64) -> u64 {
 /// Adds a sample to its family: `part` is the suffix after the family's name.
 fn add(family: &mut MetricFamily, part: &str, mut labels: BTreeMap<String, String>, value: f64) {
     let bound = labels.remove("le");
-    let known = family.samples.iter().position(|sample| sample.labels == labels);
-    let at = known.unwrap_or_else(|| {
+    // The lines of one set of labels follow each other.
+    if family.samples.last().is_none_or(|last| last.labels != labels) {
         family.samples.push(MetricSample { labels, ..MetricSample::default() });
-        family.samples.len() - 1
-    });
-    let sample = &mut family.samples[at];
+    }
+    let Some(sample) = family.samples.last_mut() else { return };
     if family.kind != MetricKind::Histogram {
         sample.value = Some(value);
         return;
