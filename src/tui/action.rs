@@ -140,6 +140,8 @@ pub enum Action {
     CarryOut,
     // overlays
     Complete,
+    FindNext,
+    FindPrevious,
     // errors
     Seen,
 }

@@ -64,6 +64,7 @@ impl App {
     pub(super) fn notify_overlay(&mut self, message: &Message, now: Instant) {
         if let Some(overlay) = self.behind.as_mut().or(self.overlay.as_mut()) {
             let outcome = overlay.on_message(message);
+            self.uncover(&outcome);
             self.finish(outcome, now);
         }
     }
