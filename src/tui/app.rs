@@ -405,11 +405,12 @@ impl App {
         let at = Position::new(mouse.column, mouse.row);
         let pressed = mouse.kind == MouseEventKind::Down(MouseButton::Left);
         let hit = self.hits.iter().find(|(area, _)| area.contains(at)).map(|(_, action)| *action);
+        let has_help = self.can_open_help_over();
         match (&mut self.overlay, hit) {
             (None, Some(action)) if pressed => {
                 self.perform(action, now);
             }
-            (Some(_), Some(Action::Help)) if pressed && self.can_open_help_over() => self.open_help(),
+            (Some(_), Some(Action::Help)) if pressed && has_help => self.open_help(),
             (Some(overlay), Some(action)) if pressed => {
                 let key = KeyEvent::new(KeyCode::Null, KeyModifiers::NONE);
                 let outcome = overlay.key(key, Some(action));
