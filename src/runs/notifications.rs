@@ -46,6 +46,9 @@ pub struct Reminder {
     pub run: RunId,
     /// Its skill.
     pub skill_id: String,
+    /// Its title.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub title: Option<String>,
     /// What it waits for.
     pub gate: Gate,
     /// Since when it waits, in milliseconds since 1970-01-01 UTC.
@@ -61,6 +64,7 @@ impl Reminder {
         Some(Self {
             run: run.id.clone(),
             skill_id: run.skill_id.clone(),
+            title: run.title().map(str::to_owned),
             gate: run.gate.clone()?,
             since_ms: run.since_ms,
             expires_ms: run.expires_ms,
@@ -70,9 +74,10 @@ impl Reminder {
     /// Returns the reminder as a sentence.
     #[must_use]
     pub fn sentence(&self) -> String {
+        let name = self.title.as_deref().unwrap_or(&self.skill_id);
         match &self.gate {
-            Gate::Human { step, .. } => format!("{} waits for a decision on step {step}", self.skill_id),
-            Gate::Signal { name, .. } => format!("{} waits for the signal {name}", self.skill_id),
+            Gate::Human { step, .. } => format!("{name} waits for a decision on step {step}"),
+            Gate::Signal { name: signal, .. } => format!("{name} waits for the signal {signal}"),
         }
     }
 }
@@ -381,6 +386,7 @@ mod tests {
         let reminder = Reminder {
             run: RunId("r".into()),
             skill_id: "demo\x1b[2J".into(),
+            title: None,
             gate,
             since_ms: 0,
             expires_ms: None,
@@ -397,6 +403,9 @@ mod tests {
         assert!(terminal_bytes(TerminalSignals::default(), &reminder).is_empty());
         assert!(withdrawal_bytes(signs, &reminder.run).is_empty());
         let kitty = TerminalSignals { withdrawable: true, bell: false, ..signs };
+        let title = Some("Pay ana".into());
+        let titled = terminal_bytes(kitty, &Reminder { title, ..reminder.clone() });
+        assert!(String::from_utf8(titled).unwrap().contains(":p=body;Pay ana waits for a decision"));
         let reminder = Reminder { run: RunId("0199-1f;\x1b2e".into()), ..reminder };
         let text = String::from_utf8(terminal_bytes(kitty, &reminder)).unwrap();
         assert!(

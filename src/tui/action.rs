@@ -141,6 +141,8 @@ pub enum Action {
     CarryOut,
     // overlays
     Complete,
+    FindNext,
+    FindPrevious,
     // errors
     Seen,
 }

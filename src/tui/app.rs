@@ -91,7 +91,7 @@ pub struct App {
     panes: Vec<Box<dyn Pane>>,
     active: usize,
     overlay: Option<Box<dyn Overlay>>,
-    /// The overlay with unsaved text behind the confirmation to quit; restored if the user stays.
+    /// The overlay behind its help, or the one with unsaved text behind the confirmation to quit; restored afterwards.
     behind: Option<Box<dyn Overlay>>,
     notices: Notices,
     progress: Progress,
@@ -284,8 +284,10 @@ impl App {
             self.counted = None;
             self.dirty = true;
         }
-        if let Some(overlay) = &mut self.overlay {
+        // A dialog behind its help goes on.
+        if let Some(overlay) = self.behind.as_mut().or(self.overlay.as_mut()) {
             let outcome = overlay.tick(now);
+            self.uncover(&outcome);
             self.finish(outcome, now);
         }
         self.dirty |= self.notices.expire(now);
@@ -376,6 +378,7 @@ impl App {
                 Some(Action::Suspend | Action::Redraw) => {
                     self.perform(action.unwrap_or(Action::Redraw), now);
                 }
+                Some(Action::Help) if self.can_open_help_over() => self.open_help(),
                 // A letter in a dialog is a typo or the beginning of a text: it must not quit.
                 Some(Action::Quit) if !is_letter(key) => self.leave(now),
                 _ => {
@@ -402,10 +405,12 @@ impl App {
         let at = Position::new(mouse.column, mouse.row);
         let pressed = mouse.kind == MouseEventKind::Down(MouseButton::Left);
         let hit = self.hits.iter().find(|(area, _)| area.contains(at)).map(|(_, action)| *action);
+        let has_help = self.can_open_help_over();
         match (&mut self.overlay, hit) {
             (None, Some(action)) if pressed => {
                 self.perform(action, now);
             }
+            (Some(_), Some(Action::Help)) if pressed && has_help => self.open_help(),
             (Some(overlay), Some(action)) if pressed => {
                 let key = KeyEvent::new(KeyCode::Null, KeyModifiers::NONE);
                 let outcome = overlay.key(key, Some(action));
@@ -437,6 +442,7 @@ impl App {
         }
         if let Some(overlay) = self.behind.as_mut().or(self.overlay.as_mut()) {
             let outcome = overlay.on_message(message);
+            self.uncover(&outcome);
             let is_handled = matches!(outcome, Outcome::Handled | Outcome::HandledWith(..));
             self.finish(outcome, now);
             if is_handled {

@@ -161,7 +161,8 @@ impl CommandContext<'_> {
     #[must_use]
     pub fn help(&self) -> (Vec<Section>, Vec<Section>) {
         let mut contexts: Vec<Context> = self.contexts.to_vec();
-        if self.in_text {
+        let in_dialog = contexts.iter().any(|context| matches!(context, Context::Sheet | Context::Overlay));
+        if self.in_text && !in_dialog {
             // Help opened in a text field also shows what is available after leaving it.
             let more = self.keymap.bindings().iter().map(|row| row.context);
             for context in more.filter(|context| home(*context) == Some(self.pane)) {

@@ -99,6 +99,10 @@ pub trait Overlay {
     fn asks_to_leave(&self) -> bool {
         false
     }
+    /// Returns whether it is the help, which has no help itself.
+    fn is_help(&self) -> bool {
+        false
+    }
     /// Sets what would currently be lost.
     fn set_unsaved(&mut self, _lost: Option<String>) {}
     /// Sets the time of the next key.

@@ -5,11 +5,11 @@ use crate::support;
 use std::time::Duration;
 
 use serde_json::json;
-use skills_api::{RunCommand, RunDetail};
+use skills_api::{Code, Error, RunCommand, RunDetail};
 use skills_model::{RunState, Verdict};
 use skills_tui::harness::Harness;
 use support::run_pane::{core, has, id, opened, orders};
-use support::run_samples::detail;
+use support::run_samples::{detail, sheet};
 
 fn run(number: u32, state: RunState, region: &str) -> RunDetail {
     let mut run = detail(&id(number), "invoice-intake", state);
@@ -187,6 +187,70 @@ fn a_filter_without_matches_selects_no_run() {
 }
 
 #[test]
+fn what_is_the_same_in_all_is_stated_once() {
+    let client = core(runs());
+    let mut harness = opened(&client, 120, 36);
+    filter(&mut harness, "state:failed");
+    harness.press("* r");
+    let screen = harness.screen();
+    let inside: Vec<&str> = screen.lines().filter(|line| line.contains('┃')).collect();
+    let count = |text: &str| inside.iter().filter(|line| line.contains(text)).count();
+    assert_eq!(count("the service answered 502"), 1, "{screen}");
+    assert_eq!(count("invoices/2026-07.pdf"), 1, "{screen}");
+    assert!(["eu-west", "us-east", "eu-north"].iter().all(|region| count(region) == 1), "{screen}");
+}
+
+#[test]
+fn hidden_rows_are_counted() {
+    let runs = (1..60).map(|number| run(number, RunState::Failed, &format!("region-{number}"))).collect();
+    let client = core(runs);
+    let mut harness = opened(&client, 120, 30);
+    filter(&mut harness, "state:failed");
+    harness.press("* r").wait_for("Resume 59 runs");
+    let screen = harness.screen();
+    let shown = screen.lines().filter(|line| line.contains("[x]")).count();
+    has(&harness, &[&format!("and {} more", 59 - shown)]);
+}
+
+#[test]
+fn a_bulk_approval_shows_what_each_run_would_execute() {
+    let mut runs: Vec<RunDetail> =
+        (1..3).map(|number| detail(&id(number), "send-invoices", RunState::WaitingForHuman)).collect();
+    for (run, count) in runs.iter_mut().zip([3, 104]) {
+        run.run.options.title = Some(format!("Send {count} invoices to ana"));
+        let mut decision = sheet(&run.run);
+        decision.inputs = json!({ "to": "ana", "count": count });
+        decision.headline = format!("Sends {count} invoices");
+        run.sheet = Some(decision);
+    }
+    let client = core(runs);
+    let mut harness = opened(&client, 120, 40);
+    filter(&mut harness, "state:waiting");
+    harness.press("* a").wait_for("Sends 3 invoices");
+    has(&harness, &["Send 104 invoices to ana", "ledger.entry.create", "it cannot be undone", &"9f".repeat(32)]);
+    harness.press("down").wait_for("Sends 104 invoices");
+    insta::assert_snapshot!("runs-bulk-approve-120x40", harness.screen());
+    harness.press("n").type_text("invoices checked").press("esc A").wait_for("Send 2 now");
+    harness.press("S").wait_for("2 done");
+    let all = orders(&client);
+    let noted = |order: &RunCommand| {
+        matches!(order, RunCommand::Decide { notes: Some(notes), verdict: Verdict::Approve, .. } if notes == "invoices checked")
+    };
+    assert!(all.len() == 2 && all.iter().all(noted), "{all:?}");
+}
+
+#[test]
+fn the_undo_key_withdraws_what_was_not_sent() {
+    let client = core(runs());
+    let mut harness = opened(&client, 120, 36);
+    filter(&mut harness, "state:failed");
+    harness.press("* r enter").wait_for("Sending in 3 s");
+    harness.press("u").pass(Duration::from_secs(5));
+    has(&harness, &["Nothing is sent yet"]);
+    assert!(orders(&client).is_empty());
+}
+
+#[test]
 fn marks_block_commands_for_one_run() {
     let client = core(runs());
     let mut harness = opened(&client, 120, 36);
@@ -207,4 +271,69 @@ fn a_term_without_value_is_ignored() {
     has(&harness, &["0 of 6"]);
     harness.press("ctrl-u").type_text("age:soon");
     has(&harness, &["not applied"]);
+}
+
+#[test]
+fn runs_of_a_changed_skill_are_resumed_only_on_request() {
+    let mut all = runs();
+    all[1].contract_unchanged = Some(false);
+    let client = core(all);
+    let mut harness = opened(&client, 120, 36);
+    filter(&mut harness, "state:failed");
+    harness.press("* r").wait_for("skill changed since the launch");
+    has(&harness, &["Resume 2 runs", "Include 1 run despite the change"]);
+    harness.press("W");
+    has(&harness, &["Resume 3 runs", "with the contract of the launch"]);
+    harness.press("ctrl-s S").wait_for("3 done");
+    let sent = orders(&client);
+    let despite = sent.iter().filter(|order| matches!(order, RunCommand::Resume { despite_change: true, .. }));
+    assert_eq!((sent.len(), despite.count()), (3, 1), "{sent:?}");
+}
+
+#[test]
+fn a_refused_resume_offers_the_contract_of_the_launch() {
+    let client = core(runs());
+    let mut harness = opened(&client, 120, 36);
+    filter(&mut harness, "state:failed");
+    let message = "the skill invoice-intake changed since the launch: 1.2.0 then, 1.3.0 now. Resume with the \
+                   contract of the launch (--despite-change), or launch the skill again";
+    *client.runs.refusal.lock().unwrap() = Some(Error::new(Code::SkillChanged, message));
+    harness.press("* r enter S").wait_for("3 refused");
+    has(&harness, &["or launch the skill again", "Resume 3 runs despite the change"]);
+    *client.runs.refusal.lock().unwrap() = None;
+    harness.press("W S").wait_for("3 done");
+    let sent = orders(&client);
+    assert!(sent.iter().all(|order| matches!(order, RunCommand::Resume { despite_change: true, .. })), "{sent:?}");
+}
+
+#[test]
+fn a_signal_is_sent_to_all_marked_runs() {
+    let client = core((1..4).map(|number| run(number, RunState::WaitingForSignal, "eu-west")).collect());
+    let mut harness = opened(&client, 120, 36);
+    filter(&mut harness, "state:waiting_for_signal");
+    harness.press("* s").wait_for("Signal 3 runs");
+    has(&harness, &["books-closed"]);
+    harness.press("ctrl-s S").wait_for("3 done");
+    let sent = orders(&client);
+    let signals = sent.iter().filter(|order| matches!(order, RunCommand::Signal { name, .. } if name == "books-closed"));
+    assert_eq!(signals.count(), 3, "{sent:?}");
+}
+
+#[test]
+fn help_opens_over_a_dialog_and_returns_to_it() {
+    let client = core(runs());
+    let mut harness = opened(&client, 120, 36);
+    filter(&mut harness, "state:failed");
+    harness.press("* r").wait_for("Resume 3 runs");
+    for key in ["?", "f1"] {
+        harness.press(key).wait_for("Keys in this dialog");
+        has(&harness, &["send now", "undo"]);
+        harness.press("esc").wait_until("help is closed", |screen| !screen.contains("Keys in this dialog"));
+        has(&harness, &["Resume 3 runs"]);
+    }
+    harness.press("esc").press("esc");
+    filter(&mut harness, "state:waiting");
+    harness.press("a").wait_for("Your decision").press("?").wait_for("Keys in this dialog");
+    harness.press("esc").wait_for("Approve  A");
+    assert!(orders(&client).is_empty());
 }

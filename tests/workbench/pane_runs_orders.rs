@@ -53,6 +53,27 @@ fn what_is_read_in_full_follows_the_run() {
 }
 
 #[test]
+fn the_output_of_a_step_is_searched() {
+    let client = core(vec![detail(&id(3), "invoice-intake", RunState::Running)]);
+    let mut harness = opened(&client, 120, 36);
+    harness.press("v").wait_for("copy all");
+    for page in 1..=80 {
+        let log = json!({ "stream": "stdout", "text": format!("Page {page} of 80") });
+        client.runs.work(&id(3), "step.log", log, |_| {});
+    }
+    harness.wait_for("Page 80 of 80");
+    harness.press("g /").type_text("page 7").press("enter").wait_for("1 of 11 matching lines");
+    has(&harness, &["Page 7 of 80"]);
+    harness.press("n").wait_for("2 of 11 matching lines");
+    has(&harness, &["Page 70 of 80"]);
+    harness.press("N N").wait_for("11 of 11 matching lines");
+    has(&harness, &["Page 79 of 80"]);
+    harness.press("/").type_text("no such text").wait_for("no match");
+    harness.press("esc ?").wait_for("next match").press("esc");
+    harness.wait_for("copy all").press("esc").wait_for("Checkpoints");
+}
+
+#[test]
 fn a_waiting_run_is_assigned_and_handed_over_with_a_note() {
     let client = core(vec![detail(&id(1), "invoice-intake", RunState::WaitingForHuman)]);
     let mut harness = opened(&client, 120, 36);

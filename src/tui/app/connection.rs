@@ -64,6 +64,7 @@ impl App {
     pub(super) fn notify_overlay(&mut self, message: &Message, now: Instant) {
         if let Some(overlay) = self.behind.as_mut().or(self.overlay.as_mut()) {
             let outcome = overlay.on_message(message);
+            self.uncover(&outcome);
             self.finish(outcome, now);
         }
     }
@@ -243,8 +244,14 @@ mod tests {
         app.signs = TerminalSignals { bell: false, osc: true, withdrawable: true };
         let run = RunId("0198-a1".to_owned());
         let gate = Gate::human("pay", "d", ApprovalReason::Confirmation);
-        let reminder =
-            Reminder { run: run.clone(), skill_id: "demo".into(), gate, since_ms: 50, expires_ms: None };
+        let reminder = Reminder {
+            run: run.clone(),
+            skill_id: "demo".into(),
+            title: None,
+            gate,
+            since_ms: 50,
+            expires_ms: None,
+        };
         app.handle(AppEvent::All(Message::Event(Event::Waiting(Box::new(reminder)))), now);
         let mut signs = |kind: EventKind, at_ms: i64| {
             let event = NewEvent { kind, step: None, data: serde_json::json!({}) };

@@ -6,9 +6,9 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::{Position, Rect};
 
 use super::{App, SPIN};
-use crate::action::Action;
+use crate::action::{Action, Context};
 use crate::header::Header;
-use crate::overlay::shade;
+use crate::overlay::{Hint, shade};
 use crate::pane::{Draw, PaneId};
 use crate::theme::Role;
 use crate::widgets::format;
@@ -63,12 +63,13 @@ impl App {
         }
         let (items, fixed, dismiss_key) = self.here(|here| {
             let (items, fixed) = here.footer();
-            let seen = here.keymap.key_for(Action::Seen, &[crate::action::Context::Error], false);
+            let seen = here.keymap.key_for(Action::Seen, &[Context::Error], false);
             (items, fixed, seen.map_or_else(String::new, |key| crate::keymap::key_name(key, here.glyphs)))
         });
         self.notices.draw(middle, &mut painter, &dismiss_key, now);
 
         let hints = self.overlay.as_ref().map(|overlay| self.here(|here| here.hints(&overlay.hints())));
+        let helps = self.help_hint();
         let keys = if self.is_disconnected() { refusal(foot, &mut painter) } else { foot };
         if let Some((mut overlay, hints)) = self.overlay.take().zip(hints) {
             self.hits.clear();
@@ -85,7 +86,10 @@ impl App {
             cursor = overlay.draw(above, &mut painter, now);
             let due = overlay.changes_in(now).map(|millis| now + Duration::from_millis(millis.max(1)));
             self.aged = self.aged.into_iter().chain(due).min();
-            self.hits.extend(footer::draw(keys, &mut painter, &hints, &[]));
+            let behind = self.behind.as_ref().and_then(|behind| behind.changes_in(now));
+            let behind = behind.map(|millis| now + Duration::from_millis(millis.max(1)));
+            self.aged = self.aged.into_iter().chain(behind).min();
+            self.hits.extend(footer::draw(keys, &mut painter, &hints, &helps));
             self.overlay = Some(overlay);
         } else {
             let noted = self.notices.draw_in_row(middle, foot, &mut painter, now);
@@ -94,6 +98,16 @@ impl App {
             }
         }
         cursor
+    }
+
+    /// Returns the item for the help of a dialog or a text.
+    fn help_hint(&self) -> Vec<footer::Item> {
+        let contexts = self.overlay.as_ref().map(|overlay| overlay.contexts()).unwrap_or_default();
+        let shows = contexts.iter().any(|context| matches!(context, Context::Sheet | Context::Text));
+        if !shows || !self.can_open_help_over() {
+            return Vec::new();
+        }
+        self.here(|here| here.hints(&[Hint { action: Action::Help, label: "help" }]))
     }
 
     fn draw_pane(&mut self, area: Rect, buf: &mut Buffer, now: Instant) -> Option<Position> {

@@ -125,6 +125,10 @@ impl App {
         if is_asked && self.unsaved_state().is_some() {
             return;
         }
+        if self.behind.is_some() && !is_asked {
+            // The help over a dialog.
+            self.close(now);
+        }
         if self.overlay.as_ref().is_some_and(|overlay| overlay.unsaved().is_some()) {
             self.behind = self.overlay.take();
         } else {
@@ -190,9 +194,7 @@ impl App {
 
     fn close(&mut self, now: Instant) {
         let closed = self.overlay.take();
-        if closed.as_ref().is_some_and(|overlay| overlay.asks_to_leave()) {
-            self.overlay = self.behind.take();
-        }
+        self.overlay = self.behind.take();
         let draft = closed.and_then(|overlay| overlay.draft_effect());
         self.apply_theme(&self.kept_theme.clone());
         if let Some((pane, effect)) = draft {
@@ -366,10 +368,26 @@ impl App {
         clippy::redundant_closure_for_method_calls,
         reason = "the method's path has one lifetime too few"
     )]
-    fn open_help(&mut self) {
+    pub(super) fn open_help(&mut self) {
         let (left, right) = self.here(|here| here.help());
-        let name = self.panes.get(self.active).map_or("the workbench", |pane| pane.id().name());
+        let pane = self.panes.get(self.active).map_or("the workbench", |pane| pane.id().name());
+        let name = if self.overlay.is_some() { "this dialog" } else { pane };
+        self.behind = self.overlay.take();
         self.overlay = Some(Box::new(Help::new(name, left, right, &self.config_file)));
+    }
+
+    /// Returns whether help can be opened over the overlay, which is restored when it closes.
+    pub(super) fn can_open_help_over(&self) -> bool {
+        let is_dialog = self.overlay.as_ref().is_some_and(|over| !over.asks_to_leave() && !over.is_help());
+        is_dialog && self.behind.is_none()
+    }
+
+    /// Closes the help over a dialog that ends.
+    pub(super) fn uncover(&mut self, outcome: &Outcome) {
+        let ends = matches!(outcome, Outcome::Close | Outcome::Done(..));
+        if ends && self.overlay.as_ref().is_some_and(|overlay| overlay.is_help()) && self.behind.is_some() {
+            self.overlay = self.behind.take();
+        }
     }
 
     fn open_clients(&mut self) {

@@ -155,6 +155,10 @@ impl Overlay for Help {
         self.find.is_some()
     }
 
+    fn is_help(&self) -> bool {
+        true
+    }
+
     fn key(&mut self, key: KeyEvent, action: Option<Action>) -> Outcome {
         let page = self.scroll.page();
         let all = isize::try_from(self.lines).unwrap_or(isize::MAX);

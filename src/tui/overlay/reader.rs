@@ -10,6 +10,7 @@ use serde_json::Value;
 
 use super::{Drafting, Hint, Outcome, Overlay, frame};
 use crate::action::{Action, Context};
+use crate::field::Field;
 use crate::glyphs::{Glyphs, UNICODE};
 use crate::pane::{Effect, PaneId};
 use crate::theme::Role;
@@ -133,6 +134,13 @@ pub struct Reader {
     scroll: Scroll,
     /// Whether the text grew since it was wrapped.
     is_stale: bool,
+    /// The field of the text to find, while it is being entered.
+    find: Option<Field>,
+    /// The text to find, in lower case.
+    query: String,
+    /// The lines that contain it, and the one that was jumped to.
+    matches: Vec<usize>,
+    current: Option<usize>,
 }
 
 impl Reader {
@@ -148,13 +156,99 @@ impl Reader {
             height: 0,
             scroll: Scroll::default(),
             is_stale: false,
+            find: None,
+            query: String::new(),
+            matches: Vec::new(),
+            current: None,
+        }
+    }
+
+    /// Finds the lines that contain the text again, after the text or the lines changed.
+    fn search(&mut self) {
+        let contains = |line: &RichLine| line.plain_text().to_lowercase().contains(&self.query);
+        let found = self.rows.iter().enumerate().filter(|(_, line)| contains(line)).map(|(at, _)| at);
+        self.matches = if self.query.is_empty() { Vec::new() } else { found.collect() };
+        self.current = self.current.filter(|at| self.matches.contains(at));
+    }
+
+    /// Moves to the next or previous match, or to the first one from the top of the window.
+    fn jump(&mut self, to: Jump) {
+        let from = self.current.unwrap_or(self.scroll.offset);
+        let (all, current) = (&self.matches, self.current);
+        let next = match to {
+            Jump::FromTop => all.iter().find(|at| **at >= self.scroll.offset),
+            Jump::Next => all.iter().find(|at| **at > from || (current.is_none() && **at == from)),
+            Jump::Previous => all.iter().rev().find(|at| **at < from).or(all.last()),
+        };
+        // After the last match comes the first.
+        let Some(at) = next.or(all.first()).copied() else { return };
+        self.current = Some(at);
+        if !(self.scroll.offset..self.scroll.offset + self.scroll.height).contains(&at) {
+            self.scroll.offset = at.saturating_sub(self.scroll.height / 3);
+            self.scroll.roll(0, self.rows.len());
+        }
+    }
+
+    /// Handles a key while the text to find is being entered.
+    fn enter(&mut self, key: KeyEvent, action: Option<Action>) {
+        match action {
+            Some(Action::Back) => {
+                (self.find, self.query) = (None, String::new());
+                self.search();
+            }
+            Some(Action::Open) => self.find = None,
+            _ => {
+                if self.find.as_mut().is_some_and(|field| field.key(key)) {
+                    self.entered();
+                }
+            }
+        }
+    }
+
+    fn entered(&mut self) {
+        self.query = self.find.as_ref().map_or("", Field::text).to_lowercase();
+        self.current = None;
+        self.search();
+        self.jump(Jump::FromTop);
+    }
+}
+
+impl Reader {
+    /// Draws the text to find and the number of matches on the lower edge; returns the position of the cursor.
+    fn draw_find(&mut self, row: Rect, painter: &mut Painter<'_>) -> Option<Position> {
+        if self.find.is_none() && self.query.is_empty() {
+            return None;
+        }
+        let place = self.current.and_then(|at| self.matches.binary_search(&at).ok());
+        let note = match place {
+            Some(at) => format!(" {} of {} matching lines ", count(at + 1), count(self.matches.len())),
+            None if self.query.is_empty() => String::new(),
+            None => " no match ".to_owned(),
+        };
+        let end = painter.right(row.right(), row.y, &note, Role::Muted);
+        let x = painter.put(row.x, row.y, " / ", Role::Strong, row.width);
+        let text = Rect { x, width: end.saturating_sub(x).min(row.width / 2), ..row };
+        let style = painter.theme.style(Role::Field).patch(painter.theme.style(Role::Strong));
+        match &mut self.find {
+            Some(field) => field.draw(text, painter.buf, style, &[]),
+            None => {
+                painter.put(x, row.y, &format!("{} ", self.query), Role::Strong, text.width);
+                None
+            }
         }
     }
 }
 
+/// A movement between matches.
+enum Jump {
+    FromTop,
+    Next,
+    Previous,
+}
+
 impl Overlay for Reader {
     fn in_text(&self) -> bool {
-        false
+        self.find.is_some()
     }
 
     fn contexts(&self) -> Vec<Context> {
@@ -170,7 +264,11 @@ impl Overlay for Reader {
         contexts
     }
 
-    fn key(&mut self, _key: KeyEvent, action: Option<Action>) -> Outcome {
+    fn key(&mut self, key: KeyEvent, action: Option<Action>) -> Outcome {
+        if self.find.is_some() {
+            self.enter(key, action);
+            return Outcome::Stay;
+        }
         let page = self.scroll.page();
         let all = isize::try_from(self.rows.len()).unwrap_or(isize::MAX);
         let by = match action {
@@ -191,9 +289,28 @@ impl Overlay for Reader {
                 };
             }
             Some(Action::Back | Action::ReadWhole) => return Outcome::Close,
+            Some(Action::Filter) => {
+                self.find = Some(Field::new());
+                0
+            }
+            Some(Action::FindNext) => {
+                self.jump(Jump::Next);
+                0
+            }
+            Some(Action::FindPrevious) => {
+                self.jump(Jump::Previous);
+                0
+            }
             _ => 0,
         };
         self.scroll.roll(by, self.rows.len());
+        Outcome::Stay
+    }
+
+    fn paste(&mut self, text: &str) -> Outcome {
+        if self.find.as_mut().is_some_and(|field| field.paste(text)) {
+            self.entered();
+        }
         Outcome::Stay
     }
 
@@ -213,14 +330,21 @@ impl Overlay for Reader {
     }
 
     fn hints(&self) -> Vec<Hint> {
+        if self.find.is_some() {
+            return vec![
+                Hint { action: Action::Open, label: "keep" },
+                Hint { action: Action::Back, label: "clear" },
+            ];
+        }
         let mut hints = vec![
             Hint { action: Action::Down, label: "scroll" },
             Hint { action: Action::Bottom, label: "end" },
+            Hint { action: Action::Filter, label: "find" },
             Hint { action: Action::Copy, label: "copy all" },
             Hint { action: Action::Back, label: "close" },
         ];
         if self.reading.draft.is_some() {
-            hints.insert(2, Hint { action: Action::Draft, label: "draft" });
+            hints.insert(3, Hint { action: Action::Draft, label: "draft" });
         }
         hints
     }
@@ -245,6 +369,7 @@ impl Overlay for Reader {
                 self.scroll.offset = self.scroll.offset * self.rows.len() / before;
             }
             (self.width, self.height, self.is_stale) = (width, area.height, false);
+            self.search();
         }
         let foot = if self.foot.is_empty() { 0 } else { self.foot.len() + 1 };
         self.scroll.height = usize::from(area.height.saturating_sub(2)).saturating_sub(foot);
@@ -253,9 +378,18 @@ impl Overlay for Reader {
         let last = (first + self.scroll.height).min(all);
         let note = format!("{} to {} of {} lines", count(first + 1), count(last), count(all));
         let inside = frame(area, painter, &shown(&self.reading.title), &note, false);
-        for (row, y) in self.rows.iter().skip(first).take(self.scroll.height).zip(inside.y..) {
+        let shown_rows = self.rows.iter().enumerate().skip(first).take(self.scroll.height);
+        for ((at, row), y) in shown_rows.zip(inside.y..) {
+            if self.matches.binary_search(&at).is_ok() {
+                let here = self.current == Some(at);
+                let role = if here { Role::Selection } else { Role::SelectionWeak };
+                painter.band(Rect { y, height: 1, ..inside }, role);
+                let sign = if here { painter.glyphs.gutter } else { " " };
+                painter.put(inside.x.saturating_sub(1), y, sign, Role::Gutter, 1);
+            }
             painter.line(inside.x, y, row, inside.width);
         }
+        let cursor = self.draw_find(Rect { y: area.bottom().saturating_sub(1), height: 1, ..inside }, painter);
         let foot = u16::try_from(self.foot.len()).unwrap_or(inside.height).min(inside.height);
         if foot > 0 {
             let top = inside.bottom().saturating_sub(foot);
@@ -264,7 +398,7 @@ impl Overlay for Reader {
                 painter.line(inside.x, y, row, inside.width);
             }
         }
-        None
+        cursor
     }
 }
 

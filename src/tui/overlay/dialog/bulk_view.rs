@@ -67,7 +67,8 @@ impl BulkDialog {
         let end = inside.bottom().saturating_sub(foot);
         let mut y = inside.y;
         // In a small window the list has precedence.
-        let head_room = (end - y).saturating_sub(MIN_ROWS + 1).min((end - y) / 2);
+        let above = end.saturating_sub(y);
+        let head_room = above.saturating_sub(MIN_ROWS + 1).min(above / 2);
         let head = &head[..head.len().min(usize::from(head_room))];
         for line in head {
             painter.line(inside.x, y, line, inside.width);
