@@ -88,8 +88,9 @@ impl Remote {
 
     /// Adds views of runs to those of the service.
     #[must_use]
-    pub fn with_views(self, views: BTreeMap<String, String>) -> Self {
-        Self { views, ..self }
+    pub fn with_views(mut self, views: BTreeMap<String, String>) -> Self {
+        self.views = views;
+        self
     }
 
     /// Returns the address of the service.
