@@ -161,7 +161,7 @@ impl CommandContext<'_> {
     #[must_use]
     pub fn help(&self) -> (Vec<Section>, Vec<Section>) {
         let mut contexts: Vec<Context> = self.contexts.to_vec();
-        let in_dialog = contexts.iter().any(|context| matches!(context, Context::Sheet | Context::Overlay));
+        let in_dialog = contexts.iter().any(|context| matches!(context, Context::Dialog | Context::Overlay));
         if self.in_text && !in_dialog {
             // Help opened in a text field also shows what is available after leaving it.
             let more = self.keymap.bindings().iter().map(|row| row.context);

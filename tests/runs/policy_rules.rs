@@ -7,7 +7,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 use skills_api::operations::{Principal, Scope};
 use skills_api::{
-    CapabilityRequest, Code, Error, Local, RunClient as _, RunOrder, SessionClient as _, SettingsChange,
+    CapabilityRequest, Code, Error, Local, RunClient as _, RunCommand, SessionClient as _, SettingsChange,
 };
 use skills_model::{ApprovalReason, Gate, RunState, Verdict};
 use skills_session::ToolFailure;
@@ -86,16 +86,16 @@ fn asks_for_policy(run: &RunRecord) -> bool {
     matches!(&run.gate, Some(Gate::Human { why: ApprovalReason::Policy { .. }, .. }))
 }
 
-fn replay() -> RunOrder {
-    RunOrder::Replay { checkpoint: None, by: None }
+fn replay() -> RunCommand {
+    RunCommand::Replay { checkpoint: None, by: None }
 }
 
-fn fork() -> RunOrder {
-    RunOrder::Fork { checkpoint: None, by: None }
+fn fork() -> RunCommand {
+    RunCommand::Fork { checkpoint: None, by: None }
 }
 
-fn signal() -> RunOrder {
-    RunOrder::Signal { name: "go".to_owned(), payload: Value::Null, by: None }
+fn signal() -> RunCommand {
+    RunCommand::Signal { name: "go".to_owned(), payload: Value::Null, by: None }
 }
 
 fn is_forbidden(what: &str, refused: Option<Error>) {

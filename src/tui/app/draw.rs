@@ -103,7 +103,7 @@ impl App {
     /// Returns the item for the help of a dialog or a text.
     fn help_hint(&self) -> Vec<footer::Item> {
         let contexts = self.overlay.as_ref().map(|overlay| overlay.contexts()).unwrap_or_default();
-        let shows = contexts.iter().any(|context| matches!(context, Context::Sheet | Context::Text));
+        let shows = contexts.iter().any(|context| matches!(context, Context::Dialog | Context::Text));
         if !shows || !self.can_open_help_over() {
             return Vec::new();
         }

@@ -377,7 +377,7 @@ mod tests {
 
     #[test]
     fn matches_beyond_the_first_page_are_asked_for_on_demand() {
-        let (mut feeds, mut known) = (Feeds::default(), Known::default());
+        let (mut feeds, mut known) = (Feeds::default(), KnownRuns::default());
         let outdated = feeds.find(Some("state:open")).unwrap();
         let first = feeds.find(Some("state:failed")).unwrap();
         assert!(feeds.lacks_matches(), "nothing is known before the first response");
