@@ -43,7 +43,6 @@ pub struct Rival {
     /// Probe requests of the skill that the rival wins.
     pub lost: usize,
     /// Probe requests of the rival that the skill wins.
-    #[serde(rename = "kept")]
     pub won: usize,
     /// Probe requests of the rival.
     pub made: usize,
