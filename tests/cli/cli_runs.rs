@@ -96,8 +96,9 @@ fn many_runs_are_decided_by_the_digest_of_the_set_that_was_listed() {
         "{}",
         unconfirmed.stderr
     );
-    assert!(bare.stderr.contains("--yes needs --digest"), "{}", bare.stderr);
-    let digest = bare.stderr.lines().find_map(|line| line.split_once("digest: ")).unwrap().1.to_owned();
+    assert!(unconfirmed.stderr.contains("--yes needs --digest"), "{}", unconfirmed.stderr);
+    let digest =
+        unconfirmed.stderr.lines().find_map(|line| line.split_once("digest: ")).unwrap().1.to_owned();
     let other = desk.run(&[&set[..], &["--digest", &"00".repeat(32)]].concat());
     assert_eq!(other.code, 5, "{}", other.stderr);
     assert!(desk.mails().is_empty());
@@ -314,7 +315,7 @@ fn runs_are_listed_those_that_wait_first_and_named_by_their_ends() {
 
 #[test]
 fn plain_output_of_runs_is_numbered_and_labeled() {
-    let desk = Desk::new();
+    let desk = RunsFixture::new();
     let run = desk.waiting_mail();
     let plain = |words: &[&str]| {
         let answer = desk.run(&[&["--plain", "runs"], words].concat());
@@ -339,7 +340,7 @@ fn plain_output_of_runs_is_numbered_and_labeled() {
 
 #[test]
 fn a_sorted_list_is_cut_after_the_sort() {
-    let desk = Desk::new();
+    let desk = RunsFixture::new();
     let ids: Vec<Value> = ["text=a", "text=b", "text=c"]
         .map(|text| desk.json(&["run", "words", "--input", text])["run"]["id"].clone())
         .into();

@@ -227,15 +227,16 @@ fn a_bulk_approval_shows_what_each_run_would_execute() {
     let mut harness = opened(&client, 120, 40);
     filter(&mut harness, "state:waiting");
     harness.press("* a").wait_for("Sends 3 invoices");
-    has(&harness, &["Send 104 invoices to ana", "ledger.entry.create", "it cannot be undone", &"9f".repeat(32)]);
+    has(
+        &harness,
+        &["Send 104 invoices to ana", "ledger.entry.create", "it cannot be undone", &"9f".repeat(32)],
+    );
     harness.press("down").wait_for("Sends 104 invoices");
     insta::assert_snapshot!("runs-bulk-approve-120x40", harness.screen());
     harness.press("n").type_text("invoices checked").press("esc A").wait_for("Send 2 now");
     harness.press("S").wait_for("2 done");
     let all = orders(&client);
-    let noted = |order: &RunCommand| {
-        matches!(order, RunCommand::Decide { notes: Some(notes), verdict: Verdict::Approve, .. } if notes == "invoices checked")
-    };
+    let noted = |order: &RunCommand| matches!(order, RunCommand::Decide { notes: Some(notes), verdict: Verdict::Approve, .. } if notes == "invoices checked");
     assert!(all.len() == 2 && all.iter().all(noted), "{all:?}");
 }
 
@@ -286,7 +287,8 @@ fn runs_of_a_changed_skill_are_resumed_only_on_request() {
     has(&harness, &["Resume 3 runs", "with the contract of the launch"]);
     harness.press("ctrl-s S").wait_for("3 done");
     let sent = orders(&client);
-    let despite = sent.iter().filter(|order| matches!(order, RunCommand::Resume { despite_change: true, .. }));
+    let despite =
+        sent.iter().filter(|order| matches!(order, RunCommand::Resume { despite_change: true, .. }));
     assert_eq!((sent.len(), despite.count()), (3, 1), "{sent:?}");
 }
 
@@ -303,7 +305,10 @@ fn a_refused_resume_offers_the_contract_of_the_launch() {
     *client.runs.refusal.lock().unwrap() = None;
     harness.press("W S").wait_for("3 done");
     let sent = orders(&client);
-    assert!(sent.iter().all(|order| matches!(order, RunCommand::Resume { despite_change: true, .. })), "{sent:?}");
+    assert!(
+        sent.iter().all(|order| matches!(order, RunCommand::Resume { despite_change: true, .. })),
+        "{sent:?}"
+    );
 }
 
 #[test]
@@ -315,7 +320,9 @@ fn a_signal_is_sent_to_all_marked_runs() {
     has(&harness, &["books-closed"]);
     harness.press("ctrl-s S").wait_for("3 done");
     let sent = orders(&client);
-    let signals = sent.iter().filter(|order| matches!(order, RunCommand::Signal { name, .. } if name == "books-closed"));
+    let signals = sent
+        .iter()
+        .filter(|order| matches!(order, RunCommand::Signal { name, .. } if name == "books-closed"));
     assert_eq!(signals.count(), 3, "{sent:?}");
 }
 

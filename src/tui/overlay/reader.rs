@@ -389,7 +389,8 @@ impl Overlay for Reader {
             }
             painter.line(inside.x, y, row, inside.width);
         }
-        let cursor = self.draw_find(Rect { y: area.bottom().saturating_sub(1), height: 1, ..inside }, painter);
+        let cursor =
+            self.draw_find(Rect { y: area.bottom().saturating_sub(1), height: 1, ..inside }, painter);
         let foot = u16::try_from(self.foot.len()).unwrap_or(inside.height).min(inside.height);
         if foot > 0 {
             let top = inside.bottom().saturating_sub(foot);
