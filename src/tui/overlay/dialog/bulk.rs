@@ -152,7 +152,11 @@ impl BulkDialog {
 
     /// Separates what is the same in all runs from what distinguishes each.
     fn distinguish(&mut self) {
-        let facts: Vec<Vec<(&'static str, String)>> = self.rows.iter().map(Row::facts).collect();
+        let mut facts: Vec<Vec<(&'static str, String)>> = self.rows.iter().map(Row::facts).collect();
+        if self.rows.iter().any(|row| row.version.is_none()) {
+            // A row that is not loaded yet would seem to have another version.
+            facts.iter_mut().for_each(|facts| facts.retain(|fact| fact.0 != "version"));
+        }
         let labels = ["skill", "step", "waits for", "error", "version", "started by"];
         let of = |facts: &[(&'static str, String)], label: &str| {
             facts.iter().find(|fact| fact.0 == label).map(|fact| fact.1.clone()).unwrap_or_default()
