@@ -158,16 +158,15 @@ impl Artifacts {
         let mut guard = self.uploads().lock();
         let is_new = !record.is_file();
         if is_new {
-            let by_owner = match guard.0.by_owner.take() {
-                Some(by_owner) => by_owner,
-                None => {
-                    let mut by_owner: BTreeMap<String, UploadedBytes> = BTreeMap::new();
-                    for (owner, _, bytes) in records(&folder)? {
-                        let sum = by_owner.entry(owner).or_default();
-                        *sum = sum.with(bytes);
-                    }
-                    by_owner
+            let by_owner = if let Some(by_owner) = guard.0.by_owner.take() {
+                by_owner
+            } else {
+                let mut by_owner: BTreeMap<String, UploadedBytes> = BTreeMap::new();
+                for (owner, _, bytes) in records(&folder)? {
+                    let sum = by_owner.entry(owner).or_default();
+                    *sum = sum.with(bytes);
                 }
+                by_owner
             };
             let by_owner = guard.0.by_owner.insert(by_owner);
             let own = by_owner.get(&owner).copied().unwrap_or_default();
@@ -331,7 +330,7 @@ mod tests {
         let upload = artifacts.expired_uploads(Duration::ZERO).unwrap().remove(0);
         let past = SystemTime::now() - 2 * UPLOADS_KEPT_FOR;
         File::options().write(true).open(&upload.record).unwrap().set_modified(past).unwrap();
-        assert_eq!(artifacts.expired_uploads(UPLOADS_KEPT_FOR).unwrap(), [upload.clone()]);
+        assert_eq!(artifacts.expired_uploads(UPLOADS_KEPT_FOR).unwrap(), std::slice::from_ref(&upload));
         artifacts.renew_upload(&upload).unwrap();
         assert_eq!(artifacts.expired_uploads(UPLOADS_KEPT_FOR).unwrap(), []);
     }

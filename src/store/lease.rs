@@ -1,4 +1,4 @@
-//! LeaseSettings of runs, and what is known about the workers that hold them.
+//! Leases of runs, and what is known about the workers that hold them.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -330,7 +330,7 @@ mod tests {
         ] {
             match PostgresAddress::with(address, &environment()) {
                 Ok(address) => {
-                    assert!(!format!("{} {address:?}", address.place()).contains("ETPW"), "{address:?}")
+                    assert!(!format!("{} {address:?}", address.place()).contains("ETPW"), "{address:?}");
                 }
                 Err(error) => {
                     let text = error.to_string();

@@ -1,7 +1,7 @@
 //! The server store: `PostgreSQL` (<https://www.postgresql.org>), for several machines. Each method is one transaction
 //! on a connection of a pool; the logic and the statements are shared with the embedded store.
 //!
-//! A run is locked while a transaction changes it. LeaseSettings expire by the current clock of the database: after that clock is
+//! A run is locked while a transaction changes it. Leases expire by the current clock of the database: after that clock is
 //! set back, a process that used the latest time it has seen would expire the leases of processes that have not seen it.
 //! Only the times of events never go backward. The server groups the commits of concurrent transactions (group commit).
 

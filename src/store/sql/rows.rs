@@ -91,19 +91,21 @@ pub(super) fn record(row: Row) -> Result<(RunRecord, bool), StoreError> {
     record_or_damage(row).map(|(run, replays, _)| (run, replays))
 }
 
+/// Reads a value that may be null; if it cannot be read, its name is kept unless there is one already.
+fn lenient<T: DeserializeOwned>(
+    row: &Row,
+    (index, name): (usize, &'static str),
+    unreadable: &mut Option<&'static str>,
+) -> Option<T> {
+    row.optional_json(index).unwrap_or_else(|_| {
+        unreadable.get_or_insert(name);
+        None
+    })
+}
+
 /// Like [`record`], and with the first value that cannot be read.
 fn record_or_damage(mut row: Row) -> Result<(RunRecord, bool, Option<&'static str>), StoreError> {
     let mut unreadable = None;
-    fn read<T: DeserializeOwned>(
-        row: &Row,
-        (index, name): (usize, &'static str),
-        unreadable: &mut Option<&'static str>,
-    ) -> Option<T> {
-        row.optional_json(index).unwrap_or_else(|_| {
-            unreadable.get_or_insert(name);
-            None
-        })
-    }
     let source_run: Option<String> = row.take(14)?;
     let source_checkpoint: Option<u64> = row.take(15)?;
     let replays = row.take(REPLAYS)?;
@@ -112,14 +114,14 @@ fn record_or_damage(mut row: Row) -> Result<(RunRecord, bool, Option<&'static st
         skill_id: row.take(1)?,
         state: state(&row, 2)?,
         paused: row.take(3)?,
-        gate: read(&row, (4, "gate"), &mut unreadable),
-        decided: read(&row, (5, "decision"), &mut unreadable),
+        gate: lenient(&row, (4, "gate"), &mut unreadable),
+        decided: lenient(&row, (5, "decision"), &mut unreadable),
         contract_digest: row.take(6)?,
-        inputs: read(&row, (INPUTS, "inputs"), &mut unreadable).unwrap_or_default(),
-        target: read(&row, (8, "target"), &mut unreadable),
-        options: read(&row, (9, "options"), &mut unreadable).unwrap_or_default(),
-        outputs: read(&row, (10, "outputs"), &mut unreadable),
-        error: read(&row, (11, "error"), &mut unreadable),
+        inputs: lenient(&row, (INPUTS, "inputs"), &mut unreadable).unwrap_or_default(),
+        target: lenient(&row, (8, "target"), &mut unreadable),
+        options: lenient(&row, (9, "options"), &mut unreadable).unwrap_or_default(),
+        outputs: lenient(&row, (10, "outputs"), &mut unreadable),
+        error: lenient(&row, (11, "error"), &mut unreadable),
         trace_id: row.take(12)?,
         started_by: row.take(13)?,
         source: source_run.zip(source_checkpoint).map(|(run, number)| (RunId(run), number)),
@@ -197,7 +199,7 @@ pub(super) struct LockedRun {
     pub replays: bool,
     /// Number of its last event.
     pub events: i64,
-    /// LeaseSettings lost since the last checkpoint.
+    /// Leases lost since the last checkpoint.
     pub lost_leases: u32,
     /// The inputs as they are stored, with their digest.
     pub inputs: (String, Option<String>),
