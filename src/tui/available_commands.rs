@@ -31,7 +31,7 @@ const PAIRS: [(Action, Action, &str); 6] = [
     (Action::Top, Action::Bottom, "to the top, to the bottom"),
     (Action::NextPart, Action::PreviousPart, "next, previous panel"),
     (Action::PreviousTab, Action::NextTab, "previous, next tab"),
-    (Action::SplitNarrower, Action::SplitWider, "move the split"),
+    (Action::SplitNarrower, Action::SplitWider, "resize panel"),
 ];
 
 /// Returns the pane that a context belongs to; lists and texts are on every pane.

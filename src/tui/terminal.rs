@@ -126,6 +126,8 @@ impl Screen {
 impl Drop for Screen {
     fn drop(&mut self) {
         restore();
+        // After an editor the terminal is restored already, but frames may have hidden the cursor since.
+        let _ = self.terminal.show_cursor();
     }
 }
 

@@ -119,7 +119,7 @@ fn only_the_persons_own_settings_trust_a_folder() {
         fs::write(home.path().join("work/.skill-workbench.yaml"), format!("{key}\n")).unwrap();
         let answer = home.run(&["list"]);
         assert_eq!(answer.code, 2, "{key}");
-        assert!(answer.stderr.contains("config.yaml only"), "{}", answer.stderr);
+        assert!(answer.stderr.contains("only allowed in your own config.yaml"), "{}", answer.stderr);
     }
 }
 

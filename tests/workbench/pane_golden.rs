@@ -120,7 +120,7 @@ fn failing_queries_come_first_with_their_reasons() {
     let mut screen = place.open(120, 36);
     screen.press("6").wait_for("failing first").press("j").wait_for("compared with");
     insta::assert_snapshot!("golden-120x36", screen.screen());
-    screen.press("]").wait_for("pairs that win");
+    screen.press("]").wait_for("skills that win each other's queries");
     insta::assert_snapshot!("golden-confusions-120x36", screen.screen());
     screen.press("]").wait_for("wrongly");
     screen.resize(80, 24).press("esc");
@@ -244,7 +244,7 @@ fn a_draft_says_that_the_file_changed_on_disk() {
     let text = std::fs::read_to_string(&skill).unwrap();
     std::fs::write(&skill, text.replace("rows and columns.", "sheets.")).unwrap();
     screen.wait_for("The file changed on disk").wait_for("Invoices too.");
-    screen.press("ctrl-s").wait_for("present one? Ctrl-S confirms");
+    screen.press("ctrl-s").wait_for("current one? Ctrl-S confirms");
     screen.wait_for("Extracts tables from PDF files into sheets.");
     screen.press("esc ctrl-r").wait_until("no notice", |screen| !screen.contains("changed on disk"));
     screen.press("ctrl-s").wait_for("Write this description? Ctrl-S").press("ctrl-s");
@@ -269,7 +269,7 @@ fn a_draft_replaces_only_what_was_shown() {
     screen.wait_for("Extracts tables from PDF files into sheets.").wait_for("Invoices too.");
     assert_eq!(std::fs::read_to_string(&skill).unwrap(), others);
     // The comparison with the present text may be confirmed.
-    screen.press("ctrl-s").wait_for("present one? Ctrl-S confirms").press("ctrl-s");
+    screen.press("ctrl-s").wait_for("current one? Ctrl-S confirms").press("ctrl-s");
     screen.wait_for("Description written");
     assert_eq!(std::fs::read_to_string(&skill).unwrap(), text.replace("columns.", "columns. Invoices too."));
 }

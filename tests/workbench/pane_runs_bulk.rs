@@ -196,7 +196,6 @@ fn what_is_the_same_in_all_is_stated_once() {
     let inside: Vec<&str> = screen.lines().filter(|line| line.contains('┃')).collect();
     let count = |text: &str| inside.iter().filter(|line| line.contains(text)).count();
     assert_eq!(count("the service answered 502"), 1, "{screen}");
-    assert_eq!(count("invoices/2026-07.pdf"), 1, "{screen}");
     assert!(["eu-west", "us-east", "eu-north"].iter().all(|region| count(region) == 1), "{screen}");
 }
 
@@ -339,7 +338,8 @@ fn help_opens_over_a_dialog_and_returns_to_it() {
         has(&harness, &["Resume 3 runs"]);
     }
     harness.press("esc").press("esc");
-    filter(&mut harness, "state:waiting");
+    harness.press("/ ctrl-u");
+    harness.type_text("state:waiting").press("enter");
     harness.press("a").wait_for("Your decision").press("?").wait_for("Keys in this dialog");
     harness.press("esc").wait_for("Approve  A");
     assert!(orders(&client).is_empty());

@@ -218,7 +218,7 @@ pub enum Command {
     Eval(EvalArgs),
     /// List, explain, edit and convert golden queries.
     Golden(GoldenArgs),
-    /// Find the commit that changed which skill ranks first for a request.
+    /// Find the commit that changed the first skill of a request.
     Bisect(BisectArgs),
     /// Run a skill's contract.
     Run(RunArgs),

@@ -121,7 +121,7 @@ mod tests {
         insta::assert_snapshot!(said(RunState::WaitingForHuman, false, false), @r"
         ◆ book waits for approval
           its capability requires approval each time
-          look:    skills runs show 0198a1b2-0000-7000-8000-00000000abcd
+          show:    skills runs show 0198a1b2-0000-7000-8000-00000000abcd
           approve: skills runs approve 0198a1b2-0000-7000-8000-00000000abcd --step book --inputs-digest 9f9f9f9f9f9f9f9f9f9f9f9f9f9f9f9f9f9f9f9f9f9f9f9f9f9f9f9f9f9f9f9f
           deny:    skills runs deny 0198a1b2-0000-7000-8000-00000000abcd --step book --inputs-digest 9f9f9f9f9f9f9f9f9f9f9f9f9f9f9f9f9f9f9f9f9f9f9f9f9f9f9f9f9f9f9f9f
         ");

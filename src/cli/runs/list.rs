@@ -215,7 +215,7 @@ fn render(page: &RunPage, now_ms: i64, zone: &TimeZone, look: TerminalCaps) -> S
             fit("run", id_width, look.unicode),
             fit("title", skill_width, look.unicode),
             "steps",
-            "age",
+            "since",
         );
         let _ = writeln!(out, "{}", TextStyle::Muted.paint(&head, look.colour));
     }

@@ -214,7 +214,7 @@ impl App {
                 Effect::Toast(text) => self.notices.note(text, now),
                 Effect::Copy(text, what) => self.commands.push(AppCommand::Copy(text, what)),
                 Effect::CopyCommand(line, _) if self.is_beyond(&line) => {
-                    self.notices.note(NO_COMMAND_REASON, now)
+                    self.notices.note(NO_COMMAND_REASON, now);
                 }
                 Effect::CopyCommand(line, what) => {
                     self.commands.push(AppCommand::Copy(self.invocation.completed(&line), what));

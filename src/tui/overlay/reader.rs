@@ -229,13 +229,11 @@ impl Reader {
         let x = painter.put(row.x, row.y, " / ", Role::Strong, row.width);
         let text = Rect { x, width: end.saturating_sub(x).min(row.width / 2), ..row };
         let style = painter.theme.style(Role::Field).patch(painter.theme.style(Role::Strong));
-        match &mut self.find {
-            Some(field) => field.draw(text, painter.buf, style, &[]),
-            None => {
-                painter.put(x, row.y, &format!("{} ", self.query), Role::Strong, text.width);
-                None
-            }
+        if let Some(field) = &mut self.find {
+            return field.draw(text, painter.buf, style, &[]);
         }
+        painter.put(x, row.y, &format!("{} ", self.query), Role::Strong, text.width);
+        None
     }
 }
 

@@ -654,7 +654,8 @@ impl Overlay for BulkDialog {
             && !error.is_outcome_unknown()
         {
             // The others would not be sent either; what was chosen is kept.
-            (self.phase, self.said) = (Phase::Choosing, Some(format!("Not sent: {}", shown(&error.message))));
+            let said = Some(format!("Not sent: {}", shown(&error.message)));
+            (self.phase, self.focus, self.said) = (Phase::Choosing, self.first_focus(), said);
             return Outcome::Handled;
         }
         self.rows[at].changed |= answer.as_ref().is_err_and(|error| error.code == Code::SkillChanged);
