@@ -198,7 +198,8 @@ async fn an_open_stream_has_the_rights_that_its_key_has_now() {
         std::fs::write(&files.0, format!("keys:\n{}", lines.concat())).unwrap();
         std::fs::rename(&files.0, &files.1).unwrap();
     };
-    let key = format!("x-api-key: {secret}\r\n");
+    // With the stream, the connection ends.
+    let key = format!("x-api-key: {secret}\r\nconnection: close\r\n");
     let mut stream = Stream::over(house.connect().await, &house, "/v1/events", &key).await;
     while stream.next().await.unwrap().kind != "index" {}
     let failure = async |stream: &mut Stream| {
