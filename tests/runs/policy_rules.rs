@@ -178,13 +178,13 @@ async fn rules_hold_for_what_is_attached() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn approvals_of_a_nested_skill_count() {
-    fn key(name: &str) -> Option<Principal> {
-        Some(Principal { name: name.to_owned(), scopes: BTreeSet::from([Scope::Read, Scope::Decide]) })
+    fn key(name: &str) -> Principal {
+        Principal { name: name.to_owned(), scopes: BTreeSet::from([Scope::Read, Scope::Decide]) }
     }
     let place = place();
     let core = place.open().await;
     let approve = async |run: &RunRecord, by: &str| {
-        core.order_as(&run.id.0, decide(run, Verdict::Approve, by), key(by)).await
+        core.order_as(&run.id.0, decide(run, Verdict::Approve, by), Some(key(by))).await
     };
     for (policy, refused, accepted) in [
         ("approvals: [{id: ledger, not_by: starter}]\n", "ana", &["bo"][..]),
