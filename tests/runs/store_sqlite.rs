@@ -4,7 +4,7 @@ use crate::store_kit;
 use std::path::Path;
 use std::sync::Arc;
 
-use skills_model::{Command, Verdict};
+use skills_model::{Command, RunState, Verdict};
 use skills_store::{Launch, RunFilter, RunId, Sqlite, Store, StoreError, Unavailability};
 use store_kit::Time;
 
@@ -194,6 +194,32 @@ async fn contradictions_are_named() {
         health.contradictions,
         ["1 runs without their head checkpoint", "1 runs whose events have gaps"]
     );
+}
+
+#[tokio::test]
+async fn a_run_that_cannot_be_read_stops_neither_claims_nor_lists() {
+    let deep = format!("{}{}", "[".repeat(127), "]".repeat(127));
+    for damage in [
+        format!("UPDATE runs SET target = '{{\"content\": {deep}}}' WHERE seq = 1"),
+        format!("UPDATE runs SET inputs = '{{\"q\": {deep}}}', inputs_digest = NULL WHERE seq = 1"),
+        format!("UPDATE checkpoints SET state = '{{\"q\": {deep}}}', digest = NULL WHERE run = (SELECT id FROM runs WHERE seq = 1)"),
+        "UPDATE events SET data = '{' WHERE global = 1; PRAGMA foreign_keys = OFF; UPDATE runs SET contract_digest = 'gone' WHERE seq = 1".to_owned(),
+    ] {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("runs.db");
+        let store = open(&path).unwrap().store;
+        let first = store.launch(store_kit::launch(1)).await.unwrap().run.id;
+        let second = store.launch(store_kit::launch(2)).await.unwrap().run.id;
+        rusqlite::Connection::open(&path).unwrap().execute_batch(&damage).unwrap();
+        let worker = skills_store::WorkerId("w".to_owned());
+        let claimed = store.claim(&worker, 30_000, None).await.unwrap().expect("the second run");
+        assert_eq!(claimed.run.id, second, "{damage}");
+        let listed = store.runs(RunFilter::default()).await.unwrap().runs;
+        let state = |id: &RunId| listed.iter().find(|run| run.id == *id).unwrap().state;
+        assert_eq!(state(&first), RunState::Failed, "{damage}");
+        assert!(store.run(&first).await.unwrap().unwrap().error.is_some(), "{damage}");
+        assert!(store.events(Some(&first), 0, 10).await.unwrap().len() >= 2, "{damage}");
+    }
 }
 
 #[tokio::test]
