@@ -42,7 +42,7 @@ async def drive(name, server, mode):
 
     async with Client(server, mode=mode, elicitation_callback=person, read_timeout_seconds=60) as client:
         tools = (await client.list_tools()).tools
-        expect(len(tools) == 30, [tool.name for tool in tools])
+        expect(len(tools) == 31, [tool.name for tool in tools])
         found = await client.call_tool("skill.discover", {"intent": "profile a csv file"})
         expect(text(found)["results"][0]["skill_id"] == "csv-profile", found)
         for tool, arguments in [
