@@ -28,7 +28,7 @@ MEANINGS = [
         # What a contract says of its inputs.
         r"invalid inputs for",
         # Labels and names of views are on one line.
-        r"the label .* has (the value|no valid name)|at most \d+ labels|the name of a view has",
+        r"the label .* has the value|is not a valid label name|at most \d+ labels|the name of a view has",
         r"has both `expect` and `not`",
         r"a filter has at most \d+ terms|a value in a filter has at most \d+|the filter of a view is empty",
         # The language of filters.
