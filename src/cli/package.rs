@@ -30,16 +30,21 @@ pub async fn prepare(cx: &mut Context, args: &PackagePrepareArgs) -> Result<Done
     };
     let report = skills_api::package_prepare(&job)?;
     let verb = if args.dry_run { "would pack" } else { "packed" };
-    said(cx, &report, verb, "cannot be packaged:")
+    print_report(cx, &report, verb, "cannot be packaged:")
 }
 
 /// Runs `skills package-validate`.
 pub fn validate(cx: &mut Context, args: &PackageValidateArgs) -> Result<Done, Failure> {
     let report = skills_api::package_validate(&cx.cwd.join(&args.file))?;
-    said(cx, &report, "valid", "invalid package:")
+    print_report(cx, &report, "valid", "invalid package:")
 }
 
-fn said(cx: &mut Context, report: &PackageReport, verb: &str, refusal: &str) -> Result<Done, Failure> {
+fn print_report(
+    cx: &mut Context,
+    report: &PackageReport,
+    verb: &str,
+    refusal: &str,
+) -> Result<Done, Failure> {
     if cx.out.json {
         cx.out.value(report)?;
     } else {

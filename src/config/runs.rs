@@ -12,7 +12,7 @@ use super::file::{place, wrong};
 use skills_base::duration;
 
 /// Columns of the run list, by their names in the settings. `since` and `age` mean the same as in filters: the time in
-/// the present state, and since the start. `approver` is the former name of `assigned`.
+/// the current state, and since the start. `approver` is the former name of `assigned`.
 pub const RUN_COLUMNS: [&str; 14] = [
     "state", "title", "skill", "id", "progress", "step", "error", "by", "assigned", "approver", "worker",
     "deadline", "since", "age",

@@ -44,6 +44,21 @@ pub enum RunState {
 }
 
 impl RunState {
+    /// Returns the label that is displayed.
+    #[must_use]
+    pub fn label(self) -> &'static str {
+        match self {
+            Self::Pending => "pending",
+            Self::Running => "running",
+            Self::Replaying => "replaying",
+            Self::WaitingForHuman => "waiting for approval",
+            Self::WaitingForSignal => "waiting for a signal",
+            Self::Completed => "completed",
+            Self::Failed => "failed",
+            Self::Canceled => "canceled",
+        }
+    }
+
     /// Returns whether a worker owns it.
     #[must_use]
     pub fn is_active(self) -> bool {

@@ -99,8 +99,8 @@ pub(super) fn all_incomplete(tree: &Tree) -> Vec<RejectedBundle> {
     present.flat_map(|root| incomplete(tree, root)).collect()
 }
 
-/// Returns whether the user has skills, or something that was meant as one: whoever begins a skill is shown why it is not
-/// offered, and not the shipped skills.
+/// Returns whether the user has skills, or something that was meant as one. Then the shipped skills are not shown, so that
+/// the user sees why an incomplete skill is not offered.
 pub(super) fn has_own(tree: &Tree, incomplete: &[RejectedBundle]) -> bool {
     let mut keys = tree.records.keys().chain(tree.refused_links.keys());
     !incomplete.is_empty() || keys.any(|(root, _)| tree.roots[*root].spec.origin != RootOrigin::Shipped)

@@ -37,6 +37,7 @@ mod worker;
 
 pub use apply_result::RESULT_BYTES;
 pub use artifacts::Artifacts;
+pub use binding::http::root_cause;
 pub use broker::{Broker, BrokerSettings, Clock, Environment, TrustCheck};
 pub use call::{
     Artifact, BindingChoice, Call, CallError, CallFailure, Caller, Explanation, FailedAttempt, LogLine,

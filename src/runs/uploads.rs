@@ -149,7 +149,7 @@ impl Artifacts {
         by: &str,
         limits: &UploadLimits,
     ) -> Result<Artifact, UploadError> {
-        // Names of callers are no file names.
+        // The name of a caller can contain any character.
         let owner = hex::encode(&Sha256::digest(by.as_bytes())[..16]);
         let digest = hex::encode(&Sha256::digest(content));
         let bytes = content.len() as u64;

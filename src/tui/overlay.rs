@@ -26,7 +26,7 @@ pub use chooser::Chooser;
 pub use clients::ClientsView;
 pub use dialog::{
     DialogSpec, NAME_OF_EXPORT, PromptKind, ProposalCommand, RunCommandKind, name_of_decision,
-    name_of_launch, name_of_run_command, name_of_script, state_word,
+    name_of_launch, name_of_run_command, name_of_script,
 };
 pub use draft::{DraftEditor, Drafting};
 pub use help::{Help, Section};

@@ -177,7 +177,7 @@ fn the_shipped_skills_stand_in_when_nothing_else_is_found_and_alone_in_a_demo() 
         shipped.entries.iter().all(|entry| entry.skill.location.starts_with(world.path("cache/shipped")))
     );
     assert_eq!(shipped.roots.last().unwrap().label, "shipped");
-    // Whoever began a skill is shown why no client offers it.
+    // An incomplete skill is reported instead.
     settings.roots[0].origin = RootOrigin::User { client: "claude_code".to_owned() };
     world.write("root/begun/skills.md", "x");
     let begun = scan(settings.clone());

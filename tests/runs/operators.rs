@@ -462,7 +462,7 @@ async fn views_facets_board_and_logs_are_answered() {
     assert!(order(&core, &waiting, resume()).await.is_err(), "an assignment does not move the run");
 }
 
-/// What `skills --run_dialog runs` prints for these answers.
+/// What `skills --plain runs` prints for these answers.
 fn run_dialog(place: &Place, answers: &str) -> String {
     use std::io::Write as _;
     use std::process::{Command, Stdio};

@@ -11,6 +11,7 @@ use serde_json::{Map, Value};
 use super::address::{Address, KEY_VARIABLE, Key};
 use crate::operations::{Liveness, Method, NewestEvent, Operation, operation, to_query};
 use crate::{Code, Error, ErrorBody};
+use skills_runs::root_cause;
 
 /// Connection timeout.
 const CONNECTING: Duration = Duration::from_secs(5);
@@ -396,16 +397,6 @@ fn excerpt(body: &[u8]) -> String {
     let words: Vec<&str> = text.split_whitespace().collect();
     let line: String = words.join(" ").chars().take(MAX_SHOWN_BYTES).collect();
     if line.is_empty() { "nothing".to_owned() } else { skills_skill::safe_text::line(&line).into_owned() }
-}
-
-/// Returns the innermost error, which is the most specific, without the address of the request.
-fn root_cause(error: &(dyn std::error::Error + 'static)) -> String {
-    let mut at = error;
-    while let Some(source) = at.source() {
-        at = source;
-    }
-    let text = at.to_string();
-    text.split_once(" for url (").map_or_else(|| text.clone(), |(cause, _)| cause.to_owned())
 }
 
 #[cfg(test)]

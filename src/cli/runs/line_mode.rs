@@ -67,19 +67,6 @@ fn short(run: &RunRecord) -> String {
     super::status::short(&run.id.0).to_owned()
 }
 
-fn state_label(state: RunState) -> &'static str {
-    match state {
-        RunState::Pending => "pending",
-        RunState::Running => "running",
-        RunState::Replaying => "replaying",
-        RunState::WaitingForHuman => "waiting for approval",
-        RunState::WaitingForSignal => "waiting for a signal",
-        RunState::Completed => "completed",
-        RunState::Failed => "failed",
-        RunState::Canceled => "canceled",
-    }
-}
-
 /// Returns the lines that a dialog prints.
 fn rendered(
     show: impl FnOnce(&mut Dialog<std::io::Empty, Vec<u8>>) -> Result<(), Failure>,
@@ -140,7 +127,7 @@ pub fn board(board: &Board, hours: u32) -> String {
     let runs = |one: &BoardRun| {
         let last = match &one.signal {
             Some(signal) => format!("Waits for the signal {}", clean(signal)),
-            None => format!("{}, for {}", capitalized(state_label(one.state)), span(now_ms - one.since_ms)),
+            None => format!("{}, for {}", capitalized(one.state.label()), span(now_ms - one.since_ms)),
         };
         run(one, last)
     };
@@ -175,7 +162,7 @@ pub fn item(run: &RunRecord, now_ms: i64) -> String {
     let last = match run.state {
         RunState::WaitingForHuman | RunState::WaitingForSignal => deadline(run.expires_ms, now_ms),
         RunState::Failed => format!("Failed: {}", clean(&run.failure().unwrap_or_default())),
-        state => format!("State: {}", state_label(state)),
+        state => format!("State: {}", state.label()),
     };
     let approvals = run.approval_progress().map(|progress| format!(" {}.", capitalized(&progress)));
     format!(
@@ -344,7 +331,7 @@ impl<R: BufRead, W: Write> Dialog<R, W> {
             }
             _ => String::new(),
         };
-        self.say(format!("State: {}, for {}.{wait}", state_label(run.state), span(now_ms - run.since_ms)))?;
+        self.say(format!("State: {}, for {}.{wait}", run.state.label(), span(now_ms - run.since_ms)))?;
         self.say(format!(
             "Started by: {}, {} ago. Trace: {}.",
             clean(&run.started_by),
@@ -500,7 +487,7 @@ impl<R: BufRead, W: Write> Dialog<R, W> {
                     "Result: {}. Run {} is {}.",
                     clean(&ordered.note),
                     short(&ordered.run),
-                    state_label(ordered.run.state)
+                    ordered.run.state.label()
                 ))
             }
             Err(error) => self.refused(&error),

@@ -147,7 +147,7 @@ pub(super) const LEASE_EXPIRED: &str = "(lease_until_ms IS NOT NULL AND (lease_u
          ELSE lease_until_ms NOT BETWEEN ?1 AND ?1 + 600000 END))";
 
 /// Condition for runs of the roots in the JSON array `?PLACES`; true for all if it is null. A run whose root is not
-/// recorded is claimed by nobody then: its scripts and services could be those of any root.
+/// recorded is not claimed then: its scripts and services could be those of any root.
 pub(super) const HERE: &str = "(CAST(?PLACES AS TEXT) IS NULL OR ?PLACE IN ?IN)";
 
 /// Returns [`HERE`] with the number of its parameter.

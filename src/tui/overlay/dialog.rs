@@ -18,7 +18,6 @@ mod run_command_keys;
 mod run_command_view;
 mod script;
 
-pub use choice::state_word;
 pub use prompt::{NAME_OF_EXPORT, PromptKind, name_of_script};
 pub use proposal::ProposalCommand;
 

@@ -55,7 +55,7 @@ impl Runs {
             let known = runs.capabilities()?;
             let capability = capabilities::known(&known, requested.capability.trim())?;
             let id = format!("{PREFIX}{}", capability.id);
-            // Rules are checked first: whoever may not call it does not learn its inputs.
+            // Rules are checked first: a caller without permission does not learn its inputs.
             let unpinned = plan(&known, &capability, &requested.inputs, None)?;
             let approval = runs.approval_of_plan(&id, &unpinned, &requested.options.labels)?;
             let inputs = if capability.inputs.is_empty() {

@@ -100,7 +100,7 @@ impl Runs {
         Ok(CommandResult { run, note, worker_alive, repeated, mode })
     }
 
-    /// Checks that the present policy permits a run to continue after a signal.
+    /// Checks that the current policy permits a run to continue after a signal.
     ///
     /// # Errors
     /// Returns `forbidden`, naming the rule, and `invalid_configuration` for an invalid policy.

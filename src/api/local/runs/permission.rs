@@ -185,7 +185,7 @@ impl Runs {
         Ok(required)
     }
 
-    /// Checks that the confirmation of one person, whoever it is, is all that the policy requires for a skill.
+    /// Checks that the policy requires no more for a skill than the confirmation of any one person.
     ///
     /// # Errors
     /// Returns `forbidden` with what the policy requires, and `invalid_configuration` for an invalid policy.
@@ -203,7 +203,7 @@ impl Runs {
         Err(Error { reason: Some(json!({ "approvals": required })), ..Error::new(Code::Forbidden, message) })
     }
 
-    /// Checks that the present policy permits what a run executes next. Rules may be newer than the run; `is_approved` is
+    /// Checks that the current policy permits what a run executes next. Rules may be newer than the run; `is_approved` is
     /// whether its next step is approved.
     ///
     /// # Errors
@@ -231,7 +231,8 @@ impl Runs {
             _ => Ok(()),
         }
     }
-    /// Checks that the present policy permits a claimed run. Waits while the policy is invalid: a typing error must not
+
+    /// Checks that the current policy permits a claimed run. Waits while the policy is invalid: a typing error must not
     /// fail every run.
     ///
     /// # Errors

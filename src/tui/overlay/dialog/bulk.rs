@@ -560,7 +560,7 @@ pub(super) fn plural(runs: usize) -> String {
 /// Returns why a run does not accept the command.
 fn blocked(run: &RunRecord, command: CommandName) -> Option<String> {
     if !run.allowed.contains(&command) {
-        return Some(format!("excluded: {}", super::state_word(run.state)));
+        return Some(format!("excluded: {}", run.state.label()));
     }
     match (&run.gate, command) {
         (Some(Gate::Human { why: ApprovalReason::UnknownOutcome, .. }), CommandName::Approve) => {

@@ -1,21 +1,4 @@
-//! Labels for states and verdicts, and a field that cycles through a few choices.
-
-use skills_model::RunState;
-
-/// Returns the label of a state.
-#[must_use]
-pub fn state_word(state: RunState) -> &'static str {
-    match state {
-        RunState::Pending => "pending",
-        RunState::Running => "running",
-        RunState::Replaying => "replaying",
-        RunState::WaitingForHuman => "waiting for approval",
-        RunState::WaitingForSignal => "waiting for a signal",
-        RunState::Completed => "completed",
-        RunState::Failed => "failed",
-        RunState::Canceled => "canceled",
-    }
-}
+//! A field that cycles through a few choices.
 
 /// A few options, one of which is selected.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -99,7 +99,7 @@ pub(super) fn meanwhile(detail: &RunDetail, sheet: &DecisionSheet) -> (String, S
     let by = by.map(|name| format!(" by {}", shown(name))).unwrap_or_default();
     let at = decided.map(|decided| format!(" at {}", time_of_day(decided.at_ms)));
     let by = by + &at.unwrap_or_default();
-    let state = super::choice::state_word(detail.run.state);
+    let state = detail.run.state.label();
     let expired = detail.run.expired_ms().is_some();
     let what = match decided.map(|decided| decided.decision.verdict) {
         Some(Verdict::Approve) => format!("was approved{by}"),

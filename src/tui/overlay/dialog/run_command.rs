@@ -7,7 +7,7 @@ use std::time::Instant;
 use ratatui::layout::Rect;
 use serde_json::{Map, Value};
 
-use super::choice::{Choice, state_word};
+use super::choice::Choice;
 use super::parts::Button;
 use super::{CheckpointChoice, RunCommandKind};
 use crate::action::Action;
@@ -428,7 +428,7 @@ impl RunCommandDialog {
         };
         let before = self.past.take();
         if !is_open {
-            self.past = Some(format!("It is {} now: {gone}.", state_word(run.state)));
+            self.past = Some(format!("It is {} now: {gone}.", run.state.label()));
             self.focus = Focus::Button(0);
         } else if before.is_some() {
             self.focus = Focus::Button(0);

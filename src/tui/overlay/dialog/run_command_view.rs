@@ -4,7 +4,6 @@ use std::time::Instant;
 
 use ratatui::layout::{Position, Rect};
 
-use super::choice::state_word;
 use super::parts::{self, LABEL};
 use super::run_command::{Focus, RunCommandDialog};
 use crate::form::FormState;
@@ -35,7 +34,7 @@ impl RunCommandDialog {
         ]));
         let (through, all) = self.run.progress;
         let paused = self.run.paused && self.run.state == RunState::Pending;
-        let word = if paused { "paused" } else { state_word(self.run.state) };
+        let word = if paused { "paused" } else { self.run.state.label() };
         let since = if self.run.state.is_terminal() {
             format!("{word} {}", ago(self.passed(now)))
         } else {

@@ -11,9 +11,7 @@ use super::detail_view::label_of;
 use super::list::Row;
 use super::{Focus, Runs};
 use crate::action::{Action, Command};
-use crate::overlay::{
-    DialogSpec, RunCommandKind, name_of_decision, name_of_launch, name_of_run_command, state_word,
-};
+use crate::overlay::{DialogSpec, RunCommandKind, name_of_decision, name_of_launch, name_of_run_command};
 use crate::pane::{Effect, PaneId, Picker, PickerKind, Target};
 use crate::run_requests::RunRequest;
 use crate::widgets::format::count;
@@ -539,7 +537,7 @@ fn is_sent(action: Action) -> bool {
 
 /// Describes why a run does not accept a command, and what it would accept.
 fn why_not(run: &RunRecord, command: CommandName) -> String {
-    let state = state_word(run.state);
+    let state = run.state.label();
     match (command, run.state) {
         (CommandName::Approve | CommandName::Deny, RunState::WaitingForSignal) => {
             "it waits for a signal: s".to_owned()

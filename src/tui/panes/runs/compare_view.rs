@@ -9,7 +9,6 @@ use super::state_view::scrolled;
 use super::steps_view::sign;
 use super::view::spinner;
 use super::{Focus, Runs};
-use crate::overlay::state_word;
 use crate::pane::{Draw, Effect, Picker, PickerKind};
 use crate::run_requests::RunRequest;
 use crate::theme::Role;
@@ -110,7 +109,7 @@ impl Runs {
                     let name = known.or(self.record()).map(|run| shown(&run.skill_id)).unwrap_or_default();
                     let mut note: Vec<String> = Vec::new();
                     if let Some(run) = known {
-                        note.push(state_word(run.state).to_owned());
+                        note.push(run.state.label().to_owned());
                         note.push(ago(self.drawn.clock_ms - run.since_ms));
                     }
                     if source.as_ref() == Some(run) {
@@ -225,7 +224,7 @@ fn heads(comparison: &RunComparison, width: u16) -> [RichLine; 2] {
         ])
     };
     [
-        row("step", &|side| cut_end(state_word(side.state), COLUMN, "…").into_owned()),
+        row("step", &|side| cut_end(side.state.label(), COLUMN, "…").into_owned()),
         row("in total", &|side| side.took_ms.map(duration).unwrap_or_default()),
     ]
 }

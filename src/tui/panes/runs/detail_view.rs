@@ -12,7 +12,6 @@ use super::steps_view::{Axis, head, inside};
 use super::view::spinner;
 use super::{Focus, Runs, live};
 use crate::action::Action;
-use crate::overlay::state_word;
 use crate::pane::Draw;
 use crate::theme::Role;
 use crate::widgets::painter::Painter;
@@ -197,8 +196,8 @@ impl Runs {
             _ if has_expired(record, making.now_ms) => "expired".to_owned(),
             RunState::Pending if record.paused => "paused until resumed".to_owned(),
             state if record.paused && state.is_active() => "pausing before its next step".to_owned(),
-            state if record.paused => format!("{}, then paused", state_word(state)),
-            state => state_word(state).to_owned(),
+            state if record.paused => format!("{}, then paused", state.label()),
+            state => state.label().to_owned(),
         };
         let word_role = if role == Role::Muted { Role::Text } else { role };
         let passed = making.now_ms - record.since_ms;

@@ -64,14 +64,7 @@ impl SessionPane {
 
     pub(super) fn draw_composed(&mut self, area: Rect, buf: &mut Buffer, cx: &Draw<'_>) -> String {
         let Some(composed) = self.composed.clone() else {
-            Painter::new(buf, cx).put(
-                area.x + 2,
-                area.y,
-                "composing",
-                Role::Muted,
-                area.width.saturating_sub(2),
-            );
-            return String::new();
+            return draw_composing(area, buf, cx);
         };
         if self.diff {
             let changes = composed.since.as_ref().map(|since| since.describe(count)).unwrap_or_default();
@@ -129,14 +122,7 @@ impl SessionPane {
 
     pub(super) fn draw_payload(&mut self, area: Rect, buf: &mut Buffer, cx: &Draw<'_>) -> String {
         let Some((api, text)) = self.payload.clone() else {
-            Painter::new(buf, cx).put(
-                area.x + 2,
-                area.y,
-                "composing",
-                Role::Muted,
-                area.width.saturating_sub(2),
-            );
-            return String::new();
+            return draw_composing(area, buf, cx);
         };
         let width = area.width.saturating_sub(4);
         let mut hasher = DefaultHasher::new();
@@ -266,4 +252,10 @@ impl SessionPane {
             self.composed_scroll.offset = at;
         }
     }
+}
+
+/// Draws the placeholder until the payload is composed; returns the empty title.
+fn draw_composing(area: Rect, buf: &mut Buffer, cx: &Draw<'_>) -> String {
+    Painter::new(buf, cx).put(area.x + 2, area.y, "composing", Role::Muted, area.width.saturating_sub(2));
+    String::new()
 }
