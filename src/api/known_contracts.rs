@@ -3,47 +3,33 @@
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::SystemTime;
 
 use super::trusting;
+use skills_base::files::FileStamp;
 
 /// Maximum number of cached bundles.
 const CACHE_SIZE: usize = 50_000;
-/// A change this close to the time of reading could leave the timestamps unchanged: file systems have a limited time
-/// resolution, the coarsest in use two seconds.
-const RACY: Duration = Duration::from_secs(2);
-
 /// Cached results by bundle folder.
 #[derive(Debug, Default)]
 pub struct KnownContracts(Mutex<HashMap<PathBuf, Known>>);
 
 #[derive(Debug, Clone, Copy)]
 struct Known {
-    stamp: Stamp,
+    stamp: FileStamp,
     at: SystemTime,
     has: bool,
-}
-
-/// Identifies the content of a file: other content implies another file or later times. It includes the inode's change
-/// time, which writers of the file cannot set back.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Stamp {
-    inode: (u64, u64),
-    bytes: u64,
-    modified: SystemTime,
-    changed: SystemTime,
 }
 
 impl KnownContracts {
     /// Like [`trusting::has_contract`]; reads the file only if it is not the one that was read before.
     pub fn has(&self, bundle: &Path) -> bool {
-        // Without a file there is no contract; a file that cannot be identified is read each time.
+        // Without a file there is no contract.
         let file = bundle.join("skill.yaml");
         let Ok(metadata) = std::fs::metadata(&file) else { return false };
-        let Some(stamp) = stamp(&metadata) else { return trusting::has_contract(bundle) };
+        let stamp = FileStamp::of(&metadata);
         let known = self.all().get(bundle).copied();
-        let still =
-            |known: &Known| known.stamp == stamp && stamp.modified.max(stamp.changed) + RACY < known.at;
+        let still = |known: &Known| known.stamp == stamp && stamp.is_settled(known.at);
         if let Some(known) = known.filter(still) {
             return known.has;
         }
@@ -62,27 +48,10 @@ impl KnownContracts {
     }
 }
 
-#[cfg(unix)]
-fn stamp(metadata: &std::fs::Metadata) -> Option<Stamp> {
-    use std::os::unix::fs::MetadataExt as _;
-    let nanoseconds = u32::try_from(metadata.ctime_nsec()).ok()?;
-    let changed = Duration::new(u64::try_from(metadata.ctime()).ok()?, nanoseconds);
-    Some(Stamp {
-        inode: (metadata.dev(), metadata.ino()),
-        bytes: metadata.len(),
-        modified: metadata.modified().ok()?,
-        changed: UNIX_EPOCH.checked_add(changed)?,
-    })
-}
-
-#[cfg(not(unix))]
-fn stamp(_: &std::fs::Metadata) -> Option<Stamp> {
-    None
-}
-
 #[cfg(test)]
 mod tests {
     use std::fs;
+    use std::time::Duration;
 
     use super::*;
 

@@ -61,6 +61,11 @@ pub trait RunClient: Send + Sync + 'static {
     /// in its current state: nothing is canceled.
     async fn wait_for_completion(&self, run: &str, leave: CancellationToken) -> Result<RunRecord, Error>;
 
+    /// Ends waits that have expired. Of a service, its workers do that.
+    async fn record_expired_waits(&self) -> Result<(), Error> {
+        Ok(())
+    }
+
     /// Returns at most `limit` events after a number, fewer if they are large: of one run by its own numbering, or of all
     /// by the store's. If there are none, waits up to `wait_ms` for the first.
     async fn run_events(

@@ -78,6 +78,7 @@ impl From<CallFailure> for Code {
             CallFailure::InvalidConfiguration => Self::InvalidConfiguration,
             CallFailure::ConformanceUnmet => Self::ConformanceUnmet,
             CallFailure::Untrusted => Self::Untrusted,
+            CallFailure::Forbidden => Self::Forbidden,
             CallFailure::SkillChanged => Self::SkillChanged,
             CallFailure::SafetyDenied => Self::SafetyDenied,
             CallFailure::RuntimeError => Self::RuntimeError,

@@ -1,5 +1,6 @@
 //! What trusting a bundle would allow to run, as shown before the approval.
 
+use std::cell::Cell;
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
@@ -11,6 +12,8 @@ use skills_registry::{Trust, TrustState};
 use skills_skill::contract::{self, StepAction};
 use skills_skill::{Digest, Skill, SkillId};
 
+/// File name of a contract.
+const CONTRACT: &str = "skill.yaml";
 /// Maximum size of a contract or binding file in bytes.
 const MAX_BYTES: u64 = 2 << 20;
 
@@ -73,7 +76,17 @@ pub fn survey(trust: &Trust, place: &Path, skill: Option<&Skill>) -> TrustSubjec
     let mut scripts: Vec<String> = below("scripts/").chain(other).cloned().collect();
     scripts.sort();
     let folder = Folder::follow(place).ok();
-    let read = |path: &String| folder.as_ref()?.read_text(path, MAX_BYTES).ok();
+    // What is shown must be what is pinned, so a file that changed meanwhile is not shown.
+    let has_moved = Cell::new(false);
+    let read = |path: &str| {
+        let text = folder.as_ref()?.read_text(path, MAX_BYTES).ok()?;
+        let seen = measured.as_ref()?.files.get(path)?;
+        if seen.sha256 != Digest::of(text.as_bytes()) {
+            has_moved.set(true);
+            return None;
+        }
+        Some(text)
+    };
     let bindings = below("bindings/").filter(|path| is_yaml(path)).map(|path| {
         let binding = read(path).and_then(|text| contract::parse_binding(&place.join(path), &text).0);
         binding.map_or_else(
@@ -88,11 +101,19 @@ pub fn survey(trust: &Trust, place: &Path, skill: Option<&Skill>) -> TrustSubjec
             |service| format!("{path}: {}", service.id),
         )
     });
+    let (bindings, services): (Vec<_>, Vec<_>) = (bindings.collect(), services.collect());
+    let contract = read(CONTRACT).filter(|_| is_bundle(place));
+    let contract = contract.and_then(|text| contract::parse(&place.join(CONTRACT), &text).0);
+    let (measured, obstacle) = if has_moved.get() {
+        (None, Some(TrustError::Moved { place: place.to_owned() }.to_string()))
+    } else {
+        (measured.clone(), obstacle)
+    };
     TrustSubject {
         state: trust.state(place),
-        contract: contract_line(place),
-        bindings: bindings.collect(),
-        services: services.collect(),
+        contract: contract.map(|contract| contract_line(&contract)),
+        bindings,
+        services,
         hooks: skill.is_some_and(|skill| skill.clients.has_hooks),
         files: measured.as_ref().map_or(0, |measured| measured.files.len()),
         bytes: measured.as_ref().map_or(0, |measured| measured.bytes),
@@ -108,17 +129,11 @@ pub fn survey(trust: &Trust, place: &Path, skill: Option<&Skill>) -> TrustSubjec
 /// Returns whether a bundle has a contract: a `skill.yaml` with steps.
 #[must_use]
 pub fn has_contract(bundle: &Path) -> bool {
-    contract_of(bundle).is_some()
+    let text = Folder::follow(bundle).ok().and_then(|folder| folder.read_text(CONTRACT, MAX_BYTES).ok());
+    text.is_some_and(|text| contract::parse(&bundle.join(CONTRACT), &text).0.is_some())
 }
 
-fn contract_of(bundle: &Path) -> Option<contract::Contract> {
-    let file = bundle.join("skill.yaml");
-    let text = Folder::follow(bundle).ok()?.read_text("skill.yaml", MAX_BYTES).ok()?;
-    contract::parse(&file, &text).0
-}
-
-fn contract_line(bundle: &Path) -> Option<String> {
-    let contract = contract_of(bundle).filter(|_| is_bundle(bundle))?;
+fn contract_line(contract: &contract::Contract) -> String {
     let mut uses: Vec<String> = Vec::new();
     for step in &contract.steps {
         let name = match &step.action {
@@ -132,7 +147,7 @@ fn contract_line(bundle: &Path) -> Option<String> {
     }
     let steps = contract.steps.len();
     let word = if steps == 1 { "step" } else { "steps" };
-    Some(format!("{} {}, {steps} {word}: {}", contract.id, contract.version, uses.join(", ")))
+    format!("{} {}, {steps} {word}: {}", contract.id, contract.version, uses.join(", "))
 }
 
 fn is_yaml(path: &str) -> bool {

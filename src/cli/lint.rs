@@ -56,6 +56,10 @@ pub async fn run(cx: &mut Context, args: &LintArgs) -> Result<Done, Failure> {
 async fn place(cx: &mut Context, wanted: &Path) -> Result<PathBuf, Failure> {
     let path = cx.cwd.join(wanted);
     let error = match path.metadata() {
+        // A contract belongs to the skill beside it, as in the folder.
+        Ok(_) if path.file_name().is_some_and(|name| name == "skill.yaml") && has_instructions(&path) => {
+            return Ok(path.parent().map(Path::to_owned).unwrap_or(path));
+        }
         Ok(_) => return Ok(path),
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
             return Err(Failure::file(&path, &error));
@@ -73,6 +77,10 @@ async fn place(cx: &mut Context, wanted: &Path) -> Result<PathBuf, Failure> {
         }
         Err(other) => Err(other.into()),
     }
+}
+
+fn has_instructions(contract: &Path) -> bool {
+    contract.with_file_name("SKILL.md").is_file()
 }
 
 /// Returns whether the report contains denied findings.

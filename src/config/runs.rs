@@ -61,6 +61,8 @@ pub struct Retention {
     pub failed: Option<Duration>,
     /// Canceled and denied runs.
     pub canceled: Option<Duration>,
+    /// Sessions, since their last change.
+    pub sessions: Option<Duration>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -81,6 +83,7 @@ pub(super) struct RetentionLayer {
     pub completed: Option<Spanned<String>>,
     pub failed: Option<Spanned<String>>,
     pub canceled: Option<Spanned<String>>,
+    pub sessions: Option<Spanned<String>>,
 }
 
 impl RunSettings {
@@ -122,6 +125,7 @@ impl Retention {
             (&mut self.completed, &layer.completed, "retention.completed"),
             (&mut self.failed, &layer.failed, "retention.failed"),
             (&mut self.canceled, &layer.canceled, "retention.canceled"),
+            (&mut self.sessions, &layer.sessions, "retention.sessions"),
         ] {
             if let Some(written) = written {
                 *slot = Some(read(written, key, file)?);

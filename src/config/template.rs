@@ -108,7 +108,7 @@ pub const TEMPLATE: &str = "\
 #:   metric_labels: [env]
 
 # Delete ended runs by themselves, by how they ended. Only in your own config.yaml.
-#: retention: {completed: 30d, failed: 90d, canceled: 30d}
+#: retention: {completed: 30d, failed: 90d, canceled: 30d, sessions: 90d}
 
 # No spinners and no animation on the screen.
 #: reduced_motion: true

@@ -22,7 +22,7 @@ use super::listen::Timeouts;
 use super::problem::ErrorResponse;
 use skills_api::Origin;
 
-use super::{Authenticator, cors, dispatch, middleware, not_found, openapi, origin_check, page};
+use super::{Authenticator, cors, dispatch, middleware, not_found, openapi, origin_check, page, revocation};
 use skills_api::operations::{Caller, Method, Operation, Scope, Service, operations};
 use skills_api::{Code, Error, Limiter, METRICS_CONTENT_TYPE};
 use skills_base::telemetry::Metrics;
@@ -90,6 +90,7 @@ pub(super) fn routes(app: &Arc<App>, more: Router) -> Router {
         router = router.route(path, closed(route, &[Method::Get]));
     }
     let more = more
+        .layer(from_fn_with_state(Arc::clone(app), revocation::end_streams))
         .layer(map_request(|request: Request| async { origin_check::own_page(request) }))
         .layer(from_fn(not_found::shaped));
     let router = router.merge(more).fallback(not_found::unknown);

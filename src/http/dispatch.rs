@@ -270,7 +270,22 @@ fn parsed(bytes: &[u8]) -> Result<Map<String, Value>, ErrorResponse> {
 fn is_json(headers: &HeaderMap) -> Result<(), ErrorResponse> {
     let stated = headers.get(header::CONTENT_TYPE).map(|kind| kind.to_str().unwrap_or_default());
     let kind = stated.and_then(|kind| kind.split(';').next()).unwrap_or_default().trim().to_ascii_lowercase();
-    if kind == "application/json" || (kind.starts_with("application/") && kind.ends_with("+json")) {
+    let is_encoded = headers.get(header::CONTENT_ENCODING).is_some_and(|coding| coding != "identity");
+    if is_encoded {
+        let message = "the body has a content encoding; send it without one";
+        return Err(ErrorResponse::new(Code::UnsupportedMediaType, message)
+            .header(header::ACCEPT_ENCODING, "identity"));
+    }
+    // JSON between systems is UTF-8 (RFC 8259, section 8.1).
+    let mut parameters =
+        stated.unwrap_or_default().split(';').skip(1).map(|one| one.trim().to_ascii_lowercase());
+    let is_utf8 = parameters.all(|one| match one.strip_prefix("charset=") {
+        Some(charset) => matches!(charset.trim_matches('"'), "utf-8" | "utf8" | "us-ascii"),
+        None => true,
+    });
+    if is_utf8
+        && (kind == "application/json" || (kind.starts_with("application/") && kind.ends_with("+json")))
+    {
         return Ok(());
     }
     let is = stated.map_or_else(|| "absent".to_owned(), |kind| format!("{kind:?}"));
@@ -321,7 +336,7 @@ fn from_headers(
 fn belongs_to(arguments: &Map<String, Value>, caller: &mut Caller) {
     let options = arguments.get("options").and_then(Value::as_object);
     let named = arguments.get("trace_id").or_else(|| options?.get("trace_id"));
-    if let Some(id) = named.and_then(Value::as_str).filter(|id| trace::fits(id)) {
+    if let Some(id) = named.and_then(Value::as_str).filter(|id| trace::is_returnable(id)) {
         id.clone_into(&mut caller.trace_id);
     }
 }

@@ -16,6 +16,7 @@ mod openapi;
 mod origin_check;
 mod page;
 mod problem;
+mod revocation;
 mod stream;
 mod trace;
 mod unread_body;

@@ -40,7 +40,7 @@ const PAGE: usize = 100;
 const PARALLEL_READS: usize = 8;
 static READS: Semaphore = Semaphore::const_new(PARALLEL_READS);
 /// Maximum time between two checks of the caller's key.
-const KEY_CHECK_INTERVAL: Duration = Duration::from_secs(2);
+pub(super) const KEY_CHECK_INTERVAL: Duration = Duration::from_secs(2);
 /// Pause after a failure of the store.
 const PAUSE: Duration = Duration::from_secs(1);
 

@@ -1,9 +1,10 @@
 //! The warm-start cache: the result of reading each bundle, valid as long as size and modification time of its file
 //! are unchanged.
 //!
-//! Layout: eight bytes of magic, then records in checksummed blocks: the build stamp, and a line (postcard) for each
-//! bundle. Anything unexpected invalidates the whole file, which the next scan rebuilds.
+//! Layout: eight bytes of magic, then records in checksummed blocks: the build stamp, the number of folders, and a line
+//! (postcard) for each folder and each bundle. Anything unexpected invalidates the whole file, which the next scan rebuilds.
 
+use std::collections::{BTreeMap, HashMap};
 use std::fs;
 use std::io::{self, BufWriter, Read as _, Write as _};
 use std::path::{Path, PathBuf};
@@ -13,14 +14,16 @@ use std::time::{Duration, SystemTime};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
+use super::folder_state::{FolderState, KnownFolder, KnownFolders};
 use super::roots::RootSpec;
-use super::tree::{Known, Outcome, Stamp, Tree};
+use super::tree::{Known, Outcome, Record, Stamp, Tree};
+use super::walk::Siblings;
 use skills_base::blocks::{BlockWriter, Blocks, FileFrom};
 use skills_base::files::open_regular;
 use skills_base::private_files;
 
 /// Incremented when the layout changes. (A change of the parser changes the build stamp.)
-const MAGIC: &[u8; 8] = b"SKILLS\x00\x02";
+const MAGIC: &[u8; 8] = b"SKILLS\x00\x03";
 
 /// Age from which unused caches of other root sets are deleted.
 const CACHE_MAX_AGE: Duration = Duration::from_secs(30 * 24 * 3600);
@@ -55,7 +58,7 @@ pub(super) fn file(folder: &Path, roots: &[RootSpec]) -> PathBuf {
 ///
 /// # Errors
 /// Returns the reason why it is not used, for diagnostics.
-pub(super) fn load(file: &Path, build: &str) -> Result<Known, String> {
+pub(super) fn load(file: &Path, build: &str) -> Result<(Known, KnownFolders), String> {
     let (opened, _) = open_regular(file).map_err(|error| match error.kind() {
         io::ErrorKind::NotFound => "not found".to_owned(),
         _ => format!("unreadable: {error}"),
@@ -72,13 +75,56 @@ pub(super) fn load(file: &Path, build: &str) -> Result<Known, String> {
     if reader.record().map_err(|_| damaged())? != build.as_bytes() {
         return Err("it was written by another build of this program".to_owned());
     }
+    let mut folders = KnownFolders::new();
+    let count: u64 = postcard::from_bytes(reader.record().map_err(|_| damaged())?).map_err(|_| damaged())?;
+    for _ in 0..count {
+        let line = reader.record().map_err(|_| damaged())?;
+        let (path, state, main): FolderLine = postcard::from_bytes(line).map_err(|_| damaged())?;
+        // Above it in the file: folders are in path order.
+        let above = path.parent().and_then(|above| folders.get_mut(above));
+        if let (Some(above), Some(name)) = (above, path.file_name()) {
+            above.folders.push(name.to_owned());
+        }
+        let main = main.map(|(name, siblings)| (name.into(), siblings));
+        folders.insert(path, KnownFolder { state, folders: Vec::new(), main });
+    }
     let mut known = Known::new();
     while reader.at() < blocks.length() {
         let line = reader.record().map_err(|_| damaged())?;
         let line: OwnedLine = postcard::from_bytes(line).map_err(|_| damaged())?;
         known.insert(line.location, (line.stamp, line.outcome));
     }
-    Ok(known)
+    Ok((known, folders))
+}
+
+/// A folder, its state, and its main file with what is beside it.
+type FolderLine = (PathBuf, Option<FolderState>, Option<(String, Siblings)>);
+
+/// Returns the folders of a tree that were read, each once, those above others first.
+fn folder_lines(tree: &Tree) -> Vec<FolderLine> {
+    let mut mains: HashMap<&Path, Vec<&Record>> = HashMap::new();
+    for record in tree.records.values() {
+        if let Some(folder) = record.location.parent() {
+            mains.entry(folder).or_default().push(record);
+        }
+    }
+    let mut lines = BTreeMap::new();
+    for ((_, path), read) in &tree.folders {
+        // Serialization fails for other paths.
+        if path.to_str().is_none() {
+            continue;
+        }
+        let main = mains.get(&**path).and_then(|records| records.first());
+        let main = main.and_then(|record| Some((main_name(record)?, record.stamp.siblings())));
+        // A main file that could not be read is looked up again.
+        let state = read.filter(|read| read.has_main == main.is_some()).map(|read| read.state);
+        lines.entry(path.clone()).or_insert((state, main));
+    }
+    lines.into_iter().map(|(path, (state, main))| (path.to_path_buf(), state, main)).collect()
+}
+
+fn main_name(record: &Record) -> Option<String> {
+    Some(record.location.file_name()?.to_str()?.to_owned())
 }
 
 /// Writes the content of the tree atomically.
@@ -91,6 +137,13 @@ pub(super) fn save(file: &Path, build: &str, tree: &Tree, now: SystemTime) -> io
     let mut blocks = BlockWriter::new(&mut out);
     blocks.record(build.as_bytes())?;
     let mut bytes = Vec::new();
+    let folders = folder_lines(tree);
+    blocks.record(&postcard::to_stdvec(&(folders.len() as u64)).map_err(io::Error::other)?)?;
+    for line in &folders {
+        bytes.clear();
+        bytes = postcard::to_extend(line, bytes).map_err(io::Error::other)?;
+        blocks.record(&bytes)?;
+    }
     for record in tree.records.values() {
         bytes.clear();
         let line = Line { location: &record.location, stamp: record.stamp, outcome: &record.outcome };
@@ -116,5 +169,34 @@ fn remove_old(folder: &Path, current: &Path, now: SystemTime) {
         {
             tracing::debug!("cannot remove an old cache: {error}");
         }
+    }
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use super::super::folder_state::{ReadFolder, reliable_device};
+    use super::*;
+
+    #[test]
+    fn folders_are_kept_with_their_children_unless_their_main_file_was_not_read() {
+        let dir = tempfile::tempdir().unwrap();
+        let at = |path: &str| dir.path().join(path);
+        fs::create_dir_all(at("a/b")).unwrap();
+        let device = reliable_device(dir.path());
+        let Some(state) = FolderState::of(&at("a"), device) else {
+            return println!("skipped: the file system is not known");
+        };
+        let mut tree = Tree::default();
+        for (path, has_main) in [("a", false), ("a/b", true), ("a/c", false)] {
+            let read = (path != "a/c").then_some(ReadFolder { state, has_main });
+            tree.folders.insert((0, at(path).into()), read);
+        }
+        let file = at("cache.bin");
+        save(&file, "build", &tree, SystemTime::now()).unwrap();
+        let (known, folders) = load(&file, "build").unwrap();
+        assert!(known.is_empty());
+        let states = ["a", "a/b", "a/c"].map(|path| folders[&at(path)].state);
+        assert_eq!(states, [Some(state), None, None]);
+        assert_eq!(folders[&at("a")].folders, ["b", "c"]);
     }
 }

@@ -115,9 +115,13 @@ pub struct Catalogue {
     pub lookup: Lookup,
 }
 
-/// Positions by id, built once per snapshot. Two snapshots are equal whether or not it is built.
+/// Positions by id and by folder, each built once per snapshot. Two snapshots are equal whether or not they are built.
 #[derive(Debug, Clone, Default)]
-pub struct Lookup(OnceLock<HashMap<SkillId, Slot>>);
+pub struct Lookup {
+    ids: OnceLock<HashMap<SkillId, Slot>>,
+    /// Sorted by folder.
+    folders: OnceLock<Vec<Slot>>,
+}
 
 impl PartialEq for Lookup {
     fn eq(&self, _: &Self) -> bool {
@@ -165,7 +169,7 @@ pub struct ScanProgress {
 
 impl Catalogue {
     fn slot(&self, id: &str) -> Option<Slot> {
-        let map = self.lookup.0.get_or_init(|| {
+        let map = self.lookup.ids.get_or_init(|| {
             let entries = self.entries.iter().enumerate().map(|(i, e)| (e.skill.id.clone(), Slot::Entry(i)));
             let losers = self.shadowed.iter().enumerate();
             let mut map: HashMap<_, _> =
@@ -201,6 +205,34 @@ impl Catalogue {
             Slot::Entry(_) => None,
             Slot::Shadowed(i) => self.shadowed.get(i),
         }
+    }
+
+    fn at_slot(&self, slot: Slot) -> Option<(&Arc<Skill>, usize)> {
+        match slot {
+            Slot::Entry(i) => self.entries.get(i).map(|entry| (&entry.skill, entry.root)),
+            Slot::Shadowed(i) => self.shadowed.get(i).map(|loser| (&loser.skill, loser.root)),
+        }
+    }
+
+    /// Returns the skill in this folder, with the index of its root.
+    #[must_use]
+    pub fn in_folder(&self, folder: &Path) -> Option<(&Arc<Skill>, usize)> {
+        let folder_of = |slot: &Slot| self.at_slot(*slot).map(|(skill, _)| skill.root_dir.as_os_str());
+        let sorted = self.lookup.folders.get_or_init(|| {
+            let entries = (0..self.entries.len()).map(Slot::Entry);
+            let mut all: Vec<_> = entries.chain((0..self.shadowed.len()).map(Slot::Shadowed)).collect();
+            all.sort_by(|a, b| folder_of(a).cmp(&folder_of(b)));
+            all
+        });
+        let at = sorted.partition_point(|slot| folder_of(slot) < Some(folder.as_os_str()));
+        let found = self.at_slot(*sorted.get(at)?)?;
+        (found.0.root_dir == folder).then_some(found)
+    }
+
+    /// Returns the skill whose bundle contains this file, the innermost of several, with the index of its root.
+    #[must_use]
+    pub fn containing(&self, file: &Path) -> Option<(&Arc<Skill>, usize)> {
+        file.ancestors().skip(1).find_map(|folder| self.in_folder(folder))
     }
 
     /// Returns the skill whose file or folder is at this path, also through an alias.

@@ -7,6 +7,7 @@ mod assemble;
 mod cache;
 mod catalogue;
 mod changes;
+mod folder_state;
 mod incomplete;
 mod live;
 mod ordered_path;

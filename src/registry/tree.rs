@@ -12,6 +12,7 @@ use std::time::UNIX_EPOCH;
 use serde::{Deserialize, Serialize};
 
 use super::RootState;
+use super::folder_state::{KnownFolders, ReadFolder};
 use super::ordered_path::OrderedPath;
 use super::roots::RootSpec;
 use super::walk::{self, Siblings, WalkEntry, main_file, passes_skipped};
@@ -38,6 +39,10 @@ impl Stamp {
         let metadata = fs::metadata(location).ok()?;
         let Siblings { scripts, contract } = siblings;
         Some(Self { bytes: metadata.len(), modified_ns: nanoseconds(&metadata), scripts, contract })
+    }
+
+    pub fn siblings(self) -> Siblings {
+        Siblings { scripts: self.scripts, contract: self.contract }
     }
 }
 
@@ -89,7 +94,8 @@ pub(super) struct Tree {
     pub links: BTreeMap<Key, PathBuf>,
     /// Links that lead out of the roots.
     pub refused_links: BTreeMap<Key, Arc<RejectedBundle>>,
-    pub folders: BTreeSet<Key>,
+    /// Folders that were read.
+    pub folders: BTreeMap<Key, Option<ReadFolder>>,
 }
 
 /// Reports of scanning threads.
@@ -103,6 +109,7 @@ pub(super) enum ScanReport {
 /// The context of a scan.
 pub(super) struct Scan<'a> {
     pub known: &'a Known,
+    pub folders: &'a KnownFolders,
     pub stop: &'a AtomicBool,
     pub threads: usize,
     /// Number of files that were parsed because no known outcome was valid.
@@ -130,8 +137,8 @@ impl Tree {
                     self.records.insert((root, record.location.clone().into()), Arc::new(record));
                 }
             },
-            ScanReport::Seen(root, WalkEntry::Folder(path)) => {
-                self.folders.insert((root, path.into()));
+            ScanReport::Seen(root, WalkEntry::Folder(path, read)) => {
+                self.folders.insert((root, path.into()), read);
             }
             ScanReport::Seen(root, WalkEntry::Link(path, to)) => {
                 self.links.insert((root, path.into()), to);
@@ -186,7 +193,7 @@ impl Tree {
             std::thread::scope(|scope| {
                 let (fences, real, start) = (&fences, &real, &start);
                 scope.spawn(move || {
-                    walk::walk(start, real, fences, depth, scan.threads, scan.stop, &|seen| {
+                    walk::walk(start, real, fences, depth, scan, &|seen| {
                         report(root, seen, scan, &send);
                     });
                     // Dropping the last sender closes the channel.
@@ -219,10 +226,7 @@ impl Tree {
         remove_below(&mut self.records, root, path);
         remove_below(&mut self.links, root, path);
         remove_below(&mut self.refused_links, root, path);
-        let gone = keys_below(self.folders.range((root, path.into())..), root, path);
-        for key in gone {
-            self.folders.remove(&key);
-        }
+        remove_below(&mut self.folders, root, path);
     }
 
     /// Reads the bundle in a folder again, regardless of known outcomes.
@@ -398,9 +402,9 @@ mod tests {
         let swapped = inside.path().join("swapped");
         std::os::unix::fs::symlink(outside.path(), &swapped).unwrap();
         let mut tree = tree(inside.path());
-        let known = Known::new();
-        let scan =
-            Scan { known: &known, stop: &AtomicBool::new(false), threads: 2, parsed: &AtomicUsize::new(0) };
+        let (known, folders) = (Known::new(), KnownFolders::new());
+        let (stop, parsed) = (AtomicBool::new(false), AtomicUsize::new(0));
+        let scan = Scan { known: &known, folders: &folders, stop: &stop, threads: 2, parsed: &parsed };
         // The case of a folder that was replaced by a link after the event that triggers the rescan.
         tree.scan(0, &swapped, &scan, &mut |_, _| {});
         assert!(tree.records.is_empty(), "{:?}", tree.records.keys());

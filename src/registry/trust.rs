@@ -6,7 +6,7 @@ mod digest;
 mod file;
 mod trust_snapshot;
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -198,30 +198,61 @@ impl Trust {
         TrustSnapshot::new(self.clone())
     }
 
-    /// Returns a check for components that run scripts: it returns the reason why a folder may not run.
-    pub fn check(&self) -> impl Fn(&Path) -> Result<(), String> + Send + Sync + 'static {
-        let trust = self.clone();
-        move |place| {
-            let shown = place.display().to_string();
-            trust.refusal(place, &shown, &shown).map_or(Ok(()), Err)
-        }
-    }
-
     /// Returns why a folder may not run, or `None` if it may: `what` is the subject of the sentence, `name` the
     /// argument for `skills trust`.
     #[must_use]
     pub fn refusal(&self, place: &Path, what: &str, name: &str) -> Option<String> {
+        self.refusal_of(place, &BTreeMap::new(), what, name)
+    }
+
+    /// Like [`Self::refusal`], for files that were read from the folder: their digests by relative path. They must be
+    /// what was trusted, even if the folder contains that again meanwhile.
+    #[must_use]
+    pub fn refusal_of(
+        &self,
+        place: &Path,
+        read: &BTreeMap<String, String>,
+        what: &str,
+        name: &str,
+    ) -> Option<String> {
         let name = quoted(name);
-        match self.state(place) {
-            TrustState::Shipped | TrustState::Config { .. } | TrustState::Pinned { .. } => None,
-            TrustState::Changed { files } => Some(format!(
+        let changed = |files: &[String]| {
+            format!(
                 "{what} changed since it was trusted ({}); review it and run `skills trust {name}` again",
-                few(&files),
-            )),
+                few(files),
+            )
+        };
+        match self.state(place) {
+            TrustState::Shipped | TrustState::Config { .. } => None,
+            TrustState::Pinned { .. } => {
+                let files = self.unpinned(place, read);
+                (!files.is_empty()).then(|| changed(&files))
+            }
+            TrustState::Changed { files } => Some(changed(&files)),
             TrustState::Untrusted => {
                 Some(format!("{what} is not trusted; review it, then run `skills trust {name}`"))
             }
         }
+    }
+
+    /// Returns the files that differ from those of the folder's pin. A digest is the SHA-256 of the content, followed by
+    /// `x` if the file is executable, or `link:` and the SHA-256 of the target.
+    fn unpinned(&self, place: &Path, read: &BTreeMap<String, String>) -> Vec<String> {
+        if read.is_empty() {
+            return Vec::new();
+        }
+        let pins = self.pins().ok().zip(place.canonicalize().ok());
+        let pin = pins.as_ref().and_then(|(pins, real)| pins.get(real));
+        let is_pinned = |path: &String, digest: &String| {
+            let Some(file) = pin.and_then(|pin| pin.files.get(path)) else { return false };
+            let (is_link, digest) = match digest.strip_prefix("link:") {
+                Some(digest) => (true, digest),
+                None => (false, digest.trim_end_matches('x')),
+            };
+            is_link == (file.kind == FileKind::Link) && file.sha256.to_string() == digest
+        };
+        let others = read.iter().filter(|(path, digest)| !is_pinned(path, digest));
+        others.map(|(path, _)| path.clone()).collect()
     }
 
     /// Computes the digests of all files of a place in their current state.

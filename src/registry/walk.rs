@@ -9,7 +9,12 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::SystemTime;
 
+use serde::{Deserialize, Serialize};
+
+use super::folder_state::{self, FolderState, KnownFolders, ReadFolder};
+use super::tree::Scan;
 use skills_base::files::MAX_DEPTH;
 use skills_skill::is_main_file;
 
@@ -19,8 +24,8 @@ const SKIPPED: [&str; 3] = [".git", "node_modules", "target"];
 /// Something found by a walk.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum WalkEntry {
-    /// A folder that was read.
-    Folder(PathBuf),
+    /// A folder that was read, with what can be reused of that.
+    Folder(PathBuf, Option<ReadFolder>),
     /// A bundle's main file, its real path, and what is beside it.
     Bundle(PathBuf, PathBuf, Siblings),
     /// A link to a folder in one of the roots, with its target.
@@ -30,7 +35,7 @@ pub(super) enum WalkEntry {
 }
 
 /// What is beside a main file and determines the kind of its bundle.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Siblings {
     pub scripts: bool,
     pub contract: bool,
@@ -63,32 +68,41 @@ pub(super) fn walk(
     real: &Path,
     fences: &[PathBuf],
     depth: usize,
-    threads: usize,
-    stop: &AtomicBool,
+    scan: &Scan<'_>,
     see: &(dyn Fn(Vec<WalkEntry>) + Sync),
 ) {
     let Some(levels) = MAX_DEPTH.checked_sub(depth) else { return };
     let top = Folder { path: start.to_owned(), levels };
     let queue =
         Queue { state: Mutex::new(State { folders: vec![top], ..State::default() }), grown: Condvar::new() };
-    see(vec![WalkEntry::Folder(start.to_owned())]);
+    let base =
+        Base { start, real, fences, device: folder_state::reliable_device(start), known: scan.folders };
     let work = || {
         let mut batch = Batch { seen: Vec::new(), see };
-        while let Some(mut reading) = queue.next(stop) {
+        while let Some(mut reading) = queue.next(scan.stop) {
             let Folder { path, levels } = reading.folder.clone();
-            if let Err(error) =
-                read_folder(&path, levels, (start, real, fences), &mut batch, &mut reading.found)
-            {
+            if let Err(error) = read_folder(&path, levels, &base, &mut batch, &mut reading.found) {
                 tracing::warn!("the folder {} is skipped: {error}", path.display());
+                batch.add(WalkEntry::Folder(path, None));
             }
         }
     };
     std::thread::scope(|scope| {
-        for _ in 1..threads {
+        for _ in 1..scan.threads {
             scope.spawn(work);
         }
         work();
     });
+}
+
+/// The start of a walk, and what is known about the folders below it.
+struct Base<'a> {
+    start: &'a Path,
+    real: &'a Path,
+    fences: &'a [PathBuf],
+    /// The device on which the state of a folder identifies its content.
+    device: Option<u64>,
+    known: &'a KnownFolders,
 }
 
 /// A folder to be read, with the number of levels below it that are scanned.
@@ -161,20 +175,46 @@ impl Drop for Reading<'_> {
 fn read_folder(
     folder: &Path,
     levels: usize,
-    (start, real, fences): (&Path, &Path, &[PathBuf]),
+    base: &Base<'_>,
     batch: &mut Batch<'_>,
     found: &mut Vec<Folder>,
 ) -> io::Result<()> {
-    let Some(levels) = levels.checked_sub(1) else { return Ok(()) };
-    let entries = fs::read_dir(folder)?.flatten();
-    let names: Vec<_> =
-        entries.filter_map(|entry| Some((entry.file_name(), entry.file_type().ok()?))).collect();
+    let Some(levels) = levels.checked_sub(1) else {
+        batch.add(WalkEntry::Folder(folder.to_owned(), None));
+        return Ok(());
+    };
+    // Before it is read: a change meanwhile makes the state outdated.
+    let (state, now) = (FolderState::of(folder, base.device), SystemTime::now());
+    let known = base.known.get(folder).filter(|known| state.is_some() && known.state == state);
+    if let Some(known) = known {
+        let read = state.map(|state| ReadFolder { state, has_main: known.main.is_some() });
+        batch.add(WalkEntry::Folder(folder.to_owned(), read));
+        if let Some((name, siblings)) = &known.main {
+            batch.add(bundle(&folder.join(name), base, *siblings));
+        }
+        found.extend(known.folders.iter().map(|name| Folder { path: folder.join(name), levels }));
+        return Ok(());
+    }
+    let mut is_complete = true;
+    let mut names = Vec::new();
+    for entry in fs::read_dir(folder)? {
+        match entry.and_then(|entry| Ok((entry.file_name(), entry.file_type()?))) {
+            Ok(entry) => names.push(entry),
+            Err(_) => is_complete = false,
+        }
+    }
+    // The target of a link changes without the folder.
+    let is_fixed =
+        is_complete && names.iter().all(|(name, kind)| !kind.is_symlink() && name.to_str().is_some());
     let siblings = Siblings::among(&names, folder);
     let main = main_name(names.iter().filter_map(|(name, _)| name.to_str())).map(str::to_owned);
+    let state = state.filter(|state| is_fixed && state.is_settled(now));
+    let read = state.map(|state| ReadFolder { state, has_main: main.is_some() });
+    batch.add(WalkEntry::Folder(folder.to_owned(), read));
     for (name, kind) in names {
         let path = folder.join(&name);
         if kind.is_symlink() {
-            if let Some(seen) = link(&path, fences) {
+            if let Some(seen) = link(&path, base.fences) {
                 batch.add(seen);
             }
             continue;
@@ -184,19 +224,18 @@ fn read_folder(
         }
         // A folder with the name of a main file is not a bundle, which has to be reported.
         if main.as_deref().is_some_and(|main| name == main) {
-            batch.add(bundle(&path, start, real, siblings));
+            batch.add(bundle(&path, base, siblings));
         }
         if kind.is_dir() {
-            batch.add(WalkEntry::Folder(path.clone()));
             found.push(Folder { path, levels });
         }
     }
     Ok(())
 }
 
-/// Returns the entry of a main file below `start`, whose real path is `real`.
-fn bundle(path: &Path, start: &Path, real: &Path, siblings: Siblings) -> WalkEntry {
-    let real = path.strip_prefix(start).map_or_else(|_| path.to_owned(), |rest| real.join(rest));
+/// Returns the entry of a main file below the start of a walk.
+fn bundle(path: &Path, base: &Base<'_>, siblings: Siblings) -> WalkEntry {
+    let real = path.strip_prefix(base.start).map_or_else(|_| path.to_owned(), |rest| base.real.join(rest));
     WalkEntry::Bundle(path.to_owned(), real, siblings)
 }
 
@@ -271,7 +310,10 @@ fn is_the_main_file(path: &Path) -> bool {
 #[cfg(test)]
 mod tests {
     use std::sync::Mutex;
+    use std::sync::atomic::AtomicUsize;
 
+    use super::super::folder_state::KnownFolder;
+    use super::super::tree::Known;
     use super::*;
 
     fn write(root: &Path, path: &str) {
@@ -281,12 +323,18 @@ mod tests {
     }
 
     fn seen(root: &Path) -> Vec<String> {
+        seen_knowing(root, &KnownFolders::new())
+    }
+
+    fn seen_knowing(root: &Path, folders: &KnownFolders) -> Vec<String> {
         let out = Mutex::new(Vec::new());
         let real = root.canonicalize().unwrap();
         let name = |path: &Path| path.strip_prefix(root).unwrap_or(path).display().to_string();
-        walk(root, &real, std::slice::from_ref(&real), 0, 2, &AtomicBool::new(false), &|seen| {
+        let (known, stop, parsed) = (Known::new(), AtomicBool::new(false), AtomicUsize::new(0));
+        let scan = Scan { known: &known, folders, stop: &stop, threads: 2, parsed: &parsed };
+        walk(root, &real, std::slice::from_ref(&real), 0, &scan, &|seen| {
             let lines = seen.into_iter().filter_map(|seen| match seen {
-                WalkEntry::Folder(_) => None,
+                WalkEntry::Folder(..) => None,
                 WalkEntry::Bundle(path, ..) => Some(format!("bundle {}", name(&path))),
                 WalkEntry::Link(path, to) => Some(format!("link {} {}", name(&path), name(&to))),
                 WalkEntry::Leaves(path, _) => Some(format!("leaves {}", name(&path))),
@@ -324,6 +372,31 @@ mod tests {
             "d/skill.yaml",
         ];
         assert_eq!(seen(dir.path()), expected.map(|path| format!("bundle {path}")));
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_folder_is_read_again_when_it_changed() {
+        let dir = tempfile::tempdir().unwrap();
+        let (root, folder) = (dir.path(), dir.path().join("a"));
+        for path in ["a/SKILL.md", "a/inner/SKILL.md"] {
+            write(root, path);
+        }
+        let state = || FolderState::of(&folder, folder_state::reliable_device(root));
+        let Some(before) = state() else { return println!("skipped: the file system is not known") };
+        // Another content, to see whether it is used.
+        let main = Some(("skill.yaml".into(), Siblings::default()));
+        let known = |state| {
+            let entry = KnownFolder { state: Some(state), folders: vec!["inner".into()], main: main.clone() };
+            KnownFolders::from([(folder.clone(), entry)])
+        };
+        let known = known(before);
+        assert_eq!(seen_knowing(root, &known), ["bundle a/inner/SKILL.md", "bundle a/skill.yaml"]);
+        while state() == Some(before) {
+            write(root, "a/new/SKILL.md");
+            fs::remove_dir_all(folder.join("new")).unwrap();
+        }
+        assert_eq!(seen_knowing(root, &known), ["bundle a/SKILL.md", "bundle a/inner/SKILL.md"]);
     }
 
     #[cfg(unix)]

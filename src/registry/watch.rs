@@ -59,7 +59,7 @@ impl Watch {
         };
         let mut wanted: HashMap<PathBuf, Key> = HashMap::new();
         self.live = tree.roots.iter().map(|ground| !is_silent(&ground.spec.path, mounts)).collect();
-        for (root, path) in &tree.folders {
+        for (root, path) in tree.folders.keys() {
             if self.live[*root] {
                 let real = real_path(tree, *root, path);
                 wanted.entry(real).or_insert_with(|| (*root, path.clone()));

@@ -11,6 +11,7 @@ use fail::fail_point;
 use tokio::sync::{broadcast, oneshot, watch};
 
 use super::assemble::{all_incomplete, assemble, difference, has_own};
+use super::folder_state::KnownFolders;
 use super::live::{RegistryEvent, Settings};
 use super::roots::ShippedUse;
 use super::tree::{Known, Scan, ScanReport, Tree};
@@ -173,8 +174,9 @@ impl Worker {
             self.scan_root(&mut tree, last, &known, true);
         }
         if !self.stopped() {
-            self.unsaved =
-                self.shared.parsed.load(Ordering::Relaxed) > 0 || known.len() != tree.records.len();
+            self.unsaved = self.shared.parsed.load(Ordering::Relaxed) > 0
+                || known.0.len() != tree.records.len()
+                || folders_changed(&tree, &known.1);
         }
         self.tree = tree;
         if !self.settings.watch {
@@ -192,7 +194,7 @@ impl Worker {
         }
     }
 
-    fn load(&self) -> Known {
+    fn load(&self) -> (Known, KnownFolders) {
         let loaded = if self.settings.cache {
             cache::load(&cache::file(&self.settings.cache_dir, &self.settings.roots), &self.settings.build)
         } else {
@@ -200,8 +202,8 @@ impl Worker {
         };
         let (known, said) = match loaded {
             Ok(known) => (known, "used".to_owned()),
-            Err(why) if why.is_empty() => (Known::new(), "off".to_owned()),
-            Err(why) => (Known::new(), format!("rebuilt: {why}")),
+            Err(why) if why.is_empty() => (Default::default(), "off".to_owned()),
+            Err(why) => (Default::default(), format!("rebuilt: {why}")),
         };
         tracing::info!("warm-start cache: {said}");
         *self.shared.cache.write().unwrap_or_else(PoisonError::into_inner) = said;
@@ -221,13 +223,19 @@ impl Worker {
         }
     }
 
-    fn scan_all(&self, tree: &mut Tree, known: &Known, partly: bool) {
+    fn scan_all(&self, tree: &mut Tree, known: &(Known, KnownFolders), partly: bool) {
         for root in 0..tree.roots.len() {
             self.scan_root(tree, root, known, partly);
         }
     }
 
-    fn scan_root(&self, tree: &mut Tree, root: usize, known: &Known, partly: bool) {
+    fn scan_root(
+        &self,
+        tree: &mut Tree,
+        root: usize,
+        (known, folders): &(Known, KnownFolders),
+        partly: bool,
+    ) {
         if tree.roots[root].real.is_none() {
             return;
         }
@@ -235,7 +243,7 @@ impl Worker {
         let start = tree.roots[root].spec.path.clone();
         let mut progress = *shared.progress.borrow();
         let (mut reported_at, mut publish_at) = (Instant::now(), Instant::now() + PARTIAL);
-        let scan = Scan { known, stop: &shared.stop, threads: threads(), parsed: &shared.parsed };
+        let scan = Scan { known, folders, stop: &shared.stop, threads: threads(), parsed: &shared.parsed };
         tree.scan(root, &start, &scan, &mut |tree, news| {
             match news {
                 ScanReport::Found(more) => progress.found += more,
@@ -287,9 +295,10 @@ impl Worker {
             }
             return;
         }
-        let known = Known::new();
+        let (known, folders) = (Known::new(), KnownFolders::new());
         let shared = Arc::clone(&self.shared);
-        let scan = Scan { known: &known, stop: &shared.stop, threads: 1, parsed: &shared.parsed };
+        let (stop, parsed) = (&shared.stop, &shared.parsed);
+        let scan = Scan { known: &known, folders: &folders, stop, threads: 1, parsed };
         self.watch.drop_watches(&paths);
         changes::apply(&mut self.tree, &paths, &scan);
         self.watch_folders();
@@ -304,16 +313,17 @@ impl Worker {
             return;
         }
         let mounts = std::fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
-        let known = Known::new();
+        let (known, folders) = (Known::new(), KnownFolders::new());
         let shared = Arc::clone(&self.shared);
-        let scan = Scan { known: &known, stop: &shared.stop, threads: threads(), parsed: &shared.parsed };
+        let (stop, parsed) = (&shared.stop, &shared.parsed);
+        let scan = Scan { known: &known, folders: &folders, stop, threads: threads(), parsed };
         for _ in 0..4 {
             let fresh = self.watch.update(&self.tree, &mounts);
             let new: BTreeSet<_> = fresh.iter().collect();
             let tops = fresh.iter().filter(|(root, path)| {
                 let above = path.parent().map(|parent| (*root, parent.into()));
                 !above.is_some_and(|above| new.contains(&above))
-                    && self.tree.folders.contains(&(*root, path.clone()))
+                    && self.tree.folders.contains_key(&(*root, path.clone()))
             });
             let tops: Vec<_> = tops.cloned().collect();
             if tops.is_empty() || self.stopped() {
@@ -331,7 +341,7 @@ impl Worker {
             records.map(|record| (record.location.clone(), (record.stamp, record.outcome.clone()))).collect();
         let specs = self.tree.roots.iter().map(|ground| ground.spec.clone()).collect();
         let mut tree = Tree::new(specs);
-        self.scan_all(&mut tree, &known, false);
+        self.scan_all(&mut tree, &(known, KnownFolders::new()), false);
         if self.stopped() {
             return;
         }
@@ -362,6 +372,12 @@ fn publish(shared: &Shared, tree: &Tree, live: &[bool]) {
     *shared.catalogue.write().unwrap_or_else(PoisonError::into_inner) = new;
     // The receiver may be closed.
     let _ = shared.events.send(RegistryEvent::Change(Arc::new(change)));
+}
+
+/// Returns whether the state of a folder is known now that was not known before.
+fn folders_changed(tree: &Tree, known: &KnownFolders) -> bool {
+    let mut read = tree.folders.iter().filter_map(|((_, path), read)| Some((path, read.as_ref()?)));
+    read.any(|(path, read)| known.get(&**path).is_none_or(|known| known.state != Some(read.state)))
 }
 
 fn threads() -> usize {

@@ -12,7 +12,7 @@ mod pins;
 mod validate;
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Instant;
 
@@ -26,7 +26,7 @@ use super::call::{
 };
 use super::capabilities::{Capabilities, RegisteredBinding};
 use skills_model::ApprovalReason;
-use skills_sandbox::{Limits, Sandbox};
+use skills_sandbox::{Contents, Limits, Sandbox};
 use skills_skill::contract::{Capability, Conformance, Endpoint, Protocol};
 
 use breaker::Breakers;
@@ -38,7 +38,25 @@ pub(super) use pins::{Pin, is_complete};
 
 /// Checks whether the scripts and bindings of a bundle or registry folder may run; the error says why not and what to
 /// do.
-pub type TrustCheck = Arc<dyn Fn(&Path) -> Result<(), String> + Send + Sync>;
+pub type BundleCheck = Arc<dyn Fn(&Path, &Contents) -> Result<(), BundleRefusal> + Send + Sync>;
+
+/// Why nothing of a bundle may be executed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum BundleRefusal {
+    /// It is not trusted, or differs from what was trusted.
+    Untrusted(String),
+    /// The policy denies it.
+    Denied(String),
+}
+
+impl From<BundleRefusal> for CallObstruction {
+    fn from(refusal: BundleRefusal) -> Self {
+        match refusal {
+            BundleRefusal::Untrusted(why) => Self::new(CallFailure::Untrusted, why),
+            BundleRefusal::Denied(why) => Self::new(CallFailure::Forbidden, why),
+        }
+    }
+}
 
 /// Looks up an environment variable of this program.
 pub type Environment = Arc<dyn Fn(&str) -> Option<String> + Send + Sync>;
@@ -75,7 +93,7 @@ impl Default for BrokerSettings {
 pub struct Broker {
     catalogue: RwLock<Arc<Capabilities>>,
     overrides: RwLock<Arc<BTreeMap<String, String>>>,
-    trust: TrustCheck,
+    check: BundleCheck,
     breakers: Breakers,
     means: Arc<BindingContext>,
     pins: Pins,
@@ -88,16 +106,16 @@ impl Broker {
         capabilities: Arc<Capabilities>,
         settings: BrokerSettings,
         sandbox: Sandbox,
-        trust: TrustCheck,
+        check: BundleCheck,
         artifacts: Arc<Artifacts>,
     ) -> Self {
         let BrokerSettings { services, overrides, limits, environment, clock } = settings;
         Self {
             catalogue: RwLock::new(capabilities),
             overrides: RwLock::new(Arc::new(overrides)),
-            trust,
+            check: Arc::clone(&check),
             breakers: Breakers::new(clock),
-            means: Arc::new(BindingContext::new(services, limits, environment, sandbox, artifacts)),
+            means: Arc::new(BindingContext::new(services, limits, environment, sandbox, artifacts, check)),
             pins: Pins::default(),
         }
     }
@@ -111,6 +129,14 @@ impl Broker {
     /// Replaces the catalog, as after a change on disk. Calls in progress continue with the previous one.
     pub fn replace(&self, capabilities: Arc<Capabilities>) {
         *self.catalogue.write().unwrap_or_else(PoisonError::into_inner) = capabilities;
+    }
+
+    /// Returns the folders of the bindings that could execute a capability now.
+    #[must_use]
+    pub fn folders_of(&self, capability: &str) -> Vec<PathBuf> {
+        let decision = self.decide(&self.capabilities(), capability, Conformance::default(), false);
+        let callable = decision.chain.iter().filter(|choice| choice.obstacle.is_none());
+        callable.map(|choice| choice.offered.place.root().to_owned()).collect()
     }
 
     /// Replaces the overrides, as after `skills activate`.
@@ -130,7 +156,8 @@ impl Broker {
         unsandboxed: bool,
     ) -> Decision {
         decide(capability, demanded, catalogue, &self.overrides(), &|offered| {
-            untrusted(&self.trust, offered).or_else(|| self.means.obstacle(offered, catalogue, unsandboxed))
+            refused(&self.check, catalogue, offered)
+                .or_else(|| self.means.obstacle(offered, catalogue, unsandboxed))
         })
     }
 
@@ -148,11 +175,12 @@ impl Broker {
         if catalogue.bindings_of(id).iter().all(part_of_program) {
             return Ok(self.decide(catalogue, id, demanded, unsandboxed));
         }
-        let (trust, means, overrides) = (Arc::clone(&self.trust), Arc::clone(&self.means), self.overrides());
+        let (check, means, overrides) = (Arc::clone(&self.check), Arc::clone(&self.means), self.overrides());
         let (catalogue, id) = (Arc::clone(catalogue), id.clone());
         let decided = tokio::task::spawn_blocking(move || {
             decide(&id, demanded, &catalogue, &overrides, &|offered| {
-                untrusted(&trust, offered).or_else(|| means.obstacle(offered, &catalogue, unsandboxed))
+                refused(&check, &catalogue, offered)
+                    .or_else(|| means.obstacle(offered, &catalogue, unsandboxed))
             })
         });
         decided.await.map_err(|error| CallError::new(CallFailure::RuntimeError, error.to_string()))
@@ -229,7 +257,7 @@ impl Caller for Broker {
                 pass_over(BindingFailure::before(CallFailure::SkillChanged, message));
                 continue;
             }
-            let permit = match self.breakers.enter(id) {
+            let permit = match self.breakers.enter(id, &call.started_by) {
                 Ok(permit) => permit,
                 Err(state) => {
                     let message = format!("`{id}` is skipped, its circuit breaker is {state}");
@@ -359,13 +387,17 @@ impl Caller for Broker {
     }
 }
 
-/// Returns why a binding of an untrusted bundle may not be called.
-fn untrusted(trust: &TrustCheck, offered: &RegisteredBinding) -> Option<CallObstruction> {
+/// Returns why a binding may not be called because of its bundle.
+fn refused(
+    check: &BundleCheck,
+    catalogue: &Capabilities,
+    offered: &RegisteredBinding,
+) -> Option<CallObstruction> {
     if offered.place.shipped {
         return None;
     }
-    let why = trust(offered.place.root()).err()?;
-    Some(CallObstruction::new(CallFailure::Untrusted, why))
+    let read = catalogue.source(&offered.binding.location).map(|(_, read)| read).unwrap_or_default();
+    check(offered.place.root(), &read).err().map(CallObstruction::from)
 }
 
 impl decide::Choice {

@@ -29,6 +29,8 @@ pub struct Call {
     pub idempotency_key: String,
     /// Trace id of the run.
     pub trace_id: String,
+    /// Who started the run.
+    pub started_by: String,
     /// Path of the step in its run (`extract`, `each[2]`, `report/render`).
     pub step: String,
     /// Timeout of this invocation.
@@ -108,6 +110,8 @@ pub enum CallFailure {
     ConformanceUnmet,
     /// The bundle of the binding is not trusted, or changed since it was.
     Untrusted,
+    /// The policy denies the bundle of the binding.
+    Forbidden,
     /// What would execute the call is no longer what was launched or approved.
     SkillChanged,
     /// A gate or missing isolation forbids the call.

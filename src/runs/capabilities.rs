@@ -11,8 +11,9 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use skills_skill::Finding;
+use skills_sandbox::Contents;
 use skills_skill::contract::{Binding, Capability, Service};
+use skills_skill::{Digest, Finding};
 
 /// A folder that may contain capabilities, bindings and services.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -52,6 +53,8 @@ pub struct Capabilities {
     bindings: BTreeMap<String, Arc<RegisteredBinding>>,
     services: BTreeMap<String, Arc<Service>>,
     by_capability: BTreeMap<String, Vec<Arc<RegisteredBinding>>>,
+    /// The folder and the SHA-256 of each file that was read.
+    sources: BTreeMap<PathBuf, (Arc<CapabilityFolder>, Digest)>,
     findings: Vec<Finding>,
 }
 
@@ -67,6 +70,9 @@ impl Capabilities {
                     read::CatalogEntry::Capability(found) => out.add_capability(found),
                     read::CatalogEntry::Binding(found) => out.add_binding(found, &place),
                     read::CatalogEntry::Service(found) => out.add_service(found),
+                    read::CatalogEntry::Source(file, digest) => {
+                        out.sources.insert(file, (Arc::clone(&place), digest));
+                    }
                     read::CatalogEntry::Finding(finding) => out.findings.push(finding),
                 }
             }
@@ -89,6 +95,15 @@ impl Capabilities {
     #[must_use]
     pub fn bindings_of(&self, capability: &str) -> &[Arc<RegisteredBinding>] {
         self.by_capability.get(capability).map_or(&[], Vec::as_slice)
+    }
+
+    /// Returns the folder that a file was read from, and its content as a bundle's: the digest by its path in the bundle.
+    #[must_use]
+    pub fn source(&self, file: &Path) -> Option<(&Arc<CapabilityFolder>, Contents)> {
+        let (place, digest) = self.sources.get(file)?;
+        let path = file.strip_prefix(place.root()).ok()?;
+        let parts = path.components().map(|part| part.as_os_str().to_string_lossy());
+        Some((place, Contents::from([(parts.collect::<Vec<_>>().join("/"), digest.to_string())])))
     }
 
     /// Returns a binding by id.

@@ -38,7 +38,7 @@ mod worker;
 pub use apply_result::RESULT_BYTES;
 pub use artifacts::Artifacts;
 pub use binding::http::root_cause;
-pub use broker::{Broker, BrokerSettings, Clock, Environment, TrustCheck};
+pub use broker::{Broker, BrokerSettings, BundleCheck, BundleRefusal, Clock, Environment};
 pub use call::{
     Artifact, BindingChoice, Call, CallError, CallFailure, Caller, Explanation, FailedAttempt, LogLine,
     LogSink, Reply,
@@ -55,6 +55,8 @@ pub use plan::{Plan, PlanError, PlanProblem};
 pub use process_identity::ProcessIdentity;
 pub use schedule::PARALLEL;
 pub use scheduled_call::{DEFAULT_TIMEOUT, gate_digest, is_repeatable};
-pub use supervisor::{DRAIN_PREFIX, HEARTBEAT_TIMEOUT, Supervisor, SupervisorSettings, WORKER_PREFIX};
+pub use supervisor::{
+    DRAIN_PREFIX, HEARTBEAT_TIMEOUT, Supervisor, SupervisorSettings, WORKER_PREFIX, record_expired_waits,
+};
 pub use uploads::{UPLOADS_KEPT_FOR, Upload, UploadError, UploadLimits, UploadedBytes};
 pub use worker::{Execute, LeaseSettings, execute_next};

@@ -165,7 +165,7 @@ impl Drop for Supervisor {
 async fn run_worker(shared: Arc<Shared>, name: WorkerId) {
     let leases = shared.settings.leases;
     while !shared.closing.is_cancelled() {
-        if shared.draining.load(Ordering::SeqCst) {
+        if shared.draining.load(Ordering::SeqCst) || !shared.execute.may_claim() {
             shared.idle.notify_one();
             tokio::select! {
                 () = shared.resumed.notified() => {}
@@ -251,7 +251,7 @@ async fn poll_store(shared: &Shared, poll: u64) -> Result<(), StoreError> {
     let seen = shared.store.newest_event().await?;
     let due = shared.store.due().await?;
     if due.expired {
-        expire(shared).await?;
+        record_expired_waits(&*shared.store).await?;
     }
     if due.claimable {
         shared.claimable.notify_one();
@@ -266,9 +266,12 @@ async fn poll_store(shared: &Shared, poll: u64) -> Result<(), StoreError> {
 }
 
 /// Ends expired waits, each according to its run's `on_expiry`.
-async fn expire(shared: &Shared) -> Result<(), StoreError> {
-    for run in shared.store.expired().await? {
-        match shared.store.command(&run.id, Command::Expire(run.options.on_expiry), None, None, None).await {
+///
+/// # Errors
+/// Returns the errors of the store.
+pub async fn record_expired_waits(store: &dyn Store) -> Result<(), StoreError> {
+    for run in store.expired().await? {
+        match store.command(&run.id, Command::Expire(run.options.on_expiry), None, None, None).await {
             // Refused if a decision was recorded concurrently.
             Ok(_) | Err(StoreError::Refused(_)) => {}
             Err(error) => return Err(error),

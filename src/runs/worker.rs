@@ -23,6 +23,11 @@ pub trait Execute: Send + Sync + 'static {
     /// Returns an error if the store is not accepting writes (for example on a full disk); a lost lease is not an
     /// error.
     async fn execute(&self, claimed: Claimed, cancel: CancellationToken) -> Result<(), StoreError>;
+
+    /// Returns whether this process can execute runs now. While it cannot, it claims none.
+    fn may_claim(&self) -> bool {
+        true
+    }
 }
 
 /// Lease times of a worker.
@@ -189,7 +194,11 @@ pub async fn execute_next(
         if done || stop.is_cancelled() {
             return Ok(Some(record));
         }
-        let Some(claimed) = store.claim(&worker, leases.lease_ms(), Some(run)).await? else {
+        let claimed = match execute.may_claim() {
+            true => store.claim(&worker, leases.lease_ms(), Some(run)).await?,
+            false => None,
+        };
+        let Some(claimed) = claimed else {
             let holder = record.lease.and_then(|lease| lease.worker);
             if let Some(dead) = holder.filter(|holder| here.is_process_dead(holder))
                 && store.expire_leases(&dead).await? > 0

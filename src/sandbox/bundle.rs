@@ -9,11 +9,11 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::{Component, Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::SystemTime;
 
 use sha2::{Digest as _, Sha256};
 
-use skills_base::files::{MAX_DEPTH, open_folder};
+use skills_base::files::{FileStamp, MAX_DEPTH, open_folder};
 use skills_base::hex;
 
 use super::error::SandboxError;
@@ -139,40 +139,7 @@ pub fn hash_chunks(
     }
 }
 
-/// Detects, without reading it, that a file has changed. Includes the change time of the inode, because a user who
-/// writes the file cannot set that back.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Stamp {
-    device: u64,
-    inode: u64,
-    mode: u32,
-    bytes: u64,
-    modified: (i64, i64),
-    changed: (i64, i64),
-}
-
-impl Stamp {
-    fn of(meta: &fs::Metadata) -> Self {
-        Self {
-            device: meta.dev(),
-            inode: meta.ino(),
-            mode: meta.mode(),
-            bytes: meta.len(),
-            modified: (meta.mtime(), meta.mtime_nsec()),
-            changed: (meta.ctime(), meta.ctime_nsec()),
-        }
-    }
-
-    /// Returns whether a change after this time would be visible: file systems have coarse timestamps, in practice up
-    /// to two seconds.
-    fn is_settled(&self, now: SystemTime) -> bool {
-        let latest = self.modified.0.max(self.changed.0);
-        let now = now.duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
-        i64::try_from(now).is_ok_and(|now| latest.saturating_add(2) < now)
-    }
-}
-
-type Known = HashMap<String, (Stamp, String)>;
+type Known = HashMap<String, (FileStamp, String)>;
 
 /// Caches the digests of bundles on disk. Files are read again only if their metadata has changed, which is sufficient
 /// to notice an edit early; the digests of the copy decide what may run.
@@ -329,7 +296,7 @@ impl<'a> Walk<'a> {
         if !meta.is_file() {
             return Ok(());
         }
-        let (stamp, name) = (Stamp::of(&meta), name_of(place));
+        let (stamp, name) = (FileStamp::of(&meta), name_of(place));
         let known = self.known.as_ref().and_then(|known| known.get(&name)).filter(|(seen, _)| *seen == stamp);
         if let Some((_, digest)) = known.cloned() {
             self.count(0, meta.len())?;

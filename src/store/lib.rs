@@ -31,16 +31,16 @@ pub use known_stores::KnownStores;
 pub use lease::{LeaseHolder, RunLease};
 pub use postgres::{Postgres, PostgresAddress, PostgresOptions};
 pub use query::{QUERY_KEYS, QUERY_STATES, QueryError, RunQuery};
-pub use sessions::{SessionHead, SessionRow, Sessions};
+pub use sessions::{SessionHead, SessionRow, SessionUsage, Sessions};
 pub use sqlite::{
     OpenOptions, Opened, Reset, Sqlite, adopt, check_source, damage_of, has_existed, reset, restore,
 };
 pub use summary::failure_summary;
 pub use types::{
     Assignment, AuditMode, Checkpoint, Claimed, CommandEffect, CommandOutcome, Control, ControlOutcome,
-    DecisionRecord, Idempotency, IdempotencyOutcome, Launch, LaunchOutcome, NewEvent, Precondition,
-    RecordedDecision, RunEvent, RunFilter, RunId, RunOptions, RunPage, RunRecord, StepIntent, StepRecord,
-    StepStatus, StoreError, TableRows, Unavailability, WorkerId, WriteFailure,
+    DecisionRecord, Idempotency, IdempotencyOutcome, Launch, LaunchOutcome, NewEvent, PolicySubject,
+    Precondition, RecordedDecision, RunEvent, RunFilter, RunId, RunOptions, RunPage, RunRecord, StepIntent,
+    StepRecord, StepStatus, StoreError, TableRows, Unavailability, WorkerId, WriteFailure,
 };
 
 use std::path::Path;

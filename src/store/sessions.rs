@@ -44,6 +44,15 @@ pub struct SessionHead {
 }
 
 /// A durable store of sessions. As with runs, every method is one transaction.
+/// What the sessions of an owner use.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct SessionUsage {
+    /// Number of sessions.
+    pub sessions: u64,
+    /// Their size in bytes.
+    pub bytes: u64,
+}
+
 #[async_trait]
 pub trait Sessions: Send + Sync + 'static {
     /// Stores a new session. Its owner never changes.
@@ -80,6 +89,9 @@ pub trait Sessions: Send + Sync + 'static {
 
     /// Returns the text of a session's last call, if one is stored.
     async fn load_last_call(&self, id: &str) -> Result<Option<String>, StoreError>;
+
+    /// Returns the number of an owner's sessions, and their size in bytes.
+    async fn session_usage(&self, owner: &str) -> Result<SessionUsage, StoreError>;
 
     /// Deletes sessions that were not changed since a moment; returns how many.
     async fn purge_sessions(&self, before_ms: i64) -> Result<u64, StoreError>;

@@ -169,6 +169,34 @@ pub struct RunOptions {
     /// others have different scripts. Absent: it was launched by an earlier version, and no worker executes it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub place: Option<String>,
+    /// What the rules of the policy apply to. Absent: it was launched by an earlier version.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub policy_subjects: Vec<PolicySubject>,
+}
+
+/// A part of a run to which rules of the policy apply, as it was when the run was launched: a skill that is renamed,
+/// replaced or removed afterwards does not exempt the run from them.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct PolicySubject {
+    /// Id of the skill, or `capability:ID` for a run of a single capability.
+    pub id: String,
+    /// Its tags.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tags: Vec<String>,
+    /// Its subject area.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub domain: Option<String>,
+    /// Its role.
+    pub role: String,
+    /// Its effects.
+    pub effect: String,
+    /// Its location.
+    pub location: String,
+    /// The label of its root.
+    pub root: String,
+    /// A capability that is called and that the bundle of this skill contains: only `deny` and `require_approval` apply.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub contains: Option<String>,
 }
 
 /// What a change of a run's options requires.

@@ -260,6 +260,115 @@ async fn a_script_in_a_session_collects_one_confirmation() {
         "its confirmation is the approval: {}",
         asked.message
     );
+    std::fs::write(&policy, "deny: [{id: alpha}]\n").unwrap();
+    assert_eq!(run().await.code, ToolFailure::SafetyDenied);
+    std::fs::remove_file(place.root().join("alpha/SKILL.md")).unwrap();
+    let reopened = place.core().await;
+    let script = json!({ "path": "scripts/a.sh" });
+    let removed =
+        session_place::call(&reopened, &session, "skills.run_script", script).await.result.unwrap_err();
+    assert_eq!(removed.code, ToolFailure::SafetyDenied, "{}", removed.message);
+    assert!(removed.message.contains("no longer in the catalog"), "{}", removed.message);
+}
+
+/// Nothing that appears in a root, or disappears from it, exempts a run from the rules for what it executes.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_run_is_subject_to_the_rules_for_what_was_launched() {
+    let place = place();
+    place.write("skills/call/SKILL.md", "---\nname: call\ndescription: Calls. Use for calls.\n---\n# call\n");
+    let call = "id: test.call\nversion: 1.0.0\ndescription: Calls.\ninputs: {}\noutputs: {}\nsteps:\n  - id: inner\n    uses: skill:test.ledger\n    input: {amounts: [1]}\n";
+    place.write("skills/call/skill.yaml", call);
+    let core = place.open().await;
+    let mut runs = Vec::new();
+    for way in ["call", "capability:test.ledger.book", "outer"] {
+        runs.push((way, waiting(&core, way).await));
+    }
+    let is_refused = async |what: &str| {
+        let core = place.open().await;
+        for (way, run) in &runs {
+            for policy in ["deny: [{domain: test}, {id: ledger}]\n", "deny: [{root: \"*skills\"}]\n"] {
+                place.write(POLICY, policy);
+                for (command, order) in
+                    [("approve", decide(run, Verdict::Approve, "bo")), ("replay", replay()), ("fork", fork())]
+                {
+                    let refused = core.order(&run.id.0, order).await.err();
+                    let error =
+                        refused.unwrap_or_else(|| panic!("{command} of {way} after {what}: {policy}"));
+                    assert_eq!(error.code, Code::Forbidden, "{command} of {way} after {what}: {error}");
+                }
+            }
+            place.write(POLICY, "approvals: [{id: [ledger, \"capability:*\"], need: 2}]\n");
+            // The approval of the same person counts once.
+            let approved = core.order(&run.id.0, decide(run, Verdict::Approve, "bo")).await;
+            let now = core.run(&run.id.0).await.unwrap().run;
+            assert_eq!(now.state, RunState::WaitingForHuman, "{way} after {what}: {approved:?}");
+        }
+    };
+    is_refused("the launch").await;
+    let bare = |id: &str| format!("---\nname: {id}\ndescription: Other. Use for others.\n---\n# {id}\n");
+    place.write("skills/capability:test.ledger.book/SKILL.md", &bare("capability"));
+    place.write("skills/test.ledger/SKILL.md", &bare("test-ledger"));
+    is_refused("skills of the same names appeared").await;
+    for id in ["ledger", "outer", "wrap", "call"] {
+        std::fs::rename(place.path(&format!("skills/{id}")), place.path(&format!("was-{id}"))).unwrap();
+    }
+    is_refused("the skills were removed").await;
+}
+
+/// Code of a denied bundle is executed for nobody, and the bindings of others still are.
+#[tokio::test(flavor = "multi_thread")]
+async fn rules_for_a_bundle_hold_for_its_bindings() {
+    let place = place();
+    place.write(
+        "skills/other/SKILL.md",
+        "---\nname: other\ndescription: Books. Use for books.\n---\n# other\n",
+    );
+    let binding = "id: aa-book\ncapability: test.ledger.book\nservice: other\nprotocol: script\noperation: book.sh\nmetadata: {default: true}\n";
+    place.write("skills/other/bindings/aa-book.yaml", binding);
+    place.write("skills/other/scripts/book.sh", "cat > /dev/null; echo '{\"entry\": \"by other\"}'\n");
+    place.write(POLICY, "require_approval: [{id: other}]\n");
+    let core = place.open().await;
+    let run = waiting(&core, "borrow").await;
+    assert!(asks_for_policy(&run), "{:?}", run.gate);
+    place.write(POLICY, "deny: [{id: other}]\n");
+    let run = waiting(&core, "capability:test.ledger.book").await;
+    core.order(&run.id.0, decide(&run, Verdict::Approve, "bo")).await.unwrap();
+    let done = wait_for_completion(&core, &run.id.0).await;
+    assert_eq!(done.state, RunState::Completed, "{:?}", done.error);
+    let outputs = core.run(&run.id.0).await.unwrap();
+    assert!(!format!("{outputs:?}").contains("by other"), "{outputs:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_skill_named_like_a_capability_does_not_run() {
+    let place = place();
+    for file in ["SKILL.md", "skill.yaml"] {
+        let text = std::fs::read_to_string(place.path(&format!("skills/ledger/{file}"))).unwrap();
+        place.write(&format!("skills/capability:test.ledger.book/{file}"), &text);
+    }
+    let core = place.open().await;
+    let error =
+        core.launch(request("capability:test.ledger.book", json!({"amounts": [1]}))).await.unwrap_err();
+    assert!(error.message.contains("rename its folder"), "{error}");
+}
+
+/// A process whose policy is invalid leaves runs to others.
+#[tokio::test(flavor = "multi_thread")]
+async fn nothing_is_claimed_while_the_policy_is_invalid() {
+    let mut place = place();
+    let healthy = place.open().await;
+    place.write("other.yaml", "deny: [{idd: x}]\n");
+    place.config.policy_file = Some(place.path("other.yaml"));
+    let broken = place.open().await;
+    broken.start_workers().await.unwrap();
+    let run = launch(&healthy, "capability:test.ledger.book").await.unwrap();
+    let run = wait_for_completion(&healthy, &run.id.0).await;
+    assert_eq!(run.state, RunState::WaitingForHuman, "{:?}", run.error);
+    place.write("other.yaml", "{}\n");
+    let done = healthy.order(&run.id.0, decide(&run, Verdict::Approve, "bo")).await.unwrap().run;
+    let stop = tokio_util::sync::CancellationToken::new();
+    let done = broken.wait_for_completion(&done.id.0, stop).await.unwrap();
+    assert_eq!(done.state, RunState::Completed, "{:?}", done.error);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -116,6 +116,20 @@ async fn damaged_files_are_refused_and_left_alone() {
     }
 }
 
+/// `SQLite` fills an incomplete last page with zeros.
+#[tokio::test]
+async fn a_store_cut_by_less_than_a_page_is_refused() {
+    let fixture = Fixture::new().await;
+    let complete = std::fs::read(fixture.path()).unwrap();
+    for cut in [1, 100, 1_004, 4_095] {
+        std::fs::write(fixture.path(), &complete[..complete.len() - cut]).unwrap();
+        assert_eq!(fixture.refusal(), Unavailability::Damaged, "{cut}");
+        assert_eq!(std::fs::metadata(fixture.path()).unwrap().len(), (complete.len() - cut) as u64);
+    }
+    std::fs::write(fixture.path(), &complete).unwrap();
+    assert_eq!(runs(&fixture.open().unwrap().store).await, 1);
+}
+
 #[tokio::test]
 async fn a_missing_store_is_not_created_again() {
     let fixture = Fixture::new().await;

@@ -601,6 +601,7 @@ impl Client for Local {
     }
 
     async fn ensure_store(&self) -> Result<(), Error> {
+        self.runs.ensure_known_store().await?;
         self.runs.ensure_store()
     }
 

@@ -2,10 +2,10 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 use sha2::{Digest as _, Sha256};
 
-use super::redact::redacted;
+use super::redact::{redacted, redacted_text};
 
 /// The level of detail of the log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -91,14 +91,14 @@ impl Line {
     pub fn of(entry: Entry, mode: Mode, seq: u64, at_ms: i64, prev: &str) -> Self {
         let at = jiff::Timestamp::from_millisecond(at_ms).unwrap_or(jiff::Timestamp::UNIX_EPOCH);
         let clean = |map: Map<String, Value>| match redacted(Value::Object(map)) {
-            Value::Object(map) => map,
+            Value::Object(map) => map.into_iter().map(|(name, value)| (name, bounded(value))).collect(),
             _ => Map::new(),
         };
         Self {
             seq,
             at: format!("{at:.3}"),
             kind: entry.kind,
-            by: entry.by,
+            by: entry.by.map(|by| redacted_text(&by)),
             data: clean(entry.data),
             detail: if mode == Mode::Full { clean(entry.detail) } else { Map::new() },
             prev: prev.to_owned(),
@@ -116,6 +116,19 @@ impl Line {
     pub fn bytes(&self) -> Vec<u8> {
         // The line contains only text keys and JSON values, so serialization does not fail.
         serde_json::to_vec(self).unwrap_or_default()
+    }
+}
+
+/// Maximum size of a field of a line in bytes: the end of the log is found by reading its last line.
+const MAX_FIELD_BYTES: usize = 64 << 10;
+
+/// Replaces a large value by its size and digest.
+fn bounded(value: Value) -> Value {
+    match serde_json::to_vec(&value) {
+        Ok(bytes) if bytes.len() > MAX_FIELD_BYTES => {
+            json!({ "bytes": bytes.len(), "sha256": digest(&bytes) })
+        }
+        _ => value,
     }
 }
 

@@ -203,9 +203,17 @@ impl Log {
     ) -> Result<End, AuditError> {
         let failed = self.failed("reading its end");
         let len = metadata.len();
-        file.seek(SeekFrom::Start(len.saturating_sub(TAIL))).map_err(&failed)?;
-        let mut tail = Vec::new();
-        file.read_to_end(&mut tail).map_err(&failed)?;
+        let (mut tail, mut size) = (Vec::new(), TAIL);
+        loop {
+            file.seek(SeekFrom::Start(len.saturating_sub(size))).map_err(&failed)?;
+            tail.clear();
+            file.read_to_end(&mut tail).map_err(&failed)?;
+            // The first one may be the end of a longer line.
+            if size >= len || lines(&tail).0.len() > 1 {
+                break;
+            }
+            size = size.saturating_mul(8);
+        }
         let (complete, torn) = lines(&tail);
         let known = complete.iter().rev().find_map(|raw| serde_json::from_slice::<Line>(raw).ok());
         // The anchor line has the number of the line after it, and represents the last purged line.

@@ -98,6 +98,36 @@ fn any_change_names_the_first_line_that_does_not_follow() {
     }
 }
 
+/// Whoever calls the service chooses their name and their inputs.
+#[test]
+fn a_long_line_does_not_break_the_chain() {
+    let mut desk = Fixture::new();
+    desk.write(1..3);
+    let long = "x".repeat(2 << 20);
+    let list: Vec<String> = (0..400).map(|_| "x".repeat(4_000)).collect();
+    let entry = Entry::new("run.launched", Some(&long), json!({ "note": long }))
+        .with_detail(json!({ "inputs": { "list": list } }));
+    desk.log(Mode::Full).append(vec![entry], 3, &mut desk.known).unwrap();
+    assert!(desk.text().lines().all(|line| line.len() < 4 << 10));
+    // Another process does not know the end.
+    desk.known = None;
+    desk.write(4..5);
+    assert!(desk.verify().is_intact());
+    // A line of an earlier version.
+    let mut desk = Fixture::new();
+    desk.write(1..2);
+    let first = desk.text();
+    let seq_two = serde_json::from_str::<super::Line>(first.trim_end()).unwrap();
+    let prev = super::line::digest(first.trim_end().as_bytes());
+    let second = super::Line { seq: 2, by: Some(long), prev, ..seq_two };
+    desk.put(&format!("{first}{}\n", String::from_utf8(second.bytes()).unwrap()));
+    desk.known = None;
+    desk.write(3..4);
+    let found = desk.verify();
+    assert!(found.is_intact(), "{found:?}");
+    assert_eq!((found.lines, found.last), (3, Some(3)));
+}
+
 #[test]
 fn a_torn_line_is_kept_and_told_of_by_the_next() {
     let mut desk = Fixture::new();

@@ -8,6 +8,7 @@
 mod folder;
 mod refusal;
 mod regular;
+mod stamp;
 
 /// Maximum depth of folders in a bundle: recursive traversal uses one stack frame per level, and every level makes the
 /// paths below it slower to resolve.
@@ -23,3 +24,4 @@ pub use folder::{
 };
 pub use refusal::OpenError;
 pub use regular::{open_regular, read_regular, read_regular_text};
+pub use stamp::FileStamp;

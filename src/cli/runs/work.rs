@@ -16,6 +16,7 @@ use super::commands::{last_event, step_names};
 pub async fn run(cx: &mut Context, args: &WorkArgs) -> Result<Done, Failure> {
     let client = cx.reach(Needs::Catalogue).await?;
     let mut reporter = cx.reporter();
+    client.record_expired_waits().await?;
     let ids = if args.runs.is_empty() { open(&*client).await? } else { args.runs.clone() };
     let mut worked: Vec<RunRecord> = Vec::new();
     let mut worst = Done::Fine;

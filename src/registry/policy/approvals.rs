@@ -42,14 +42,28 @@ pub struct RequiredApprovals {
     pub need: u32,
     /// Whether an approval by the person who started the run does not count.
     pub not_by_starter: bool,
-    /// Lists of possible approvers: an approver must be in each of them.
+    /// Lists of possible approvers: an approver must be in each of them, or in its escalation.
     pub of: Vec<Vec<String>>,
     /// Time in seconds after which others are notified.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub escalate_after_s: Option<u64>,
-    /// Who is notified and may then approve as well.
+    /// Who is notified.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub escalate_to: Vec<String>,
+    /// Who may approve as well after some time, for lists of `of`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub escalations: Vec<Escalation>,
+}
+
+/// Who may approve instead of those of one list after some time.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct Escalation {
+    /// Index of the list in `of`.
+    pub list: usize,
+    /// The time in seconds.
+    pub after_s: u64,
+    /// Names of keys and `scope:NAME`.
+    pub to: Vec<String>,
 }
 
 impl Default for RequiredApprovals {
@@ -60,6 +74,7 @@ impl Default for RequiredApprovals {
             of: Vec::new(),
             escalate_after_s: None,
             escalate_to: Vec::new(),
+            escalations: Vec::new(),
         }
     }
 }
@@ -81,6 +96,14 @@ impl RequiredApprovals {
             all.need = all.need.max(rule.need);
             all.not_by_starter |= rule.not_by == Some(NotBy::Starter);
             if !rule.of.is_empty() {
+                // It opens the list of its own rule only: a further rule must not weaken this one.
+                let list = all.of.len();
+                let escalation = rule.escalate_after_s.map(|after_s| Escalation {
+                    list,
+                    after_s,
+                    to: rule.escalate_to.clone(),
+                });
+                all.escalations.extend(escalation);
                 all.of.push(rule.of.clone());
             }
             if let Some(after) = rule.escalate_after_s {
@@ -119,17 +142,18 @@ impl RequiredApprovals {
                 "a person other than {name}, who started the run or changed its inputs, must approve"
             ));
         }
-        let escalated = self.escalate_after_s.is_some_and(|after| waited_s >= after);
         let is_on = |list: &[String]| {
             list.iter().any(|entry| match entry.strip_prefix("scope:") {
                 Some(scope) => approver.scopes.contains(scope),
                 None => approver.names.contains(&entry.as_str()),
             })
         };
-        if escalated && is_on(&self.escalate_to) {
-            return None;
-        }
-        let missing = self.of.iter().find(|list| !is_on(list))?;
+        let is_escalated = |list: usize| {
+            let mut own = self.escalations.iter().filter(|escalation| escalation.list == list);
+            own.any(|escalation| waited_s >= escalation.after_s && is_on(&escalation.to))
+        };
+        let mut lists = self.of.iter().enumerate();
+        let (_, missing) = lists.find(|(at, list)| !is_on(list) && !is_escalated(*at))?;
         Some(format!("the policy allows approvals by {} only", missing.join(", ")))
     }
 }
@@ -181,6 +205,18 @@ mod tests {
         assert!(refuses("kim", &admin, 0), "the starter, whatever their scopes");
         assert!(refuses("lee", &admin, 0), "who changed the inputs, too");
         assert!(refuses("boss", &none, 3_599) && !refuses("boss", &none, 3_600));
+    }
+
+    #[test]
+    fn an_escalation_opens_the_list_of_its_own_rule_only() {
+        let text = "approvals:\n- {id: pay, of: [boss]}\n- {label: env=test, escalate_after: 5s, escalate_to: [kim]}\n- {id: pay, of: [lee], escalate_after: 1h, escalate_to: [boss]}\n";
+        let rules = required(text, "pay", "test");
+        let none = BTreeSet::new();
+        let refuses = |names: &[&str], waited| rules.refuses(Approver { names, scopes: &none }, [], waited);
+        assert!(refuses(&["kim"], 10).is_some() && refuses(&["boss"], 10).is_some());
+        assert_eq!(refuses(&["boss"], 3_600), None);
+        assert_eq!(refuses(&["boss", "lee"], 0), None);
+        assert!(refuses(&["kim"], 3_600).is_some() && refuses(&["lee"], 3_600).is_some());
     }
 
     #[test]

@@ -5,12 +5,12 @@ use std::collections::BTreeMap;
 use std::fs::{self, Metadata};
 use std::io::{self, Read as _};
 use std::path::{Component, Path, PathBuf};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::SystemTime;
 
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
-use skills_base::files::{self, MAX_DEPTH};
+use skills_base::files::{self, FileStamp, MAX_DEPTH};
 use skills_skill::{Digest, is_main_file};
 
 /// Maximum number of pinned files: the digest is checked before every step.
@@ -20,10 +20,6 @@ pub const MAX_BYTES: u64 = 256 << 20;
 
 /// Folders with executable content in a registry folder that is not a bundle itself.
 const REGISTRY_FOLDERS: [&str; 4] = ["bindings", "capabilities", "scripts", "services"];
-
-/// A change this soon before hashing could leave the times unchanged: file systems have coarse timestamps, in practice
-/// up to two seconds.
-const RACY: Duration = Duration::from_secs(2);
 
 /// Kind of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -92,16 +88,12 @@ pub enum DigestError {
     },
 }
 
-/// Detects, without reading it, that a file has changed. Includes the change time of the inode, because a user who
-/// writes the file cannot set that back.
+/// A file and its stamp.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Stamp {
     path: String,
     kind: FileKind,
-    bytes: u64,
-    modified: SystemTime,
-    changed: SystemTime,
-    inode: (u64, u64),
+    stamp: FileStamp,
 }
 
 /// A file found by the walk.
@@ -124,8 +116,8 @@ impl CachedDigest {
     fn if_unchanged(&self, found: &[Found]) -> Option<&BundleDigest> {
         let same = self.stamps.len() == found.len()
             && self.stamps.iter().zip(found).all(|(known, found)| *known == found.stamp);
-        let quiet = |stamp: &Stamp| stamp.modified.max(stamp.changed) + RACY < self.at;
-        (same && cfg!(unix) && self.stamps.iter().all(quiet)).then_some(&self.measured)
+        let is_settled = |file: &Stamp| file.stamp.is_settled(self.at);
+        (same && self.stamps.iter().all(is_settled)).then_some(&self.measured)
     }
 }
 
@@ -279,7 +271,7 @@ impl Walk<'_> {
         if self.bytes > MAX_BYTES {
             return Err(DigestError::TooLarge);
         }
-        let stamp = stamp(path, kind, &metadata);
+        let stamp = Stamp { path, kind, stamp: FileStamp::of(&metadata) };
         self.found.push(Found { stamp, place: place.to_owned() });
         Ok(())
     }
@@ -314,27 +306,6 @@ fn stays_inside(top: &Path, link: &Path) -> bool {
         }
     }
     true
-}
-
-#[cfg(unix)]
-fn stamp(path: String, kind: FileKind, metadata: &Metadata) -> Stamp {
-    use std::os::unix::fs::MetadataExt as _;
-    let seconds = u64::try_from(metadata.ctime()).unwrap_or(0);
-    let nanos = u32::try_from(metadata.ctime_nsec()).unwrap_or(0);
-    Stamp {
-        path,
-        kind,
-        bytes: metadata.len(),
-        modified: metadata.modified().unwrap_or(UNIX_EPOCH),
-        changed: UNIX_EPOCH + Duration::new(seconds, nanos),
-        inode: (metadata.dev(), metadata.ino()),
-    }
-}
-
-#[cfg(not(unix))]
-fn stamp(path: String, kind: FileKind, metadata: &Metadata) -> Stamp {
-    let modified = metadata.modified().unwrap_or(UNIX_EPOCH);
-    Stamp { path, kind, bytes: metadata.len(), modified, changed: modified, inode: (0, 0) }
 }
 
 #[cfg(unix)]

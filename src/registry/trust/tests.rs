@@ -7,6 +7,7 @@ use std::thread;
 use std::time::Duration;
 
 use super::*;
+use skills_skill::Digest;
 
 const AT: &str = "2026-01-02T03:04:05Z";
 
@@ -62,8 +63,33 @@ impl Place {
     }
 }
 
+fn refusal(place: &Place) -> Option<String> {
+    place.trust.refusal(&place.at("skills/a"), "it", "a")
+}
+
 fn trust(dir: &Path) -> Trust {
     Trust::new(Some(dir.join("data/trust.json")), dir.join("shipped"), vec![dir.join("named")])
+}
+
+/// The folder may contain what was trusted again before anybody looks.
+#[test]
+fn what_was_read_must_be_what_was_pinned() {
+    let place = Place::new();
+    let of =
+        |path: &str, text: &str| BTreeMap::from([(path.to_owned(), Digest::of(text.as_bytes()).to_string())]);
+    let files = place.trust.compute_digest(&place.at("skills/a")).unwrap().files;
+    let path = files.keys().next().unwrap();
+    let text = fs::read_to_string(place.at("skills/a").join(path)).unwrap();
+    let why =
+        |read: &BTreeMap<String, String>| place.trust.refusal_of(&place.at("skills/a"), read, "it", "a");
+    assert!(why(&of(path, &text)).unwrap().contains("is not trusted"));
+    place.pin("skills/a");
+    assert_eq!(why(&of(path, &text)), None);
+    for read in [of(path, "other"), of("other.md", &text)] {
+        assert!(why(&read).unwrap().contains("changed since it was trusted"), "{read:?}");
+    }
+    let link = BTreeMap::from([(path.clone(), format!("link:{}", Digest::of(text.as_bytes())))]);
+    assert!(why(&link).is_some());
 }
 
 #[test]
@@ -71,11 +97,11 @@ fn nothing_is_trusted_until_somebody_says_so() {
     let place = Place::new();
     assert_eq!(place.state("skills/a"), TrustState::Untrusted);
     assert_eq!(place.state("skills/none"), TrustState::Untrusted);
-    let why = place.trust.check()(&place.at("skills/a")).unwrap_err();
+    let why = refusal(&place).unwrap();
     assert!(why.contains("is not trusted") && why.contains("skills trust"), "{why}");
     place.pin("skills/a");
     assert_eq!(place.state("skills/a"), TrustState::Pinned { at: AT.to_owned() });
-    assert!(place.trust.check()(&place.at("skills/a")).is_ok());
+    assert_eq!(refusal(&place), None);
 }
 
 #[test]
@@ -115,7 +141,7 @@ fn a_change_of_any_file_asks_again_and_names_it() {
     assert_eq!(place.changed("skills/a"), ["scripts/run.py (gone)"]);
     symlink("../skill.yaml", place.at(script)).unwrap();
     assert_eq!(place.changed("skills/a").len(), 1);
-    let why = place.trust.check()(&place.at("skills/a")).unwrap_err();
+    let why = refusal(&place).unwrap();
     assert!(why.contains("scripts/run.py"), "{why}");
     place.pin("skills/a");
     assert!(place.state("skills/a").may_run());

@@ -16,7 +16,7 @@ use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use super::artifacts::Artifacts;
-use super::broker::{CallObstruction, Environment};
+use super::broker::{BundleCheck, CallObstruction, Environment};
 use super::call::{Artifact, Call, CallFailure, FailureKind};
 use super::capabilities::{Capabilities, RegisteredBinding};
 use skills_sandbox::{Limits, Sandbox};
@@ -159,7 +159,7 @@ impl BindingFailure {
             CallFailure::ConformanceUnmet => FailureKind::NotConforming,
             CallFailure::Untrusted => FailureKind::Untrusted,
             CallFailure::SkillChanged => FailureKind::SkillChanged,
-            CallFailure::SafetyDenied => FailureKind::SafetyDenied,
+            CallFailure::SafetyDenied | CallFailure::Forbidden => FailureKind::SafetyDenied,
             CallFailure::RuntimeError => FailureKind::InvalidAnswer,
             CallFailure::UpstreamFailure => FailureKind::Unreachable,
             CallFailure::UpstreamTimeout | CallFailure::StepTimeout => FailureKind::Timeout,
@@ -190,6 +190,7 @@ pub(super) struct BindingContext {
     environment: Environment,
     sandbox: Sandbox,
     artifacts: Arc<Artifacts>,
+    check: BundleCheck,
     http: Http,
     sessions: Sessions,
 }
@@ -201,9 +202,10 @@ impl BindingContext {
         environment: Environment,
         sandbox: Sandbox,
         artifacts: Arc<Artifacts>,
+        check: BundleCheck,
     ) -> Self {
         let (http, sessions) = (Http::default(), Sessions::default());
-        Self { services, limits, environment, sandbox, artifacts, http, sessions }
+        Self { services, limits, environment, sandbox, artifacts, check, http, sessions }
     }
 
     /// Returns why a binding cannot be called now; `unsandboxed` allows scripts without isolation.

@@ -136,12 +136,7 @@ pub async fn execute(
             .collect(),
         limits: Limits { wall: patience.wait, cpu: means.limits.cpu.max(patience.wait), ..means.limits },
         unsandboxed: call.unsandboxed && means.sandbox.report().level < Level::Partial,
-        verify: call
-            .pins
-            .as_ref()
-            .and_then(|pins| pins.get(&binding.id))
-            .filter(|pin| is_complete(pin))
-            .map(|pin| unchanged(job, &found, pin)),
+        verify: Some(verify(means, job, &found)),
         output: Some(OutputListener::new(move |channel, line| tap.take(channel, line))),
         ..Spec::new(found.bundle.clone(), found.script.clone())
     };
@@ -164,12 +159,21 @@ pub async fn execute(
     Ok(BindingResponse { response: Value::Object(answer), isolation, artifacts })
 }
 
-/// Returns a check that lets a script start only if its binding, with everything it can read, matches what was launched
-/// or approved. Earlier changes have already required approval; this covers changes between that check and the start.
-fn unchanged(job: &BindingCall<'_>, found: &ScriptLocation, pin: &str) -> Verify {
-    let (offered, found, pin) = (job.offered.clone(), found.clone(), pin.to_owned());
+/// Returns a check that lets a script start only if everything it can read is what was trusted, and, with its binding,
+/// what was launched or approved. Earlier changes were already noticed; this covers changes between those checks and the
+/// start.
+fn verify(means: &BindingContext, job: &BindingCall<'_>, found: &ScriptLocation) -> Verify {
+    let pins = job.call.pins.as_ref();
+    let pin = pins.and_then(|pins| pins.get(&job.offered.binding.id)).filter(|pin| is_complete(pin)).cloned();
+    let (offered, found, check) = (job.offered.clone(), found.clone(), Arc::clone(&means.check));
+    // A script that the configuration names is trusted by that.
+    let is_own = !offered.place.shipped && found.bundle == offered.place.root();
     Verify::new(move |supplied| {
-        if Pin::of_contents(&offered, &found, &supplied.bundle).digest == pin {
+        if is_own && let Err(refusal) = check(&found.bundle, &supplied.bundle) {
+            return Err(CallObstruction::from(refusal).message);
+        }
+        if pin.as_ref().is_none_or(|pin| Pin::of_contents(&offered, &found, &supplied.bundle).digest == *pin)
+        {
             return Ok(());
         }
         Err(format!(

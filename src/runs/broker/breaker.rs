@@ -1,4 +1,5 @@
-//! Circuit breakers, one per binding: after repeated failures a binding is not called for some time, then tried once.
+//! Circuit breakers: after repeated failures of calls for a person, a binding is not called for that person for some
+//! time, then tried once. Inputs may cause the failures, so one person's do not stop the calls of others.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -12,20 +13,26 @@ pub const OPEN: Duration = Duration::from_secs(30);
 /// Returns the current time; the system clock by default, replaced in tests.
 pub type Clock = Arc<dyn Fn() -> Instant + Send + Sync>;
 
-/// The breakers of all bindings with recent failures.
+/// Number of breakers from which those that are closed are forgotten.
+const MAX_BREAKERS: usize = 10_000;
+
+/// A binding, and the person for whom it is called.
+type Key = (String, String);
+
+/// The breakers with recent failures.
 pub struct Breakers {
     clock: Clock,
-    states: Mutex<HashMap<String, State>>,
+    states: Mutex<HashMap<Key, State>>,
 }
 
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum State {
     /// Number of consecutive failures, below the threshold.
     Closed(u32),
-    /// No calls before this time; then one trial call.
-    Open(Instant),
     /// A trial call is in progress.
     Trial,
+    /// No calls before this time; then one trial call.
+    Open(Instant),
 }
 
 impl Breakers {
@@ -37,22 +44,26 @@ impl Breakers {
     ///
     /// # Errors
     /// Returns a message if the breaker is open.
-    pub fn enter(&self, binding: &str) -> Result<Permit<'_>, String> {
+    pub fn enter(&self, binding: &str, person: &str) -> Result<Permit<'_>, String> {
+        let key = (binding.to_owned(), person.to_owned());
         let mut states = self.lock();
-        let trial = match states.get(binding) {
+        let trial = match states.get(&key) {
             None | Some(State::Closed(_)) => false,
             Some(State::Open(until)) if *until <= (self.clock)() => {
-                states.insert(binding.to_owned(), State::Trial);
+                states.insert(key.clone(), State::Trial);
                 true
             }
             Some(state) => return Err(self.describe(*state)),
         };
-        Ok(Permit { breakers: self, binding: binding.to_owned(), trial, is_recorded: false })
+        Ok(Permit { breakers: self, key, trial, is_recorded: false })
     }
 
-    /// Returns the state of a breaker as text: `closed`, `open for 12 s more`, `half open`.
+    /// Returns the state of a binding's breakers as text: `closed`, `open for 12 s more`, `half open`. Of several, the
+    /// one that is open longest.
     pub fn state(&self, binding: &str) -> String {
-        self.lock().get(binding).map_or_else(|| "closed".to_owned(), |state| self.describe(*state))
+        let states = self.lock();
+        let own = states.iter().filter(|((of, _), _)| of == binding).map(|(_, state)| *state);
+        own.max().map_or_else(|| "closed".to_owned(), |state| self.describe(state))
     }
 
     fn describe(&self, state: State) -> String {
@@ -73,7 +84,7 @@ impl Breakers {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<String, State>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<Key, State>> {
         self.states.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -82,7 +93,7 @@ impl Breakers {
 /// or against the binding.
 pub struct Permit<'b> {
     breakers: &'b Breakers,
-    binding: String,
+    key: Key,
     trial: bool,
     is_recorded: bool,
 }
@@ -91,14 +102,14 @@ impl Permit<'_> {
     /// Records a success.
     pub fn succeeded(mut self) {
         self.is_recorded = true;
-        self.breakers.lock().remove(&self.binding);
+        self.breakers.lock().remove(&self.key);
     }
 
     /// Records a failure.
     pub fn failed(mut self) {
         self.is_recorded = true;
         let mut states = self.breakers.lock();
-        let failures = match states.get(&self.binding) {
+        let failures = match states.get(&self.key) {
             Some(State::Closed(failures)) => failures + 1,
             // Failures of calls that were already in progress when it opened change nothing.
             Some(State::Open(_)) => return,
@@ -110,7 +121,10 @@ impl Permit<'_> {
         } else {
             State::Closed(failures)
         };
-        states.insert(self.binding.clone(), state);
+        if states.len() >= MAX_BREAKERS {
+            states.retain(|_, state| !matches!(state, State::Closed(_)));
+        }
+        states.insert(self.key.clone(), state);
     }
 }
 
@@ -119,7 +133,7 @@ impl Drop for Permit<'_> {
         if self.trial && !self.is_recorded {
             // The trial was inconclusive; the next call is another trial.
             let now = (self.breakers.clock)();
-            self.breakers.lock().insert(self.binding.clone(), State::Open(now));
+            self.breakers.lock().insert(self.key.clone(), State::Open(now));
         }
     }
 }
@@ -136,7 +150,7 @@ mod tests {
 
     fn fail(breakers: &Breakers, times: u32) {
         for _ in 0..times {
-            breakers.enter("b").ok().unwrap().failed();
+            breakers.enter("b", "kim").ok().unwrap().failed();
         }
     }
 
@@ -145,12 +159,16 @@ mod tests {
         let (breakers, _) = breakers();
         fail(&breakers, 4);
         assert_eq!(breakers.state("b"), "closed, 4 of 5 failures in a row");
-        breakers.enter("b").ok().unwrap().succeeded();
+        breakers.enter("b", "kim").ok().unwrap().succeeded();
         fail(&breakers, 4);
-        assert!(breakers.enter("b").is_ok());
+        assert!(breakers.enter("b", "kim").is_ok());
         fail(&breakers, 1);
-        assert_eq!(breakers.enter("b").err().unwrap(), "open for 30 s more, after 5 failures in a row");
-        assert!(breakers.enter("another").is_ok(), "each binding has its own");
+        assert_eq!(
+            breakers.enter("b", "kim").err().unwrap(),
+            "open for 30 s more, after 5 failures in a row"
+        );
+        assert!(breakers.enter("another", "kim").is_ok(), "each binding has its own");
+        assert!(breakers.enter("b", "lee").is_ok(), "each person has their own");
     }
 
     #[test]
@@ -161,12 +179,12 @@ mod tests {
         assert_eq!(breakers.state("b"), "open for 1 s more, after 5 failures in a row");
         *passed.lock().unwrap() = OPEN;
         assert_eq!(breakers.state("b"), "half open: the next call is a trial");
-        let trial = breakers.enter("b").ok().unwrap();
-        assert_eq!(breakers.enter("b").err().unwrap(), "half open: a trial call is in progress");
+        let trial = breakers.enter("b", "kim").ok().unwrap();
+        assert_eq!(breakers.enter("b", "kim").err().unwrap(), "half open: a trial call is in progress");
         trial.failed();
-        assert!(breakers.enter("b").is_err(), "one failed trial opens it again");
+        assert!(breakers.enter("b", "kim").is_err(), "one failed trial opens it again");
         *passed.lock().unwrap() = OPEN * 2;
-        breakers.enter("b").ok().unwrap().succeeded();
+        breakers.enter("b", "kim").ok().unwrap().succeeded();
         assert_eq!(breakers.state("b"), "closed");
     }
 
@@ -175,7 +193,7 @@ mod tests {
         let (breakers, passed) = breakers();
         fail(&breakers, 5);
         *passed.lock().unwrap() = OPEN;
-        drop(breakers.enter("b").ok().unwrap());
-        assert!(breakers.enter("b").is_ok());
+        drop(breakers.enter("b", "kim").ok().unwrap());
+        assert!(breakers.enter("b", "kim").is_ok());
     }
 }

@@ -1,14 +1,14 @@
 //! Reads the files of one registry folder. They are untrusted: links are not followed, and depth, number and size of
 //! files are limited.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use rayon::prelude::*;
 
 use super::{CapabilityFolder, diagnostics};
 use skills_base::files::{Entry, Folder};
 use skills_skill::contract::{Binding, Capability, Service, parse_binding, parse_capability, parse_service};
-use skills_skill::{Finding, Severity};
+use skills_skill::{Digest, Finding, Severity};
 
 /// Maximum size of a file in bytes; the largest public ones have some ten thousand.
 const MAX_FILE: u64 = 1 << 20;
@@ -22,6 +22,8 @@ pub(super) enum CatalogEntry {
     Capability(Capability),
     Binding(Binding),
     Service(Service),
+    /// A file that was parsed, with its digest.
+    Source(PathBuf, Digest),
     Finding(Finding),
 }
 
@@ -122,5 +124,6 @@ fn one(kind: EntryKind, top: &Folder, path: &str, file: &Path) -> Vec<CatalogEnt
     let remarks = findings
         .into_iter()
         .map(|finding| CatalogEntry::Finding(Finding { file: file.to_owned(), ..finding }));
-    part.into_iter().chain(remarks).collect()
+    let source = CatalogEntry::Source(file.to_owned(), Digest::of(source.as_bytes()));
+    part.into_iter().chain([source]).chain(remarks).collect()
 }

@@ -10,7 +10,7 @@ use crate::{
     RunId, RunOptions, RunRecord, StoreError, expiry,
 };
 use skills_model::{
-    ApprovalReason, Command, Expiry, Gate, Next, RunState, TransitionError, Verdict, transition,
+    ApprovalReason, Command, Decision, Expiry, Gate, Next, RunState, TransitionError, Verdict, transition,
 };
 
 /// A command with what is stored with it.
@@ -236,8 +236,12 @@ fn already_decided(
     refusal: TransitionError,
 ) -> StoreError {
     let unanswered = command.decision().filter(|decision| !decision.answers(gate));
+    // A denial may name the step only.
+    let same = |decision: &Decision, other: &Decision| {
+        decision.same_gate(other) || (decision.inputs_digest.is_empty() && decision.step == other.step)
+    };
     let first = unanswered
-        .and_then(|decision| earlier.iter().rev().find(|decided| decided.decision.same_gate(decision)));
+        .and_then(|decision| earlier.iter().rev().find(|decided| same(decision, &decided.decision)));
     match first {
         Some(first) => StoreError::AlreadyDecided { first: Box::new(first.clone()), refusal },
         None => refusal.into(),

@@ -400,6 +400,11 @@ macro_rules! implement_store {
                 $read!(self, tx => sessions::load_last_call(tx, &id).await)
             }
 
+            async fn session_usage(&self, owner: &str) -> Result<SessionUsage, StoreError> {
+                let owner = owner.to_owned();
+                $read!(self, tx => sessions::usage(tx, &owner).await)
+            }
+
             async fn purge_sessions(&self, before_ms: i64) -> Result<u64, StoreError> {
                 $write!(self, tx => sessions::purge(tx, before_ms).await)
             }
@@ -466,8 +471,8 @@ pub(crate) mod prelude {
     pub(crate) use crate::{
         Allowance, AuditAnchor, Checkpoint, Claimed, CommandOutcome, Control, ControlOutcome, DecisionRecord,
         Document, Due, Health, Launch, LaunchOutcome, NewEvent, Precondition, QuickCheck, RecordedDecision,
-        RunEvent, RunFilter, RunId, RunPage, RunRecord, SessionHead, SessionRow, SkillRuns, StepIntent,
-        StepRecord, StoreError, TableRows, Tallies, Tally, WorkerId, WriteFailure,
+        RunEvent, RunFilter, RunId, RunPage, RunRecord, SessionHead, SessionRow, SessionUsage, SkillRuns,
+        StepIntent, StepRecord, StoreError, TableRows, Tallies, Tally, WorkerId, WriteFailure,
     };
     pub(crate) use skills_model::{Command, RunSnapshot, RunState, WorkerReport};
 

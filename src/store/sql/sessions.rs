@@ -4,7 +4,7 @@ use serde_json::Value as Json;
 
 use super::rows::json as encode;
 use super::{Row, Tx, values};
-use crate::{SessionHead, SessionRow, StoreError};
+use crate::{SessionHead, SessionRow, SessionUsage, StoreError};
 
 pub(crate) async fn create<T: Tx>(
     tx: &T,
@@ -116,6 +116,16 @@ pub(crate) async fn load_last_call<T: Tx>(tx: &T, id: &str) -> Result<Option<Str
     let sql = "SELECT text FROM session_calls WHERE session = ?1";
     let row = tx.find("reading the last call of a session", sql, values![id]).await?;
     row.map(|mut row| row.take(0)).transpose()
+}
+
+pub(crate) async fn usage<T: Tx>(tx: &T, owner: &str) -> Result<SessionUsage, StoreError> {
+    let sql = "SELECT count(*), CAST(coalesce(sum(length(CAST(document AS TEXT))), 0) AS BIGINT), CAST(coalesce(sum((
+                SELECT sum(length(CAST(json AS TEXT))) FROM session_lines l WHERE l.session = s.id)), 0) AS BIGINT)
+        FROM sessions s WHERE owner = ?1";
+    let row = tx.find("adding up the sizes of sessions", sql, values![owner]).await?;
+    let Some(mut row) = row else { return Ok(SessionUsage::default()) };
+    let (sessions, documents, lines): (u64, u64, u64) = (row.take(0)?, row.take(1)?, row.take(2)?);
+    Ok(SessionUsage { sessions, bytes: documents + lines })
 }
 
 pub(crate) async fn purge<T: Tx>(tx: &T, before_ms: i64) -> Result<u64, StoreError> {

@@ -1,6 +1,7 @@
 //! Opens a database file: the conditions before anything is written, the read-only fallbacks for a file that cannot be
 //! written, and what a user may decide about a file that is refused.
 
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
@@ -85,7 +86,8 @@ impl Sqlite {
         let existed = prepare_file(path, options, expected.as_deref())?;
         let open_here = OpenCount::count(path, || {
             ensure_shared_memory(path, &place)?;
-            check_leftover_log(path, &place, expected.as_deref())
+            check_leftover_log(path, &place, expected.as_deref())?;
+            ensure_complete(path, &place)
         })?;
         if options.own_folder {
             for file in files_of(path) {
@@ -124,6 +126,36 @@ impl Sqlite {
         }
         Ok(Opened { store, notices })
     }
+}
+
+/// Checks that a database without a log has all pages that its header names: `SQLite` would fill the last one with zeros.
+fn ensure_complete(path: &Path, place: &str) -> Result<(), StoreError> {
+    let mut header = [0; 100];
+    let Ok(mut file) = std::fs::File::open(path) else { return Ok(()) };
+    let length = file.metadata().map_or(0, |found| found.len());
+    // Other headers are reported when the database is opened.
+    if has_log(path) || file.read_exact(&mut header).is_err() || !header.starts_with(b"SQLite format 3\0") {
+        return Ok(());
+    }
+    let number = |at: usize| u32::from_be_bytes([header[at], header[at + 1], header[at + 2], header[at + 3]]);
+    let page = match u16::from_be_bytes([header[16], header[17]]) {
+        1 => 65_536,
+        page => u64::from(page),
+    };
+    // Written by versions that do not keep the number of pages: <https://www.sqlite.org/fileformat2.html#in_header_database_size>.
+    let is_known = number(24) == number(92);
+    let expected = if is_known { u64::from(number(28)) * page } else { 0 };
+    if page == 0 || (length % page == 0 && length >= expected) {
+        return Ok(());
+    }
+    Err(StoreError::Unavailable {
+        cause: Unavailability::Damaged,
+        doing: format!("opening {place}"),
+        reason: format!(
+            "it is truncated: it has {length} bytes, and its header names {expected}. Restore a backup (`skills db \
+             restore FILE`), or start with an empty store (`skills db reset`)"
+        ),
+    })
 }
 
 /// Creates a new, empty store at a path. The previous files are renamed and keep their content.

@@ -9,10 +9,10 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Map, Value, json};
 use skills_runs::{
-    Artifacts, Broker, BrokerSettings, Call, CallError, Caller, Capabilities, CapabilityFolder, LogLine,
-    Reply,
+    Artifacts, Broker, BrokerSettings, BundleRefusal, Call, CallError, Caller, Capabilities,
+    CapabilityFolder, LogLine, Reply,
 };
-use skills_sandbox::{Sandbox, Setup};
+use skills_sandbox::{Contents, Sandbox, Setup};
 use skills_skill::contract::{Capability, Conformance, Endpoint, Reach};
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
@@ -132,7 +132,8 @@ impl Bench {
             ..BrokerSettings::default()
         };
         let untrusted = self.untrusted.clone();
-        let trust = Arc::new(move |_: &Path| untrusted.clone().map_or(Ok(()), Err));
+        let refusal = untrusted.map(BundleRefusal::Untrusted);
+        let trust = Arc::new(move |_: &Path, _: &Contents| refusal.clone().map_or(Ok(()), Err));
         let artifacts = Arc::new(Artifacts::open(&self.root().join("artifacts")).unwrap());
         Broker::new(Arc::new(self.catalogue()), settings, sandbox(), trust, artifacts)
     }
@@ -149,6 +150,7 @@ impl Bench {
             target: None,
             idempotency_key: "run-1/classify".to_owned(),
             trace_id: "trace-1".to_owned(),
+            started_by: "kim".to_owned(),
             step: "classify".to_owned(),
             timeout: Duration::from_secs(20),
             conformance: Conformance::Standard,

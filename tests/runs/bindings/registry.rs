@@ -4,6 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use skills_runs::{Artifacts, Broker, BrokerSettings, Caller, Capabilities, CapabilityFolder};
+use skills_sandbox::Contents;
 use skills_skill::contract::Conformance;
 
 use super::place::sandbox;
@@ -33,7 +34,13 @@ fn every_capability_of_a_public_registry_is_explained_and_every_gap_named() {
 
     let artifacts = Arc::new(Artifacts::open(&folder.path().join("artifacts")).unwrap());
     let settings = BrokerSettings::default();
-    let broker = Broker::new(Arc::clone(&catalogue), settings, sandbox(), Arc::new(|_| Ok(())), artifacts);
+    let broker = Broker::new(
+        Arc::clone(&catalogue),
+        settings,
+        sandbox(),
+        Arc::new(|_: &Path, _: &Contents| Ok(())),
+        artifacts,
+    );
     let mut explained = 0;
     for id in catalogue.ids() {
         let capability = catalogue.capability(id).unwrap();

@@ -11,9 +11,11 @@ use skills_api::{Error, Needs, Origin, RateLimit, new_key};
 use skills_http::{Authenticator, ServiceKeys, Settings};
 use skills_mcp::SessionLimits;
 use skills_skill::contract::{Endpoint, Reach};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
 use super::events::Stream;
 use super::house::{Answer, TestServer, WAIT_TIMEOUT};
+use super::mcp_sessions::{complete, initialize};
 use crate::runs_place::Place;
 
 /// A service with authentication, and keys of a reader, of one who starts runs, and of one who decides.
@@ -226,6 +228,37 @@ async fn an_open_stream_has_the_rights_that_its_key_has_now() {
     write(&[&rest]);
     while stream.next().await.is_some() {}
     assert_eq!(house.ask("GET", "/v1/caller", &[("x-api-key", &secret)], "").await.status, 401);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stream_of_mcp_notifications_ends_with_its_key() {
+    let place = Place::new();
+    let (left, leaver) = new_key("leaver", [Scope::Read].into()).unwrap();
+    let (_, other) = new_key("other", [Scope::Read].into()).unwrap();
+    place.write("keys.yaml", &format!("keys:\n  {}\n  {}\n", leaver.line(), other.line()));
+    let keys = ServiceKeys::open(None, Some(place.path("keys.yaml"))).unwrap();
+    let core = place.open_with(Needs::Index).await;
+    let (new, file) = (place.path("new.yaml"), place.path("keys.yaml"));
+    let settings = Settings { authenticator: Some(Arc::new(keys)), ..Settings::default() };
+    let house = TestServer::limited(place, core, settings, SessionLimits::default()).await;
+    let session = initialize(&house, &left).await.unwrap();
+    complete(&house, &left, &session).await;
+    let mut stream = house.connect().await;
+    let request = format!(
+        "GET /mcp HTTP/1.1\r\nhost: {}\r\naccept: text/event-stream\r\nx-api-key: {left}\r\nmcp-session-id: {session}\r\nconnection: close\r\n\r\n",
+        house.address
+    );
+    stream.write_all(request.as_bytes()).await.unwrap();
+    let mut head = [0; 12];
+    stream.read_exact(&mut head).await.unwrap();
+    assert_eq!(&head, b"HTTP/1.1 200");
+    std::fs::write(&new, format!("keys:\n  {}\n", other.line())).unwrap();
+    std::fs::rename(&new, &file).unwrap();
+    let mut rest = Vec::new();
+    tokio::time::timeout(WAIT_TIMEOUT, stream.read_to_end(&mut rest))
+        .await
+        .expect("the stream ends")
+        .unwrap();
 }
 
 /// A service that answers every request with an error that holds a secret.

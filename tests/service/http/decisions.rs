@@ -78,6 +78,9 @@ async fn an_approval_names_what_was_read() {
     is(&late, 409, "invalid_transition");
     assert_eq!(late.json()["error"]["reason"]["decided"]["verdict"], Value::Null);
     assert_eq!(late.json()["error"]["reason"]["decided"]["decision"]["verdict"], "approve");
+    let by_step = post(&house, &run, "deny", &json!({ "step": "small" })).await;
+    is(&by_step, 409, "invalid_transition");
+    assert_eq!(by_step.json()["error"]["reason"]["decided"]["decision"]["verdict"], "approve");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -15,7 +15,7 @@ use crate::runs_place::Place;
 const ACCEPT: (&str, &str) = ("accept", "application/json, text/event-stream");
 
 /// A handshake without its last message; answers the session's id.
-async fn initialize(house: &TestServer, key: &str) -> Result<String, Answer> {
+pub async fn initialize(house: &TestServer, key: &str) -> Result<String, Answer> {
     let hello = json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
         "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": { "name": "test", "version": "1" },
     }});
@@ -31,7 +31,7 @@ async fn post(house: &TestServer, key: &str, session: &str, message: &str) -> An
     house.ask("POST", "/mcp", &headers, message).await
 }
 
-async fn complete(house: &TestServer, key: &str, session: &str) {
+pub async fn complete(house: &TestServer, key: &str, session: &str) {
     let answer = post(house, key, session, r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#).await;
     assert_eq!(answer.status, 202, "{}", answer.body);
 }

@@ -242,11 +242,11 @@ impl Runs {
                 let asks = if capability.safety.requires_confirmation { ", after approval" } else { "" };
                 out.push(format!("{} has external side effects{asks}", capability.id));
             }
-            if let Err(error) = contracts::trusted(&runs.trust, &read.skill) {
+            if let Err(error) = contracts::trusted(&runs.trust, &read) {
                 out.push(error.message);
             }
             let approval = match runs.pin_untrusting(&read, None) {
-                Ok(plan) => runs.approval_of_plan(read.skill.id.as_str(), &plan, &BTreeMap::new()),
+                Ok(plan) => runs.approval_of_plan(read.skill.id.as_str(), &plan, &BTreeMap::new(), &[]),
                 Err(_) => runs.approval(&read.skill),
             };
             match approval {

@@ -9,11 +9,10 @@ use serde_json::{Map, Value};
 use super::launch::{Prepared, inputs_error, title_of};
 use super::{Runs, capabilities, contracts};
 use crate::{CapabilityRequest, Code, Error, Launched};
-use skills_registry::policy::Subject;
 use skills_runs::{Capabilities, Plan, check_inputs};
 use skills_skill::contract::{Capability, Contract, MergeStrategy, Source, Step, StepAction};
 use skills_skill::{EffectMode, Role, Skill, SkillId};
-use skills_store::RunOptions;
+use skills_store::{PolicySubject, RunOptions};
 
 /// Prefix of the skill name of such a run, before the capability.
 const PREFIX: &str = "capability:";
@@ -26,20 +25,15 @@ pub(super) fn capability_of(skill: &str) -> Option<&str> {
 }
 
 /// Returns what a policy compares with its rules for a run of a single capability.
-pub(super) fn subject<'c>(
-    id: &'c str,
-    capability: &'c Capability,
-    labels: &'c BTreeMap<String, String>,
-) -> Subject<'c> {
-    Subject {
-        id,
-        tags: &[],
-        domain: capability.id.split_once('.').map(|(domain, _)| domain),
-        role: Role::Utility,
-        effect: if capability.properties.side_effects { EffectMode::Enrich } else { EffectMode::ReadOnly },
-        location: &capability.location,
-        root: "",
-        labels,
+pub(super) fn policy_subject(capability: &Capability) -> PolicySubject {
+    let effect = if capability.properties.side_effects { EffectMode::Enrich } else { EffectMode::ReadOnly };
+    PolicySubject {
+        id: format!("{PREFIX}{}", capability.id),
+        domain: capability.id.split_once('.').map(|(domain, _)| domain.to_owned()),
+        role: Role::Utility.to_string(),
+        effect: effect.to_string(),
+        location: capability.location.to_string_lossy().into_owned(),
+        ..PolicySubject::default()
     }
 }
 
@@ -57,7 +51,7 @@ impl Runs {
             let id = format!("{PREFIX}{}", capability.id);
             // Rules are checked first: a caller without permission does not learn its inputs.
             let unpinned = plan(&known, &capability, &requested.inputs, None)?;
-            let approval = runs.approval_of_plan(&id, &unpinned, &requested.options.labels)?;
+            let approval = runs.approval_of_plan(&id, &unpinned, &requested.options.labels, &[])?;
             let inputs = if capability.inputs.is_empty() {
                 // A capability that declares no inputs accepts everything.
                 requested.inputs
@@ -69,8 +63,8 @@ impl Runs {
             Ok(Prepared {
                 title: title_of(&id, &plan.contract, &inputs),
                 expires_in_s: None,
-                skill_id: SkillId::new(id),
-                plan: runs.pinned(&plan)?,
+                skill_id: SkillId::new(id.as_str()),
+                plan: runs.pinned(&id, &plan)?,
                 inputs,
                 options: RunOptions {
                     place: runs.place_of_capability(&capability),
@@ -102,7 +96,7 @@ impl Runs {
         let Ok(read) = contracts::read(skill) else { return Vec::new() };
         let Ok(plan) = self.pin_untrusting(&read, None) else { return Vec::new() };
         let mut digests = vec![plan.digest()];
-        if let Ok(Some(rule)) = self.approval_of_plan(skill.id.as_str(), &plan, &BTreeMap::new()) {
+        if let Ok(Some(rule)) = self.approval_of_plan(skill.id.as_str(), &plan, &BTreeMap::new(), &[]) {
             digests.push(Plan { approval: Some(rule), ..plan }.digest());
         }
         digests

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
+use skills_base::files::FileStamp;
 use skills_registry::{Catalogue, Root, RootOrigin, RootState, Trust};
 use skills_runs::{Capabilities, CapabilityFolder};
 
@@ -22,7 +23,9 @@ struct State {
     /// Generation of the skills, counted from 1, so that an empty cache matches no generation.
     generation: Option<u64>,
     places: Vec<CapabilityFolder>,
-    stamp: Vec<(PathBuf, u64, SystemTime)>,
+    files: Vec<(PathBuf, FileStamp)>,
+    /// When the files were read last.
+    read_at: Option<SystemTime>,
     capabilities: Arc<Capabilities>,
     looked: Option<Instant>,
 }
@@ -48,12 +51,17 @@ impl CatalogCache {
         if state.generation != Some(skills.generation) {
             state.places = places(skills, trust);
         }
-        let stamp = stamp(&state.places);
+        let now = SystemTime::now();
+        let files = stamp(&state.places);
         state.looked = Some(Instant::now());
-        let fresh = state.generation != Some(skills.generation) || stamp != state.stamp;
+        let is_settled = |at: SystemTime| files.iter().all(|(_, stamp)| stamp.is_settled(at));
+        let fresh = state.generation != Some(skills.generation)
+            || files != state.files
+            || !state.read_at.is_some_and(is_settled);
         if fresh {
             state.capabilities = Arc::new(Capabilities::load(&state.places));
-            state.stamp = stamp;
+            state.files = files;
+            state.read_at = Some(now);
             state.generation = Some(skills.generation);
         }
         (Arc::clone(&state.capabilities), fresh)
@@ -85,19 +93,19 @@ fn has_any(dir: &Path) -> bool {
     FOLDERS.iter().any(|folder| dir.join(folder).is_dir())
 }
 
-/// Returns size and modification time of every relevant file; the catalog is valid while they are unchanged.
-fn stamp(places: &[CapabilityFolder]) -> Vec<(PathBuf, u64, SystemTime)> {
+/// Returns the stamp of every relevant file; the catalog is valid while they are unchanged.
+fn stamp(places: &[CapabilityFolder]) -> Vec<(PathBuf, FileStamp)> {
     let mut files = Vec::new();
     for place in places {
         for folder in FOLDERS {
             gather(&place.dir.join(folder), DEPTH, &mut files);
         }
     }
-    files.sort();
+    files.sort_by(|(a, _), (b, _)| a.cmp(b));
     files
 }
 
-fn gather(dir: &Path, depth: usize, files: &mut Vec<(PathBuf, u64, SystemTime)>) {
+fn gather(dir: &Path, depth: usize, files: &mut Vec<(PathBuf, FileStamp)>) {
     let Ok(entries) = std::fs::read_dir(dir) else { return };
     for entry in entries.flatten() {
         let Ok(metadata) = entry.metadata() else { continue };
@@ -106,8 +114,7 @@ fn gather(dir: &Path, depth: usize, files: &mut Vec<(PathBuf, u64, SystemTime)>)
                 gather(&entry.path(), depth - 1, files);
             }
         } else {
-            let changed = metadata.modified().unwrap_or(SystemTime::UNIX_EPOCH);
-            files.push((entry.path(), metadata.len(), changed));
+            files.push((entry.path(), FileStamp::of(&metadata)));
         }
     }
 }
@@ -115,6 +122,35 @@ fn gather(dir: &Path, depth: usize, files: &mut Vec<(PathBuf, u64, SystemTime)>)
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Whoever writes a file can set its modification time, too.
+    #[cfg(unix)]
+    #[test]
+    fn a_definition_of_the_same_size_and_time_is_read_again() {
+        let home = tempfile::tempdir().unwrap();
+        let file = home.path().join("capabilities/a.b.yaml");
+        std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+        let write = |word: &str| {
+            std::fs::write(&file, format!("id: a.b\nversion: 1.0.0\ndescription: {word}\n")).unwrap();
+            let opened = std::fs::File::options().append(true).open(&file).unwrap();
+            opened.set_modified(SystemTime::UNIX_EPOCH).unwrap();
+        };
+        let root = Root {
+            path: home.path().to_owned(),
+            label: "root".to_owned(),
+            origin: RootOrigin::Argument,
+            state: RootState::Present,
+            live: false,
+        };
+        let skills = Catalogue { generation: 1, roots: vec![root], ..Catalogue::default() };
+        let trust = Trust::new(None, home.path().join("shipped"), Vec::new());
+        let cache = CatalogCache::default();
+        for word in ["one", "two"] {
+            write(word);
+            let (found, _) = cache.present(&skills, &trust);
+            assert_eq!(found.capability("a.b").unwrap().description, word);
+        }
+    }
 
     #[test]
     fn a_look_from_before_the_roots_were_read_is_never_young_enough() {

@@ -53,6 +53,11 @@ impl RunClient for Local {
         self.operations.counted("execute_capability", began, launched)
     }
 
+    async fn record_expired_waits(&self) -> Result<(), Error> {
+        let runtime = self.runs.runtime().await?;
+        Ok(skills_runs::record_expired_waits(&*runtime.store).await?)
+    }
+
     async fn runs(&self, filter: RunFilter) -> Result<RunPage, Error> {
         let began = Instant::now();
         let page = async {

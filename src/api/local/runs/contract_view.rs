@@ -26,7 +26,7 @@ impl Runs {
         let calling = self.calling()?;
         let pinned = self.pin_untrusting(read, None);
         let approval = match &pinned {
-            Ok(plan) => self.approval_of_plan(read.skill.id.as_str(), plan, &BTreeMap::new()),
+            Ok(plan) => self.approval_of_plan(read.skill.id.as_str(), plan, &BTreeMap::new(), &[]),
             Err(_) => self.approval(&read.skill),
         };
         let (approval, forbidden) = match approval {
@@ -41,7 +41,7 @@ impl Runs {
         findings.extend(of_bundle(read, &capabilities));
         let broken =
             contracts::broken(read).or_else(|| pinned.as_ref().err().cloned()).map(|error| error.message);
-        let untrusted = contracts::trusted(&self.trust, &read.skill).err().map(|error| error.message);
+        let untrusted = contracts::trusted(&self.trust, read).err().map(|error| error.message);
         let contract = (*read.contract).clone();
         Ok(ContractView {
             skill_id: read.skill.id.clone(),

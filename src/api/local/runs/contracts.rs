@@ -1,7 +1,7 @@
 //! The contracts of the current skills: read from disk on demand, pinned when a run is launched.
 
 use std::cell::RefCell;
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -9,7 +9,7 @@ use crate::{Code, Error};
 use skills_registry::{Catalogue, Trust};
 use skills_runs::{Capabilities, Plan};
 use skills_skill::contract::{Contract, parse};
-use skills_skill::{Finding, MAX_BYTES, Severity, Skill, SkillId};
+use skills_skill::{Digest, Finding, MAX_BYTES, Severity, Skill, SkillId};
 
 /// File name of a contract.
 const FILE: &str = "skill.yaml";
@@ -21,6 +21,8 @@ pub(super) struct SkillContract {
     pub skill: Arc<Skill>,
     /// Its contract, with its findings.
     pub contract: Arc<Contract>,
+    /// SHA-256 of its file.
+    pub digest: Digest,
 }
 
 /// Reads the contract of a skill. One with errors is returned too, so that it can be shown.
@@ -40,7 +42,8 @@ pub(super) fn read(skill: &Arc<Skill>) -> Result<SkillContract, Error> {
     })?;
     let (contract, findings) = parse(&place, &text);
     if let Some(contract) = contract {
-        Ok(SkillContract { skill: Arc::clone(skill), contract: Arc::new(contract) })
+        let digest = Digest::of(text.as_bytes());
+        Ok(SkillContract { skill: Arc::clone(skill), contract: Arc::new(contract), digest })
     } else {
         let errors: Vec<&Finding> = findings.iter().filter(|f| f.severity == Severity::Error).collect();
         let why = errors.first().map_or_else(|| "not a contract".to_owned(), |f| located(&place, f));
@@ -121,7 +124,7 @@ impl Sources<'_> {
         let untrusted: RefCell<Option<Error>> = RefCell::default();
         let skills = |id: &str| {
             let found = self.by_id.find(self.catalogue, id)?;
-            if let Some(Err(error)) = self.trust.map(|trust| trusted(trust, &found.skill)) {
+            if let Some(Err(error)) = self.trust.map(|trust| trusted(trust, &found)) {
                 untrusted.borrow_mut().get_or_insert(error);
             }
             Some(found.contract)
@@ -139,13 +142,14 @@ impl Sources<'_> {
     }
 }
 
-/// Checks that a skill's bundle may run.
+/// Checks that a skill's bundle may run, and that its contract is the one that was trusted.
 ///
 /// # Errors
 /// Returns `untrusted`, with what to do.
-pub(super) fn trusted(trust: &Trust, skill: &Skill) -> Result<(), Error> {
+pub(super) fn trusted(trust: &Trust, read: &SkillContract) -> Result<(), Error> {
+    let (skill, files) = (&read.skill, BTreeMap::from([(FILE.to_owned(), read.digest.to_string())]));
     // Named by its id: remote callers must not learn paths of this machine.
-    match trust.refusal(&skill.root_dir, "it", skill.id.as_str()) {
+    match trust.refusal_of(&skill.root_dir, &files, "it", skill.id.as_str()) {
         None => Ok(()),
         Some(why) => Err(Error::new(Code::Untrusted, format!("{} is not allowed to run: {why}", skill.id))),
     }

@@ -6,16 +6,18 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 
+use super::capability_run::capability_of;
 use super::contracts::{self, SkillContract};
 use super::runtime::place_of_root;
 use super::{Runs, identity};
 use crate::run_options::ensure_without_nul;
 use crate::{Code, Error, ExecutionOptions, LaunchRequest, Launched, new_trace_id};
+use skills_registry::TrustState;
 use skills_registry::policy::Verdict;
 use skills_runs::{Caller as _, FieldProblem, Plan, check_inputs, digest_of};
 use skills_skill::contract::{Capability, Contract, derived_title, render_title};
 use skills_skill::{Invocation, Skill, SkillId};
-use skills_store::{Idempotency, Launch, RunId, RunOptions};
+use skills_store::{Idempotency, Launch, PolicySubject, RunId, RunOptions};
 
 /// Default lifetime of an idempotency key in seconds: one day.
 const KEY_SECONDS: u64 = 86_400;
@@ -30,6 +32,8 @@ pub(super) struct Pinned {
     contract: Arc<Value>,
     /// Digests of what could execute its steps, by binding.
     pins: BTreeMap<String, String>,
+    /// What the rules of the policy apply to.
+    policy_subjects: Vec<PolicySubject>,
 }
 
 /// A skill that may be launched, independent of the inputs.
@@ -105,17 +109,24 @@ impl Runs {
 
     /// Makes the checks that do not depend on the inputs. Reads from disk.
     fn ready(&self, skill: &Arc<Skill>) -> Result<Ready, Error> {
+        if capability_of(skill.id.as_str()).is_some() {
+            let message = format!(
+                "{} cannot run: ids that begin with `capability:` denote runs of a single capability; rename its folder",
+                skill.id
+            );
+            return Err(Error::new(Code::InvalidConfiguration, message));
+        }
         let read = contracts::read(skill)?;
         if let Some(error) = contracts::broken(&read) {
             return Err(error);
         }
-        contracts::trusted(&self.trust, skill)?;
+        contracts::trusted(&self.trust, &read)?;
         self.approval(skill)?;
         let plan = match self.pin(&read, None) {
             Ok(plan) => {
-                let approval = self.approval_of_plan(skill.id.as_str(), &plan, &BTreeMap::new())?;
+                let approval = self.approval_of_plan(skill.id.as_str(), &plan, &BTreeMap::new(), &[])?;
                 let plan = Plan { approval, ..plan };
-                self.pinned(&plan).map(|pinned| (plan, pinned))
+                self.pinned(skill.id.as_str(), &plan).map(|pinned| (plan, pinned))
             }
             Err(error) => Err(error),
         };
@@ -145,11 +156,11 @@ impl Runs {
         if labels.is_empty() {
             return Ok(pinned);
         }
-        let approval = self.approval_of_plan(ready.skill.id.as_str(), &plan, labels)?;
+        let approval = self.approval_of_plan(ready.skill.id.as_str(), &plan, labels, &[])?;
         if approval == plan.approval {
             return Ok(pinned);
         }
-        self.pinned(&Plan { approval, ..plan })
+        self.pinned(ready.skill.id.as_str(), &Plan { approval, ..plan })
     }
 
     /// Pins a contract in its current state.
@@ -217,7 +228,13 @@ impl Runs {
             started_by,
             steps: plan.steps,
             // Not part of the key's payload: after an edit, the same key still finds the same run.
-            options: RunOptions { pins: Some(plan.pins), title, expires_in_s, ..run_options },
+            options: RunOptions {
+                pins: Some(plan.pins),
+                policy_subjects: plan.policy_subjects,
+                title,
+                expires_in_s,
+                ..run_options
+            },
             idempotency,
         };
         let begun = runtime.store.launch(launch).await?;
@@ -225,13 +242,36 @@ impl Runs {
         Ok(Launched { run: begun.run, idempotency: begun.idempotency, worker_alive })
     }
 
-    /// Adds to a plan the digests of what executes its steps now. Reads from disk.
-    pub(super) fn pinned(&self, plan: &Plan) -> Result<Pinned, Error> {
+    /// Adds to a plan the digests of what executes its steps now, and what the policy applies to. Reads from disk.
+    pub(super) fn pinned(&self, skill_id: &str, plan: &Plan) -> Result<Pinned, Error> {
         let broker = &self.calling()?.broker;
+        self.ensure_trusted_definitions(plan)?;
         let pins = plan.capabilities.keys().flat_map(|id| broker.pins(id)).collect();
         let steps = u32::try_from(plan.contract.steps.len()).unwrap_or(u32::MAX);
+        let policy_subjects = self.policy_subjects(skill_id, plan, &[])?;
         let contract = plan.to_value();
-        Ok(Pinned { steps, digest: digest_of(&contract), contract: Arc::new(contract), pins })
+        Ok(Pinned {
+            steps,
+            digest: digest_of(&contract),
+            contract: Arc::new(contract),
+            pins,
+            policy_subjects,
+        })
+    }
+
+    /// Checks that the definitions of a plan's capabilities are those that were trusted, where their folder is pinned.
+    fn ensure_trusted_definitions(&self, plan: &Plan) -> Result<(), Error> {
+        let known = self.capabilities()?;
+        for capability in plan.capabilities.values() {
+            let Some((place, read)) = known.source(&capability.location) else { continue };
+            let is_trusted = self.trust.state(place.root()) != TrustState::Untrusted;
+            let what = format!("the definition of capability:{}", capability.id);
+            let name = place.root().file_name().unwrap_or_default().to_string_lossy();
+            if is_trusted && let Some(why) = self.trust.refusal_of(place.root(), &read, &what, &name) {
+                return Err(Error::new(Code::Untrusted, why));
+            }
+        }
+        Ok(())
     }
 
     /// Returns the root that a skill was read from.
@@ -247,10 +287,7 @@ impl Runs {
     /// Returns the root that a capability was read from: that of its bundle, else the innermost that contains its file.
     pub(super) fn place_of_capability(&self, capability: &Capability) -> Option<String> {
         let catalogue = self.registry.snapshot();
-        let entries = catalogue.entries.iter().map(|entry| (&entry.skill, entry.root));
-        let all = entries.chain(catalogue.shadowed.iter().map(|loser| (&loser.skill, loser.root)));
-        let bundles = all.filter(|(skill, _)| capability.location.starts_with(&skill.root_dir));
-        let bundle = bundles.max_by_key(|(skill, _)| skill.root_dir.as_os_str().len());
+        let bundle = catalogue.containing(&capability.location);
         let containing = || {
             let roots = catalogue.roots.iter().filter(|root| capability.location.starts_with(&root.path));
             roots.max_by_key(|root| root.path.as_os_str().len())
@@ -275,6 +312,7 @@ impl Runs {
             notified: None,
             place: None,
             pins: None,
+            policy_subjects: Vec::new(),
         })
     }
 }

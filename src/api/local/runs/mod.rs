@@ -85,6 +85,8 @@ pub(super) struct Runs {
     runtime: OnceCell<Arc<RunRuntime>>,
     working: tokio::sync::Mutex<Option<workers::WorkerSet>>,
     works: AtomicBool,
+    /// Whether runs are claimed: not while the policy is invalid.
+    claiming: AtomicBool,
     /// Whether work folders of dead processes have been cleaned up.
     cleared: AtomicBool,
     approver: OnceCell<(String, String)>,
@@ -121,6 +123,7 @@ impl Runs {
             runtime: OnceCell::new(),
             working: tokio::sync::Mutex::default(),
             works: AtomicBool::new(false),
+            claiming: AtomicBool::new(true),
             cleared: AtomicBool::new(false),
             approver: OnceCell::new(),
             notices: Mutex::default(),

@@ -42,6 +42,10 @@ const MAX_LOG_BYTES: usize = 1 << 20;
 const MAX_WAIT_MS: u64 = 60_000;
 /// Name prefix of documents with saved views.
 const VIEW_PREFIX: &str = "view:";
+/// Maximum number of saved views of a store: each is shown with its count.
+const MAX_VIEWS: usize = 200;
+/// Maximum size of the filter of a saved view in bytes.
+const MAX_VIEW_FILTER: usize = 4 << 10;
 /// Maximum number of characters of a view's name.
 const MAX_VIEW_NAME: usize = 40;
 /// Interval of the checks for runs to delete or escalate.
@@ -301,6 +305,15 @@ impl Runs {
                 Some(json!({ "where": text.trim(), "by": by }))
             }
         };
+        if document.is_some() {
+            let views = self.views().await?.views;
+            if views.len() >= MAX_VIEWS && !views.iter().any(|view| view.name == name) {
+                return Err(wrong(format!("there are {MAX_VIEWS} saved views; delete some first")));
+            }
+            if filter.is_some_and(|text| text.len() > MAX_VIEW_FILTER) {
+                return Err(wrong(format!("the filter of a view has at most {MAX_VIEW_FILTER} bytes")));
+            }
+        }
         let runtime = self.runtime().await?;
         runtime.store.put_document(&format!("{VIEW_PREFIX}{name}"), document, None).await?;
         self.views().await
@@ -387,6 +400,14 @@ impl Runs {
             let Some(keep) = keep else { continue };
             let keep_ms = i64::try_from(keep.as_millis()).unwrap_or(i64::MAX);
             all += runtime.store.purge_states(&[state], now_ms.saturating_sub(keep_ms)).await?;
+        }
+        if let Some(keep) = retention.sessions {
+            let keep_ms = i64::try_from(keep.as_millis()).unwrap_or(i64::MAX);
+            let sessions = runtime.sessions.purge_sessions(now_ms.saturating_sub(keep_ms)).await?;
+            if sessions > 0 {
+                tracing::info!("deleted {sessions} sessions by retention");
+                self.audit.record(Entry::new("session.purged", None, json!({ "sessions": sessions }))).await;
+            }
         }
         if all > 0 {
             tracing::info!("deleted {all} ended runs by retention");

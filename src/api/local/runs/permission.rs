@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
+use std::sync::atomic::Ordering;
 
 use serde_json::json;
 
@@ -12,152 +12,150 @@ use super::{Runs, capability_run, launch};
 use crate::{Code, Error, policies};
 use skills_registry::Catalogue;
 use skills_registry::policy::{Effect, RequiredApprovals, Subject, Verdict};
-use skills_runs::{Capabilities, Plan};
-use skills_skill::contract::Capability;
+use skills_runs::Plan;
+use skills_skill::contract::Contract;
 use skills_skill::{EffectMode, Role, Skill, SkillId};
-use skills_store::{Claimed, RunRecord};
+use skills_store::{Claimed, PolicySubject, RunRecord};
 
-/// Interval between attempts to read an invalid policy for a claimed run.
-const POLICY_RETRY_INTERVAL: Duration = Duration::from_secs(2);
-
-/// A part of a run to which rules of the policy apply.
-#[derive(Clone)]
-pub(super) enum Part {
-    /// The skill of the run, or one that its contracts run.
-    Skill(Arc<Skill>),
-    /// The capability of a run of a single one, with the id of that run's skill.
-    Capability(String, Arc<Capability>),
-    /// The skill whose bundle contains a capability that is called: only its `deny` and `require_approval` apply.
-    Bundle(Arc<Skill>, String),
-    /// A removed skill or capability, of which only the id is known.
-    Removed(String),
-}
-
-impl Part {
-    fn subject<'a>(&'a self, catalogue: &'a Catalogue, labels: &'a BTreeMap<String, String>) -> Subject<'a> {
-        match self {
-            Self::Skill(skill) | Self::Bundle(skill, _) => {
-                Subject::of(skill, policies::root_label(catalogue, skill)).with_labels(labels)
-            }
-            Self::Capability(id, capability) => capability_run::subject(id, capability, labels),
-            Self::Removed(id) => Subject {
-                id,
-                tags: &[],
-                domain: None,
-                role: Role::Utility,
-                effect: EffectMode::Enrich,
-                location: Path::new(""),
-                root: "",
-                labels,
-            },
-        }
-    }
-
-    /// Returns the rule that requires an approval before the first step.
-    ///
-    /// # Errors
-    /// Returns `forbidden`, naming the rule.
-    fn allowed(&self, verdict: Verdict) -> Result<Option<String>, Error> {
-        let forbidden = |message: String| Err(Error::new(Code::Forbidden, message));
-        match self {
-            Self::Skill(skill) => launch::allowed(&skill.id, verdict),
-            Self::Removed(id) => launch::allowed(&SkillId::new(id.as_str()), verdict),
-            Self::Capability(id, _) if !verdict.allowed => {
-                let why = verdict.denied_by.unwrap_or_else(|| "no rule allows it".to_owned());
-                forbidden(format!("the policy forbids {id}: {why}"))
-            }
-            Self::Capability(..) => Ok(verdict.require_approval),
-            Self::Bundle(skill, capability) => {
-                let rule = |effect: Effect| verdict.rules.iter().find(|rule| rule.effect == effect);
-                match rule(Effect::Deny) {
-                    Some(why) => forbidden(format!(
-                        "the policy forbids {}, which contains capability:{capability}: {}",
-                        skill.id, why.rule
-                    )),
-                    None => Ok(rule(Effect::RequireApproval).map(|rule| rule.rule.clone())),
-                }
-            }
-        }
-    }
-
-    fn skill(&self) -> Option<&Arc<Skill>> {
-        match self {
-            Self::Skill(skill) | Self::Bundle(skill, _) => Some(skill),
-            Self::Capability(..) | Self::Removed(_) => None,
-        }
+/// Returns what the rules of the policy apply to for a skill; `contains` is the capability of its bundle that is called,
+/// if only that is used.
+fn skill_subject(catalogue: &Catalogue, skill: &Skill, contains: Option<&str>) -> PolicySubject {
+    let Subject { id, tags, domain, role, effect, location, root, .. } =
+        Subject::of(skill, policies::root_label(catalogue, skill));
+    PolicySubject {
+        id: id.to_owned(),
+        tags: tags.to_vec(),
+        domain: domain.map(str::to_owned),
+        role: role.to_string(),
+        effect: effect.to_string(),
+        location: location.to_string_lossy().into_owned(),
+        root: root.to_owned(),
+        contains: contains.map(str::to_owned),
     }
 }
 
-/// Returns the skill whose bundle contains a capability.
-fn bundle_of<'c>(catalogue: &'c Catalogue, capability: &Capability) -> Option<&'c Arc<Skill>> {
-    let winners = catalogue.entries.iter().map(|entry| &entry.skill);
-    let all = winners.chain(catalogue.shadowed.iter().map(|loser| &loser.skill));
-    let containing = all.filter(|skill| capability.location.starts_with(&skill.root_dir));
-    containing.max_by_key(|skill| skill.root_dir.as_os_str().len())
+/// Returns the subject of a removed skill or capability, of which only the id is known.
+fn removed_subject(id: &str) -> PolicySubject {
+    PolicySubject {
+        id: id.to_owned(),
+        role: Role::Utility.to_string(),
+        effect: EffectMode::Enrich.to_string(),
+        ..PolicySubject::default()
+    }
+}
+
+/// Returns a subject in the form that a policy compares with its rules.
+fn comparable<'a>(subject: &'a PolicySubject, labels: &'a BTreeMap<String, String>) -> Subject<'a> {
+    Subject {
+        id: &subject.id,
+        tags: &subject.tags,
+        domain: subject.domain.as_deref(),
+        role: subject.role.parse().unwrap_or(Role::Utility),
+        effect: subject.effect.parse().unwrap_or(EffectMode::Enrich),
+        location: Path::new(&subject.location),
+        root: &subject.root,
+        labels,
+    }
+}
+
+/// Returns the rule that requires an approval before the first step.
+///
+/// # Errors
+/// Returns `forbidden`, naming the rule.
+fn allowed(subject: &PolicySubject, verdict: Verdict) -> Result<Option<String>, Error> {
+    let forbidden = |message: String| Err(Error::new(Code::Forbidden, message));
+    let id = &subject.id;
+    if let Some(capability) = &subject.contains {
+        let rule = |effect: Effect| verdict.rules.iter().find(|rule| rule.effect == effect);
+        return match rule(Effect::Deny) {
+            Some(why) => forbidden(format!(
+                "the policy forbids {id}, which contains capability:{capability}: {}",
+                why.rule
+            )),
+            None => Ok(rule(Effect::RequireApproval).map(|rule| rule.rule.clone())),
+        };
+    }
+    if capability_run::capability_of(id).is_some() && !verdict.allowed {
+        let why = verdict.denied_by.unwrap_or_else(|| "no rule allows it".to_owned());
+        return forbidden(format!("the policy forbids {id}: {why}"));
+    }
+    launch::allowed(&SkillId::new(id.as_str()), verdict)
 }
 
 impl Runs {
-    /// Returns the parts of a run with this skill and plan. Reads from disk.
-    pub(super) fn parts(&self, skill_id: &str, plan: &Plan) -> Result<Vec<Part>, Error> {
+    /// Returns what the rules of the policy apply to for a run with this skill and plan: its skill or capability, the
+    /// skills that its contracts run, and the skills whose bundles contain the capabilities that they call. `pinned` are
+    /// those of its launch: a run that was launched is subject to the rules for both. Reads from disk.
+    pub(super) fn policy_subjects(
+        &self,
+        skill_id: &str,
+        plan: &Plan,
+        pinned: &[PolicySubject],
+    ) -> Result<Vec<PolicySubject>, Error> {
         let (catalogue, known) = (self.registry.snapshot(), self.capabilities()?);
-        let mut parts = vec![self.own_part(skill_id, &known)];
-        for id in plan.skills.keys() {
-            let found = self.by_contract_id.find(&catalogue, id).map(|found| found.skill);
-            let skill = found.or_else(|| catalogue.by_id(id).cloned());
-            parts.push(skill.map_or_else(|| Part::Removed(id.clone()), Part::Skill));
-        }
-        for id in plan.capabilities.keys() {
-            let Some(capability) = known.capability(id) else { continue };
-            let Some(skill) = bundle_of(&catalogue, capability) else { continue };
-            let is_new = |part: &Part| part.skill().is_none_or(|other| other.location != skill.location);
-            if parts.iter().all(is_new) {
-                parts.push(Part::Bundle(Arc::clone(skill), id.clone()));
+        // Not by id: another skill may have the id meanwhile.
+        let of_contract = |contract: &Contract| {
+            let (skill, _) = catalogue.in_folder(contract.location.parent()?)?;
+            Some(skill_subject(&catalogue, skill, None))
+        };
+        let mut subjects = pinned.to_vec();
+        let mut add = |subject: PolicySubject| {
+            if !subjects.contains(&subject) {
+                subjects.push(subject);
+            }
+        };
+        let own = match capability_run::capability_of(skill_id) {
+            Some(id) => known.capability(id).map(|capability| capability_run::policy_subject(capability)),
+            None => of_contract(&plan.contract),
+        };
+        let nested = plan.skills.iter().map(|(id, contract)| (id.as_str(), of_contract(contract)));
+        for (id, present) in std::iter::once((skill_id, own)).chain(nested) {
+            match present {
+                Some(subject) => add(subject),
+                None if pinned.is_empty() => add(removed_subject(id)),
+                None => {}
             }
         }
-        Ok(parts)
+        let broker = &self.calling()?.broker;
+        for id in plan.capabilities.keys() {
+            let declared = known.capability(id).map(|capability| capability.location.clone());
+            // A binding of a denied bundle is not called; that requires no other bundle to be denied.
+            let files = broker.folders_of(id).into_iter().map(|folder| folder.join("bindings"));
+            for file in declared.into_iter().chain(files) {
+                if let Some((skill, _)) = catalogue.containing(&file) {
+                    add(skill_subject(&catalogue, skill, Some(id)));
+                }
+            }
+        }
+        // The rules for a skill that is run include those for the bundle of its own capabilities.
+        let run: Vec<_> = subjects.iter().filter(|one| one.contains.is_none()).cloned().collect();
+        let is_run = |one: &PolicySubject| run.iter().any(|other| other.location == one.location);
+        subjects.retain(|one| one.contains.is_none() || !is_run(one));
+        Ok(subjects)
     }
 
-    fn own_part(&self, skill_id: &str, known: &Capabilities) -> Part {
-        if let Ok(skill) = self.skill(skill_id) {
-            return Part::Skill(skill);
-        }
-        let capability = capability_run::capability_of(skill_id).and_then(|id| known.capability(id));
-        match capability {
-            Some(capability) => Part::Capability(skill_id.to_owned(), Arc::clone(capability)),
-            None => Part::Removed(skill_id.to_owned()),
-        }
-    }
-
-    /// Returns the first rule that requires an approval before the first step of a run with these parts.
+    /// Returns the first rule that requires an approval before the first step of a run with this skill, plan and labels.
+    /// `pinned` are the subjects of its launch, if it was launched. Reads from disk.
     ///
     /// # Errors
     /// Returns `forbidden`, naming the rule, and `invalid_configuration` for an invalid policy.
-    pub(super) fn approval_of_parts(
-        &self,
-        parts: &[Part],
-        labels: &BTreeMap<String, String>,
-    ) -> Result<Option<String>, Error> {
-        let policy = self.deciding()?;
-        let catalogue = self.registry.snapshot();
-        let mut required = None;
-        for part in parts {
-            let rule = part.allowed(policy.verdict(&part.subject(&catalogue, labels)))?;
-            required = required.or(rule);
-        }
-        Ok(required)
-    }
-
-    /// Like [`Self::approval_of_parts`] for a plan. Reads from disk.
     pub(super) fn approval_of_plan(
         &self,
         skill_id: &str,
         plan: &Plan,
         labels: &BTreeMap<String, String>,
+        pinned: &[PolicySubject],
     ) -> Result<Option<String>, Error> {
-        if self.deciding()?.is_empty() {
+        let policy = self.deciding()?;
+        if policy.is_empty() {
             return Ok(None);
         }
-        self.approval_of_parts(&self.parts(skill_id, plan)?, labels)
+        let mut required = None;
+        for subject in self.policy_subjects(skill_id, plan, pinned)? {
+            let rule = allowed(&subject, policy.verdict(&comparable(&subject, labels)))?;
+            required = required.or(rule);
+        }
+        Ok(required)
     }
 
     /// Returns what the policy, and the contracts of the run's plan, require for its approval. Reads from disk.
@@ -173,10 +171,10 @@ impl Runs {
         let mut required = if policy.approvals.is_empty() {
             RequiredApprovals::default()
         } else {
-            let (parts, catalogue) = (self.parts(&run.skill_id, plan)?, self.registry.snapshot());
-            let own = parts.iter().filter(|part| !matches!(part, Part::Bundle(..)));
-            let subjects: Vec<_> = own.map(|part| part.subject(&catalogue, &run.options.labels)).collect();
-            policy.approvals(&subjects)
+            let subjects = self.policy_subjects(&run.skill_id, plan, &run.options.policy_subjects)?;
+            let own = subjects.iter().filter(|subject| subject.contains.is_none());
+            let own: Vec<_> = own.map(|subject| comparable(subject, &run.options.labels)).collect();
+            policy.approvals(&own)
         };
         let contracts = std::iter::once(&plan.contract).chain(plan.skills.values());
         for approvals in contracts.filter_map(|contract| contract.approvals.as_ref()) {
@@ -218,8 +216,8 @@ impl Runs {
             return Ok(());
         }
         let (runs, plan) = (Arc::clone(self), plan.clone());
-        let (skill_id, labels) = (run.skill_id.clone(), run.options.labels.clone());
-        let look = move || runs.approval_of_plan(&skill_id, &plan, &labels);
+        let (skill_id, options) = (run.skill_id.clone(), run.options.clone());
+        let look = move || runs.approval_of_plan(&skill_id, &plan, &options.labels, &options.policy_subjects);
         match super::super::run_blocking(look).await? {
             Some(rule) if !is_approved => {
                 let message = format!(
@@ -232,33 +230,36 @@ impl Runs {
         }
     }
 
-    /// Checks that the current policy permits a claimed run. Waits while the policy is invalid: a typing error must not
-    /// fail every run.
-    ///
-    /// # Errors
-    /// Returns `forbidden`, naming the rule.
-    pub(super) async fn permitted_now(self: &Arc<Self>, claimed: &Claimed) -> Result<(), Error> {
-        let run = &claimed.run;
-        loop {
-            let permitted = async {
-                if self.deciding()?.rules.is_empty() {
-                    return Ok(());
+    /// Returns whether the policy can be read. While it cannot, no run is claimed: another process may execute it.
+    pub(super) fn may_claim(&self) -> bool {
+        let read = self.deciding();
+        let is_readable = read.is_ok();
+        if self.claiming.swap(is_readable, Ordering::Relaxed) != is_readable {
+            match read {
+                Ok(_) => tracing::info!("the policy can be read; claiming runs again"),
+                Err(error) => {
+                    tracing::warn!("no runs are claimed until the policy can be read: {}", error.message);
                 }
-                // An unreadable plan is reported when the run is executed.
-                let Ok(plan) = Plan::from_value(&claimed.contract, &run.contract_digest) else {
-                    return Ok(());
-                };
-                // An approval is required before the first step.
-                let has_begun = run.head > 0 || run.decided.is_some();
-                self.ensure_permitted(run, &plan, plan.approval.is_some() || has_begun).await
-            };
-            match permitted.await {
-                Err(error) if error.code != Code::Forbidden => {
-                    tracing::warn!("run {} waits until the policy can be read: {}", run.id, error.message);
-                    tokio::time::sleep(POLICY_RETRY_INTERVAL).await;
-                }
-                permitted => return permitted,
             }
         }
+        is_readable
+    }
+
+    /// Checks that the current policy permits a claimed run.
+    ///
+    /// # Errors
+    /// Returns `forbidden`, naming the rule, and `invalid_configuration` for an invalid policy.
+    pub(super) async fn permitted_now(self: &Arc<Self>, claimed: &Claimed) -> Result<(), Error> {
+        let run = &claimed.run;
+        if self.deciding()?.rules.is_empty() {
+            return Ok(());
+        }
+        // An unreadable plan is reported when the run is executed.
+        let Ok(plan) = Plan::from_value(&claimed.contract, &run.contract_digest) else {
+            return Ok(());
+        };
+        // An approval is required before the first step.
+        let has_begun = run.head > 0 || run.decided.is_some();
+        self.ensure_permitted(run, &plan, plan.approval.is_some() || has_begun).await
     }
 }

@@ -15,12 +15,15 @@ use super::durations::StepDurations;
 use super::measured::CountedBroker;
 use super::observed::MeteredStore;
 use crate::remote::Address;
-use crate::{Code, Error};
+use crate::{Code, Error, policies};
 use skills_base::audit::Anchor;
 use skills_base::locked_folder::LockedFolder;
 use skills_config::{Config, MEMORY_STORE, MissingStore};
+use skills_registry::policy::Effect;
 use skills_registry::{Catalogue, Root, RootOrigin, SHIPPED};
-use skills_runs::{Artifacts, Broker, BrokerSettings, Capabilities, Engine, Execute, TrustCheck};
+use skills_runs::{
+    Artifacts, Broker, BrokerSettings, BundleCheck, BundleRefusal, Capabilities, Engine, Execute,
+};
 use skills_sandbox::{Level, Limits, Sandbox};
 use skills_store::{
     self, AuditAnchor, AuditAnchors, Claimed, Clocks, CommitObserver, Counts, KnownStores, OpenOptions,
@@ -174,12 +177,35 @@ impl Runs {
             ..BrokerSettings::default()
         };
         let (capabilities, _) = self.catalog_cache.present(&self.registry.snapshot(), &self.trust);
-        let trust: TrustCheck = Arc::new(self.trust.check());
-        let broker = Broker::new(capabilities, settings, sandbox.clone(), trust, Arc::clone(&artifacts));
+        let check = self.bundle_check();
+        let broker = Broker::new(capabilities, settings, sandbox.clone(), check, Arc::clone(&artifacts));
         let calling =
             Arc::new(CallServices { artifacts, broker: Arc::new(broker), sandbox, _temporary: temporary });
         *opened = Some(Arc::clone(&calling));
         Ok(calling)
+    }
+
+    /// Returns a check whether something of a bundle may be executed: it must be trusted, and the policy must not deny it.
+    fn bundle_check(&self) -> BundleCheck {
+        let (trust, policy, registry) =
+            (self.trust.clone(), Arc::clone(&self.policy), Arc::clone(&self.registry));
+        Arc::new(move |folder, read| {
+            let shown = folder.display().to_string();
+            if let Some(why) = trust.refusal_of(folder, read, &shown, &shown) {
+                return Err(BundleRefusal::Untrusted(why));
+            }
+            // Nothing is claimed while the policy is invalid; what was claimed before goes on.
+            let Ok(policy) = policy.current() else { return Ok(()) };
+            let catalogue = registry.snapshot();
+            let Some((skill, _)) = catalogue.in_folder(folder) else { return Ok(()) };
+            let verdict = policies::verdict(&policy, &catalogue, skill);
+            match verdict.rules.iter().find(|rule| rule.effect == Effect::Deny) {
+                Some(rule) => {
+                    Err(BundleRefusal::Denied(format!("the policy forbids {}: {}", skill.id, rule.rule)))
+                }
+                None => Ok(()),
+            }
+        })
     }
 
     /// Returns the resource limits of scripts.
@@ -338,6 +364,17 @@ impl Runs {
         let mut reason = error.reason.unwrap_or_default();
         reason["since_ms"] = failure.since_ms.into();
         Err(Error { reason: Some(reason), ..error })
+    }
+
+    /// Opens a store that is known to have existed and is not open yet: one that is missing or damaged is an error.
+    pub(in crate::local) async fn ensure_known_store(self: &Arc<Self>) -> Result<(), Error> {
+        if self.runtime.get().is_none()
+            && let Some(file) = self.store_place()?.file()
+            && skills_store::has_existed(file, &self.store_options(file))?
+        {
+            self.runtime().await?;
+        }
+        Ok(())
     }
 
     /// Creates a new, empty store at the store's path; the previous files are renamed.
@@ -545,13 +582,25 @@ impl Execute for CurrentEngine {
                 }
             }
             tokio::select! {
-                permitted = runs.permitted_now(&claimed) => if let Err(error) = permitted {
-                    return self.engine.refuse(&claimed, &error.code.to_string(), error.message).await;
+                permitted = runs.permitted_now(&claimed) => match permitted {
+                    Ok(()) => {}
+                    Err(error) if error.code == Code::Forbidden => {
+                        return self.engine.refuse(&claimed, &error.code.to_string(), error.message).await;
+                    }
+                    // The lease is released: a typing error in the policy must not fail runs.
+                    Err(error) => {
+                        let doing = format!("executing run {}", claimed.run.id);
+                        return Err(StoreError::Failed { doing, reason: error.message });
+                    }
                 },
                 () = cancel.cancelled() => return Ok(()),
             }
         }
         Execute::execute(&self.engine, claimed, cancel).await
+    }
+
+    fn may_claim(&self) -> bool {
+        self.runs.upgrade().is_none_or(|runs| runs.may_claim())
     }
 }
 

@@ -9,10 +9,15 @@ use serde_json::Value;
 use super::tools::HostGrants;
 use super::{Local, find};
 use crate::{
-    AgentView, BudgetView, ComposedView, Error, LevelsView, SessionAccess, SessionClient, SessionSummary,
-    SessionView, SettingsChange, SharedSessionClient, ToolAnswer,
+    AgentView, BudgetView, Code, ComposedView, Error, LevelsView, SessionAccess, SessionClient,
+    SessionSummary, SessionView, SettingsChange, SharedSessionClient, ToolAnswer,
 };
 use skills_session::{Api, Payload, Speaker, Tool};
+
+/// Maximum number of sessions of a principal.
+const MAX_SESSIONS: u64 = 500;
+/// Maximum size of all of them in bytes.
+const MAX_SESSIONS_BYTES: u64 = 256 << 20;
 
 /// Sessions visible with this access.
 pub struct AccessibleSessions {
@@ -29,6 +34,28 @@ impl AccessibleSessions {
     fn grants(&self, confirmed: Option<&str>) -> HostGrants {
         let by = self.access.principal().map(str::to_owned);
         HostGrants { confirmed: confirmed.map(str::to_owned), by, files: BTreeMap::new() }
+    }
+
+    /// Checks that a principal may store this much more: their sessions share the disk with the runs of all others.
+    ///
+    /// # Errors
+    /// Returns `rate_limited` with the limit.
+    async fn ensure_space(&self, sessions: u64, bytes: usize) -> Result<(), Error> {
+        let Some(owner) = self.access.owner() else { return Ok(()) };
+        let used = self.local.desk().await?.session_usage(owner).await?;
+        let full = |limit: String| {
+            let message = format!(
+                "the sessions of {owner} have reached the limit of {limit}; `retention.sessions` deletes old ones"
+            );
+            Err(Error::new(Code::RateLimited, message))
+        };
+        if used.sessions + sessions > MAX_SESSIONS {
+            return full(format!("{MAX_SESSIONS} sessions"));
+        }
+        if used.bytes.saturating_add(bytes as u64) > MAX_SESSIONS_BYTES {
+            return full(format!("{} MiB", MAX_SESSIONS_BYTES >> 20));
+        }
+        Ok(())
     }
 
     /// Returns the complete id of a permitted session. Its owner never changes, so this also holds for the next call.
@@ -48,6 +75,7 @@ impl SessionClient for AccessibleSessions {
     }
 
     async fn new_session(&self, settings: SettingsChange) -> Result<SessionView, Error> {
+        self.ensure_space(1, 0).await?;
         self.local.create_session(settings, self.access.owner()).await
     }
 
@@ -64,7 +92,9 @@ impl SessionClient for AccessibleSessions {
     }
 
     async fn say(&self, session: &str, speaker: Speaker, text: &str) -> Result<u64, Error> {
-        self.local.say(&self.permitted(session).await?, speaker, text).await
+        let session = self.permitted(session).await?;
+        self.ensure_space(0, text.len()).await?;
+        self.local.say(&session, speaker, text).await
     }
 
     async fn call_tool(
@@ -74,7 +104,9 @@ impl SessionClient for AccessibleSessions {
         arguments: Value,
         confirmed: Option<&str>,
     ) -> Result<ToolAnswer, Error> {
-        self.local.use_tool(&self.permitted(session).await?, tool, arguments, self.grants(confirmed)).await
+        let session = self.permitted(session).await?;
+        self.ensure_space(0, 0).await?;
+        self.local.use_tool(&session, tool, arguments, self.grants(confirmed)).await
     }
 
     async fn run_script(

@@ -45,11 +45,17 @@ impl Local {
         let parsed: RunScriptArguments = arguments(tool, raw_arguments)?;
         let named = parsed.skill.as_deref().map(|name| self.called(session, name));
         let skill = session.loaded(named.as_deref())?;
-        if let Ok(now) = self.resolve(&skill.location.to_string_lossy()) {
-            // An approval that the policy requires is the confirmation below.
-            self.runs.approval(&now).map_err(to_tool_error)?;
-            self.runs.ensure_single_approval(&now).map_err(to_tool_error)?;
-        }
+        let Ok(now) = self.resolve(&skill.location.to_string_lossy()) else {
+            // Its rules in the policy may depend on its tags or domain, which are not known any longer.
+            let message = format!(
+                "{} is no longer in the catalog, so its scripts cannot run; restore it, or unload it",
+                skill.name
+            );
+            return Err(ToolError::new(ToolFailure::SafetyDenied, message));
+        };
+        // An approval that the policy requires is the confirmation below.
+        self.runs.approval(&now).map_err(to_tool_error)?;
+        self.runs.ensure_single_approval(&now).map_err(to_tool_error)?;
         let handed: Vec<String> = leave.files.keys().cloned().collect();
         let files = handed_over(&leave.files, &self.config.cwd).map_err(to_tool_error)?;
         let bundle = open_loaded(skill, &self.registry.snapshot())?;

@@ -1,0 +1,49 @@
+//! Identifies the content of a file by its metadata.
+
+use std::fs::Metadata;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+/// A change this soon before reading could leave the times unchanged: file systems have coarse timestamps, in practice
+/// up to two seconds.
+const RACY: Duration = Duration::from_secs(2);
+
+/// Detects, without reading it, that a file has changed: other content implies another inode, size or time. Includes the
+/// change time of the inode, because a user who writes the file cannot set that back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FileStamp {
+    inode: (u64, u64),
+    mode: u32,
+    bytes: u64,
+    modified: Option<SystemTime>,
+    changed: Option<SystemTime>,
+}
+
+impl FileStamp {
+    /// Returns the stamp of a file.
+    #[must_use]
+    pub fn of(metadata: &Metadata) -> Self {
+        let (inode, mode, changed) = inode(metadata);
+        Self { inode, mode, bytes: metadata.len(), modified: metadata.modified().ok(), changed }
+    }
+
+    /// Returns whether a change after this time would change the stamp. Never, where the system has no change time.
+    #[must_use]
+    pub fn is_settled(&self, read_at: SystemTime) -> bool {
+        self.changed.and_then(|changed| changed.checked_add(RACY)).is_some_and(|settled| settled < read_at)
+    }
+}
+
+#[cfg(unix)]
+fn inode(metadata: &Metadata) -> ((u64, u64), u32, Option<SystemTime>) {
+    use std::os::unix::fs::MetadataExt as _;
+    let seconds = u64::try_from(metadata.ctime()).ok();
+    let nanoseconds = u32::try_from(metadata.ctime_nsec()).ok();
+    let changed = seconds.zip(nanoseconds).map(|(seconds, nanoseconds)| Duration::new(seconds, nanoseconds));
+    let changed = changed.and_then(|changed| UNIX_EPOCH.checked_add(changed));
+    ((metadata.dev(), metadata.ino()), metadata.mode(), changed)
+}
+
+#[cfg(not(unix))]
+fn inode(_: &Metadata) -> ((u64, u64), u32, Option<SystemTime>) {
+    ((0, 0), 0, None)
+}
