@@ -178,6 +178,19 @@ impl Plan {
         Self::deserialize(value).map_err(|error| format!("cannot read the stored plan of the run: {error}"))
     }
 
+    /// Returns whether this is the contract of a nested skill of the plan.
+    #[must_use]
+    pub fn runs_contract(&self, id: &str, contract: &Contract) -> bool {
+        self.skills.get(id).is_some_and(|pinned| **pinned == normalized(contract))
+    }
+
+    /// Returns whether this is the definition of a capability of the plan.
+    #[must_use]
+    pub fn calls_capability(&self, found: &Capability) -> bool {
+        let found = Capability { location: PathBuf::new(), ..found.clone() };
+        self.capabilities.get(&found.id).is_some_and(|pinned| **pinned == found)
+    }
+
     /// Returns a capability of the plan.
     #[must_use]
     pub fn capability(&self, id: &str) -> Option<&Arc<Capability>> {

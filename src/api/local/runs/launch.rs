@@ -259,10 +259,27 @@ impl Runs {
         })
     }
 
-    /// Checks that the definitions of a plan's capabilities are those that were trusted, where their folder is pinned.
+    /// Checks that the nested contracts and capabilities of a plan are the present ones, and that the definitions of the
+    /// capabilities are those that were trusted, where their folder is pinned.
     fn ensure_trusted_definitions(&self, plan: &Plan) -> Result<(), Error> {
-        let known = self.capabilities()?;
-        for capability in plan.capabilities.values() {
+        let (known, catalogue) = (self.capabilities()?, self.registry.snapshot());
+        let changed = |what: String| {
+            Err(Error::new(
+                Code::SkillChanged,
+                format!("{what} changed while it was launched; launch it again"),
+            ))
+        };
+        // What the policy and the pins were compared with must be what is launched.
+        for id in plan.skills.keys() {
+            let found = self.by_contract_id.find(&catalogue, id);
+            if !found.is_some_and(|found| plan.runs_contract(id, &found.contract)) {
+                return changed(format!("the contract of {id}"));
+            }
+        }
+        for id in plan.capabilities.keys() {
+            let Some(capability) = known.capability(id).filter(|found| plan.calls_capability(found)) else {
+                return changed(format!("the definition of capability:{id}"));
+            };
             let Some((place, read)) = known.source(&capability.location) else { continue };
             let is_trusted = self.trust.state(place.root()) != TrustState::Untrusted;
             let what = format!("the definition of capability:{}", capability.id);

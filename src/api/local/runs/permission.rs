@@ -13,7 +13,6 @@ use crate::{Code, Error, policies};
 use skills_registry::Catalogue;
 use skills_registry::policy::{Effect, RequiredApprovals, Subject, Verdict};
 use skills_runs::Plan;
-use skills_skill::contract::Contract;
 use skills_skill::{EffectMode, Role, Skill, SkillId};
 use skills_store::{Claimed, PolicySubject, RunRecord};
 
@@ -93,27 +92,36 @@ impl Runs {
         pinned: &[PolicySubject],
     ) -> Result<Vec<PolicySubject>, Error> {
         let (catalogue, known) = (self.registry.snapshot(), self.capabilities()?);
-        // Not by id: another skill may have the id meanwhile.
-        let of_contract = |contract: &Contract| {
-            let (skill, _) = catalogue.in_folder(contract.location.parent()?)?;
-            Some(skill_subject(&catalogue, skill, None))
-        };
+        let present = |skill: &Arc<Skill>, contains: Option<&str>| skill_subject(&catalogue, skill, contains);
+        let capability = |id: &str| known.capability(id).map(|found| capability_run::policy_subject(found));
         let mut subjects = pinned.to_vec();
         let mut add = |subject: PolicySubject| {
             if !subjects.contains(&subject) {
                 subjects.push(subject);
             }
         };
-        let own = match capability_run::capability_of(skill_id) {
-            Some(id) => known.capability(id).map(|capability| capability_run::policy_subject(capability)),
-            None => of_contract(&plan.contract),
-        };
-        let nested = plan.skills.iter().map(|(id, contract)| (id.as_str(), of_contract(contract)));
-        for (id, present) in std::iter::once((skill_id, own)).chain(nested) {
-            match present {
-                Some(subject) => add(subject),
-                None if pinned.is_empty() => add(removed_subject(id)),
-                None => {}
+        // By location: another skill may have the id meanwhile.
+        for was in pinned {
+            let folder = Path::new(&was.location).parent();
+            match capability_run::capability_of(&was.id).and_then(capability) {
+                Some(now) if now.location == was.location => add(now),
+                _ => {
+                    if let Some((skill, _)) = folder.and_then(|folder| catalogue.in_folder(folder)) {
+                        add(present(skill, was.contains.as_deref()));
+                    }
+                }
+            }
+        }
+        if pinned.is_empty() {
+            let own = match capability_run::capability_of(skill_id) {
+                Some(id) => capability(id),
+                None => catalogue.by_id(skill_id).map(|skill| present(skill, None)),
+            };
+            add(own.unwrap_or_else(|| removed_subject(skill_id)));
+            for id in plan.skills.keys() {
+                let found = self.by_contract_id.find(&catalogue, id).map(|found| found.skill);
+                let found = found.or_else(|| catalogue.by_id(id).cloned());
+                add(found.map_or_else(|| removed_subject(id), |skill| present(&skill, None)));
             }
         }
         let broker = &self.calling()?.broker;
