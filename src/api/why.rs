@@ -464,8 +464,9 @@ async fn ranked(
     let rival = winner.or_else(|| first.results.get(1));
     let terms = terms(intent, &first, hit, winner);
     let mut checks = vec![rank_check(subject, &own, &first, rank, rival)];
+    let wins = rank == Some(1) && first.fit != Fit::None;
     let clause = match hit {
-        Some(hit) => hit.exclusion_note.clone(),
+        Some(hit) => hit.exclusion_note.as_ref().and_then(|_| matched_clause(&hit.description, &terms)),
         None => matched_exclusion(&subject.description, intent),
     };
     // A skill that is not a result for another reason was not compared with the request.
@@ -474,16 +475,8 @@ async fn ranked(
         checks.push(terms_check(&terms, clause.as_deref(), winner, first.fit != Fit::None));
     }
     if is_compared || clause.is_some() {
-        checks.push(match clause {
-            Some(clause) => WhyCheck::fail(
-                CheckKind::Exclusion,
-                format!("the request matches an exclusion clause of the description: “{clause}”"),
-                "narrow the clause if the skill is meant for this request",
-            ),
-            None => WhyCheck::pass(CheckKind::Exclusion, "no exclusion clause matches the request"),
-        });
+        checks.push(exclusion_check(clause.as_deref(), wins));
     }
-    let wins = rank == Some(1) && first.fit != Fit::None;
     let advice = if is_compared && !wins { advice(core, &subject.id, intent).await } else { None };
     let ranking = WhyRanking {
         fit_threshold: first.confidence.as_ref().map(|confidence| confidence.fit_threshold),
@@ -499,6 +492,29 @@ async fn ranked(
         terms,
     };
     Ok((ranking, checks))
+}
+
+/// Returns the exclusion clause that a request matches by other words than those of the skill's own subject: most
+/// clauses repeat the subject to narrow it.
+fn matched_clause(description: &str, terms: &[WhyTerm]) -> Option<String> {
+    let is_subject = |field: &String| ["name", "description", "tags"].contains(&field.as_str());
+    let others = terms.iter().filter(|term| !term.fields.iter().any(is_subject));
+    let others: Vec<&str> = others.map(|term| term.term.as_str()).collect();
+    matched_exclusion(description, &others.join(" "))
+}
+
+/// Returns the check of the exclusion clause that the request matches. A clause does not keep a skill from winning.
+fn exclusion_check(clause: Option<&str>, wins: bool) -> WhyCheck {
+    let kind = CheckKind::Exclusion;
+    let Some(clause) = clause else {
+        return WhyCheck::pass(kind, "no exclusion clause matches the request");
+    };
+    let evidence = format!("the request matches an exclusion clause of the description: “{clause}”");
+    let help = "narrow the clause if the skill is meant for this request";
+    if wins {
+        return WhyCheck { help: Some(help.to_owned()), ..WhyCheck::unknown(kind, evidence) };
+    }
+    WhyCheck::fail(kind, evidence, help)
 }
 
 /// Returns whether the skill is not a result because it has none of the terms.

@@ -43,10 +43,6 @@ pub fn reading(report: &WhyReport, skill: Option<&Skill>) -> Reading {
         let mut failed = client.checks.iter().filter(is_failed);
         failed.all(|check| check.check == CheckKind::Description && is_listed)
     });
-    let is_first =
-        report.checks.iter().any(|check| check.check == CheckKind::Rank && check.result == CheckResult::Pass);
-    let is_only_excluded =
-        is_first && report.checks.iter().filter(is_failed).all(|check| check.check == CheckKind::Exclusion);
     let answer = match (&report.intent, report.wins) {
         (Some(_), true) => "The skill is offered and ranks first for this request.",
         (Some(_), false) if is_fine_here && is_only_cut => {
@@ -54,9 +50,6 @@ pub fn reading(report: &WhyReport, skill: Option<&Skill>) -> Reading {
         }
         (Some(_), false) if is_fine_here => {
             "The skill ranks first for this request, but some clients do not offer it. See the first failed check."
-        }
-        (Some(_), false) if is_only_excluded => {
-            "The skill ranks first, but an exclusion clause of its description matches the request."
         }
         (Some(_), false) => "The skill is not selected for this request. See the first failed check.",
         (None, true) => "Clients offer the skill. Type a request in Discover to also check the ranking.",

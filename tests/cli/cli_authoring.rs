@@ -142,6 +142,24 @@ fn why_names_missing_terms_and_the_exclusion_of_a_losing_skill() {
 }
 
 #[test]
+fn an_exclusion_clause_is_matched_by_its_own_subject() {
+    let home = Home::with_skills();
+    let text = "description: Summarizes log files. Not for joining log files of several systems.";
+    home.skill("digest", text, "# Digest\n");
+    let exclusion = |request: &str| {
+        let answer = home.run(&["why", "digest", request, "--client", "codex", "--json"]);
+        let report = answer.json();
+        let mut checks = report["checks"].as_array().unwrap().iter();
+        let check = checks.find(|check| check["check"] == "exclusion").unwrap_or_else(|| panic!("{report}"));
+        (check["result"].as_str().unwrap().to_owned(), report["wins"].clone())
+    };
+    // Words of the skill's own subject are in the clause too.
+    assert_eq!(exclusion("summarize this log file").0, "pass");
+    // A skill that is first wins, whatever its clause says.
+    assert_eq!(exclusion("summarize log files of systems"), ("unknown".to_owned(), true.into()));
+}
+
+#[test]
 fn the_rival_of_the_first_skill_is_the_second() {
     let home = Home::with_skills();
     home.skill("bills", "description: Creates bills for customers every month.", "# Bills\n");
