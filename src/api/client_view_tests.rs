@@ -170,6 +170,43 @@ fn codex_reads_its_own_skills_where_it_has_unpacked_them() {
 }
 
 #[test]
+fn what_codex_has_unpacked_is_listed_as_its_own() {
+    let home = Home::new();
+    let own = home.skill(".codex/skills/.system/imagegen", "imagegen");
+    let users_only = home.skill(".codex/skills/.system/installer", "installer");
+    fs::create_dir_all(users_only.root_dir.join("agents")).unwrap();
+    let policy = "policy:\n  allow_implicit_invocation: false\n";
+    fs::write(users_only.root_dir.join("agents/openai.yaml"), policy).unwrap();
+    let catalogue = Home::catalogue(vec![own, users_only]);
+    let profile = client::profile("codex").unwrap();
+    let sight = sight(profile, &catalogue, &home.config(), &SkillFiles::default());
+    let states: Vec<_> = sight.bundles.iter().map(|one| (one.id.as_str(), &one.state)).collect();
+    assert!(
+        matches!(
+            states[..],
+            [("imagegen", ClientViewState::Found), ("installer", ClientViewState::ForPeople(_))]
+        ),
+        "{states:?}"
+    );
+    let entries: Vec<_> = sight.rows.iter().map(|row| (row.entry.bundled, row.skill.is_some())).collect();
+    assert_eq!(entries, [(true, true)]);
+}
+
+#[test]
+fn a_dropped_file_outside_the_catalog_has_no_id_of_it() {
+    let home = Home::new();
+    let good = home.skill("repo/.agents/skills/tool", "tool");
+    let bad = home.skill("repo/.agents/skills/node_modules/tool", "tool");
+    fs::write(&bad.location, "---\nname: tool\ndescription: Bad.\nname: other\n---\n").unwrap();
+    let catalogue = Home::catalogue(vec![good]);
+    let profile = client::profile("codex").unwrap();
+    let sight = sight(profile, &catalogue, &home.config(), &SkillFiles::default());
+    let names: Vec<_> = sight.others.iter().map(|(name, _)| name.as_str()).collect();
+    assert_eq!(names, [bad.location.to_str().unwrap()]);
+    assert_eq!(sight.bundles[0].state, ClientViewState::Found);
+}
+
+#[test]
 fn shipped_skills_stand_in_for_folders_without_a_skill() {
     let home = Home::new();
     home.skill("cache/shipped/example", "example");

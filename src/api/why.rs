@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use strum::Display;
 
-use super::foreign::{foreign, is_named};
+use super::foreign::{foreign, is_named, linked_description};
 use super::{
     Client, ClientView, ClientViewState, Code, DraftMeasure, DraftPlace, DraftRequest, Error,
     GoldenExplainRequest, GoldenQuery,
@@ -277,6 +277,7 @@ pub async fn why(core: &(impl Client + ?Sized), request: &WhyRequest) -> Result<
         Err(error) if error.code == Code::NotFound => {
             foreign_subject(&*core.catalogue().await?, &views, &request.skill_id).ok_or(error)?
         }
+        Ok(subject) if !subject.parsed => as_clients_read(&*core.catalogue().await?, &views, subject),
         subject => subject?,
     };
     let intent = request.intent.as_deref().map(str::trim).filter(|intent| !intent.is_empty());
@@ -406,6 +407,17 @@ fn foreign_subject(catalogue: &Catalogue, views: &[ClientView], wanted: &str) ->
         shadowed_by: None,
         parsed: false,
     })
+}
+
+/// Returns a bundle that the catalog cannot read, with what clients read behind a link that the catalog does not follow.
+fn as_clients_read(catalogue: &Catalogue, views: &[ClientView], subject: Subject) -> Subject {
+    let refusal = catalogue.refused.iter().find(|refusal| refusal.location == subject.location);
+    let Some(description) = refusal.and_then(|refusal| linked_description(views, refusal)) else {
+        return subject;
+    };
+    let evidence = format!("{}; only its frontmatter is read, and it is not ranked", subject.parse.evidence);
+    let parse = WhyCheck { result: CheckResult::Unknown, evidence, ..subject.parse };
+    Subject { description: description.to_owned(), parse, ..subject }
 }
 
 fn place_of(finding: &Finding) -> String {
@@ -673,7 +685,13 @@ fn terms_check(terms: &[WhyTerm], clause: Option<&str>, winner: Option<&Hit>, fi
 fn client_checks(view: &ClientView, subject: &Subject, terms: &[WhyTerm], has_request: bool) -> ClientChecks {
     use CheckKind::{Folder, Name, Offered, Parse};
     let name = &view.name;
-    let state = view.state_of(&subject.id, &subject.location);
+    let is_listed = || view.listed(&subject.id, &subject.location).is_some();
+    // Several bundles that the catalog cannot read can have one id: the state is that of another one.
+    let is_other = |state: &ClientViewState| {
+        let is_found = matches!(state, ClientViewState::Found | ClientViewState::Repaired(_));
+        !subject.parsed && is_found && !is_listed()
+    };
+    let state = view.state_of(&subject.id, &subject.location).filter(|state| !is_other(state));
     let mut checks = Vec::new();
     let mut searches_folder = true;
     let searched = || WhyCheck::pass(Folder, format!("{name} searches the folder"));

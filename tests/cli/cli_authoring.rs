@@ -440,6 +440,49 @@ fn clients_are_compared_with_a_reason_for_each_missing_skill() {
 }
 
 #[test]
+fn a_link_that_clients_follow_is_visible_to_them() {
+    let home = Home::empty();
+    home.file("../far/linky/SKILL.md", "---\nname: linky\ndescription: Links far away places.\n---\nB\n");
+    let folder = home.path().join("home/.claude/skills");
+    fs::create_dir_all(&folder).unwrap();
+    std::os::unix::fs::symlink(home.path().join("far/linky"), folder.join("linky")).unwrap();
+    let report = home.run_bare(&["--json", "visibility", "linky", "--client", "claude-code"]).json();
+    let row = &report["skills"][0];
+    let cell = &row["cells"][0];
+    assert_eq!((&cell["state"], &cell["words"], &row["words"]), (&json!("full"), &json!(4), &json!(4)));
+    let why = home.run_bare(&["--json", "why", "linky", "--client", "claude-code"]);
+    assert_eq!(why.code, 0, "{}", why.stdout);
+    let why = why.json();
+    assert_eq!(why["checks"][0]["result"], "unknown", "only its frontmatter is read");
+    let checks = why["clients"][0]["checks"].as_array().unwrap();
+    assert!(checks.iter().all(|check| check["result"] == "pass"), "{checks:?}");
+    // Not ranked, so it wins no request.
+    assert_eq!(home.run_bare(&["why", "linky", "far away", "--client", "claude-code"]).code, 1);
+}
+
+#[test]
+fn a_broken_file_with_the_name_of_a_skill_does_not_hide_it() {
+    let home = Home::empty();
+    let write = |path: &str, text: &str| home.file(&format!("../home/.agents/skills/{path}"), text);
+    write("tool/SKILL.md", "---\nname: tool\ndescription: Makes tables of text.\n---\nB\n");
+    write("node_modules/tool/SKILL.md", "---\nname: tool\ndescription: Bad.\nname: x\n---\nB\n");
+    let report = home.run_bare(&["--json", "visibility", "tool", "--client", "codex"]).json();
+    assert_eq!(report["skills"][0]["cells"][0]["state"], "full", "{report}");
+    assert_eq!(home.run_bare(&["why", "tool", "--client", "codex"]).code, 0);
+}
+
+#[test]
+fn what_codex_has_unpacked_is_in_its_list() {
+    let home = Home::empty();
+    let text = "---\nname: imagegen\ndescription: Draws images.\n---\nB\n";
+    home.file("../home/.codex/skills/.system/imagegen/SKILL.md", text);
+    let report = home.run_bare(&["--json", "visibility", "imagegen", "--client", "codex"]).json();
+    assert_eq!(report["skills"][0]["cells"][0]["state"], "full", "{report}");
+    let budget = home.run_bare(&["budget", "--client", "codex", "--all"]).stdout;
+    assert!(budget.contains("built into the client") && !budget.contains("hidden folder"), "{budget}");
+}
+
+#[test]
 fn why_does_not_pass_a_file_that_a_client_reads_with_a_workaround() {
     let home = Home::empty();
     let folder = home.path().join("home/.claude/skills/noend");
