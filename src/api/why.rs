@@ -137,10 +137,10 @@ pub struct ClientChecks {
 }
 
 impl ClientChecks {
-    /// Returns whether all checks pass and the description is shown in full.
+    /// Returns whether all checks pass without a repair, and the description is shown in full.
     #[must_use]
     pub fn passes(&self) -> bool {
-        self.description.is_none() && self.checks.iter().all(|check| check.result == CheckResult::Pass)
+        self.description.is_none() && self.repaired.is_none() && self.checks.iter().all(|check| check.result == CheckResult::Pass)
     }
 }
 
@@ -757,7 +757,7 @@ fn client_checks(view: &ClientView, subject: &Subject, terms: &[WhyTerm], has_re
                 repaired = Some(how.clone());
                 let help = Some(repair_help(subject)).filter(|help| !help.is_empty());
                 let evidence = format!("{name} reads the file with a workaround: {how}");
-                WhyCheck { help, ..WhyCheck::unknown(Parse, evidence) }
+                WhyCheck { help, ..WhyCheck::pass(Parse, evidence) }
             } else {
                 read()
             });
