@@ -243,6 +243,8 @@ pub struct WhyReport {
     pub ranking: Option<WhyRanking>,
 }
 
+/// Maximum number of words, articles and the like not counted, of a part of a clause that one word matches.
+const MAX_SHORT_WORDS: usize = 4;
 /// Maximum number of characters of another text quoted as evidence.
 const MAX_QUOTED: usize = 80;
 
@@ -507,12 +509,20 @@ async fn ranked(
 }
 
 /// Returns the exclusion clause that a request matches by other words than those of the skill's own subject: most
-/// clauses repeat the subject to narrow it.
+/// clauses repeat the subject to narrow it. One word matches only a short part of a clause.
 fn matched_clause(description: &str, terms: &[WhyTerm]) -> Option<String> {
     let is_subject = |field: &String| ["name", "description", "tags"].contains(&field.as_str());
     let others = terms.iter().filter(|term| !term.fields.iter().any(is_subject));
     let others: Vec<&str> = others.map(|term| term.term.as_str()).collect();
-    matched_exclusion(description, &others.join(" "))
+    let clause = matched_exclusion(description, &others.join(" "))?;
+    let mut parts = clause.split([',', ';', ':']).flat_map(|part| part.split(" or "));
+    let is_matched = |part: &str| {
+        let part_clause = format!("not for {part}");
+        let shared = others.iter().filter(|term| matched_exclusion(&part_clause, term).is_some()).count();
+        let is_short = || part.split_whitespace().filter(|word| word.len() > 3).count() <= MAX_SHORT_WORDS;
+        shared > 1 || shared == 1 && is_short()
+    };
+    parts.any(is_matched).then(|| clause.clone())
 }
 
 /// Returns the check of the exclusion clause that the request matches. A clause does not keep a skill from winning.
@@ -929,4 +939,32 @@ fn description_check(
     };
     let cut = CutDescription { shown: head.to_owned(), cut: tail.to_owned(), lost_terms, place: None };
     (check, Some(cut))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_exclusion_clause_is_matched_by_its_own_subject() {
+        let matched = |description: &str, words: &[(&str, &str)]| {
+            let term = |(word, field): &(&str, &str)| WhyTerm {
+                term: (*word).to_owned(),
+                fields: if field.is_empty() { Vec::new() } else { vec![(*field).to_owned()] },
+                points: 0.0,
+                winner_fields: Vec::new(),
+                winner_points: 0.0,
+            };
+            let terms: Vec<WhyTerm> = words.iter().map(term).collect();
+            matched_clause(description, &terms).is_some()
+        };
+        let logs = "Condenses a log. Not for joining logs of several systems into one order of time.";
+        assert!(!matched(logs, &[("log", "description"), ("errors", "")]), "its own subject");
+        assert!(!matched(logs, &[("happened", ""), ("time", "")]), "one word of a long clause");
+        assert!(matched(logs, &[("join", ""), ("logs", "description"), ("systems", "")]));
+        assert!(matched("Makes bills. Not for subscriptions.", &[("cancel", ""), ("subscription", "")]));
+        let list = "Makes charts. Not for long written reports, summaries of tables or yearly invoices.";
+        assert!(matched(list, &[("invoice", "")]), "one word of a short part");
+        assert!(matched(list, &[("summary", "body")]));
+    }
 }

@@ -51,7 +51,7 @@ impl Fuzzy {
     ) -> Option<(MatchKind, u32)> {
         let by_letters = self.score(name);
         let names = if by_letters.is_some() && !self.empty { name.to_string() } else { String::new() };
-        self.words.matched(&[&names], by_letters, description)
+        self.words.matched(&[names.as_str()], by_letters, description)
     }
 
     /// Returns the indices of the matched characters of a text, ascending and deduplicated.
