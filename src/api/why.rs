@@ -279,7 +279,10 @@ pub async fn why(core: &(impl Client + ?Sized), request: &WhyRequest) -> Result<
         Err(error) if error.code == Code::NotFound => {
             foreign_subject(&*core.catalogue().await?, &views, &request.skill_id).ok_or(error)?
         }
-        Ok(subject) if !subject.parsed => as_clients_read(&*core.catalogue().await?, &views, subject),
+        Ok(subject) if !subject.parsed => {
+            let is_id = subject.id.as_str() == request.skill_id;
+            as_clients_read(&*core.catalogue().await?, &views, subject, is_id)
+        }
         subject => subject?,
     };
     let intent = request.intent.as_deref().map(str::trim).filter(|intent| !intent.is_empty());
@@ -412,14 +415,24 @@ fn foreign_subject(catalogue: &Catalogue, views: &[ClientView], wanted: &str) ->
 }
 
 /// Returns a bundle that the catalog cannot read, with what clients read behind a link that the catalog does not follow.
-fn as_clients_read(catalogue: &Catalogue, views: &[ClientView], subject: Subject) -> Subject {
-    let refusal = catalogue.refused.iter().find(|refusal| refusal.location == subject.location);
-    let Some(description) = refusal.and_then(|refusal| linked_description(views, refusal)) else {
+/// Several links can have one id: of those named by it, one that a client lists is preferred.
+fn as_clients_read(
+    catalogue: &Catalogue,
+    views: &[ClientView],
+    subject: Subject,
+    is_named_by_id: bool,
+) -> Subject {
+    let own = catalogue.refused.iter().filter(|refusal| refusal.location == subject.location);
+    let same_id = catalogue.refused.iter().filter(|refusal| is_named_by_id && refusal.id == subject.id);
+    let read = |refusal: &RejectedBundle| linked_description(views, refusal).map(str::to_owned);
+    let mut links = own.chain(same_id);
+    let Some((link, description)) = links.find_map(|refusal| Some((refusal, read(refusal)?))) else {
         return subject;
     };
-    let evidence = format!("{}; only its frontmatter is read, and it is not ranked", subject.parse.evidence);
-    let parse = WhyCheck { result: CheckResult::Unknown, evidence, ..subject.parse };
-    Subject { description: description.to_owned(), parse, ..subject }
+    let parse = refused(link);
+    let evidence = format!("{}; only its frontmatter is read, and it is not ranked", parse.evidence);
+    let parse = WhyCheck { result: CheckResult::Unknown, evidence, ..parse };
+    Subject { location: link.location.clone(), description, parse, ..subject }
 }
 
 fn place_of(finding: &Finding) -> String {

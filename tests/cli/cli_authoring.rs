@@ -456,6 +456,14 @@ fn a_link_that_clients_follow_is_visible_to_them() {
     assert_eq!(why["checks"][0]["result"], "unknown", "only its frontmatter is read");
     let checks = why["clients"][0]["checks"].as_array().unwrap();
     assert!(checks.iter().all(|check| check["result"] == "pass"), "{checks:?}");
+    // Another link with its name, in the folder of another client.
+    let other = home.path().join("home/.agents/skills");
+    fs::create_dir_all(&other).unwrap();
+    std::os::unix::fs::symlink(home.path().join("far/linky"), other.join("linky")).unwrap();
+    assert_eq!(home.run_bare(&["why", "linky", "--client", "claude-code"]).code, 0);
+    let report = home.run_bare(&["--json", "visibility", "linky", "--client", "claude-code"]).json();
+    let states: Vec<_> = report["skills"].as_array().unwrap().iter().map(|row| &row["cells"][0]["state"]).collect();
+    assert_eq!(states, ["not_searched", "full"]);
     // Not ranked, so it wins no request.
     assert_eq!(home.run_bare(&["why", "linky", "far away", "--client", "claude-code"]).code, 1);
 }
