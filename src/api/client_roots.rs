@@ -160,6 +160,9 @@ impl ClientFolder {
             return because(format!("inside another skill's folder, which {client} does not search"));
         }
         match profile.depth.value() {
+            Some(Depth::One) if deep == 0 => {
+                return because(format!("directly in the folder of skills; {client} searches only its subfolders"));
+            }
             Some(Depth::One) if deep != 1 => return Some(Missed::TooDeep),
             Some(Depth::AtMost(1)) if deep > 1 => return Some(Missed::TooDeep),
             Some(Depth::AtMost(most)) if deep > *most as usize => {

@@ -48,7 +48,7 @@ pub struct ClientCatalog<'a> {
     pub bundles: Vec<ClientBundle<'a>>,
     /// Bundles in its folders that are not in the catalog.
     pub foreign: Vec<ForeignBundle>,
-    /// Those of them that it does not list: name and reason.
+    /// Those of them that it does not list: name, or path if the name is an id of the catalog, and reason.
     pub others: Vec<(String, String)>,
 }
 
@@ -170,7 +170,7 @@ pub fn sight<'a>(
             candidates.push(candidate(profile, which, place, found, &known, files));
         }
     }
-    candidates.extend(bundled(profile, places.len(), config, files));
+    candidates.extend(bundled(profile, places.len(), config, &known, files));
     first_of_each_folder(&mut candidates, profile, places.len());
     let either = one_of_each_name(&mut candidates, profile);
     kept_from_the_model(&mut candidates);
@@ -206,6 +206,7 @@ pub fn sight<'a>(
             rows.push(writing.row(one, other));
         }
     }
+    let ids: HashSet<&str> = everything(catalogue).map(|(id, ..)| id.as_str()).collect();
     for at in unlisted {
         let one = &candidates[at];
         let Some(why) = one.why.clone() else { continue };
@@ -215,6 +216,10 @@ pub fn sight<'a>(
                 bundles.push(ClientBundle { id, state: one.state.clone(), why: Some(why) });
             }
             Some(_) => {}
+            // Ids of the catalog are names of its own bundles only.
+            None if ids.contains(one.read.name.as_str()) => {
+                others.push((one.found.file.display().to_string(), why));
+            }
             None => others.push((one.read.name.clone(), why)),
         }
     }
@@ -305,16 +310,22 @@ fn candidate<'a>(
 }
 
 /// Returns the skills that the client includes: those it has unpacked, else those of its profile.
-fn bundled<'a>(profile: &Profile, place: usize, config: &Config, files: &SkillFiles) -> Vec<Candidate<'a>> {
+fn bundled<'a>(
+    profile: &Profile,
+    place: usize,
+    config: &Config,
+    known: &Known<'a>,
+    files: &SkillFiles,
+) -> Vec<Candidate<'a>> {
     let Some(bundled) = profile.bundled.value() else { return Vec::new() };
     let unpacked = bundled.folder.as_ref().filter(|_| !config.demo);
     let unpacked = unpacked.map(|folder| config.dirs.home.join(folder));
-    let make = |at: usize, file: PathBuf, read: AsRead| Candidate {
+    let make = |found: Found, read: AsRead, skill: Option<&'a Arc<Skill>>| Candidate {
         place,
-        found: Found { real: file.clone(), file, at },
+        found,
         read,
-        skill: None,
-        id: None,
+        skill,
+        id: skill.map(|skill| &skill.id),
         state: ClientViewState::Found,
         why: None,
         bundled: true,
@@ -323,11 +334,16 @@ fn bundled<'a>(profile: &Profile, place: usize, config: &Config, files: &SkillFi
         let found = ClientFolder::new(folder, Scope::User, profile, None).found(profile);
         let one = |found: Found| {
             let name = found.folder().file_name()?.to_string_lossy().into_owned();
-            let Taken::Listed(read) = read(profile, &*files.read(&found.real).ok()?, &name) else {
+            let Taken::Listed(mut read) = read(profile, &*files.read(&found.real).ok()?, &name) else {
                 return None;
             };
-            let users_only = user_invocable::mark(profile, found.real.parent()?).is_some();
-            (!users_only).then(|| make(found.at, found.file, read))
+            let skill = known.skill(&found);
+            if let Some(mark) = user_invocable::mark(profile, found.real.parent()?) {
+                // Only a skill of the catalog has a state to report.
+                skill?;
+                read.people_only.get_or_insert_with(|| mark.to_owned());
+            }
+            Some(make(found, read, skill))
         };
         let mut unpacked: Vec<_> = found.into_iter().filter_map(one).collect();
         if !unpacked.is_empty() {
@@ -340,7 +356,9 @@ fn bundled<'a>(profile: &Profile, place: usize, config: &Config, files: &SkillFi
         // Only the length of the description is known.
         let description = ".".repeat(skill.characters as usize);
         let location = bundled.location_of(&skill.name);
-        make(at, location.into(), AsRead { name: skill.name.clone(), description, ..AsRead::default() })
+        let file = PathBuf::from(location);
+        let read = AsRead { name: skill.name.clone(), description, ..AsRead::default() };
+        make(Found { real: file.clone(), file, at }, read, None)
     });
     own.collect()
 }
@@ -522,7 +540,7 @@ impl Writing<'_> {
         let entry = Listed {
             name: one.read.name.clone(),
             description: one.read.description.clone(),
-            location: (!one.bundled).then(|| one.found.file.clone()),
+            location: (!one.bundled || one.skill.is_some()).then(|| one.found.file.clone()),
             skill_id: one.skill.map(|skill| skill.id.clone()),
             bundled: one.bundled,
             cut: one.read.cut,

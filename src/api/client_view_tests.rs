@@ -61,6 +61,7 @@ fn why_a_client_does_not_come_to_a_skill_is_told_by_its_rules() {
             home.skill("repo/.codex/skills/1/2/3/4/5/6/seventh", "seventh"),
             home.skill("repo/.claude/skills/group/deep", "deep"),
             home.skill("repo/.claude/skills/shallow", "shallow"),
+            home.skill("repo/.claude/skills", "top"),
         ]
     };
     let codex = home.whys("codex", skills());
@@ -70,6 +71,10 @@ fn why_a_client_does_not_come_to_a_skill_is_told_by_its_rules() {
     assert_eq!(codex["shallow"], "not in a folder that Codex searches");
     let claude = home.whys("claude-code", skills());
     assert_eq!(claude["shallow"], "");
+    assert_eq!(
+        claude["top"],
+        "directly in the folder of skills; Claude Code searches only its subfolders"
+    );
     let place = home.path("repo/.claude/skills");
     let below = place.strip_prefix(home.path("")).unwrap().display().to_string();
     assert_eq!(
@@ -167,6 +172,43 @@ fn codex_reads_its_own_skills_where_it_has_unpacked_them() {
     }
     let listed = [("a", true), ("b", true), ("c", true), ("d", true), ("later", true), ("mine", false)];
     assert_eq!(own(&home), listed.map(|(name, bundled)| (name.to_owned(), bundled)));
+}
+
+#[test]
+fn what_codex_has_unpacked_is_listed_as_its_own() {
+    let home = Home::new();
+    let own = home.skill(".codex/skills/.system/imagegen", "imagegen");
+    let users_only = home.skill(".codex/skills/.system/installer", "installer");
+    fs::create_dir_all(users_only.root_dir.join("agents")).unwrap();
+    let policy = "policy:\n  allow_implicit_invocation: false\n";
+    fs::write(users_only.root_dir.join("agents/openai.yaml"), policy).unwrap();
+    let catalogue = Home::catalogue(vec![own, users_only]);
+    let profile = client::profile("codex").unwrap();
+    let sight = sight(profile, &catalogue, &home.config(), &SkillFiles::default());
+    let states: Vec<_> = sight.bundles.iter().map(|one| (one.id.as_str(), &one.state)).collect();
+    assert!(
+        matches!(
+            states[..],
+            [("imagegen", ClientViewState::Found), ("installer", ClientViewState::ForPeople(_))]
+        ),
+        "{states:?}"
+    );
+    let entries: Vec<_> = sight.rows.iter().map(|row| (row.entry.bundled, row.skill.is_some())).collect();
+    assert_eq!(entries, [(true, true)]);
+}
+
+#[test]
+fn a_dropped_file_outside_the_catalog_has_no_id_of_it() {
+    let home = Home::new();
+    let good = home.skill("repo/.agents/skills/tool", "tool");
+    let bad = home.skill("repo/.agents/skills/node_modules/tool", "tool");
+    fs::write(&bad.location, "---\nname: tool\ndescription: Bad.\nname: other\n---\n").unwrap();
+    let catalogue = Home::catalogue(vec![good]);
+    let profile = client::profile("codex").unwrap();
+    let sight = sight(profile, &catalogue, &home.config(), &SkillFiles::default());
+    let names: Vec<_> = sight.others.iter().map(|(name, _)| name.as_str()).collect();
+    assert_eq!(names, [bad.location.to_str().unwrap()]);
+    assert_eq!(sight.bundles[0].state, ClientViewState::Found);
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! `eval`: measures the quality of the ranking on a golden set: that of the roots, or files given by name. Blocking.
 
+use std::collections::HashSet;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -112,6 +113,8 @@ pub fn golden_of(catalogue: &Catalogue, own: Option<&Path>) -> Result<Golden, Er
             }
         }
     }
+    // An evaluation file may have been imported.
+    let queries: HashSet<String> = golden.cases.iter().map(|case| case.query.clone()).collect();
     for entry in &catalogue.entries {
         let Ok(bundle) = entry.skill.open() else { continue };
         let Ok(files) = bundle.entries(EVALS) else { continue };
@@ -140,6 +143,7 @@ pub fn golden_of(catalogue: &Catalogue, own: Option<&Path>) -> Result<Golden, Er
                     ));
                     cases.truncate(MAX_EVALS);
                 }
+                cases.retain(|case| !(queries.contains(&case.query) && golden.cases.contains(case)));
                 golden.take(entry.skill.root_dir.join(path), cases);
             }
         }

@@ -6,7 +6,7 @@ use std::path::Path;
 use super::{ClientView, ClientViewState, ForeignBundle};
 use skills_registry::Catalogue;
 use skills_session::{Listed, Shown};
-use skills_skill::SkillId;
+use skills_skill::{RefusalReason, RejectedBundle, SkillId};
 
 /// Returns the bundles of these views that are not in the catalog, each file once, with ids of their own: the name, or
 /// the path if a name is taken.
@@ -30,6 +30,18 @@ pub(super) fn foreign<'v>(
     bundles.map(with_id).collect()
 }
 
+/// Returns the description that clients read behind a link that the catalog does not follow; `None` if none of these
+/// clients lists it. Some clients truncate it: the longest one is returned.
+pub(super) fn linked_description<'v>(
+    views: impl IntoIterator<Item = &'v ClientView>,
+    refusal: &RejectedBundle,
+) -> Option<&'v str> {
+    let is_link = refusal.reason == RefusalReason::LeavesRoot;
+    let views = views.into_iter().filter(|_| is_link);
+    let read = views.filter_map(|view| view.listed(&refusal.id, &refusal.location));
+    read.map(|(listed, _)| listed.description.as_str()).max_by_key(|text| text.len())
+}
+
 /// Returns whether a user means the bundle at `location` by an id, a path, or the name of its folder.
 pub(super) fn is_named(id: &SkillId, location: &Path, wanted: &str) -> bool {
     let path = Path::new(wanted);
@@ -49,12 +61,14 @@ impl ClientView {
         own.or_else(foreign)
     }
 
-    /// Returns a bundle's entry in the client's list, whether the catalog can read it or not.
+    /// Returns a bundle's entry in the client's list, whether the catalog can read it or not. The location of a link
+    /// that the catalog does not follow is the link; the client lists the file behind it.
     #[must_use]
     pub fn listed(&self, id: &SkillId, location: &Path) -> Option<&(Listed, Shown)> {
+        let is_at = |entry: &Listed| entry.location.as_ref().is_some_and(|file| file.starts_with(location));
         self.list.entries.iter().find(|(entry, _)| match &entry.skill_id {
             Some(skill) => skill == id,
-            None => !entry.bundled && entry.location.as_deref() == Some(location),
+            None => !entry.bundled && is_at(entry),
         })
     }
 }

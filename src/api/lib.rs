@@ -87,7 +87,7 @@ pub use lint::{
     BaselineChange, FixedFile, IgnoredFinding, LintBaseline, LintFilter, LintFinding, LintJob, LintReport,
     LintRule, LintStyle, RuleCount, lint_rules, lint_sarif, lint_text,
 };
-pub use listing::QueryWords;
+pub use listing::{MatchKind, QueryWords};
 pub use local::{Local, Needs, account, bisect, config_problems, eval, lint, usual_request};
 pub use local_files::LocalFiles;
 pub use names::near;

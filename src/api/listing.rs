@@ -68,22 +68,33 @@ fn by_match<'a>(skills: Vec<Found<'a>>, query: &str) -> Vec<Found<'a>> {
     let words = QueryWords::new(query);
     let mut matcher = Matcher::new(Config::DEFAULT);
     let mut buffer = Vec::new();
-    let mut scored: Vec<(u32, Found<'a>)> = skills
+    let mut scored: Vec<((MatchKind, u32), Found<'a>)> = skills
         .into_iter()
         .filter_map(|found| {
             let mut score = |text: &str| pattern.score(Utf32Str::new(text, &mut buffer), &mut matcher);
-            let by_name = score(found.skill.id.as_str()).max(score(&found.skill.name));
-            // Skills whose description contains the words follow all that match by name.
-            let best = by_name.or_else(|| words.is_in(&found.skill.description).then_some(0))?;
-            Some((best, found))
+            let (id, name) = (found.skill.id.as_str(), found.skill.name.as_str());
+            let by_letters = score(id).max(score(name));
+            let matched = words.matched(&[id, name], by_letters, || Some(found.skill.description.as_str()))?;
+            Some((matched, found))
         })
         .collect();
     // Stable: equal scores keep the catalog order.
-    scored.sort_by_key(|(score, _)| std::cmp::Reverse(*score));
+    scored.sort_by_key(|(matched, _)| std::cmp::Reverse(*matched));
     scored.into_iter().map(|(_, found)| found).collect()
 }
 
-/// Words of a query to match against descriptions: each at the beginning of a word, ignoring case.
+/// What of a skill matches a query, in ascending order of relevance.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum MatchKind {
+    /// The letters of the query, in order, in its name.
+    Letters,
+    /// The words of the query in its description.
+    Description,
+    /// The words of the query in its name.
+    Name,
+}
+
+/// Words of a query to match against names and descriptions: in a description each at the beginning of a word, ignoring case.
 #[derive(Debug, Clone, Default)]
 pub struct QueryWords(Vec<String>);
 
@@ -94,9 +105,32 @@ impl QueryWords {
         Self(query.split_whitespace().map(str::to_lowercase).collect())
     }
 
+    /// Returns the kind of match and its score, which compares matches of one kind. `by_letters` is the fuzzy score of
+    /// the names; the description is requested only if the names do not contain the words.
+    pub fn matched<'t>(
+        &self,
+        names: &[&str],
+        by_letters: Option<u32>,
+        description: impl FnOnce() -> Option<&'t str>,
+    ) -> Option<(MatchKind, u32)> {
+        if let Some(score) = by_letters
+            && names.iter().any(|name| self.are_in_name(name))
+        {
+            return Some((MatchKind::Name, score));
+        }
+        if !self.0.is_empty() && description().is_some_and(|text| self.is_in(text)) {
+            return Some((MatchKind::Description, 0));
+        }
+        by_letters.map(|score| (MatchKind::Letters, score))
+    }
+
+    fn are_in_name(&self, name: &str) -> bool {
+        let name = name.to_lowercase();
+        !self.0.is_empty() && self.0.iter().all(|word| name.contains(word.as_str()))
+    }
+
     /// Returns whether a text contains all words; false if there are none.
-    #[must_use]
-    pub fn is_in(&self, text: &str) -> bool {
+    fn is_in(&self, text: &str) -> bool {
         let text = text.to_lowercase();
         let begins = |word: &String| {
             text.match_indices(word.as_str())
@@ -174,6 +208,15 @@ mod tests {
         let filter = |query: &str| ListFilter { query: Some(query.into()), ..ListFilter::default() };
         assert_eq!(ids(&list(&catalogue, &filter("log")).unwrap()), ["log-sum", "a"]);
         assert_eq!(ids(&list(&catalogue, &filter("files LOG")).unwrap()), ["a"]);
+    }
+
+    #[test]
+    fn words_of_descriptions_rank_before_scattered_letters() {
+        let names = [("s-t-r-i-p-e", "x"), ("pay", "pay"), ("my-stripe", "x")];
+        let mut catalogue = catalogue(&names);
+        std::sync::Arc::make_mut(&mut catalogue.entries[1].skill).description = "Uses Stripe.".to_owned();
+        let filter = ListFilter { query: Some("stripe".into()), ..ListFilter::default() };
+        assert_eq!(ids(&list(&catalogue, &filter).unwrap()), ["my-stripe", "pay", "s-t-r-i-p-e"]);
     }
 
     #[test]

@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use strum::Display;
 
-use super::foreign::{foreign, is_named};
+use super::foreign::{foreign, is_named, linked_description};
 use super::{Client, ClientView, ClientViewState, Error, paging, why};
 use skills_registry::Catalogue;
 use skills_session::{Listed, Shown};
@@ -183,6 +183,8 @@ struct Subject<'c> {
     id: SkillId,
     location: &'c PathBuf,
     description: &'c str,
+    /// Whether the catalog cannot read it. Several of these can have one id.
+    is_refused: bool,
 }
 
 /// The parts of a client's view by skill.
@@ -262,16 +264,19 @@ fn subjects<'c>(catalogue: &'c Catalogue, views: &'c [ClientView]) -> Vec<Subjec
         id: skill.id.clone(),
         location: &skill.location,
         description: &skill.description,
+        is_refused: false,
     });
     let refused = catalogue.refused.iter().map(|refusal| Subject {
         id: refusal.id.clone(),
         location: &refusal.location,
-        description: "",
+        description: linked_description(views, refusal).unwrap_or_default(),
+        is_refused: true,
     });
     let foreign = foreign(views, catalogue).into_iter().map(|(id, one)| Subject {
         id,
         location: &one.location,
         description: &one.description,
+        is_refused: false,
     });
     parsed.chain(refused).chain(foreign).collect()
 }
@@ -355,7 +360,12 @@ impl<'v> Index<'v> {
             return VisibilityCell { repaired, ..without(Visibility::Dropped, (*why).to_owned()) };
         }
         let listed = self.listed.get(id).or_else(|| self.listed_files.get(subject.location.as_path()));
+        let listed = listed.copied().or_else(|| self.view.listed(&subject.id, subject.location));
         let Some((listed, shown)) = listed else {
+            if subject.is_refused && undefined.is_none() {
+                // The state is that of another bundle with its id.
+                return without(Visibility::NotSearched, format!("{name} does not search its folder"));
+            }
             let state = if undefined.is_some() { Visibility::Undefined } else { Visibility::Unknown };
             return VisibilityCell { repaired, ..without(state, undefined.unwrap_or_default()) };
         };

@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use strum::Display;
 
-use super::foreign::{foreign, is_named};
+use super::foreign::{foreign, is_named, linked_description};
 use super::{
     Client, ClientView, ClientViewState, Code, DraftMeasure, DraftPlace, DraftRequest, Error,
     GoldenExplainRequest, GoldenQuery,
@@ -137,10 +137,10 @@ pub struct ClientChecks {
 }
 
 impl ClientChecks {
-    /// Returns whether all checks pass and the description is shown in full.
+    /// Returns whether all checks pass without a repair, and the description is shown in full.
     #[must_use]
     pub fn passes(&self) -> bool {
-        self.description.is_none() && self.checks.iter().all(|check| check.result == CheckResult::Pass)
+        self.description.is_none() && self.repaired.is_none() && self.checks.iter().all(|check| check.result == CheckResult::Pass)
     }
 }
 
@@ -243,6 +243,8 @@ pub struct WhyReport {
     pub ranking: Option<WhyRanking>,
 }
 
+/// Maximum number of words, articles and the like not counted, of a part of a clause that one word matches.
+const MAX_SHORT_WORDS: usize = 4;
 /// Maximum number of characters of another text quoted as evidence.
 const MAX_QUOTED: usize = 80;
 
@@ -276,6 +278,10 @@ pub async fn why(core: &(impl Client + ?Sized), request: &WhyRequest) -> Result<
     let subject = match subject(core, &request.skill_id).await {
         Err(error) if error.code == Code::NotFound => {
             foreign_subject(&*core.catalogue().await?, &views, &request.skill_id).ok_or(error)?
+        }
+        Ok(subject) if !subject.parsed => {
+            let is_id = subject.id.as_str() == request.skill_id;
+            as_clients_read(&*core.catalogue().await?, &views, subject, is_id)
         }
         subject => subject?,
     };
@@ -408,6 +414,27 @@ fn foreign_subject(catalogue: &Catalogue, views: &[ClientView], wanted: &str) ->
     })
 }
 
+/// Returns a bundle that the catalog cannot read, with what clients read behind a link that the catalog does not follow.
+/// Several links can have one id: of those named by it, one that a client lists is preferred.
+fn as_clients_read(
+    catalogue: &Catalogue,
+    views: &[ClientView],
+    subject: Subject,
+    is_named_by_id: bool,
+) -> Subject {
+    let own = catalogue.refused.iter().filter(|refusal| refusal.location == subject.location);
+    let same_id = catalogue.refused.iter().filter(|refusal| is_named_by_id && refusal.id == subject.id);
+    let read = |refusal: &RejectedBundle| linked_description(views, refusal).map(str::to_owned);
+    let mut links = own.chain(same_id);
+    let Some((link, description)) = links.find_map(|refusal| Some((refusal, read(refusal)?))) else {
+        return subject;
+    };
+    let parse = refused(link);
+    let evidence = format!("{}; only its frontmatter is read, and it is not ranked", parse.evidence);
+    let parse = WhyCheck { result: CheckResult::Unknown, evidence, ..parse };
+    Subject { location: link.location.clone(), description, parse, ..subject }
+}
+
 fn place_of(finding: &Finding) -> String {
     let file = finding.file.display();
     finding.span.map_or_else(|| file.to_string(), |span| format!("{file}:{}", span.line))
@@ -464,8 +491,9 @@ async fn ranked(
     let rival = winner.or_else(|| first.results.get(1));
     let terms = terms(intent, &first, hit, winner);
     let mut checks = vec![rank_check(subject, &own, &first, rank, rival)];
+    let wins = rank == Some(1) && first.fit != Fit::None;
     let clause = match hit {
-        Some(hit) => hit.exclusion_note.clone(),
+        Some(hit) => hit.exclusion_note.as_ref().and_then(|_| matched_clause(&hit.description, &terms)),
         None => matched_exclusion(&subject.description, intent),
     };
     // A skill that is not a result for another reason was not compared with the request.
@@ -474,16 +502,8 @@ async fn ranked(
         checks.push(terms_check(&terms, clause.as_deref(), winner, first.fit != Fit::None));
     }
     if is_compared || clause.is_some() {
-        checks.push(match clause {
-            Some(clause) => WhyCheck::fail(
-                CheckKind::Exclusion,
-                format!("the request matches an exclusion clause of the description: “{clause}”"),
-                "narrow the clause if the skill is meant for this request",
-            ),
-            None => WhyCheck::pass(CheckKind::Exclusion, "no exclusion clause matches the request"),
-        });
+        checks.push(exclusion_check(clause.as_deref(), wins));
     }
-    let wins = rank == Some(1) && first.fit != Fit::None;
     let advice = if is_compared && !wins { advice(core, &subject.id, intent).await } else { None };
     let ranking = WhyRanking {
         fit_threshold: first.confidence.as_ref().map(|confidence| confidence.fit_threshold),
@@ -499,6 +519,37 @@ async fn ranked(
         terms,
     };
     Ok((ranking, checks))
+}
+
+/// Returns the exclusion clause that a request matches by other words than those of the skill's own subject: most
+/// clauses repeat the subject to narrow it. One word matches only a short part of a clause.
+fn matched_clause(description: &str, terms: &[WhyTerm]) -> Option<String> {
+    let is_subject = |field: &String| ["name", "description", "tags"].contains(&field.as_str());
+    let others = terms.iter().filter(|term| !term.fields.iter().any(is_subject));
+    let others: Vec<&str> = others.map(|term| term.term.as_str()).collect();
+    let clause = matched_exclusion(description, &others.join(" "))?;
+    let mut parts = clause.split([',', ';', ':']).flat_map(|part| part.split(" or "));
+    let is_matched = |part: &str| {
+        let part_clause = format!("not for {part}");
+        let shared = others.iter().filter(|term| matched_exclusion(&part_clause, term).is_some()).count();
+        let is_short = || part.split_whitespace().filter(|word| word.len() > 3).count() <= MAX_SHORT_WORDS;
+        shared > 1 || shared == 1 && is_short()
+    };
+    parts.any(is_matched).then(|| clause.clone())
+}
+
+/// Returns the check of the exclusion clause that the request matches. A clause does not keep a skill from winning.
+fn exclusion_check(clause: Option<&str>, wins: bool) -> WhyCheck {
+    let kind = CheckKind::Exclusion;
+    let Some(clause) = clause else {
+        return WhyCheck::pass(kind, "no exclusion clause matches the request");
+    };
+    let evidence = format!("the request matches an exclusion clause of the description: “{clause}”");
+    let help = "narrow the clause if the skill is meant for this request";
+    if wins {
+        return WhyCheck { help: Some(help.to_owned()), ..WhyCheck::unknown(kind, evidence) };
+    }
+    WhyCheck::fail(kind, evidence, help)
 }
 
 /// Returns whether the skill is not a result because it has none of the terms.
@@ -657,7 +708,13 @@ fn terms_check(terms: &[WhyTerm], clause: Option<&str>, winner: Option<&Hit>, fi
 fn client_checks(view: &ClientView, subject: &Subject, terms: &[WhyTerm], has_request: bool) -> ClientChecks {
     use CheckKind::{Folder, Name, Offered, Parse};
     let name = &view.name;
-    let state = view.state_of(&subject.id, &subject.location);
+    let is_listed = || view.listed(&subject.id, &subject.location).is_some();
+    // Several bundles that the catalog cannot read can have one id: the state is that of another one.
+    let is_other = |state: &ClientViewState| {
+        let is_found = matches!(state, ClientViewState::Found | ClientViewState::Repaired(_));
+        !subject.parsed && is_found && !is_listed()
+    };
+    let state = view.state_of(&subject.id, &subject.location).filter(|state| !is_other(state));
     let mut checks = Vec::new();
     let mut searches_folder = true;
     let searched = || WhyCheck::pass(Folder, format!("{name} searches the folder"));
@@ -723,7 +780,7 @@ fn client_checks(view: &ClientView, subject: &Subject, terms: &[WhyTerm], has_re
                 repaired = Some(how.clone());
                 let help = Some(repair_help(subject)).filter(|help| !help.is_empty());
                 let evidence = format!("{name} reads the file with a workaround: {how}");
-                WhyCheck { help, ..WhyCheck::unknown(Parse, evidence) }
+                WhyCheck { help, ..WhyCheck::pass(Parse, evidence) }
             } else {
                 read()
             });
@@ -895,4 +952,32 @@ fn description_check(
     };
     let cut = CutDescription { shown: head.to_owned(), cut: tail.to_owned(), lost_terms, place: None };
     (check, Some(cut))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_exclusion_clause_is_matched_by_its_own_subject() {
+        let matched = |description: &str, words: &[(&str, &str)]| {
+            let term = |(word, field): &(&str, &str)| WhyTerm {
+                term: (*word).to_owned(),
+                fields: if field.is_empty() { Vec::new() } else { vec![(*field).to_owned()] },
+                points: 0.0,
+                winner_fields: Vec::new(),
+                winner_points: 0.0,
+            };
+            let terms: Vec<WhyTerm> = words.iter().map(term).collect();
+            matched_clause(description, &terms).is_some()
+        };
+        let logs = "Condenses a log. Not for joining logs of several systems into one order of time.";
+        assert!(!matched(logs, &[("log", "description"), ("errors", "")]), "its own subject");
+        assert!(!matched(logs, &[("happened", ""), ("time", "")]), "one word of a long clause");
+        assert!(matched(logs, &[("join", ""), ("logs", "description"), ("systems", "")]));
+        assert!(matched("Makes bills. Not for subscriptions.", &[("cancel", ""), ("subscription", "")]));
+        let list = "Makes charts. Not for long written reports, summaries of tables or yearly invoices.";
+        assert!(matched(list, &[("invoice", "")]), "one word of a short part");
+        assert!(matched(list, &[("summary", "body")]));
+    }
 }

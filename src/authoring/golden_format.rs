@@ -3,8 +3,10 @@
 use std::path::Path;
 use std::str::FromStr;
 
-use serde_json::json;
-use skills_discovery::{Case, Expect, GoldenError, golden_yaml, queries_jsonl, skill_evals};
+use serde::Deserialize;
+use serde::de::Error as _;
+use serde_json::{Map, Value, json};
+use skills_discovery::{Case, Expect, GoldenError, golden_yaml, skill_evals};
 use skills_skill::SkillId;
 use strum::{Display, EnumString};
 
@@ -18,7 +20,7 @@ pub enum GoldenFormat {
     Yaml,
     /// The evaluation file of one skill: a list of `query` and `should_trigger`, or `evals` with a `prompt` each.
     Json,
-    /// JSON lines: `query` with `relevant` or `not_skill`.
+    /// JSON lines: `query` with `relevant` or `not_skill`, alone if no skill fits.
     Jsonl,
     /// A table with the columns `query`, `expect` and `not`; ids are separated by spaces.
     Csv,
@@ -75,7 +77,7 @@ pub fn parse_golden(
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let mut cases = match format {
         GoldenFormat::Yaml => golden_yaml(text)?,
-        GoldenFormat::Jsonl => queries_jsonl(text)?,
+        GoldenFormat::Jsonl => json_lines(text)?,
         GoldenFormat::Json => skill_evals(skill.ok_or(FormatError::NoSkill)?, text)?,
         GoldenFormat::Csv => table(text, skill)?,
     };
@@ -90,6 +92,61 @@ pub fn skill_of_evals(file: &Path, text: &str) -> Option<SkillId> {
     let stated = stated.and_then(|value| value.get("skill_name")?.as_str().map(SkillId::new));
     let folder = file.parent().filter(|folder| folder.ends_with("evals")).and_then(Path::parent);
     stated.or_else(|| folder.and_then(Path::file_name)?.to_str().map(SkillId::new))
+}
+
+/// One or several ids.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Ids {
+    One(String),
+    Several(Vec<String>),
+}
+
+#[derive(Deserialize)]
+struct JsonLine {
+    #[serde(alias = "prompt")]
+    query: String,
+    #[serde(default, alias = "expect", alias = "expected", alias = "skill", alias = "skill_id")]
+    relevant: Option<Ids>,
+    #[serde(default, alias = "not")]
+    not_skill: Option<String>,
+    #[serde(flatten)]
+    others: Map<String, Value>,
+}
+
+impl JsonLine {
+    fn case(self) -> Result<Case, serde_json::Error> {
+        let ids = match self.relevant {
+            Some(Ids::One(id)) if id == "none" => Some(Vec::new()),
+            Some(Ids::One(id)) => Some(vec![id]),
+            Some(Ids::Several(ids)) => Some(ids),
+            None => None,
+        };
+        let expect = match (ids, self.not_skill) {
+            (Some(ids), _) if !ids.is_empty() => {
+                Expect::AnyOf(ids.into_iter().map(SkillId::new).collect())
+            }
+            (_, Some(id)) => Expect::Not(SkillId::new(id)),
+            (Some(_), None) => Expect::Nothing,
+            // A misspelled key must not turn a query into one that no skill fits.
+            (None, None) => match self.others.keys().next() {
+                None => Expect::Nothing,
+                Some(key) => {
+                    let message = format!("unknown key `{key}`, and neither `relevant` nor `not_skill`");
+                    return Err(serde_json::Error::custom(message));
+                }
+            },
+        };
+        Ok(Case { query: self.query, expect })
+    }
+}
+
+fn json_lines(text: &str) -> Result<Vec<Case>, FormatError> {
+    let case = |(at, line): (usize, &str)| {
+        let case = serde_json::from_str(line).and_then(JsonLine::case);
+        case.map_err(|error| GoldenError::Line { line: at + 1, what: "query", error }.into())
+    };
+    text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()).map(case).collect()
 }
 
 fn table(text: &str, skill: Option<&SkillId>) -> Result<Vec<Case>, FormatError> {
@@ -234,6 +291,28 @@ mod tests {
         assert!(matches!(parse_golden(GoldenFormat::Csv, "a,b\n1,2\n", None), Err(FormatError::Columns)));
         let row = parse_golden(GoldenFormat::Csv, "query,expect\nq,a\nr,\n", None);
         assert!(matches!(row, Err(FormatError::Row(3))), "{row:?}");
+    }
+
+    #[test]
+    fn json_lines_accept_the_keys_of_tables_and_refuse_others() {
+        let parsed = |line: &str| parse_golden(GoldenFormat::Jsonl, line, None);
+        let a = || Expect::AnyOf(vec![SkillId::new("a")]);
+        for (line, expect) in [
+            (r#"{"query":"q","expect":["a"]}"#, a()),
+            (r#"{"prompt":"q","expected":"a","id":7}"#, a()),
+            (r#"{"query":"q","relevant":["a"],"source":"x"}"#, a()),
+            (r#"{"query":"q","not":"a"}"#, Expect::Not(SkillId::new("a"))),
+            (r#"{"query":"q","expect":"none"}"#, Expect::Nothing),
+            (r#"{"query":"q","relevant":[]}"#, Expect::Nothing),
+            (r#"{"query":"q"}"#, Expect::Nothing),
+        ] {
+            assert_eq!(parsed(line).unwrap(), [Case { query: "q".into(), expect }], "{line}");
+        }
+        let error = parsed("{\"query\":\"q\"}\n{\"query\":\"q\",\"expekt\":[\"a\"]}\n");
+        assert!(
+            matches!(error, Err(FormatError::Golden(GoldenError::Line { line: 2, .. }))),
+            "{error:?}"
+        );
     }
 
     #[test]

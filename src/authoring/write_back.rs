@@ -34,7 +34,9 @@ pub fn with_description(location: &Path, source: &str, description: &str) -> Res
     let before = read(location, source);
     let written = |text: String| {
         let mut out = source.to_owned();
-        out.replace_range(value.clone(), &text);
+        // Without a value, the text follows the colon.
+        let blank = if value.is_empty() { " " } else { "" };
+        out.replace_range(value.clone(), &format!("{blank}{text}"));
         out
     };
     let fits = |out: &String| {
@@ -87,10 +89,15 @@ fn value_of(source: &str, yaml: Range<usize>) -> Option<(Range<usize>, Style)> {
             end = start + line.len();
         }
     }
-    let key = "description:".len();
-    let value_start =
-        start + key + first.get(key..)?.len() - first.get(key..)?.trim_start_matches([' ', '\t']).len();
-    let value = text.get(value_start..end)?.trim_end();
+    let after_key = start + "description:".len();
+    let written = text.get(after_key..end)?;
+    // A value can begin on the next line.
+    let value_start = end - written.trim_start().len();
+    let value = written.trim();
+    if value.is_empty() || value.starts_with('#') {
+        let place = yaml.start + after_key;
+        return Some((place..place, Style::Plain));
+    }
     let (length, style) = match value.chars().next() {
         Some('"') => (closing(value, '"')?, Style::Double),
         Some('\'') => (closing(value, '\'')?, Style::Single),
@@ -101,8 +108,6 @@ fn value_of(source: &str, yaml: Range<usize>) -> Option<(Range<usize>, Style)> {
             let indent = if indent.is_empty() { "  " } else { indent };
             (value.len(), Style::Block(header.trim_end().to_owned(), indent.to_owned()))
         }
-        // An empty value has no range.
-        None => return None,
         _ => (
             value
                 .find(" #")
@@ -234,6 +239,23 @@ mod tests {
             ),
         ] {
             assert_eq!(write(source, new).as_deref(), Ok(expected), "{source:?}");
+        }
+    }
+
+    #[test]
+    fn an_empty_value_and_one_on_the_next_line_are_replaced() {
+        for (source, expected) in [
+            ("---\nname: a\ndescription:\n---\nBody\n", "---\nname: a\ndescription: New.\n---\nBody\n"),
+            (
+                "---\ndescription:   # note\nname: a\n---\nBody\n",
+                "---\ndescription: New.   # note\nname: a\n---\nBody\n",
+            ),
+            (
+                "---\r\nname: a\r\ndescription:\r\n  Old text\r\n  of two lines.\r\n---\r\nBody\r\n",
+                "---\r\nname: a\r\ndescription:\r\n  New.\r\n---\r\nBody\r\n",
+            ),
+        ] {
+            assert_eq!(write(source, "New.").as_deref(), Ok(expected), "{source:?}");
         }
     }
 

@@ -106,9 +106,11 @@ fn one(view: &BudgetView, every: bool, look: TerminalCaps) -> String {
         let _ = writeln!(out, "  {}", TextStyle::Warn.paint(&format!("over budget: {why}"), look.colour));
     }
     let in_all = |count| tokens(TokenCount { tokens: count, estimated: view.tokens_estimated }, look.unicode);
+    // The client's own list has another format, and its built-in skills.
+    let format = if view.client.is_some() { "; in the format of a session, without built-in skills" } else { "" };
     let _ = writeln!(
         out,
-        "  tokens    {} as written, {} as shown, of {}",
+        "  tokens    {} as written, {} as shown, of {}{format}",
         in_all(view.tokens.0),
         in_all(view.tokens.1),
         grouped(u64::from(view.window))

@@ -31,7 +31,7 @@ pub async fn run(cx: &mut Context, args: &GoldenArgs) -> Result<Done, Failure> {
     match &args.action {
         GoldenAction::List(args) => list(cx, args).await,
         GoldenAction::Explain(args) => explain(cx, args).await,
-        GoldenAction::Add(args) => add(cx, args),
+        GoldenAction::Add(args) => add(cx, args).await,
         GoldenAction::Remove(args) => remove(cx, args),
         GoldenAction::Import(args) => import(cx, args),
         GoldenAction::Export(args) => export(cx, args).await,
@@ -278,13 +278,15 @@ fn words_of(expected: Option<&Hit>, first: Option<&Hit>) -> Vec<String> {
     labels.into_iter().map(|(label, _)| label).collect()
 }
 
-fn add(cx: &mut Context, args: &GoldenAddArgs) -> Result<Done, Failure> {
+async fn add(cx: &mut Context, args: &GoldenAddArgs) -> Result<Done, Failure> {
     if args.expect.is_empty() {
         return Err(Failure::usage("state what the query expects: --expect SKILL, --none or --not SKILL"));
     }
     let text = super::discover::intent(std::slice::from_ref(&args.query))?;
     let file = file(cx, args.file.as_ref())?;
-    let case = args.expect.query(&text).checked()?;
+    let query = args.expect.query(&text);
+    let named: Vec<SkillId> = query.expect.iter().chain(&query.not).cloned().collect();
+    let case = query.checked()?;
     let (known, _) = read_golden(&file).map_err(|error| refused(&file, &error))?;
     if known.iter().any(|known| known.query == case.query) {
         let message = format!("{} already has this query; remove it first", file.display());
@@ -292,7 +294,20 @@ fn add(cx: &mut Context, args: &GoldenAddArgs) -> Result<Done, Failure> {
     }
     let cases =
         edit_golden(&file, &GoldenEdit::Add(vec![case]), None).map_err(|error| refused(&file, &error))?;
+    warn_of_unknown(cx, &named).await;
     done(cx, &file, &json!({"file": file, "queries": cases.len()}), "added to")
+}
+
+/// Warns of expected skills that do not exist: their queries cannot be won. A set can be written before its skills.
+async fn warn_of_unknown(cx: &mut Context, named: &[SkillId]) {
+    if named.is_empty() {
+        return;
+    }
+    let Ok(core) = cx.reach(Needs::Catalogue).await else { return };
+    let Ok(catalogue) = core.catalogue().await else { return };
+    for id in named.iter().filter(|id| catalogue.by_id(id.as_str()).is_none()) {
+        cx.reporter().warn(&format!("there is no skill `{}`", safe_text::line(id.as_str())));
+    }
 }
 
 fn remove(cx: &mut Context, args: &GoldenRemoveArgs) -> Result<Done, Failure> {

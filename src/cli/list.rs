@@ -195,7 +195,9 @@ fn render_client(list: &SkillList, view: &ClientView, filtered: bool, look: Term
         .iter()
         .enumerate()
         .map(|(at, (entry, shown))| (at + 1, entry, shown))
-        .filter(|(_, entry, _)| !entry.bundled && is_wanted(entry.skill_id.as_ref()))
+        // A built-in skill that the client has unpacked into a root is a skill of the catalog too.
+        .filter(|(_, entry, _)| !entry.bundled || entry.skill_id.is_some())
+        .filter(|(_, entry, _)| is_wanted(entry.skill_id.as_ref()))
         .collect();
     let title = |entry: &Listed| entry.title.clone().unwrap_or_else(|| entry.name.clone());
     let titles: Vec<String> = rows.iter().map(|(_, entry, _)| title(entry)).collect();

@@ -119,6 +119,7 @@ impl GoldenPaneRequest {
             }
             Self::Add(case) => {
                 let what = short(&case.query);
+                let unknown = unknown(client, &case).await;
                 let edit = move |place: &GoldenPlace| {
                     let file = own_file(place)?;
                     let (known, _) = read_golden(file).map_err(refused)?;
@@ -127,17 +128,21 @@ impl GoldenPaneRequest {
                         return Err(Error::new(Code::InvalidRequest, message));
                     }
                     edit_golden(file, &GoldenEdit::Add(vec![case]), None).map_err(refused)?;
-                    Ok(format!("added “{what}” to {}", shown(file, place)))
+                    Ok(format!("added “{what}” to {}{unknown}", shown(file, place)))
                 };
                 GoldenPaneResponse::Edited(on_disk(place, edit).await)
             }
             Self::Edit { file, edit, expected } => {
                 let is_removal = matches!(edit, GoldenEdit::Remove(_));
                 let what = short(&expected.query);
+                let unknown = match &edit {
+                    GoldenEdit::Replace(_, case) => unknown(client, case).await,
+                    _ => String::new(),
+                };
                 let change = move |place: &GoldenPlace| {
                     edit_golden(&file, &edit, Some(&expected)).map_err(refused)?;
                     let verb = if is_removal { "removed" } else { "changed" };
-                    Ok(format!("{verb} “{what}” in {}", shown(&file, place)))
+                    Ok(format!("{verb} “{what}” in {}{unknown}", shown(&file, place)))
                 };
                 GoldenPaneResponse::Edited(on_disk(place, change).await)
             }
@@ -239,6 +244,20 @@ async fn on_disk(
     };
     let changed = tokio::task::spawn_blocking(move || change(&place)).await;
     changed.unwrap_or_else(|error| Err(Error::new(Code::InternalError, error.to_string())))
+}
+
+/// Returns a note about skills that a query names and that do not exist: the query cannot be won. Empty if there are
+/// none.
+async fn unknown(client: &dyn Core, case: &Case) -> String {
+    let named = match &case.expect {
+        Expect::AnyOf(ids) => ids.as_slice(),
+        Expect::Not(id) => std::slice::from_ref(id),
+        Expect::Nothing => return String::new(),
+    };
+    let Ok(catalogue) = client.catalogue().await else { return String::new() };
+    let is_unknown = |id: &&SkillId| catalogue.by_id(id.as_str()).is_none();
+    let names: Vec<&str> = named.iter().filter(is_unknown).map(SkillId::as_str).collect();
+    if names.is_empty() { String::new() } else { format!("; there is no skill {}", names.join(", ")) }
 }
 
 fn own_file(place: &GoldenPlace) -> Result<&Path, Error> {

@@ -43,10 +43,6 @@ pub fn reading(report: &WhyReport, skill: Option<&Skill>) -> Reading {
         let mut failed = client.checks.iter().filter(is_failed);
         failed.all(|check| check.check == CheckKind::Description && is_listed)
     });
-    let is_first =
-        report.checks.iter().any(|check| check.check == CheckKind::Rank && check.result == CheckResult::Pass);
-    let is_only_excluded =
-        is_first && report.checks.iter().filter(is_failed).all(|check| check.check == CheckKind::Exclusion);
     let answer = match (&report.intent, report.wins) {
         (Some(_), true) => "The skill is offered and ranks first for this request.",
         (Some(_), false) if is_fine_here && is_only_cut => {
@@ -54,9 +50,6 @@ pub fn reading(report: &WhyReport, skill: Option<&Skill>) -> Reading {
         }
         (Some(_), false) if is_fine_here => {
             "The skill ranks first for this request, but some clients do not offer it. See the first failed check."
-        }
-        (Some(_), false) if is_only_excluded => {
-            "The skill ranks first, but an exclusion clause of its description matches the request."
         }
         (Some(_), false) => "The skill is not selected for this request. See the first failed check.",
         (None, true) => "Clients offer the skill. Type a request in Discover to also check the ranking.",
@@ -216,8 +209,14 @@ fn advice(report: &WhyReport) -> String {
     let of_ranking: Vec<&WhyCheck> = report.checks.iter().filter(is_failed).filter(is_of_ranking).collect();
     let of_clients = report.clients.iter().flat_map(|client| &client.checks).filter(is_failed);
     let help = if of_ranking.is_empty() {
-        let mut of_text = of_clients.filter(|check| check.check == CheckKind::Description);
-        of_text.find_map(|check| check.help.clone())
+        let is_of_text = |check: &&WhyCheck| check.check == CheckKind::Description;
+        let mut of_file = report.checks.iter().filter(is_failed).chain(of_clients.clone());
+        let of_text = of_clients.filter(is_of_text).find_map(|check| check.help.clone());
+        // Another description does not help a file that no client reads.
+        if let (None, Some(help)) = (&of_text, of_file.find_map(|check| check.help.clone())) {
+            return help;
+        }
+        of_text
     } else {
         of_ranking.iter().find_map(|check| check.help.clone())
     };
@@ -245,9 +244,11 @@ fn push_group(report: &WhyReport, name: &str, kinds: &[CheckKind], passages: &mu
     passages.push(Passage::Heading(name.to_owned()));
     own.into_iter().for_each(|check| push_check("", check, passages));
     let has_text = kinds.contains(&CheckKind::Description);
+    let has_file = kinds.contains(&CheckKind::Parse);
     let passes = |client: &&ClientChecks| {
         client.checks.iter().filter(is_here).all(|check| check.result == CheckResult::Pass)
             && !(has_text && client.description.is_some())
+            && !(has_file && client.repaired.is_some())
             && of_client(client)
     };
     let passing: Vec<&str> =
@@ -522,6 +523,8 @@ mod tests {
         assert_eq!(advice(&report), "add “tables”: w opens a draft of the description");
         report.checks.clear();
         assert_eq!(advice(&report), "shorten the whole list: `skills budget fit --client openclaw`");
+        report.clients[0].checks = vec![failed(CheckKind::Parse, Some("rename the file to SKILL.md"))];
+        assert_eq!(advice(&report), "rename the file to SKILL.md");
     }
 
     #[test]

@@ -142,6 +142,24 @@ fn why_names_missing_terms_and_the_exclusion_of_a_losing_skill() {
 }
 
 #[test]
+fn an_exclusion_clause_is_matched_by_its_own_subject() {
+    let home = Home::with_skills();
+    let text = "description: Summarizes log files. Not for joining log files of several systems.";
+    home.skill("digest", text, "# Digest\n");
+    let exclusion = |request: &str| {
+        let answer = home.run(&["why", "digest", request, "--client", "codex", "--json"]);
+        let report = answer.json();
+        let mut checks = report["checks"].as_array().unwrap().iter();
+        let check = checks.find(|check| check["check"] == "exclusion").unwrap_or_else(|| panic!("{report}"));
+        (check["result"].as_str().unwrap().to_owned(), report["wins"].clone())
+    };
+    // Words of the skill's own subject are in the clause too.
+    assert_eq!(exclusion("summarize this log file").0, "pass");
+    // A skill that is first wins, whatever its clause says.
+    assert_eq!(exclusion("summarize log files of systems"), ("unknown".to_owned(), true.into()));
+}
+
+#[test]
 fn the_rival_of_the_first_skill_is_the_second() {
     let home = Home::with_skills();
     home.skill("bills", "description: Creates bills for customers every month.", "# Bills\n");
@@ -195,7 +213,7 @@ fn why_shows_what_a_client_makes_of_a_file_that_it_repairs() {
         };
         assert!(client["repaired"].is_string(), "{client}");
         let (result, parse) = check("parse");
-        assert_eq!(result, "unknown", "{client}");
+        assert_eq!(result, "pass", "what the client does is known: {client}");
         assert!(parse.starts_with("Claude Code reads the file with a workaround: "), "{parse}");
         check("description")
     };
@@ -419,6 +437,57 @@ fn clients_are_compared_with_a_reason_for_each_missing_skill() {
     assert_eq!(report["clients"][0]["with_description"], 1);
     assert_eq!(home.run_bare(&["visibility", "people", "--client", "claude-code"]).code, 1);
     assert_eq!(home.run_bare(&["visibility", "plain", "--client", "claude-code"]).code, 0);
+}
+
+#[test]
+fn a_link_that_clients_follow_is_visible_to_them() {
+    let home = Home::empty();
+    home.file("../far/linky/SKILL.md", "---\nname: linky\ndescription: Links far away places.\n---\nB\n");
+    let folder = home.path().join("home/.claude/skills");
+    fs::create_dir_all(&folder).unwrap();
+    std::os::unix::fs::symlink(home.path().join("far/linky"), folder.join("linky")).unwrap();
+    let report = home.run_bare(&["--json", "visibility", "linky", "--client", "claude-code"]).json();
+    let row = &report["skills"][0];
+    let cell = &row["cells"][0];
+    assert_eq!((&cell["state"], &cell["words"], &row["words"]), (&json!("full"), &json!(4), &json!(4)));
+    let why = home.run_bare(&["--json", "why", "linky", "--client", "claude-code"]);
+    assert_eq!(why.code, 0, "{}", why.stdout);
+    let why = why.json();
+    assert_eq!(why["checks"][0]["result"], "unknown", "only its frontmatter is read");
+    let checks = why["clients"][0]["checks"].as_array().unwrap();
+    assert!(checks.iter().all(|check| check["result"] == "pass"), "{checks:?}");
+    // Another link with its name, in the folder of another client.
+    let other = home.path().join("home/.agents/skills");
+    fs::create_dir_all(&other).unwrap();
+    std::os::unix::fs::symlink(home.path().join("far/linky"), other.join("linky")).unwrap();
+    assert_eq!(home.run_bare(&["why", "linky", "--client", "claude-code"]).code, 0);
+    let report = home.run_bare(&["--json", "visibility", "linky", "--client", "claude-code"]).json();
+    let states: Vec<_> = report["skills"].as_array().unwrap().iter().map(|row| &row["cells"][0]["state"]).collect();
+    assert_eq!(states, ["not_searched", "full"]);
+    // Not ranked, so it wins no request.
+    assert_eq!(home.run_bare(&["why", "linky", "far away", "--client", "claude-code"]).code, 1);
+}
+
+#[test]
+fn a_broken_file_with_the_name_of_a_skill_does_not_hide_it() {
+    let home = Home::empty();
+    let write = |path: &str, text: &str| home.file(&format!("../home/.agents/skills/{path}"), text);
+    write("tool/SKILL.md", "---\nname: tool\ndescription: Makes tables of text.\n---\nB\n");
+    write("node_modules/tool/SKILL.md", "---\nname: tool\ndescription: Bad.\nname: x\n---\nB\n");
+    let report = home.run_bare(&["--json", "visibility", "tool", "--client", "codex"]).json();
+    assert_eq!(report["skills"][0]["cells"][0]["state"], "full", "{report}");
+    assert_eq!(home.run_bare(&["why", "tool", "--client", "codex"]).code, 0);
+}
+
+#[test]
+fn what_codex_has_unpacked_is_in_its_list() {
+    let home = Home::empty();
+    let text = "---\nname: imagegen\ndescription: Draws images.\n---\nB\n";
+    home.file("../home/.codex/skills/.system/imagegen/SKILL.md", text);
+    let report = home.run_bare(&["--json", "visibility", "imagegen", "--client", "codex"]).json();
+    assert_eq!(report["skills"][0]["cells"][0]["state"], "full", "{report}");
+    let budget = home.run_bare(&["budget", "--client", "codex", "--all"]).stdout;
+    assert!(budget.contains("built into the client") && !budget.contains("hidden folder"), "{budget}");
 }
 
 #[test]

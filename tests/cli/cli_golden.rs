@@ -46,6 +46,26 @@ fn queries_are_added_listed_and_removed() {
     assert_eq!(home.json(&["draft", "pdf-tables"])["golden"]["after"]["queries"], 1);
 }
 
+#[test]
+fn an_imported_evaluation_file_counts_once() {
+    let home = Home::with_skills();
+    let evals = r#"[{"query": "read a table", "should_trigger": true}]"#;
+    home.file("pdf-tables/evals/evals.json", evals);
+    assert_eq!(home.json(&["eval"])["queries"], 1);
+    let file = home.skills().join("pdf-tables/evals/evals.json");
+    assert_eq!(home.json(&["golden", "import", file.to_str().unwrap()])["added"], 1);
+    assert_eq!(home.json(&["eval"])["queries"], 1);
+}
+
+#[test]
+fn a_query_of_an_unknown_skill_is_added_with_a_warning() {
+    let home = Home::with_skills();
+    let known = home.run(&["golden", "add", "read a pdf", "--expect", "pdf-tables"]);
+    assert_eq!((known.code, known.stderr.contains("there is no skill")), (0, false), "{}", known.stderr);
+    let unknown = home.run(&["golden", "add", "read a book", "--expect", "books"]);
+    assert_eq!((unknown.code, unknown.stderr.contains("there is no skill `books`")), (0, true));
+}
+
 #[cfg(unix)]
 #[test]
 fn processes_that_add_at_once_lose_nothing() {

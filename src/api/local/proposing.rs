@@ -130,8 +130,25 @@ impl Local {
         self.proposals.store.clone()
     }
 
+    /// Records approvals that were interrupted after the write, in the audit log too. Where the folder cannot be written,
+    /// the next process that can records them.
+    async fn record_interrupted(&self) {
+        let store = self.proposal_store();
+        match run_blocking(move || Ok(store.record_interrupted()?)).await {
+            Ok(recorded) => {
+                for facts in recorded {
+                    let Some(decision) = &facts.decision else { continue };
+                    let notes = decision.notes.as_deref();
+                    self.audit_proposal("proposal.approved", &facts, &decision.by, notes).await;
+                }
+            }
+            Err(error) => tracing::warn!("an interrupted approval is not recorded: {error}"),
+        }
+    }
+
     pub(super) async fn store_proposal(&self, request: ProposalRequest) -> Result<ProposalView, Error> {
         self.wait_for_index().await?;
+        self.record_interrupted().await;
         let ProposalRequest { skill_id, diff, justification, evidence, by } = request;
         check_text("justification", &justification, true)?;
         check_text("evidence", evidence.as_deref().unwrap_or_default(), false)?;
@@ -166,6 +183,7 @@ impl Local {
     }
 
     pub(super) async fn list_proposals(&self, filter: ProposalFilter) -> Result<ProposalList, Error> {
+        self.record_interrupted().await;
         let store = self.proposal_store();
         // The proposals of a removed skill are still listed.
         let skill = filter.skill.as_deref().map(|wanted| {
@@ -194,6 +212,7 @@ impl Local {
     }
 
     pub(super) async fn show_proposal(&self, id: &str) -> Result<ProposalView, Error> {
+        self.record_interrupted().await;
         let (store, id) = (self.proposal_store(), id.to_owned());
         let proposal = run_blocking(move || Ok(store.find(&id)?)).await?;
         self.view(proposal).await
@@ -276,6 +295,7 @@ impl Local {
         order: ProposalOrder,
         by: ProposalOrderedBy,
     ) -> Result<ProposalOrdered, Error> {
+        self.record_interrupted().await;
         let store = self.proposal_store();
         let found = {
             let (store, id) = (store.clone(), id.to_owned());

@@ -407,6 +407,29 @@ impl ProposalStore {
         Ok((proposal, false))
     }
 
+    /// Records approvals that were written but whose end was not recorded, before a later change of the file hides them,
+    /// and returns them.
+    ///
+    /// # Errors
+    /// Returns an error if the folder cannot be read or written.
+    pub fn record_interrupted(&self) -> Result<Vec<Facts>, ProposalError> {
+        let is_interrupted =
+            |facts: &Facts| facts.state == ProposalState::Approved && facts.applying.is_some();
+        let is_any = self.list()?.proposals.iter().any(|one| is_interrupted(&one.facts));
+        if !is_any {
+            return Ok(Vec::new());
+        }
+        let _lock = self.lock()?;
+        let mut recorded = Vec::new();
+        for head in self.list()?.proposals.into_iter().filter(|one| is_interrupted(&one.facts)) {
+            let mut proposal = self.find(&head.facts.proposal_id)?;
+            proposal.facts.applying = None;
+            self.write(&proposal)?;
+            recorded.push(proposal.facts);
+        }
+        Ok(recorded)
+    }
+
     /// Denies a proposal. Repeating the denial returns the first one, with `true`.
     ///
     /// # Errors
@@ -462,6 +485,7 @@ impl ProposalStore {
             }
             _ => return Err(ProposalError::ChangedSince(location)),
         }
+        proposal.facts.applying = None;
         proposal.facts.rollback = Some(by);
         proposal.facts.state = ProposalState::RolledBack;
         self.write(&proposal)?;
@@ -508,16 +532,20 @@ pub fn present_digest(facts: &Facts) -> Option<Digest> {
     files::read_file(&real, MAX_BYTES).ok().map(|bytes| Digest::of(&bytes))
 }
 
-/// Checks the id, and completes an approval whose end was not recorded: the file shows whether it was written.
+/// Checks the id, and completes an approval whose end was not recorded: the file shows whether it was written. Such an
+/// approval keeps `applying`, until it is recorded.
 fn checked(mut facts: Facts, id: &str) -> Result<Facts, String> {
     if facts.proposal_id != id {
         return Err(format!("its id is {}", facts.proposal_id));
     }
-    if let Some(decision) = facts.applying.take()
-        && present_digest(&facts) == Some(facts.result_digest)
-    {
+    if facts.applying.is_none() {
+        return Ok(facts);
+    }
+    if present_digest(&facts) == Some(facts.result_digest) {
         facts.state = ProposalState::Approved;
-        facts.decision = Some(decision);
+        facts.decision.clone_from(&facts.applying);
+    } else {
+        facts.applying = None;
     }
     Ok(facts)
 }
@@ -684,6 +712,23 @@ mod tests {
         let found = place.store.find(&id).unwrap();
         assert_eq!((found.facts.state, found.facts.decision), (ProposalState::Approved, Some(by("kim"))));
         assert_eq!(place.store.list().unwrap().proposals[0].facts.state, ProposalState::Approved);
+    }
+
+    #[test]
+    fn an_interrupted_approval_is_recorded_once_and_for_good() {
+        let place = place();
+        let mut proposal = place.propose();
+        let id = proposal.facts.proposal_id.clone();
+        assert!(place.store.record_interrupted().unwrap().is_empty());
+        proposal.facts.applying = Some(by("kim"));
+        place.store.write(&proposal).unwrap();
+        std::fs::write(&place.file, RESULT).unwrap();
+        let recorded = place.store.record_interrupted().unwrap();
+        assert_eq!((recorded[0].proposal_id.as_str(), &recorded[0].decision), (id.as_str(), &Some(by("kim"))));
+        assert!(place.store.record_interrupted().unwrap().is_empty());
+        std::fs::write(&place.file, "the next change").unwrap();
+        let found = place.store.find(&id).unwrap().facts;
+        assert_eq!((found.state, found.decision), (ProposalState::Approved, Some(by("kim"))));
     }
 
     #[test]

@@ -32,7 +32,7 @@ pub(super) enum Field {
     Text(String),
     /// A number, `true` or `false`, as written.
     Scalar(String),
-    /// A list or a mapping, as written.
+    /// A list or a mapping, as JSON: `OpenClaw` lists `[a, b]` as `["a","b"]`.
     List(String),
     /// Nothing, `null` or `~`, as written.
     Null(String),
@@ -234,7 +234,7 @@ fn field(root: &Node, text: &str, key: &str) -> Field {
         Content::Null => Field::Null(source(at)),
         Content::Flag(flag) => Field::Scalar(flag.to_string()),
         Content::Number(_) => Field::Scalar(source(at)),
-        Content::List(_) | Content::Map(_) => Field::List(source(at)),
+        Content::List(_) | Content::Map(_) => Field::List(entry.value.to_json().to_string()),
     }
 }
 

@@ -29,6 +29,27 @@ struct Comment<'a> {
     used: bool,
 }
 
+impl Comment<'_> {
+    fn covers(&self, line: Option<u32>) -> bool {
+        self.of_file || line.is_some_and(|line| line == self.line || line == self.line + 1)
+    }
+}
+
+/// Returns a function that tells whether a comment of a file ignores a rule at an offset.
+pub(super) fn is_ignored(source: &str) -> impl Fn(&rules::Rule, usize) -> bool {
+    let mut comments = comments(source);
+    comments.retain(|comment| !comment.reason.is_empty());
+    move |rule, offset| {
+        let mut of_rule = comments.iter().filter(|comment| comment.rule == rule.code).peekable();
+        if of_rule.peek().is_none() {
+            return false;
+        }
+        let line = slice(source, ..offset).matches('\n').count() + 1;
+        let line = u32::try_from(line).ok();
+        rule.can_be_ignored() && of_rule.any(|comment| comment.covers(line))
+    }
+}
+
 /// Splits `findings` into the remaining and the ignored ones by the comments of one file, and adds findings about the
 /// comments themselves. Findings of other files remain.
 #[must_use]
@@ -61,11 +82,9 @@ pub fn ignore(findings: Vec<Finding>, file: &Path, source: &str) -> (Vec<Finding
     let (mut remaining, mut ignored) = (Vec::new(), Vec::new());
     for finding in findings {
         let line = finding.span.map(|span| span.line);
-        let comment = comments.iter_mut().find(|comment| {
-            let is_there =
-                comment.of_file || line.is_some_and(|line| line == comment.line || line == comment.line + 1);
-            finding.file == file && finding.code == comment.rule && is_there
-        });
+        let comment = comments
+            .iter_mut()
+            .find(|comment| finding.file == file && finding.code == comment.rule && comment.covers(line));
         match comment {
             Some(comment) => {
                 comment.used = true;
@@ -147,6 +166,21 @@ mod tests {
         let (remaining, ignored) = findings(&source);
         assert_eq!(remaining, ["broken-link"]);
         assert_eq!(ignored, [("broken-link".to_owned(), "made at install time".to_owned())]);
+    }
+
+    #[test]
+    fn comments_apply_to_each_link_of_a_lone_file() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("notes/SKILL.md");
+        std::fs::create_dir(path.parent().unwrap()).unwrap();
+        let comment = "<!-- skills-lint: ignore broken-link: made at install time -->";
+        let source = format!("{HEAD}---\n{comment}\n[a](a.md)\n\n{comment}\n[b](b.md)\n\n[c](c.md)\n\n[d](d.md)\n");
+        std::fs::write(&path, &source).unwrap();
+        let skill = crate::read_bundle(&path).unwrap();
+        let all = super::super::bundle(&skill, &source);
+        let (remaining, ignored) = ignore(all, Path::new("SKILL.md"), &source);
+        let codes: Vec<_> = remaining.into_iter().map(|finding| finding.code).collect();
+        assert_eq!((codes, ignored.len()), (vec!["resources-missing".to_owned()], 2));
     }
 
     #[test]

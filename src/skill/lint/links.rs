@@ -1,15 +1,23 @@
 //! Checks that relative links of a body lead to files of the bundle.
 
 use std::collections::HashSet;
+use std::ops::Range;
 use std::path::{Component, Path, PathBuf};
 
-use pulldown_cmark::{Event, LinkType, Options, Parser, Tag};
+use pulldown_cmark::{CowStr, Event, LinkType, Options, Parser, Tag};
 
 use super::rules;
 use crate::finding_builder::Notes;
 
-/// Checks inline and reference links, each destination once. Skips code, autolinks, URLs, anchors and placeholders.
-pub(super) fn check(body: &str, start: usize, root_dir: &Path, notes: &mut Notes<'_>) {
+/// Checks inline and reference links, each destination once. Skips code, autolinks, URLs, anchors and placeholders. Links
+/// that a comment ignores are reported one by one, so that the comment applies to them.
+pub(super) fn check(
+    body: &str,
+    start: usize,
+    root_dir: &Path,
+    is_ignored: impl Fn(&rules::Rule, usize) -> bool,
+    notes: &mut Notes<'_>,
+) {
     let mut seen = HashSet::new();
     let mut broken = Vec::new();
     for (event, at) in Parser::new_ext(body, Options::ENABLE_TABLES).into_offset_iter() {
@@ -33,6 +41,9 @@ pub(super) fn check(body: &str, start: usize, root_dir: &Path, notes: &mut Notes
             notes.add(&rules::LINK_LEAVES_BUNDLE, None, at, message);
         }
     }
+    let (ignored, broken): (Vec<_>, Vec<_>) =
+        broken.into_iter().partition(|(at, _)| is_ignored(&rules::BROKEN_LINK, at.start));
+    report(ignored, notes);
     // Reports one finding instead of many if the SKILL.md was copied without its files.
     if let [(at, first), _, ..] = broken.as_slice()
         && is_alone(root_dir)
@@ -44,6 +55,10 @@ pub(super) fn check(body: &str, start: usize, root_dir: &Path, notes: &mut Notes
         notes.add(&rules::RESOURCES_MISSING, None, at.clone(), message);
         return;
     }
+    report(broken, notes);
+}
+
+fn report(broken: Vec<(Range<usize>, CowStr<'_>)>, notes: &mut Notes<'_>) {
     for (at, url) in broken {
         notes.add(&rules::BROKEN_LINK, None, at, format!("broken link to `{url}`"));
     }
@@ -129,13 +144,13 @@ mod tests {
         std::fs::write(dir.path().join("up.md"), "x").unwrap();
         let body = "[a](there.md) [b](gone.md#x) [c](../up.md) [d][r] `[e](code.md)`\n\n```\n[f](code.md)\n```\n\n[r]: ./ref.md\n";
         let mut notes = Notes::new(Path::new("SKILL.md"), body);
-        check(body, 0, &dir.path().join("bundle"), &mut notes);
+        check(body, 0, &dir.path().join("bundle"), |_, _| false, &mut notes);
         let found = notes.finish();
         let found: Vec<_> = found.iter().map(|f| (f.code.as_str(), f.span.unwrap().offset)).collect();
         assert_eq!(found, [("broken-link", 14), ("link-leaves-bundle", 29), ("broken-link", 43)]);
         std::fs::remove_file(dir.path().join("bundle/there.md")).unwrap();
         let mut notes = Notes::new(Path::new("SKILL.md"), body);
-        check(body, 0, &dir.path().join("bundle"), &mut notes);
+        check(body, 0, &dir.path().join("bundle"), |_, _| false, &mut notes);
         let codes: Vec<_> = notes.finish().into_iter().map(|f| f.code).collect();
         assert_eq!(codes, ["resources-missing", "link-leaves-bundle"]);
     }

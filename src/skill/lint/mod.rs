@@ -83,8 +83,10 @@ pub fn bundle(skill: &Skill, source: &str) -> Vec<Finding> {
     if skill.has_body {
         let body = fence::split(source).body;
         size::exact(slice(source, body.clone()), body.start, &mut notes);
-        links::check(slice(source, body.clone()), body.start, &skill.root_dir, &mut notes);
-        references::check(slice(source, body.clone()), body.start, &skill.root_dir, &mut notes);
+        let text = slice(source, body.clone());
+        let is_ignored = ignore::is_ignored(source);
+        links::check(text, body.start, &skill.root_dir, &is_ignored, &mut notes);
+        references::check(text, body.start, &skill.root_dir, &is_ignored, &mut notes);
     }
     let counted = [rules::BODY_MANY_TOKENS.code, rules::BODY_TOO_MANY_TOKENS.code];
     let mut findings: Vec<Finding> =

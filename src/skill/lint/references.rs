@@ -528,7 +528,13 @@ fn intended_tool(name: &str) -> Option<&'static str> {
 }
 
 /// Reports unknown tools that resemble a known one, and missing files.
-pub(super) fn check(body: &str, start: usize, root_dir: &Path, notes: &mut Notes<'_>) {
+pub(super) fn check(
+    body: &str,
+    start: usize,
+    root_dir: &Path,
+    is_ignored: impl Fn(&rules::Rule, usize) -> bool,
+    notes: &mut Notes<'_>,
+) {
     let place = |reference: &Reference| reference.at.start + start..reference.at.end + start;
     let mut missing = Vec::new();
     for reference in references(body) {
@@ -553,18 +559,20 @@ pub(super) fn check(body: &str, start: usize, root_dir: &Path, notes: &mut Notes
             ReferenceKind::Skill | ReferenceKind::Command | ReferenceKind::Variable => {}
         }
     }
-    if let [first, _, ..] = missing.as_slice()
+    let is_ignored = |reference: &&Reference| is_ignored(&rules::FILE_MISSING, place(reference).start);
+    let (ignored, mut others): (Vec<_>, Vec<_>) = missing.iter().partition(is_ignored);
+    if let [first, _, ..] = others.as_slice()
         && super::links::is_alone(root_dir)
     {
         let message = format!(
             "{} files, such as `{}`, are missing: the folder contains only SKILL.md",
-            missing.len(),
+            others.len(),
             first.name
         );
         notes.add(&rules::FILE_MISSING, None, place(first), message);
-        return;
+        others.clear();
     }
-    for reference in &missing {
+    for reference in ignored.into_iter().chain(others) {
         let message = format!("there is no file `{}` in the bundle", reference.name);
         notes.add(&rules::FILE_MISSING, None, place(reference), message);
     }
@@ -640,7 +648,7 @@ mod tests {
         let body = "Run `scripts/there.py`, then `scripts/gone.py`; read `references/none.md`.\n";
         let found = |root: &Path, body: &str| {
             let mut notes = Notes::new(Path::new("SKILL.md"), body);
-            check(body, 0, root, &mut notes);
+            check(body, 0, root, |_, _| false, &mut notes);
             notes
                 .finish()
                 .into_iter()

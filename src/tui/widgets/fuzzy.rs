@@ -3,7 +3,7 @@
 use nucleo_matcher::pattern::{CaseMatching, Normalization, Pattern};
 use nucleo_matcher::{Config, Matcher, Utf32Str, Utf32String};
 
-use skills_api::QueryWords;
+use skills_api::{MatchKind, QueryWords};
 
 /// A filter text and its matcher. Words are matched in any order, each by its letters.
 pub struct Fuzzy {
@@ -43,10 +43,15 @@ impl Fuzzy {
         if self.empty { Some(0) } else { self.pattern.score(name.slice(..), &mut self.matcher) }
     }
 
-    /// Returns whether a longer text contains every word of the filter, each at the beginning of a word.
-    #[must_use]
-    pub fn finds(&self, text: &str) -> bool {
-        self.words.is_in(text)
+    /// Returns how well a skill matches by its name or its description; `None` if it does not.
+    pub fn matched<'t>(
+        &mut self,
+        name: &Utf32String,
+        description: impl FnOnce() -> Option<&'t str>,
+    ) -> Option<(MatchKind, u32)> {
+        let by_letters = self.score(name);
+        let names = if by_letters.is_some() && !self.empty { name.to_string() } else { String::new() };
+        self.words.matched(&[names.as_str()], by_letters, description)
     }
 
     /// Returns the indices of the matched characters of a text, ascending and deduplicated.

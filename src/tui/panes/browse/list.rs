@@ -126,14 +126,11 @@ pub fn rows(
     wishes: &RowOptions<'_>,
     fuzzy: &mut Fuzzy,
 ) -> (Vec<Row>, usize) {
-    // A match in the description ranks after every match of a name.
     let mut score = |entry: &Entry| {
-        fuzzy.score(&entry.hay).or_else(|| {
-            let skill = catalogue.by_id(entry.id.as_str())?;
-            fuzzy.finds(&skill.description).then_some(0)
-        })
+        let description = || Some(catalogue.by_id(entry.id.as_str())?.description.as_str());
+        fuzzy.matched(&entry.hay, description)
     };
-    let mut matched: Vec<(u32, usize)> =
+    let mut matched: Vec<_> =
         order.iter().filter_map(|&i| score(&entries[i]).map(|score| (score, i))).collect();
     if !fuzzy.is_empty() {
         matched.sort_by_key(|(score, _)| std::cmp::Reverse(*score));

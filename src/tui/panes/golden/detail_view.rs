@@ -17,9 +17,10 @@ use crate::widgets::painter::Painter;
 use crate::widgets::rich::{RichLine, Seg};
 use crate::widgets::rule::Title;
 use crate::widgets::text_width::{cells, cut_end, shown};
-use crate::widgets::wrap::wrap_to;
+use crate::widgets::wrap::{wrap, wrap_to};
 use skills_api::{Confusion, GoldenExplanation, GoldenResult, GoldenState, SkillPrecision};
 use skills_discovery::Advice;
+use skills_skill::SkillId;
 
 /// Rows of a pair and of the gap after it.
 const PAIR_HEIGHT: usize = 3;
@@ -81,7 +82,12 @@ impl Golden {
             Painter::new(buf, cx).put(area.x, area.y + 1, "no query selected", Role::Muted, area.width);
             return;
         };
-        let explanation = self.explanation();
+        // Golden sets that cannot be read any more have no explanations.
+        let explanation = match &self.error {
+            Some(error) => Some(Err(error.message.clone())),
+            None => self.explanation(),
+        };
+        let unknown = result.query.expect.iter().find(|id| self.catalogue.by_id(id.as_str()).is_none());
         let mut painter = Painter::new(buf, cx);
         let query = [Seg::new(shown(&result.query.query), Role::Strong)];
         let mut y = area.y + 1;
@@ -94,9 +100,13 @@ impl Golden {
             None => drop(painter.put(area.x, y, "reading the score breakdowns", Role::Muted, area.width)),
             Some(Err(message)) => {
                 painter.put(area.x, y, painter.glyphs.bad, Role::Danger, 1);
-                painter.put(area.x + 2, y, &shown(&message), Role::Text, area.width.saturating_sub(2));
+                let width = area.width.saturating_sub(2);
+                let lines = wrap(&[Seg::new(shown(&message), Role::Text)], width);
+                for (segs, y) in lines.into_iter().zip(y..area.bottom()) {
+                    painter.line(area.x + 2, y, &RichLine::from_segs(segs), width);
+                }
             }
-            Some(Ok(explanation)) => draw_reasons(&result, &explanation, area, y, &mut painter),
+            Some(Ok(explanation)) => draw_reasons(&result, &explanation, unknown, area, y, &mut painter),
         }
     }
 
@@ -207,6 +217,7 @@ fn put_pairs(pairs: &[(&str, String, Role)], area: Rect, y: u16, painter: &mut P
 fn draw_reasons(
     result: &GoldenResult,
     explanation: &Arc<GoldenExplanation>,
+    unknown: Option<&SkillId>,
     area: Rect,
     mut y: u16,
     painter: &mut Painter<'_>,
@@ -247,7 +258,10 @@ fn draw_reasons(
             draw_differences(&comparison, area, y + 1, painter);
         }
     } else if expected.is_none() && !result.query.expect.is_empty() && y < bottom {
-        let text = "the expected skill is not ranked: it shares no term with the query";
+        let text = match unknown {
+            Some(id) => format!("the expected skill is not ranked: there is no skill `{}`", shown(id.as_str())),
+            None => "the expected skill is not ranked: it shares no term with the query".to_owned(),
+        };
         for (line, row) in wrap_to(&[Seg::new(text, Role::Text)], area.width, 2, painter.glyphs.ellipsis)
             .iter()
             .zip(y..bottom)

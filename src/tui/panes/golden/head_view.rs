@@ -130,7 +130,7 @@ impl Golden {
         if self.is_measuring {
             title.note.segs.insert(0, Seg::new("measuring  ", Role::Info));
         } else if self.error.is_some() {
-            title.note.segs.insert(0, Seg::new("cannot be read  ", Role::Danger));
+            title.note.segs.insert(0, Seg::new("cannot be read, earlier figures  ", Role::Danger));
         }
         title
     }
