@@ -101,8 +101,9 @@ fn a_list_as_description_is_json_for_openclaw() {
     let openclaw = profile("openclaw").unwrap();
     for text in ["[a, b]", "\n- a\n- b"] {
         let source = format!("---\nname: x\ndescription: {text}\n---\nBody\n");
-        let taken = read(openclaw, &SkillFile::of(source.as_bytes()), "x");
-        let Taken::Listed(read) = taken else { panic!("{taken:?}") };
-        assert_eq!(read.description, r#"["a","b"]"#, "{text:?}");
+        match read(openclaw, &SkillFile::of(source.as_bytes()), "x") {
+            Taken::Listed(read) => assert_eq!(read.description, r#"["a","b"]"#, "{text:?}"),
+            dropped @ Taken::Dropped { .. } => panic!("{dropped:?}"),
+        }
     }
 }
