@@ -161,7 +161,9 @@ impl ClientFolder {
         }
         match profile.depth.value() {
             Some(Depth::One) if deep == 0 => {
-                return because(format!("directly in the folder of skills; {client} searches only its subfolders"));
+                return because(format!(
+                    "directly in the folder of skills; {client} searches only its subfolders"
+                ));
             }
             Some(Depth::One) if deep != 1 => return Some(Missed::TooDeep),
             Some(Depth::AtMost(1)) if deep > 1 => return Some(Missed::TooDeep),

@@ -71,10 +71,7 @@ fn why_a_client_does_not_come_to_a_skill_is_told_by_its_rules() {
     assert_eq!(codex["shallow"], "not in a folder that Codex searches");
     let claude = home.whys("claude-code", skills());
     assert_eq!(claude["shallow"], "");
-    assert_eq!(
-        claude["top"],
-        "directly in the folder of skills; Claude Code searches only its subfolders"
-    );
+    assert_eq!(claude["top"], "directly in the folder of skills; Claude Code searches only its subfolders");
     let place = home.path("repo/.claude/skills");
     let below = place.strip_prefix(home.path("")).unwrap().display().to_string();
     assert_eq!(

@@ -74,7 +74,8 @@ fn by_match<'a>(skills: Vec<Found<'a>>, query: &str) -> Vec<Found<'a>> {
             let mut score = |text: &str| pattern.score(Utf32Str::new(text, &mut buffer), &mut matcher);
             let (id, name) = (found.skill.id.as_str(), found.skill.name.as_str());
             let by_letters = score(id).max(score(name));
-            let matched = words.matched(&[id, name], by_letters, || Some(found.skill.description.as_str()))?;
+            let matched =
+                words.matched(&[id, name], by_letters, || Some(found.skill.description.as_str()))?;
             Some((matched, found))
         })
         .collect();

@@ -140,7 +140,9 @@ impl ClientChecks {
     /// Returns whether all checks pass without a repair, and the description is shown in full.
     #[must_use]
     pub fn passes(&self) -> bool {
-        self.description.is_none() && self.repaired.is_none() && self.checks.iter().all(|check| check.result == CheckResult::Pass)
+        self.description.is_none()
+            && self.repaired.is_none()
+            && self.checks.iter().all(|check| check.result == CheckResult::Pass)
     }
 }
 

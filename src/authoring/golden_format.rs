@@ -123,9 +123,7 @@ impl JsonLine {
             None => None,
         };
         let expect = match (ids, self.not_skill) {
-            (Some(ids), _) if !ids.is_empty() => {
-                Expect::AnyOf(ids.into_iter().map(SkillId::new).collect())
-            }
+            (Some(ids), _) if !ids.is_empty() => Expect::AnyOf(ids.into_iter().map(SkillId::new).collect()),
             (_, Some(id)) => Expect::Not(SkillId::new(id)),
             (Some(_), None) => Expect::Nothing,
             // A misspelled key must not turn a query into one that no skill fits.
@@ -309,10 +307,7 @@ mod tests {
             assert_eq!(parsed(line).unwrap(), [Case { query: "q".into(), expect }], "{line}");
         }
         let error = parsed("{\"query\":\"q\"}\n{\"query\":\"q\",\"expekt\":[\"a\"]}\n");
-        assert!(
-            matches!(error, Err(FormatError::Golden(GoldenError::Line { line: 2, .. }))),
-            "{error:?}"
-        );
+        assert!(matches!(error, Err(FormatError::Golden(GoldenError::Line { line: 2, .. }))), "{error:?}");
     }
 
     #[test]

@@ -107,7 +107,8 @@ fn one(view: &BudgetView, every: bool, look: TerminalCaps) -> String {
     }
     let in_all = |count| tokens(TokenCount { tokens: count, estimated: view.tokens_estimated }, look.unicode);
     // The client's own list has another format, and its built-in skills.
-    let format = if view.client.is_some() { "; in the format of a session, without built-in skills" } else { "" };
+    let format =
+        if view.client.is_some() { "; in the format of a session, without built-in skills" } else { "" };
     let _ = writeln!(
         out,
         "  tokens    {} as written, {} as shown, of {}{format}",

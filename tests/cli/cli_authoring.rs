@@ -462,7 +462,8 @@ fn a_link_that_clients_follow_is_visible_to_them() {
     std::os::unix::fs::symlink(home.path().join("far/linky"), other.join("linky")).unwrap();
     assert_eq!(home.run_bare(&["why", "linky", "--client", "claude-code"]).code, 0);
     let report = home.run_bare(&["--json", "visibility", "linky", "--client", "claude-code"]).json();
-    let states: Vec<_> = report["skills"].as_array().unwrap().iter().map(|row| &row["cells"][0]["state"]).collect();
+    let states: Vec<_> =
+        report["skills"].as_array().unwrap().iter().map(|row| &row["cells"][0]["state"]).collect();
     assert_eq!(states, ["not_searched", "full"]);
     // Not ranked, so it wins no request.
     assert_eq!(home.run_bare(&["why", "linky", "far away", "--client", "claude-code"]).code, 1);

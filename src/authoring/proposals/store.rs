@@ -724,7 +724,10 @@ mod tests {
         place.store.write(&proposal).unwrap();
         std::fs::write(&place.file, RESULT).unwrap();
         let recorded = place.store.record_interrupted().unwrap();
-        assert_eq!((recorded[0].proposal_id.as_str(), &recorded[0].decision), (id.as_str(), &Some(by("kim"))));
+        assert_eq!(
+            (recorded[0].proposal_id.as_str(), &recorded[0].decision),
+            (id.as_str(), &Some(by("kim")))
+        );
         assert!(place.store.record_interrupted().unwrap().is_empty());
         std::fs::write(&place.file, "the next change").unwrap();
         let found = place.store.find(&id).unwrap().facts;

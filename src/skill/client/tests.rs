@@ -95,3 +95,15 @@ fn an_unknown_fact_and_a_known_one_are_told_apart() {
     assert_eq!(facts["c"].value(), Some(&Handling::Repaired("how".to_owned())));
     assert!(serde_saphyr::from_str::<Fact<Handling>>("{is: dropped}").is_err());
 }
+
+#[test]
+fn a_list_as_description_is_json_for_openclaw() {
+    let openclaw = profile("openclaw").unwrap();
+    for text in ["[a, b]", "\n- a\n- b"] {
+        let source = format!("---\nname: x\ndescription: {text}\n---\nBody\n");
+        match read(openclaw, &SkillFile::of(source.as_bytes()), "x") {
+            Taken::Listed(read) => assert_eq!(read.description, r#"["a","b"]"#, "{text:?}"),
+            dropped @ Taken::Dropped { .. } => panic!("{dropped:?}"),
+        }
+    }
+}

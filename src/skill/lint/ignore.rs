@@ -174,7 +174,8 @@ mod tests {
         let path = dir.path().join("notes/SKILL.md");
         std::fs::create_dir(path.parent().unwrap()).unwrap();
         let comment = "<!-- skills-lint: ignore broken-link: made at install time -->";
-        let source = format!("{HEAD}---\n{comment}\n[a](a.md)\n\n{comment}\n[b](b.md)\n\n[c](c.md)\n\n[d](d.md)\n");
+        let source =
+            format!("{HEAD}---\n{comment}\n[a](a.md)\n\n{comment}\n[b](b.md)\n\n[c](c.md)\n\n[d](d.md)\n");
         std::fs::write(&path, &source).unwrap();
         let skill = crate::read_bundle(&path).unwrap();
         let all = super::super::bundle(&skill, &source);

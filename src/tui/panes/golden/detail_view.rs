@@ -259,7 +259,9 @@ fn draw_reasons(
         }
     } else if expected.is_none() && !result.query.expect.is_empty() && y < bottom {
         let text = match unknown {
-            Some(id) => format!("the expected skill is not ranked: there is no skill `{}`", shown(id.as_str())),
+            Some(id) => {
+                format!("the expected skill is not ranked: there is no skill `{}`", shown(id.as_str()))
+            }
             None => "the expected skill is not ranked: it shares no term with the query".to_owned(),
         };
         for (line, row) in wrap_to(&[Seg::new(text, Role::Text)], area.width, 2, painter.glyphs.ellipsis)
