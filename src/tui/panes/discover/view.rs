@@ -15,8 +15,8 @@ use skills_discovery::Fit;
 const FOLD: u16 = 80;
 /// Minimum width for blank rows, and for contributions beneath the words.
 const WIDE: u16 = 100;
-/// Minimum height for a request of more than three rows.
-const TALL_BAND: u16 = 30;
+/// Minimum height for a request of more than three rows: that of the pane on a screen of 30 rows.
+const TALL_BAND: u16 = 27;
 /// Minimum width for a separate column for the nearest rival.
 const THREE: u16 = 160;
 
@@ -62,11 +62,9 @@ impl Discover {
         let left = share.saturating_add_signed(cx.split).clamp(30, area.width.saturating_sub(32));
         let right = Rect { x: area.x + left + 1, width: area.width - left - 1, ..area };
         let verdict = if wide { Vec::new() } else { self.verdict_lines(area.width, area.height, cx) };
-        let band_height = match area.height {
-            // A long verdict grows into the space of a high screen.
-            TALL_BAND.. => self.status_lines(right.width, 5, cx).len().max(3) as u16,
-            _ => 3,
-        };
+        // A long verdict grows into the space of a high screen.
+        let band_rows = if area.height >= TALL_BAND { 5 } else { 3 };
+        let band_height = self.status_lines(right.width, band_rows, cx).len().max(3) as u16;
         let top = if wide { 1 + band_height } else { 2 + verdict.len() as u16 };
         let body = Rect { y: area.y + top, height: area.height.saturating_sub(top), ..area };
 
