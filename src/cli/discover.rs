@@ -142,7 +142,6 @@ fn fit_line(answer: &Answer, look: TerminalCaps) -> String {
 /// Describes how unknown words were interpreted.
 fn readings(answer: &Answer, intent: &str) -> Vec<String> {
     let mut lines = Vec::new();
-    let mut unknown = Vec::new();
     for word in &answer.words {
         let as_written = intent.get(word.start as usize..word.end as usize).unwrap_or_default();
         let as_written = safe_text::line(as_written);
@@ -152,10 +151,10 @@ fn readings(answer: &Answer, intent: &str) -> Vec<String> {
                 lines.push(format!("completed {as_written} to {}", to.join(", ")));
             }
             Some(Correction::Dropped) => lines.push(format!("ignored {as_written}")),
-            None if !word.known && !word.stop => unknown.push(as_written.into_owned()),
             None => {}
         }
     }
+    let unknown: Vec<_> = answer.unknown_words(intent).map(safe_text::line).collect();
     if !unknown.is_empty() {
         lines.push(format!("not found in any skill: {}", unknown.join(", ")));
     }

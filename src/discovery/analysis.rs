@@ -9,7 +9,7 @@ use super::language::{self, Language};
 use super::marks::{Exclusion, exclusions};
 use super::phrases::Lexicon;
 use super::task::{Phrasing, exclusion_ranges, phrasing, without};
-use super::tokenize::Words;
+use super::tokenize::{Word, Words, is_cut_by_markup, whole_word};
 use super::weights::{Limits, Weights};
 use skills_skill::{prefix, slice};
 
@@ -47,8 +47,8 @@ pub(crate) struct Analysis {
     pub piece_places: Vec<Place>,
     /// Exclusion clauses of the description; stems as indices into `stems`.
     pub exclusions: Vec<Exclusion>,
-    /// Written forms with their stems (index into `stems`).
-    pub forms: Vec<(String, u32)>,
+    /// Written forms with their stems (index into `stems`), and whether any of them is a part of a longer word.
+    pub forms: Vec<(String, u32, bool)>,
     /// Stems of the skill's verbs (indices into `stems`).
     pub verbs: Vec<u32>,
     /// Stems of each clause of the description (indices into `stems`), longest first.
@@ -147,7 +147,7 @@ const MAX_FIELD_BYTES: usize = 16 * 1024;
 #[derive(Default)]
 struct Counting {
     numbers: FastMap<String, u32>,
-    forms: FastMap<String, u32>,
+    forms: FastMap<String, (u32, bool)>,
     verbs: Vec<u32>,
     clauses: Vec<Vec<u32>>,
     stems: Vec<(String, String)>,
@@ -164,10 +164,10 @@ impl Counting {
     fn text(&mut self, field: usize, text: &str, words: &Words) {
         let mut before: Option<u32> = None;
         words.each_and_joined(text, |word, is_joined| {
-            let number =
-                self.written(word.stem, word.text, slice(text, word.start as usize..word.end as usize));
+            let (start, end, stop) = (word.start, word.end, word.stop);
+            let number = self.written(word, text);
             if let Some(places) = self.places.get_mut(field) {
-                places.extend(Place::new(number, word.start, word.end));
+                places.extend(Place::new(number, start, end));
             }
             let count = &mut self.counts[number as usize][field];
             *count = count.saturating_add(1);
@@ -175,7 +175,7 @@ impl Counting {
                 return;
             }
             self.lengths[field] = self.lengths[field].saturating_add(1);
-            if word.stop {
+            if stop {
                 return;
             }
             if let Some(first) = before {
@@ -187,16 +187,25 @@ impl Counting {
         });
     }
 
-    /// Returns the number of a stem and records the written form of the word.
-    fn written(&mut self, stem: String, text: String, written: &str) -> u32 {
-        if let Some(number) = self.forms.get(&text) {
+    /// Returns the number of a word's stem and records its written form.
+    fn written(&mut self, word: Word, text: &str) -> u32 {
+        let range = word.start as usize..word.end as usize;
+        let written = slice(text, range.clone());
+        let is_part = whole_word(text, range.clone()).len() > range.len();
+        // `c++` and `can't` have a normalized form that the text does not contain.
+        let form = if written.eq_ignore_ascii_case(&word.text) {
+            word.text
+        } else {
+            let lowercase = written.to_lowercase();
+            if lowercase.starts_with(&word.text) { word.text } else { lowercase }
+        };
+        if let Some((number, part)) = self.forms.get_mut(&form) {
+            *part |= is_part;
             return *number;
         }
-        // `c++` and similar words are stored under a normalized form that never occurs in text.
-        let literal = written.to_lowercase().starts_with(&text);
-        let number = self.number(stem, text.clone());
-        if literal {
-            self.forms.insert(text, number);
+        let number = self.number(word.stem, form.clone());
+        if !is_cut_by_markup(text, range) {
+            self.forms.insert(form, (number, is_part));
         }
         number
     }
@@ -239,7 +248,7 @@ impl Counting {
             places: self.places,
             piece_places: Vec::new(),
             exclusions: self.exclusions,
-            forms: self.forms.into_iter().collect(),
+            forms: self.forms.into_iter().map(|(form, (stem, is_part))| (form, stem, is_part)).collect(),
             verbs: self.verbs,
             clauses: self.clauses,
             language: None,

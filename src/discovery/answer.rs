@@ -430,3 +430,14 @@ pub struct Answer {
     /// Time it took, microseconds.
     pub took_us: u64,
 }
+
+impl Answer {
+    /// Returns the words of the request that neither index nor embedding knows and that are not read as others. Of a run
+    /// in a script without spaces, which is read as pairs of characters, returns the entire run if none of them is known.
+    pub fn unknown_words<'i>(&self, intent: &'i str) -> impl Iterator<Item = &'i str> {
+        let runs = self.words.chunk_by(|word, next| next.start < word.end);
+        let is_unknown = |word: &QueryWord| !word.known && !word.stop && word.correction.is_none();
+        runs.filter(move |run| run.iter().all(is_unknown))
+            .filter_map(|run| intent.get(run.first()?.start as usize..run.last()?.end as usize))
+    }
+}

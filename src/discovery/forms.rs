@@ -1,13 +1,21 @@
 //! All written forms of the indexed words, as candidates for corrections.
 
-use super::fast_hash::hash;
+use super::fast_hash::{FastSet, hash};
 use super::vocabulary::StemId;
 use skills_skill::slice;
 
 const EMPTY: u32 = u32::MAX;
 
+const APOSTROPHES: [char; 2] = ['\'', '’'];
+
+/// Characters of forms other than letters.
+const SIGNS: [char; 4] = ['\'', '’', '+', '#'];
+
 /// Minimum and maximum number of letters of a stored form.
 const LETTERS: std::ops::RangeInclusive<usize> = 3..=32;
+
+/// Number of letters of a form that is not a candidate: with an apostrophe, or `c++`.
+const NO_CANDIDATE: u8 = u8::MAX;
 
 /// Written forms with their stems, in one block of text.
 #[derive(Debug, Clone, Default)]
@@ -21,6 +29,10 @@ pub(crate) struct Forms {
     table: Vec<u32>,
     /// Number of forms of each stem, saturating at 255.
     counts: Vec<u8>,
+    /// Whether a form occurs as a part of a longer word: `vite` in `VitePress`.
+    parts: Vec<bool>,
+    /// Stems of words with an apostrophe, which other words may share: `we'll` and `wells`.
+    contracted: FastSet<StemId>,
 }
 
 /// A form close to a word.
@@ -41,10 +53,13 @@ pub(crate) fn letter_bits(word: &str) -> u32 {
 }
 
 impl Forms {
-    /// Inserts a form, unless it is already there or contains other characters than letters.
-    pub fn insert(&mut self, form: &str, stem: StemId) {
+    /// Inserts a form, unless it contains other characters than letters, apostrophes and the signs of `c++` and `c#`;
+    /// `is_part` tells whether it is a part of a longer word there.
+    pub fn insert(&mut self, form: &str, stem: StemId, is_part: bool) {
         let length = form.chars().count();
-        if !LETTERS.contains(&length) || !form.chars().all(char::is_alphabetic) {
+        let is_word = form.chars().all(char::is_alphabetic);
+        let is_signed = !is_word && form.chars().all(|c| c.is_alphabetic() || SIGNS.contains(&c));
+        if length > *LETTERS.end() || (length < *LETTERS.start() && !is_signed) || !(is_word || is_signed) {
             return;
         }
         if self.ends.len() * 2 >= self.table.len() {
@@ -52,9 +67,11 @@ impl Forms {
         }
         let place = self.place(form);
         if self.table[place] != EMPTY {
+            self.parts[self.table[place] as usize] |= is_part;
             return;
         }
         self.table[place] = self.ends.len() as u32;
+        self.parts.push(is_part);
         self.text.push_str(form);
         self.ends.push(self.text.len() as u32);
         self.note(form, length, stem);
@@ -62,7 +79,11 @@ impl Forms {
     }
 
     fn note(&mut self, form: &str, length: usize, stem: StemId) {
-        self.letters.push((letter_bits(form), length as u8));
+        let is_word = form.chars().all(char::is_alphabetic);
+        self.letters.push(if is_word { (letter_bits(form), length as u8) } else { (0, NO_CANDIDATE) });
+        if form.contains(APOSTROPHES) {
+            self.contracted.insert(stem);
+        }
         let at = stem as usize;
         if self.counts.len() <= at {
             self.counts.resize(at + 1, 0);
@@ -97,16 +118,23 @@ impl Forms {
         }
     }
 
-    /// Returns the form of a stem that has no other form; `written` is one of its written forms, not necessarily of
-    /// an indexed text.
-    pub fn only_form<'a>(&'a self, stem: StemId, written: &'a str) -> Option<&'a str> {
+    /// Returns the form of a stem that has no other form, and whether it occurs as a part of longer words; `written` is
+    /// one of its written forms, not necessarily of an indexed text.
+    pub fn only_form(&self, stem: StemId, written: &str) -> Option<(&str, bool)> {
         if self.counts.get(stem as usize) != Some(&1) {
             return None;
         }
-        if self.contains(written) {
-            return Some(written);
-        }
-        self.stems.iter().position(|of| *of == stem).map(|at| self.form(at))
+        let at = if self.contains(written) {
+            self.table[self.place(written)] as usize
+        } else {
+            self.stems.iter().position(|of| *of == stem)?
+        };
+        Some((self.form(at), self.parts[at]))
+    }
+
+    /// Returns whether a stem is shared by a word with an apostrophe and others.
+    pub fn is_shared_by_contraction(&self, stem: StemId) -> bool {
+        self.contracted.contains(&stem) && self.counts.get(stem as usize).is_some_and(|count| *count > 1)
     }
 
     /// Calls `take` with each form that starts with a text and is longer, and its stem.
@@ -142,12 +170,12 @@ impl Forms {
     }
 
     /// Returns the parts that the cache stores.
-    pub fn parts(&self) -> (&str, &[u32], &[StemId]) {
-        (&self.text, &self.ends, &self.stems)
+    pub fn parts(&self) -> (&str, &[u32], &[StemId], &[bool]) {
+        (&self.text, &self.ends, &self.stems, &self.parts)
     }
 
     /// Creates the forms from the parts of a cache; returns `None` if they are inconsistent.
-    pub fn from_parts(text: String, ends: Vec<u32>, stems: Vec<StemId>) -> Option<Self> {
+    pub fn from_parts(text: String, ends: Vec<u32>, stems: Vec<StemId>, parts: Vec<bool>) -> Option<Self> {
         let mut last = 0;
         for end in &ends {
             if *end < last || !text.is_char_boundary(*end as usize) {
@@ -155,10 +183,10 @@ impl Forms {
             }
             last = *end;
         }
-        if ends.len() != stems.len() {
+        if ends.len() != stems.len() || ends.len() != parts.len() {
             return None;
         }
-        let mut out = Self { text, ends, stems, ..Self::default() };
+        let mut out = Self { text, ends, stems, parts, ..Self::default() };
         out.grow();
         for at in 0..out.ends.len() {
             let form = out.form(at).to_owned();
@@ -177,10 +205,12 @@ mod tests {
         let mut forms = Forms::default();
         for (at, form) in ["accessible", "accessibility", "tables", "table", "kubernetes"].iter().enumerate()
         {
-            forms.insert(form, at as u32 / 2);
-            forms.insert(form, 9);
+            forms.insert(form, at as u32 / 2, false);
+            forms.insert(form, 9, *form == "kubernetes");
         }
-        forms.insert("k8s", 7);
+        forms.insert("k8s", 7, false);
+        forms.insert("can't", 8, false);
+        forms.insert("c#", 10, false);
         let near = |forms: &Forms, word: &str, edits| {
             let mut out = Vec::new();
             forms.near(word, edits, |n| out.push((n.distance, n.form.to_owned(), n.stem)));
@@ -191,11 +221,19 @@ mod tests {
         assert_eq!(near(&forms, "kuberntse", 2), [(2, "kubernetes".to_owned(), 2)]);
         assert!(near(&forms, "k8", 1).is_empty());
         assert_eq!(forms.only_form(0, "accessible"), None);
-        assert_eq!(forms.only_form(2, "kubernetes"), Some("kubernetes"));
-        assert_eq!(forms.only_form(2, "kubernete"), Some("kubernetes"), "of a text that is not indexed");
-        let (text, ends, stems) = forms.parts();
-        let again = Forms::from_parts(text.to_owned(), ends.to_vec(), stems.to_vec()).unwrap();
+        assert_eq!(forms.only_form(2, "kubernetes"), Some(("kubernetes", true)));
+        let kubernetes = Some(("kubernetes", true));
+        assert_eq!(forms.only_form(2, "kubernete"), kubernetes, "of a text that is not indexed");
+        assert_eq!(forms.only_form(8, "cant"), Some(("can't", false)));
+        assert_eq!(forms.only_form(10, "csharp"), Some(("c#", false)));
+        assert!(near(&forms, "cant", 1).is_empty(), "a contraction is no correction");
+        assert!(!forms.is_shared_by_contraction(8));
+        forms.insert("cant", 8, false);
+        assert!(forms.is_shared_by_contraction(8));
+        let (text, ends, stems, parts) = forms.parts();
+        let again =
+            Forms::from_parts(text.to_owned(), ends.to_vec(), stems.to_vec(), parts.to_vec()).unwrap();
         assert_eq!(near(&again, "gables", 1), near(&forms, "gables", 1));
-        assert!(Forms::from_parts("ab".into(), vec![9], vec![0]).is_none());
+        assert!(Forms::from_parts("ab".into(), vec![9], vec![0], vec![false]).is_none());
     }
 }

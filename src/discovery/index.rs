@@ -387,8 +387,8 @@ impl Index {
             });
             slots.push(slot);
             let ids: Vec<u32> = analysis.stems.iter().map(|(s, w)| self.vocabulary.intern(s, w)).collect();
-            for (form, stem) in &analysis.forms {
-                self.forms.insert(form, ids[*stem as usize]);
+            for (form, stem, is_part) in &analysis.forms {
+                self.forms.insert(form, ids[*stem as usize], *is_part);
             }
             let posting = |counts| Posting { local, counts };
             // A stem that occurs only in an exclusion, in lower case, has no counts in any field.

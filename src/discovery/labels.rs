@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use super::document::{Document, name_words};
+use super::tokenize::fold_accents;
 
 /// Slots by normalized id or name, and by normalized tag.
 #[derive(Debug, Clone, Default)]
@@ -11,9 +12,11 @@ pub(crate) struct Labels {
     tags: HashMap<String, Vec<u32>>,
 }
 
-/// Normalizes a label: lower case, `-`, `_` and `/` as spaces, one space between words.
+/// Normalizes a label: lower case without accents, `-`, `_` and `/` as spaces, one space between words.
 pub(crate) fn normalize_label(text: &str) -> String {
-    name_words(text).split_whitespace().map(str::to_lowercase).collect::<Vec<_>>().join(" ")
+    let words = name_words(text);
+    let words = words.split_whitespace().map(|word| fold_accents(&word.to_lowercase()).into_owned());
+    words.collect::<Vec<_>>().join(" ")
 }
 
 fn keys(document: &Document) -> (Vec<String>, Vec<String>) {

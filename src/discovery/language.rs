@@ -57,12 +57,16 @@ struct Evidence {
     latin: usize,
     kana: usize,
     hangul: usize,
+    han: usize,
+    /// Characters of other scripts without spaces.
     unspaced: usize,
     other: usize,
     /// Number of English stop words.
     english: usize,
     /// By language: number of its function words, and of English stop words that it does not have.
     listed: Vec<(usize, usize)>,
+    /// By language: whether one of its function words is neither a single letter nor an English word.
+    certain: Vec<bool>,
     /// By language: number of its distinguishing letters.
     letters: Vec<usize>,
 }
@@ -73,6 +77,7 @@ impl Evidence {
             |of: &String| text.chars().flat_map(char::to_lowercase).filter(|c| of.contains(*c)).count();
         let mut out = Self {
             listed: vec![(0, 0); lexicon.languages.len()],
+            certain: vec![false; lexicon.languages.len()],
             letters: lexicon.letters.iter().map(letters).collect(),
             ..Self::default()
         };
@@ -80,6 +85,7 @@ impl Evidence {
             match u32::from(c) {
                 0x3040..=0x30FF | 0x31F0..=0x31FF | 0xFF66..=0xFF9F => out.kana += 1,
                 0x1100..=0x11FF | 0xAC00..=0xD7AF => out.hangul += 1,
+                0x3400..=0x4DBF | 0x4E00..=0x9FFF | 0xF900..=0xFAFF | 0x20000..=0x3FFFF => out.han += 1,
                 _ if is_unspaced(c) => out.unspaced += 1,
                 0..=0x024F | 0x1E00..=0x1EFF => out.latin += 1,
                 _ => out.other += 1,
@@ -89,11 +95,13 @@ impl Evidence {
             let word = word.to_lowercase();
             let stop = words.is_stop(&word);
             let of = lexicon.function_words.get(&word).copied().unwrap_or_default();
+            let is_certain = word.chars().nth(1).is_some() && !lexicon.english_words.contains(&word);
             out.english += usize::from(stop);
             for (at, (foreign, english)) in out.listed.iter_mut().enumerate() {
                 let has = of & (1 << at) != 0;
                 *foreign += usize::from(has && !stop);
                 *english += usize::from(stop && !has);
+                out.certain[at] |= has && !stop && is_certain;
             }
         }
         out
@@ -102,11 +110,12 @@ impl Evidence {
     fn script(&self) -> Option<Language> {
         /// Weight of a character of a script without spaces, in letters.
         const WORTH: usize = 3;
-        let unspaced = self.kana + self.hangul + self.unspaced;
+        let unspaced = self.kana + self.hangul + self.han + self.unspaced;
         // Without English words, half as much is enough.
         let needed = if self.english == 0 { self.latin / 2 } else { self.latin };
         if unspaced * WORTH > needed && unspaced > 1 {
             return Some(match (self.kana, self.hangul) {
+                _ if 2 * self.unspaced > unspaced => Language::OtherScript,
                 (0, 0) => Language::Chinese,
                 (kana, hangul) if kana >= hangul => Language::Japanese,
                 _ => Language::Korean,
@@ -129,7 +138,7 @@ impl Evidence {
             .zip(&self.letters)
             .filter(|((foreign, _), letters)| (*foreign, **letters) == key);
         let language = if ties.count() > 1 { Language::Undetermined } else { Language::Listed(at as u8) };
-        (foreign > english).then_some((language, *foreign, *english))
+        (foreign > english && self.certain[at]).then_some((language, *foreign, *english))
     }
 }
 
@@ -172,6 +181,9 @@ mod tests {
             ("configura CI/CD con github actions", "und"),
             ("Mein Kubernetes Pod stürzt ab", "de"),
             ("écris les notes de version", "und"),
+            ("เขียนการทดสอบ", "und"),
+            ("Reservar mesa para dos", "und"),
+            ("was ist ein docker container", "de"),
         ] {
             assert_eq!(code(text).as_deref(), Some(wanted), "{text}");
         }
@@ -182,6 +194,9 @@ mod tests {
             "what is my balance",
             "kuberntes pod crashlooping",
             "unit tests for the parser that José wrote",
+            "e.g. i.e. etc.",
+            "I am in die hard mode",
+            "vis-à-vis comparison",
         ] {
             assert_eq!(code(text), None, "{text}");
         }

@@ -71,6 +71,9 @@ pub struct Phrases {
     pub exclusions: ExclusionPhrases,
     /// Languages by their function words.
     pub languages: Vec<LanguageWords>,
+    /// Function words that are English words too.
+    #[serde(default, deserialize_with = "word_list")]
+    pub english_words: Vec<String>,
 }
 
 fn word_list<'de, D: serde::Deserializer<'de>>(d: D) -> Result<Vec<String>, D::Error> {
@@ -158,6 +161,8 @@ pub(crate) struct Lexicon {
     pub languages: Vec<(String, String)>,
     /// Distinguishing letters of each language, in the order of `languages`.
     pub letters: Vec<String>,
+    /// Function words that alone are no evidence of a language, because English has them too.
+    pub english_words: FastSet<String>,
     /// Function words, with a bit set of the languages that have them.
     pub function_words: FastMap<String, u32>,
 }
@@ -188,6 +193,7 @@ impl Lexicon {
             exclusion_compounds: patterns(&phrases.exclusions.compounds),
             exclusion_conditions: set(&phrases.exclusions.conditions),
             languages: phrases.languages.iter().map(|l| (l.code.clone(), l.name.clone())).collect(),
+            english_words: set(&phrases.english_words),
             letters: phrases.languages.iter().map(|l| l.letters.clone()).collect(),
             function_words,
         }

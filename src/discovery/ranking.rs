@@ -11,11 +11,13 @@ use super::hit;
 use super::language::{self, Language};
 use super::lookup::View;
 use super::matcher::{Column, Context, Failure, Matcher, Row, ScoreTerm, Scorer};
+use super::phrases::Lexicon;
 use super::reading::{ReadWord, Reading, is_acronym};
 use super::request::{Policy, Request};
 use super::router::Router;
 use super::rules;
 use super::sorting::{Ranked, Sorted, sort};
+use super::tokenize::fold_accents;
 use super::verdict;
 use super::vocabulary::StemId;
 use super::weights::Profile;
@@ -138,7 +140,7 @@ fn ranking<T>(
     let mut reports: Vec<MatcherReport> =
         router.matchers.iter().map(|matcher| report(router, matcher.as_ref())).collect();
     let mut reading = Reading::new(&request.intent, &router.words);
-    let unknown = unknown_words(&reading, &cx);
+    let unknown = unknown_words(&reading, &cx, &router.lexicon);
     reading.language = language::of_request(&request.intent, unknown, &router.words, &router.lexicon);
     for (matcher, report) in router.matchers.iter().zip(&mut reports) {
         read(matcher.as_ref(), report, &mut reading, &cx);
@@ -343,27 +345,35 @@ fn stems(read: &ReadWord, cx: &Context<'_>) -> Vec<StemId> {
     }
 }
 
-/// Returns the number of content words that neither index nor embedding knows.
-fn unknown_words(reading: &Reading, cx: &Context<'_>) -> usize {
-    let content = (0..reading.words.len()).filter(|at| !reading.words[*at].word.stop);
-    content.filter(|at| !is_known(reading, cx, *at)).count()
+/// Returns the number of words that neither index nor embedding knows, except stop words and function words of other
+/// languages.
+fn unknown_words(reading: &Reading, cx: &Context<'_>, lexicon: &Lexicon) -> usize {
+    let is_content = |at: &usize| {
+        let word = &reading.words[*at].word;
+        !word.stop && !lexicon.function_words.contains_key(&word.text)
+    };
+    (0..reading.words.len()).filter(is_content).filter(|at| !is_known(reading, cx, *at)).count()
 }
 
-/// Returns whether a request is in another language although it has no function words: at least half of its words are
-/// unknown, one of them has an accent, and none is an English stop word. Without accents they may be names.
+/// Returns whether a request may be in another language although it has no function words: of several words, one with
+/// an accent is unknown, so are at least half of those without, and none is an English stop word. Without accents they
+/// may be names; accented words that are known without their accents are English (`résumé`).
 fn is_unreadable(reading: &Reading, cx: &Context<'_>) -> bool {
-    let (mut content, mut unread, mut has_accent) = (0, 0, false);
+    let (mut plain, mut plain_unread, mut accented_unread) = (0, 0, 0);
     for (at, read) in reading.words.iter().enumerate() {
         if read.word.stop {
             return false;
         }
-        let is_accented = read.word.text.chars().any(|c| matches!(c, 'à'..='ÿ' | 'œ'));
-        let is_unread = (is_accented || !reading.is_corrected(at)) && !is_known(reading, cx, at);
-        content += 1;
-        unread += usize::from(is_unread);
-        has_accent |= is_unread && is_accented;
+        let is_accented = fold_accents(&read.word.text) != read.word.text;
+        let is_unread = reading.is_corrected(at) || !is_known(reading, cx, at);
+        if is_accented {
+            accented_unread += usize::from(is_unread);
+        } else {
+            plain += 1;
+            plain_unread += usize::from(is_unread);
+        }
     }
-    has_accent && 2 * unread >= content
+    accented_unread > 0 && accented_unread + plain_unread > 1 && 2 * plain_unread >= plain
 }
 
 /// Returns whether the word pieces of an unknown word carry no meaning: those of a short word, and of one with
@@ -377,9 +387,7 @@ fn means_nothing(reading: &Reading, cx: &Context<'_>, at: usize) -> bool {
 /// Returns whether index or embedding knows a word of the request.
 fn is_known(reading: &Reading, cx: &Context<'_>, at: usize) -> bool {
     let read = &reading.words[at];
-    !read.completions.is_empty()
-        || cx.documents(&read.word.stem) > 0
-        || cx.model.as_ref().is_ok_and(|m| m.find(&read.word.text).is_some())
+    !read.completions.is_empty() || cx.documents(&read.word.stem) > 0 || cx.in_embedding(&read.word.text)
 }
 
 /// Returns whether the request uses the strict policy.

@@ -1,5 +1,6 @@
 //! The reading of a request: its words with corrections, and the word pieces of the embedding.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::OnceLock;
@@ -9,7 +10,7 @@ use super::embedding::Embedding;
 use super::language::Language;
 use super::phrases::Lexicon;
 use super::task::Task;
-use super::tokenize::{Word, Words};
+use super::tokenize::{Word, Words, fold_accents};
 use super::vocabulary::StemId;
 use skills_skill::slice;
 
@@ -62,6 +63,8 @@ pub(crate) struct Reading {
     pub language: Option<Language>,
     /// For each word the first word with the same stem, and whether any of them is not a stop word; set on first use.
     stems: OnceLock<Vec<(usize, bool)>>,
+    /// For each word the range of its run of characters without spaces; set on first use.
+    runs: OnceLock<Vec<Range<usize>>>,
 }
 
 impl Reading {
@@ -75,6 +78,7 @@ impl Reading {
             task: Task::default(),
             language: None,
             stems: OnceLock::new(),
+            runs: OnceLock::new(),
         }
     }
 
@@ -85,6 +89,7 @@ impl Reading {
         words: impl IntoIterator<Item = ReadWord>,
     ) -> Vec<ReadWord> {
         self.stems.take();
+        self.runs.take();
         self.words.splice(range, words).collect()
     }
 
@@ -95,14 +100,17 @@ impl Reading {
     }
 
     /// Splits the words into word pieces. A corrected word yields the pieces of its correction, an unfinished one
-    /// those of its only completion, and words for which `means_nothing` returns true yield none.
+    /// those of its only completion, an accented one those without accents, and words for which `means_nothing` returns
+    /// true yield none.
     pub fn cut(&mut self, model: &Embedding, limit: usize, means_nothing: impl Fn(usize) -> bool) {
         let mut out: Vec<ReadPiece> = Vec::new();
         for read_token in model.pieces(&self.intent, limit) {
             let at = self.words.partition_point(|w| w.word.end <= read_token.start);
             let Some(read) = self.words.get(at) else { continue };
+            let folded = fold_accents(&read.word.text);
             let other = match &read.correction {
                 None if means_nothing(at) => continue,
+                None if matches!(folded, Cow::Owned(_)) => &*folded,
                 None => {
                     out.push(ReadPiece { token: read_token.token, word: at });
                     continue;
@@ -178,6 +186,42 @@ impl Reading {
     pub fn written(&self, word: usize) -> &str {
         let w = &self.words[word].word;
         slice(&self.intent, w.start as usize..w.end as usize)
+    }
+
+    /// Returns whether a word is a pair of characters of a run without spaces that contains more of them.
+    pub fn is_pair(&self, word: usize) -> bool {
+        self.continues_run(word) || self.words.get(word + 1).is_some_and(|_| self.continues_run(word + 1))
+    }
+
+    /// Returns whether a word overlaps the one before it: both are pairs of characters of a run without spaces.
+    pub fn continues_run(&self, word: usize) -> bool {
+        let before = word.checked_sub(1).map(|before| &self.words[before].word);
+        before.is_some_and(|before| self.words[word].word.start < before.end)
+    }
+
+    /// Returns the range of a word in the request; for pairs of characters, that of the run they were cut from.
+    pub fn run(&self, word: usize) -> Range<usize> {
+        self.runs()[word].clone()
+    }
+
+    fn runs(&self) -> &[Range<usize>] {
+        self.runs.get_or_init(|| {
+            let mut runs: Vec<Range<usize>> = Vec::with_capacity(self.words.len());
+            let mut first = 0;
+            for (at, read) in self.words.iter().enumerate() {
+                if !self.continues_run(at) {
+                    first = at;
+                }
+                let end = read.word.end as usize;
+                runs.push(self.words[first].word.start as usize..end);
+            }
+            for at in (1..runs.len()).rev() {
+                if self.continues_run(at) {
+                    runs[at - 1].end = runs[at].end;
+                }
+            }
+            runs
+        })
     }
 
     /// Returns the text that a word was read as: as written, or its correction.

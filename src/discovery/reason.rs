@@ -1,14 +1,14 @@
 //! Summarizes in one sentence why a skill has its rank, from the largest terms of its score.
 
 use std::cell::OnceCell;
-use std::collections::{BTreeMap, BTreeSet};
-use std::ops::Range;
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use super::answer::{Breakdown, Signal, TermKind};
 use super::index::Entry;
 use super::ranking::QueryContext;
 use super::reading::Reading;
-use super::tokenize::is_unspaced;
+use super::tokenize::{is_unspaced, whole_word};
+use super::vocabulary::StemId;
 use skills_skill::slice;
 
 /// Maximum number of words that a sentence names for each place.
@@ -93,7 +93,16 @@ pub(crate) fn reason(breakdown: &Breakdown, query: &QueryContext<'_>, entry: &En
     let mut clauses: Vec<String> = groups
         .into_iter()
         .take(2)
-        .map(|(place, mut words)| {
+        .map(|(place, words)| {
+            let document = &entry.document;
+            let mut words = join_pairs(words, reading, |text| match place {
+                Place::NameAndDescription => {
+                    document.name.contains(text) && document.description.contains(text)
+                }
+                Place::Name => document.name.contains(text),
+                Place::Description => document.description.contains(text),
+                Place::Tags | Place::Body | Place::Excluded => false,
+            });
             words.sort_by(|a, b| b.0.total_cmp(&a.0));
             // “GitHub” matches both “git” and “hub”: quote it once.
             let mut quoted = BTreeSet::new();
@@ -112,9 +121,14 @@ pub(crate) fn reason(breakdown: &Breakdown, query: &QueryContext<'_>, entry: &En
         clauses.push(if no_word { format!("no word in common, but {near}") } else { near });
         named.extend(words);
     }
-    let lacking: Vec<usize> = (0..reading.words.len())
-        .filter(|at| reading.is_content(*at) && reading.row(*at) == *at)
-        .filter(|at| !breakdown.words.iter().any(|r| r.query_word == Some(*at)))
+    let present: BTreeSet<usize> = breakdown.words.iter().filter_map(|row| row.query_word).collect();
+    let words: Vec<usize> = (0..reading.words.len()).collect();
+    // Of a run of characters without spaces, a pair is no word: only a run without any known pair is lacking.
+    let runs = words.chunk_by(|_, next| reading.continues_run(*next));
+    let lacking: Vec<usize> = runs
+        .filter(|run| !run.iter().any(|at| present.contains(&reading.row(*at))))
+        .map(|run| run[0])
+        .filter(|at| reading.is_content(*at) && (reading.row(*at) == *at || reading.is_pair(*at)))
         .take(MAX_NAMED_WORDS)
         .collect();
     if !lacking.is_empty() && !short {
@@ -130,27 +144,47 @@ pub(crate) fn reason(breakdown: &Breakdown, query: &QueryContext<'_>, entry: &En
     clauses.join("; ")
 }
 
-/// The complete description of a skill and the stems that it excludes, computed on first use.
+/// Joins the quotes of overlapping pairs of characters if the skill contains the joined text; sorts by word.
+fn join_pairs(
+    mut words: Vec<(f64, usize, String)>,
+    reading: &Reading,
+    is_contained: impl Fn(&str) -> bool,
+) -> Vec<(f64, usize, String)> {
+    words.sort_by_key(|(_, word, _)| *word);
+    let mut out: Vec<(f64, usize, String)> = Vec::with_capacity(words.len());
+    let mut end = 0;
+    for (value, word, text) in words {
+        let at = &reading.words[word].word;
+        if let Some((sum, first, joined)) = out.last_mut()
+            && at.start < end
+        {
+            let both = slice(&reading.intent, reading.words[*first].word.start as usize..at.end as usize);
+            if is_contained(both) {
+                *sum += value;
+                *joined = quote(both);
+                end = at.end;
+                continue;
+            }
+        }
+        end = at.end;
+        out.push((value, word, text));
+    }
+    out
+}
+
+/// The complete description of a skill in lower case and its words, computed on first use.
 #[derive(Default)]
 struct Described {
     lower: OnceCell<String>,
-    stems: OnceCell<Vec<u32>>,
+    words: OnceCell<HashSet<String>>,
 }
 
-fn stems_of(text: &str, query: &QueryContext<'_>) -> Vec<u32> {
-    let mut found = Vec::new();
-    query.router.words.each_and_joined(text, |w, _| found.extend(query.cx.index.vocabulary.find(&w.stem)));
+fn words_of(text: &str, query: &QueryContext<'_>) -> HashSet<String> {
+    let mut found = HashSet::new();
+    query.router.words.each_and_joined(text, |w, _| {
+        found.insert(w.text);
+    });
     found
-}
-
-/// Returns the prefix that all words with this stem share: stemming changes at most the last letter of a stem, and
-/// more of short ones.
-fn common_start(stem: &str) -> &str {
-    const SHORT: usize = 3;
-    if stem.chars().count() <= SHORT {
-        return "";
-    }
-    stem.char_indices().next_back().map_or("", |(last, _)| slice(stem, ..last))
 }
 
 /// Finds where a word of the request occurs in a skill, and how it is written there.
@@ -197,31 +231,53 @@ fn find_word(
             is(Place::Tags, best(&forms))
         })
         .or_else(|| {
-            // The text of the body is not available here, so only a word with a single form in all skills can be
-            // quoted.
-            let stem = *stems.first()?;
-            // Forms of fewer than three letters, which have short stems, are not stored.
-            let (text, written) = (index.vocabulary.stem(stem), index.vocabulary.written(stem));
-            let is_single = stems.len() == 1 && text.chars().nth(2).is_some();
-            let only = is_single.then(|| index.forms.only_form(stem, written)).flatten();
-            let read = reading.read_as(word);
-            let quote = if let Some(only) = only {
-                quote(only)
-            } else if !read.chars().any(|c| c.is_alphabetic() && !is_unspaced(c)) {
-                // Numbers and characters of unspaced scripts have no other forms.
-                quote(read)
-            } else {
-                let known = index.forms.contains(&read.to_lowercase());
-                format!("a form of {}", quote(if known { read } else { index.vocabulary.written(stem) }))
-            };
+            let stem = stems.iter().copied().find(|stem| {
+                let slot = index.slot_of(&document.id);
+                slot.zip(query.cx.stem(*stem)).is_some_and(|(slot, found)| found.counts(slot).is_some())
+            });
+            let quote = body_quote(word, stem.or(stems.first().copied())?, query);
+            let text = &reading.words[word].word.text;
             let lower = described.lower.get_or_init(|| document.description.to_lowercase());
-            let described = |stem: &u32| {
-                lower.contains(common_start(index.vocabulary.stem(*stem)))
-                    && described.stems.get_or_init(|| stems_of(&document.description, query)).contains(stem)
-            };
-            let excluded = stems.iter().any(described);
+            let excluded = lower.contains(text.as_str())
+                && described.words.get_or_init(|| words_of(&document.description, query)).contains(text);
             Some(MatchedWord { place: if excluded { Place::Excluded } else { Place::Body }, quote })
         })
+}
+
+/// Quotes a word of the body. The text of the body is not available here, so only a word with a single form in all
+/// skills is quoted as written there.
+fn body_quote(word: usize, stem: StemId, query: &QueryContext<'_>) -> String {
+    let reading = query.reading;
+    let index = query.cx.index;
+    if reading.is_pair(word) {
+        return format!("characters of {}", quote(slice(&reading.intent, reading.run(word))));
+    }
+    let (text, written) = (index.vocabulary.stem(stem), index.vocabulary.written(stem));
+    let read = reading.read_as(word);
+    if !read.chars().any(|c| c.is_alphabetic() && !is_unspaced(c)) {
+        // Numbers and characters of unspaced scripts have no other forms.
+        return quote(read);
+    }
+    // Forms of fewer than three letters are not stored.
+    let is_stored = text.chars().nth(2).is_some();
+    if let Some((form, is_part)) = index.forms.only_form(stem, written)
+        && (is_stored || !form.chars().all(char::is_alphabetic))
+    {
+        return if is_part { format!("a word with {}", quote(form)) } else { quote(form) };
+    }
+    let at = &reading.words[word].word;
+    let whole = whole_word(&reading.intent, at.start as usize..at.end as usize);
+    let known = if index.forms.contains(&read.to_lowercase()) {
+        read
+    } else if !reading.is_corrected(word) && whole.len() > read.len() {
+        whole
+    } else {
+        written
+    };
+    if !is_stored || index.forms.is_shared_by_contraction(stem) {
+        return format!("a word with the stem of {}", quote(read));
+    }
+    format!("a form of {}", quote(known))
 }
 
 /// Describes the semantic contribution beyond shared words, and returns the words that it names.
@@ -254,38 +310,21 @@ fn meaning(
     Some((text, near))
 }
 
-/// Extends a word to the surrounding run of ASCII letters and digits: `Fast` to `FastAPI`.
-fn whole_word(text: &str, word: Range<usize>) -> &str {
-    let is_inner = |at: usize| text.as_bytes().get(at).is_some_and(u8::is_ascii_alphanumeric);
-    let (mut start, mut end) = (word.start, word.end);
-    while start > 0 && is_inner(start) && is_inner(start - 1) {
-        start -= 1;
-    }
-    while end > 0 && is_inner(end - 1) && is_inner(end) {
-        end += 1;
-    }
-    slice(text, start..end)
-}
-
 fn quote(word: &str) -> String {
     format!("“{word}”")
 }
 
-/// Quotes words of the request as they were read, merging overlapping pairs of characters.
+/// Quotes words of the request as they were read; of pairs of characters, the run that they were cut from.
 fn quoted(words: &[usize], reading: &Reading) -> String {
-    let mut texts: Vec<(Range<usize>, String)> = Vec::new();
-    for word in words {
-        let at = &reading.words[*word].word;
-        let (start, end) = (at.start as usize, at.end as usize);
-        match texts.last_mut() {
-            Some((range, text)) if start < range.end => {
-                range.end = end;
-                slice(&reading.intent, range.clone()).clone_into(text);
-            }
-            _ => texts.push((start..end, reading.read_as(*word).to_owned())),
-        }
-    }
-    listed(texts.into_iter().map(|(_, text)| quote(&text)))
+    let mut texts: Vec<&str> = words
+        .iter()
+        .map(|word| match reading.is_pair(*word) {
+            true => slice(&reading.intent, reading.run(*word)),
+            false => reading.read_as(*word),
+        })
+        .collect();
+    texts.dedup();
+    listed(texts.into_iter().map(quote))
 }
 
 /// Joins words as `a, b and c`.
@@ -295,5 +334,71 @@ fn listed(words: impl Iterator<Item = String>) -> String {
         Some((last, rest)) if !rest.is_empty() => format!("{} and {last}", rest.join(", ")),
         Some((last, _)) => last.clone(),
         None => String::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::document::Document;
+    use super::super::request::Request;
+    use super::super::router::Router;
+    use super::super::weights::Weights;
+    use skills_skill::IndexText;
+
+    /// The reason of the skill with this description and body for a request.
+    fn reason(intent: &str, description: &str, body: &str) -> String {
+        let mut router = Router::new(Weights::shipped().unwrap().patient());
+        let other = |n: usize, text: &str| Document::new(format!("s{n}"), format!("s{n}"), text);
+        let with_body = |document: Document, body: &str| Document {
+            text: Some(IndexText { headings: Vec::new(), body: body.to_owned() }),
+            ..document
+        };
+        router.update(
+            vec![
+                with_body(Document::new("wanted", "wanted", description), body),
+                with_body(other(1, "Writes short mails."), "Dear colleague."),
+                with_body(other(2, "Sorts columns."), "The first column."),
+            ],
+            &[],
+        );
+        let request = Request { intent: intent.to_owned(), ..Request::default() };
+        let answer = router.discover(&request).unwrap();
+        let hit = answer.results.into_iter().find(|hit| hit.skill_id.as_str() == "wanted").unwrap();
+        hit.reason
+    }
+
+    #[test]
+    fn normalized_words_are_quoted_as_written() {
+        for (intent, body, wanted) in [
+            ("csharp wiki", "Written in C#.", "only its body contains “c#”"),
+            ("it cant deploy", "If it can't start.", "only its body contains “can't”"),
+            ("wells fargo", "We'll see. All is well.", "a word with the stem of “wells”"),
+            ("adding rows", "For Azure AD only.", "a word with the stem of “adding”"),
+            ("vite site", "Made with VitePress.", "a word with “vite”"),
+            ("IPv6 address", "An IPv6 network.", "a form of “IPv6”"),
+        ] {
+            let reason = reason(intent, "Plans gardens.", body);
+            assert!(reason.contains(wanted), "{intent}: {reason}");
+        }
+    }
+
+    #[test]
+    fn pairs_of_characters_are_no_words() {
+        let body = reason("コードレビューをお願いします", "Plans gardens.", "コードを書きます。");
+        assert!(body.contains("characters of “コードレビューをお願いします”"), "{body}");
+        assert!(!body.contains("lacks"), "{body}");
+        let description = reason("提取表格", "从PDF文件中提取表格。", "");
+        assert!(description.contains("its description contains “提取表格”"), "{description}");
+        let lacking = reason("columns 写一个单元测试", "Plans gardens.", "Two columns.");
+        assert!(lacking.contains("it lacks “写一个单元测试”"), "{lacking}");
+    }
+
+    #[test]
+    fn an_exclusion_contains_the_word_as_read() {
+        let text = "Plans gardens. Not for pages: if you need a dashboard, use another.";
+        let other_form = reason("it needs a page", text, "A plan needs time.");
+        assert!(!other_form.contains("which its description excludes"), "{other_form}");
+        let same = reason("dashboard garden", text, "No dashboard here.");
+        assert!(same.contains("“dashboard”, which its description excludes"), "{same}");
     }
 }

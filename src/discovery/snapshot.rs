@@ -19,7 +19,7 @@ use super::weights::Weights;
 use skills_base::blocks::{BlockWriter, Blocks, ReadAt};
 
 /// Format version; incremented with every change of the format, of tokenization, stemming or limits.
-const VERSION: u32 = 7;
+const VERSION: u32 = 8;
 
 /// Why bytes are not a valid index.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -163,7 +163,7 @@ pub(crate) fn read(source: Box<dyn ReadAt>, stamp: u64, weights: &Weights) -> Re
     let (text, ends): (String, Vec<(u32, u32)>) = parts.ok_or(SnapshotError::Damaged("its vocabulary"))?;
     let vocabulary = Vocabulary::from_parts(text, ends).ok_or(SnapshotError::Damaged("its vocabulary"))?;
     let parts = reader.record().ok().and_then(|bytes| postcard::from_bytes(bytes).ok());
-    let (forms, ends, stems): (String, Vec<u32>, Vec<u32>) =
+    let (forms, ends, stems, parts_of_words): (String, Vec<u32>, Vec<u32>, Vec<bool>) =
         parts.ok_or(SnapshotError::Damaged("its word forms"))?;
     let mut vectors: Vec<i16> = Vec::with_capacity(n * DIM);
     for _ in 0..n {
@@ -180,7 +180,7 @@ pub(crate) fn read(source: Box<dyn ReadAt>, stamp: u64, weights: &Weights) -> Re
     let known = |stem: &u32| (*stem as usize) < vocabulary.len();
     let forms = Some(stems)
         .filter(|stems| stems.iter().all(known))
-        .and_then(|stems| Forms::from_parts(forms, ends, stems))
+        .and_then(|stems| Forms::from_parts(forms, ends, stems, parts_of_words))
         .ok_or(SnapshotError::Damaged("its word forms"))?;
     let in_vocabulary = |e: &StoredEntry| {
         e.places.iter().flatten().all(|p| known(&p.what))

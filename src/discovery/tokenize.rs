@@ -1,8 +1,10 @@
 //! Splits texts into words and stems: camelCase, `c++` and `c#`, apostrophes, stop words, the Snowball stemmer for
 //! English, and pairs of characters for scripts that are written without spaces.
 
+use std::borrow::Cow;
 use std::cell::RefCell;
 use std::collections::HashSet;
+use std::ops::Range;
 
 use rust_stemmers::{Algorithm, Stemmer};
 
@@ -56,13 +58,13 @@ impl Words {
         self.stops.iter().map(String::as_str)
     }
 
-    /// Returns the stem of a lower-case word.
+    /// Returns the stem of a lower-case word, without accents.
     pub fn stem(&self, word: &str) -> String {
         STEMS.with_borrow_mut(|stems| {
             if let Some(stem) = stems.get(word) {
                 return stem.clone();
             }
-            let stem = self.stemmer.stem(word).into_owned();
+            let stem = self.stemmer.stem(&fold_accents(word)).into_owned();
             if stems.len() < REMEMBERED {
                 stems.insert(word.to_owned(), stem.clone());
             }
@@ -202,6 +204,76 @@ fn is_mark(c: char) -> bool {
     matches!(u32::from(c), 0x0300..=0x036F | 0x0900..=0x0903 | 0x093A..=0x094F | 0x0E31..=0x0E4E | 0x064B..=0x065F)
 }
 
+/// Replaces accented Latin letters of a lower-case word by their base letters: `résumé` is matched by `resume`.
+pub(crate) fn fold_accents(word: &str) -> Cow<'_, str> {
+    let is_accent = |c: char| matches!(c, '\u{300}'..='\u{36F}');
+    if word.is_ascii() || !word.chars().any(|c| is_accent(c) || base_letters(c).is_some()) {
+        return Cow::Borrowed(word);
+    }
+    let mut out = String::with_capacity(word.len());
+    for c in word.chars() {
+        match base_letters(c) {
+            Some(base) => out.push_str(base),
+            // A combining accent belongs to the letter before it; in other scripts it distinguishes letters.
+            None if is_accent(c) && out.ends_with(|c: char| c.is_ascii_alphabetic()) => {}
+            None => out.push(c),
+        }
+    }
+    Cow::Owned(out)
+}
+
+/// Returns the base letters of an accented letter of Latin-1 or Latin Extended-A.
+fn base_letters(c: char) -> Option<&'static str> {
+    Some(match c {
+        'à'..='å' | 'ā' | 'ă' | 'ą' => "a",
+        'æ' => "ae",
+        'ç' | 'ć' | 'ĉ' | 'ċ' | 'č' => "c",
+        'ď' | 'đ' | 'ð' => "d",
+        'è'..='ë' | 'ē' | 'ĕ' | 'ė' | 'ę' | 'ě' => "e",
+        'ĝ' | 'ğ' | 'ġ' | 'ģ' => "g",
+        'ĥ' | 'ħ' => "h",
+        'ì'..='ï' | 'ĩ' | 'ī' | 'ĭ' | 'į' | 'ı' => "i",
+        'ĵ' => "j",
+        'ķ' => "k",
+        'ĺ' | 'ļ' | 'ľ' | 'ŀ' | 'ł' => "l",
+        'ñ' | 'ń' | 'ņ' | 'ň' => "n",
+        'ò'..='ö' | 'ø' | 'ō' | 'ŏ' | 'ő' => "o",
+        'œ' => "oe",
+        'ŕ' | 'ŗ' | 'ř' => "r",
+        'ś' | 'ŝ' | 'ş' | 'š' => "s",
+        'ß' => "ss",
+        'ţ' | 'ť' | 'ŧ' => "t",
+        'þ' => "th",
+        'ù'..='ü' | 'ũ' | 'ū' | 'ŭ' | 'ů' | 'ű' | 'ų' => "u",
+        'ŵ' => "w",
+        'ý' | 'ÿ' | 'ŷ' => "y",
+        'ź' | 'ż' | 'ž' => "z",
+        _ => return None,
+    })
+}
+
+/// Extends a word to the surrounding run of ASCII letters and digits: `Fast` to `FastAPI`.
+pub(crate) fn whole_word(text: &str, word: Range<usize>) -> &str {
+    let is_inner = |at: usize| text.as_bytes().get(at).is_some_and(u8::is_ascii_alphanumeric);
+    let (mut start, mut end) = (word.start, word.end);
+    while start > 0 && is_inner(start) && is_inner(start - 1) {
+        start -= 1;
+    }
+    while end > 0 && is_inner(end - 1) && is_inner(end) {
+        end += 1;
+    }
+    slice(text, start..end)
+}
+
+/// Returns whether emphasis inside a word cuts it off from the rest: `nalyze` in `**A**nalyze`.
+pub(crate) fn is_cut_by_markup(text: &str, word: Range<usize>) -> bool {
+    const MARKS: [char; 3] = ['*', '~', '`'];
+    let (before, after) = (slice(text, ..word.start), slice(text, word.end..));
+    let (left, right) = (before.trim_end_matches(MARKS), after.trim_start_matches(MARKS));
+    (left.len() < before.len() && left.ends_with(char::is_alphanumeric))
+        || (right.len() < after.len() && right.starts_with(char::is_alphanumeric))
+}
+
 /// Returns whether a camelCase boundary precedes `c`: `aB` → `a B`, `ABc` → `A Bc`; ASCII only.
 fn border(last: char, c: char, next: Option<char>) -> bool {
     if !c.is_ascii_uppercase() {
@@ -294,6 +366,26 @@ mod tests {
 
     #[test]
     fn accents_and_other_alphabets_stay_whole() {
-        assert_eq!(words("São Paulo, отчёт"), ["São/são", "Paulo/paulo", "отчёт/отчёт"]);
+        assert_eq!(words("São Paulo, отчёт"), ["São/sao", "Paulo/paulo", "отчёт/отчёт"]);
+    }
+
+    #[test]
+    fn accents_are_folded_in_stems() {
+        assert_eq!(
+            words("Résumés résumé cafe\u{301} naïve Straße"),
+            ["Résumés/resum", "résumé/resum", "cafe\u{301}/cafe", "naïve/naiv", "Straße/strass",]
+        );
+        assert_eq!(
+            fold_accents("и\u{306}"),
+            "и\u{306}",
+            "an accent of another script is a part of its letter"
+        );
+    }
+
+    #[test]
+    fn emphasis_inside_a_word_cuts_it() {
+        let text = "**A**nalyze *all* of it";
+        assert!(is_cut_by_markup(text, 2..3) && is_cut_by_markup(text, 5..11));
+        assert!(!is_cut_by_markup(text, 13..16) && !is_cut_by_markup(text, 18..20));
     }
 }

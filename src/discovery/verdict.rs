@@ -23,12 +23,18 @@ struct Evidence {
     content: f64,
     /// Sum of the terms of words that were read as others.
     corrected: f64,
+    /// Sum of the preferences of the policy.
+    preferred: f64,
     /// Whether the request names the skill.
     exact: bool,
     /// Number of words of the request that occur in name, description or tags.
     matched: usize,
     /// Number of those that occur as written in the request, except function words of another language.
     matched_as_written: usize,
+    /// Number of those that are not in a script without spaces, whose pairs of characters match by chance.
+    matched_spaced: usize,
+    /// Whether at least half of the words that occur anywhere in the skill were read as others.
+    is_mostly_corrected: bool,
 }
 
 impl Evidence {
@@ -55,16 +61,30 @@ impl Evidence {
             let foreign = reading.language.is_some_and(|l| l.has_function_word(text, &query.router.lexicon));
             !reading.is_corrected(at) && !foreign
         };
+        let anywhere = |a: &ScoreTerm| match a.row {
+            Row::Word(at) if a.kind == TermKind::Term && reading.is_content(at) => Some(at),
+            _ => None,
+        };
+        let found: BTreeSet<usize> = terms.iter().filter_map(anywhere).collect();
+        let found_corrected = found.iter().filter(|at| reading.is_corrected(**at)).count();
         let sum = |of: &dyn Fn(&&ScoreTerm) -> bool| terms.iter().filter(of).map(|a| a.value).sum();
         let matched: BTreeSet<usize> = terms.iter().filter_map(matched_word).collect();
         Self {
             content: sum(&content),
             corrected: sum(&corrected),
+            preferred: preferred(terms),
             exact: terms.iter().any(|a| a.kind == TermKind::Exact),
             matched: matched.len(),
             matched_as_written: matched.iter().filter(|at| is_own(**at)).count(),
+            matched_spaced: matched.iter().filter(|at| is_own(**at) && !reading.is_pair(**at)).count(),
+            is_mostly_corrected: found_corrected > 0 && 2 * found_corrected >= found.len(),
         }
     }
+}
+
+/// Returns the sum of the preferences of the policy.
+fn preferred(terms: &[ScoreTerm]) -> f64 {
+    terms.iter().filter(|a| a.row == Row::Policy).map(|a| a.value).sum()
 }
 
 /// Returns the verdict about the first of the ranked candidates, with the thresholds used; `known` tells whether a
@@ -101,6 +121,8 @@ pub(crate) fn verdict(
     // A single word of several, or one of a body alone, may match by chance, which requires a higher score.
     let by_chance = !evidence.exact && evidence.matched < content.len().min(2);
     let base = terms + if by_chance { query.cx.profile.single_word } else { 0.0 };
+    // A preference of the policy changes the order, not whether a skill fits.
+    let base = base + evidence.preferred;
     let is_function_word = |at: usize| {
         let text = &reading.words[at].word.text;
         language.is_some_and(|language| language.has_function_word(text, &query.router.lexicon))
@@ -108,8 +130,11 @@ pub(crate) fn verdict(
     let is_mixed = (0..reading.words.len()).any(|at| reading.words[at].word.stop && !is_function_word(at));
     let share = if is_mixed { SHARED_WORDS_MIXED } else { SHARED_WORDS };
     let of_language = content.iter().filter(|at| is_function_word(**at)).count();
-    let shares_words = evidence.matched_as_written > 1
-        && evidence.matched_as_written as f64 >= share * (content.len() - of_language) as f64;
+    let shares = |matched: usize, of: usize| matched > 1 && matched as f64 >= share * of as f64;
+    let shares_words = shares(evidence.matched_as_written, content.len() - of_language);
+    // Beside words with spaces, a run of characters without them counts as one word.
+    let runs = content.iter().filter(|at| !reading.continues_run(**at)).count();
+    let shares_spaced = shares(evidence.matched_spaced, runs.saturating_sub(of_language));
     // The first result is in the language of the request, which the embedding does not cover.
     let same_language = match (reading.language, entry.and_then(|e| e.language)) {
         (Some(Language::Undetermined), Some(Language::Listed(_))) => true,
@@ -120,13 +145,17 @@ pub(crate) fn verdict(
     if spoken {
         fitted = fitted.scaled(query.cx.weights.unread_language);
     }
-    let margin = ranked.get(1).map_or(f64::INFINITY, |(second, _)| first.score - second.score);
+    let margin = ranked.get(1).map_or(f64::INFINITY, |(second, terms)| {
+        (first.score - evidence.preferred) - (second.score - preferred(terms))
+    });
+    let fit_as_written = confidence(&fitted, first.score - evidence.corrected, margin, base).fit;
     let mut confidence = confidence(&fitted, first.score, margin, base);
+    let is_foreign = language.is_some() && !spoken;
     let (fit, reason) = if evidence.exact && confidence.fit == Fit::None {
         (Fit::None, VerdictReason::BelowThreshold)
     } else if evidence.exact {
         (confidence.fit, VerdictReason::Fits)
-    } else if language.is_some() && !spoken && (confidence.fit == Fit::None || !shares_words) {
+    } else if is_foreign && (confidence.fit == Fit::None || !(shares_words || shares_spaced)) {
         (Fit::None, VerdictReason::Language)
     } else if !content.is_empty() && nothing_known {
         (Fit::None, VerdictReason::NothingKnown)
@@ -136,10 +165,10 @@ pub(crate) fn verdict(
         (Fit::None, VerdictReason::BelowThreshold)
     } else if evidence.content < query.cx.weights.stop_words_limit.content_share * fitted.fit_threshold {
         (Fit::None, VerdictReason::StopWords)
-    } else if first.score - evidence.corrected < confidence.fit_threshold || (language.is_some() && !spoken) {
+    } else if fit_as_written == Fit::None || evidence.is_mostly_corrected || is_foreign {
         (Fit::Low, VerdictReason::FitsByReading)
     } else {
-        (confidence.fit, VerdictReason::Fits)
+        (fit_as_written, VerdictReason::Fits)
     };
     if fit == Fit::None {
         // At most the confidence at the threshold.
@@ -168,6 +197,12 @@ fn with_sentence(
     };
     let skills = name(query.cx.index.language());
     let request = language.map(|language| name(Some(language)));
+    // Unknown words with accents alone are weaker evidence than function words.
+    let has_function_word = |language: Language| {
+        let mut words = query.reading.words.iter();
+        words.any(|read| language.has_function_word(&read.word.text, &query.router.lexicon))
+    };
+    let is_certain = language.is_none_or(|l| l != Language::Undetermined || has_function_word(l));
     let id = skill_id.as_ref().map(ToString::to_string).unwrap_or_default();
     let mut sentence = match (fit, reason) {
         (Fit::High, _) => format!("{id} fits, confidence high"),
@@ -181,7 +216,8 @@ fn with_sentence(
             "no skill fits: no skill searched contains a word of the request".to_owned()
         }
         (Fit::None, VerdictReason::Language) => format!(
-            "no skill fits: the request is in {}; the skills are in {}",
+            "no skill fits: the request {} in {}; the skills are in {}",
+            if is_certain { "is" } else { "may be" },
             request.as_ref().map_or("another language", |(_, name)| name.as_str()),
             skills.1
         ),
@@ -195,4 +231,132 @@ fn with_sentence(
     }
     let language = request.map(|(request, _)| RequestLanguage { request, skills: skills.0 });
     Verdict { skill_id, fit, reason, language, sentence }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::adjust::{Adjustment, Adjustments};
+    use super::super::answer::Answer;
+    use super::super::document::Document;
+    use super::super::request::Request;
+    use super::super::router::Router;
+    use super::super::weights::Weights;
+    use super::*;
+
+    fn router(skills: &[(&str, &str)]) -> Router {
+        let mut router = Router::new(Weights::shipped().unwrap().patient());
+        let skills = skills.iter().map(|(name, text)| Document::new(*name, *name, *text));
+        let others = [
+            "Writes short mails to colleagues.",
+            "Extracts tables from PDF files into spreadsheets.",
+            "Converts and sorts columns of a CSV table.",
+            "Plans a trip with trains and hotels.",
+            "Checks pages against WCAG.",
+            "Draws a chart of sales data.",
+        ];
+        let others =
+            others.iter().enumerate().map(|(n, text)| Document::new(format!("s{n}"), format!("s{n}"), *text));
+        router.update(skills.chain(others).collect(), &[]);
+        router
+    }
+
+    fn request(intent: &str) -> Request {
+        Request { intent: intent.to_owned(), ..Request::default() }
+    }
+
+    fn ask(router: &Router, intent: &str) -> Answer {
+        router.discover(&request(intent)).unwrap()
+    }
+
+    #[test]
+    fn accented_words_match_their_plain_forms() {
+        let router = router(&[
+            ("resume", "Reviews and updates a resume before an application."),
+            ("cafe-site", "Builds the website of a café with its menu."),
+            ("patterns", "Explains a design pattern: facade, proxy, builder."),
+        ]);
+        for (intent, wanted) in [
+            ("update my résumé", "resume"),
+            ("review my resume\u{301}", "resume"),
+            ("cafe website", "cafe-site"),
+            ("café website", "cafe-site"),
+            ("façade pattern", "patterns"),
+        ] {
+            let answer = ask(&router, intent);
+            assert_eq!(answer.results[0].skill_id.as_str(), wanted, "{intent}");
+            assert_ne!(answer.fit, Fit::None, "{intent}: {}", answer.verdict.sentence);
+        }
+        let [plain, accented] = ["update my resume", "update my résumé"].map(|intent| ask(&router, intent));
+        assert!((plain.results[0].score - accented.results[0].score).abs() < 1e-9);
+    }
+
+    #[test]
+    fn accents_do_not_make_a_request_foreign() {
+        let router = router(&[]);
+        for intent in [
+            "create résumé",
+            "résumé",
+            "jalapeño recipe",
+            "Pokémon game",
+            "naïve pages",
+            "vis-à-vis comparison",
+            "El Niño weather analysis",
+            "über cool design",
+            "I am in die hard mode",
+            "e.g. i.e. etc.",
+        ] {
+            let verdict = ask(&router, intent).verdict;
+            assert_ne!(verdict.reason, VerdictReason::Language, "{intent}: {}", verdict.sentence);
+        }
+        let verdict = ask(&router, "Übersetzung Geschäftsbericht").verdict;
+        assert!(verdict.sentence.contains("may be in another language"), "{}", verdict.sentence);
+    }
+
+    #[test]
+    fn preferences_change_neither_fit_nor_confidence() {
+        let router = router(&[("tables", "Formats the tables of a report and its data.")]);
+        let mut changed = 0;
+        for intent in
+            ["report with data", "something with tables", "sales figures of a table", "tables of a report"]
+        {
+            let plain = ask(&router, intent);
+            let skill = plain.results[0].skill_id.clone();
+            let preferred = Adjustment { terms: vec![("prefer".to_owned(), 0.5)], ..Adjustment::default() };
+            let adjustments: Adjustments = [(skill, preferred)].into_iter().collect();
+            let answer = router.discover_adjusted(&request(intent), &adjustments).unwrap();
+            let (before, after) = (plain.confidence.unwrap(), answer.confidence.unwrap());
+            changed += usize::from(answer.results[0].score > plain.results[0].score + 0.4);
+            assert_eq!((before.fit, before.lead), (after.fit, after.lead), "{intent}");
+            assert!((before.p_fit - after.p_fit).abs() < 1e-9, "{intent}");
+            assert_eq!(
+                answer.results[0].score >= after.fit_threshold,
+                plain.results[0].score >= before.fit_threshold
+            );
+        }
+        assert_eq!(changed, 4);
+    }
+
+    #[test]
+    fn fit_by_mostly_corrected_words_is_low() {
+        let router = router(&[("commit", "Writes a commit message for git and checks the commit.")]);
+        assert_eq!(ask(&router, "git commit message").fit, Fit::High);
+        let answer = ask(&router, "gti commit");
+        assert!(answer.words[0].correction.is_some());
+        assert_eq!((answer.fit, answer.verdict.reason), (Fit::Low, VerdictReason::FitsByReading));
+    }
+
+    #[test]
+    fn english_words_beside_a_run_of_kana_count() {
+        let router = router(&[("code-review", "Code review of a pull request: reviews code.")]);
+        let answer = ask(&router, "code review をお願いします");
+        assert_eq!(answer.results[0].skill_id.as_str(), "code-review");
+        assert_eq!(answer.fit, Fit::Low, "{}", answer.verdict.sentence);
+    }
+
+    #[test]
+    fn unknown_runs_are_reported_as_a_whole() {
+        let intent = "write เขียนการทดสอบ zzqxy";
+        let answer = ask(&router(&[]), intent);
+        assert_eq!(answer.unknown_words(intent).collect::<Vec<_>>(), ["เขียนการทดสอบ", "zzqxy"]);
+    }
 }

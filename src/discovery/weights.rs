@@ -278,6 +278,8 @@ pub struct Typo {
     /// Bonus for a stop word; for another word, the bonus is how well the skills that contain it match the rest of the
     /// request.
     pub stop_word: f64,
+    /// Deduction for each e-fold that fewer skills contain it than the most frequent of the nearest candidates.
+    pub frequency: f64,
     /// Number of letters from which the word pieces of an unknown word count.
     pub pieces_from: usize,
     /// Time limit in milliseconds.

@@ -278,11 +278,17 @@ fn shortened(value: Value) -> Option<Value> {
     }
 }
 
-/// Truncates a text to that many bytes.
+/// Truncates a text to that many bytes, if possible after a clause, otherwise after a word.
 fn cut(value: Value, most: usize) -> Option<Value> {
     match value {
         Value::String(text) if text.len() > most => {
-            Some(Value::String(format!("{}…", prefix(&text, most).trim_end())))
+            let start = prefix(&text, most);
+            let last = |mark: &str| start.rfind(mark).filter(|at| 3 * at >= most);
+            Some(Value::String(match (last("; "), last(" ")) {
+                (Some(clause), _) => format!("{}; …", prefix(start, clause)),
+                (None, Some(word)) => format!("{}…", prefix(start, word)),
+                (None, None) => format!("{start}…"),
+            }))
         }
         other => shortened(other),
     }
@@ -312,6 +318,21 @@ mod tests {
             "results": [{ "skill_id": "pdf", "score": 1.22, "description": "é", "reason": "its name" }],
         });
         assert_eq!(rest, wanted);
+    }
+
+    #[test]
+    fn a_long_reason_ends_after_a_clause_or_a_word() {
+        let reason = |text: String| {
+            let answer = short("skill.discover", json!({ "results": [{ "reason": text }] }));
+            answer["results"][0]["reason"].as_str().unwrap().to_owned()
+        };
+        let clause = "its description contains “malware” and “samples”";
+        assert_eq!(
+            reason(format!("{clause}; “smaple” was read as “sample” and so on {clause}")),
+            format!("{clause}; …")
+        );
+        let words = reason("word ".repeat(40));
+        assert!(words.ends_with("word…") && words.len() <= 123, "{words}");
     }
 
     #[test]

@@ -19,7 +19,7 @@ use super::index::Index;
 use super::lookup::{Found, View};
 use super::reading::Reading;
 use super::segment::Key;
-use super::tokenize::Words;
+use super::tokenize::{Words, fold_accents};
 use super::vocabulary::StemId;
 use super::weights::{Profile, Weights};
 
@@ -69,7 +69,7 @@ pub(crate) struct Context<'a> {
 
 impl<'a> Context<'a> {
     /// Returns the skills that have a stem; `None` if there are none.
-    fn stem(&self, id: StemId) -> Option<Rc<Found<'a>>> {
+    pub fn stem(&self, id: StemId) -> Option<Rc<Found<'a>>> {
         let find = || self.index.find(Key::stem(id), self.view).map(Rc::new);
         self.stems.borrow_mut().entry(id).or_insert_with(find).clone()
     }
@@ -78,6 +78,11 @@ impl<'a> Context<'a> {
     pub fn documents(&self, stem: &str) -> usize {
         let found = self.index.vocabulary.find(stem).and_then(|id| self.stem(id));
         found.map_or(0, |found| found.documents)
+    }
+
+    /// Returns whether the embedding has a lower-case word, apart from its accents.
+    pub fn in_embedding(&self, word: &str) -> bool {
+        self.model.as_ref().is_ok_and(|model| model.find(&fold_accents(word)).is_some())
     }
 
     /// Returns whether a stop word occurs in too many skills to be informative.

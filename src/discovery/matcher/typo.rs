@@ -10,7 +10,7 @@ use super::super::forms::letter_bits;
 use super::super::language::Language;
 use super::super::reading::{ReadWord, Reading, is_acronym};
 use super::super::segment::Key;
-use super::super::tokenize::Word;
+use super::super::tokenize::{Word, fold_accents};
 use super::super::vocabulary::StemId;
 use super::super::weights::Typo;
 use super::{Context, Failure, Matcher, rarity};
@@ -48,7 +48,7 @@ impl Matcher for TypoMatcher {
                 return Err(Failure::Budget(budget));
             }
             let letters = word.word.text.chars().count();
-            let known = cx.model.as_ref().is_ok_and(|m| m.find(&word.word.text).is_some());
+            let known = cx.in_embedding(&word.word.text);
             let open = ends_open && at == last;
             let begun = open && letters < cx.weights.completion.min_letters;
             if begun && !known {
@@ -86,8 +86,7 @@ fn join_odd_capitals(reading: &mut Reading, cx: &Context<'_>) -> usize {
                 stop: cx.words.is_stop(&joined_text),
                 text: joined_text.clone(),
             };
-            let known = cx.documents(&word.stem) > 0
-                || cx.model.as_ref().is_ok_and(|m| m.find(&joined_text).is_some());
+            let known = cx.documents(&word.stem) > 0 || cx.in_embedding(&joined_text);
             let known = known && odd;
             let correction = known.then_some(Correction::Typo(joined_text));
             let read = ReadWord { correction, ..ReadWord::new(word) };
@@ -111,7 +110,7 @@ fn latin(text: &str) -> bool {
 /// Reads an unfinished word as its most frequent completions in the index: longer words that start with it.
 fn complete(read: &mut ReadWord, cx: &Context<'_>) -> bool {
     let vocabulary = &cx.index.vocabulary;
-    let fragment = read.word.text.as_str();
+    let fragment = &*fold_accents(&read.word.text);
     let mut shortest: FastMap<StemId, &str> = FastMap::default();
     let mut take = |form, stem| {
         let known = shortest.entry(stem).or_insert(form);
@@ -125,7 +124,7 @@ fn complete(read: &mut ReadWord, cx: &Context<'_>) -> bool {
         let written = vocabulary.written(*id);
         if written.len() > fragment.len()
             && written.starts_with(fragment)
-            && !written.chars().all(char::is_alphabetic)
+            && written.chars().any(char::is_numeric)
         {
             take(written, *id);
         }
@@ -158,6 +157,8 @@ struct Candidate<'a> {
     documents: usize,
     /// How well the skills that contain it match the rest of the request.
     support: f64,
+    /// Logarithm of how many times more skills contain the most frequent candidate; 0 for a stop word.
+    scarcity: f64,
 }
 
 impl Candidate<'_> {
@@ -165,6 +166,7 @@ impl Candidate<'_> {
     fn likelihood(&self, typo: &Typo) -> f64 {
         let bonus = |has: bool, value: f64| if has { value } else { 0.0 };
         self.support + bonus(self.turned, typo.turned) + bonus(self.same_start, typo.same_start)
+            - typo.frequency * self.scarcity
     }
 }
 
@@ -226,8 +228,12 @@ fn correction(reading: &Reading, at: usize, cx: &Context<'_>, support: &mut Supp
     found.retain(|candidate| Some(candidate.distance) == nearest);
     let stems: HashSet<_> = found.iter().map(|candidate| candidate.stem).collect();
     let turned: HashSet<_> = found.iter().filter(|c| c.turned).map(|candidate| candidate.stem).collect();
+    let most = found.iter().map(|candidate| candidate.documents).max().unwrap_or_default();
     if stems.len() > 1 || short {
         for candidate in &mut found {
+            if candidate.documents > 0 {
+                candidate.scarcity = (most as f64 / candidate.documents as f64).ln();
+            }
             candidate.support = match candidate.stem {
                 Some(stem) if !cx.words.is_stop(candidate.form) => support.of(stem, reading, cx),
                 _ => typo.stop_word,
@@ -269,6 +275,7 @@ fn candidates<'a>(text: &str, letters: usize, cx: &'a Context<'_>) -> Vec<Candid
         same_start: form.chars().next() == text.chars().next(),
         documents,
         support: 0.0,
+        scarcity: 0.0,
     };
     let mut out: Vec<Candidate<'a>> = Vec::new();
     cx.index.forms.near(text, edits, |near| {
@@ -333,6 +340,28 @@ mod tests {
         for complete in ["everest", "postgress", "blackjack", "referendum", "backyard"] {
             assert_eq!(of(complete), Vec::<String>::new(), "{complete}");
         }
+    }
+
+    #[test]
+    fn corrections_prefer_frequent_forms_over_fragments() {
+        let mut router = router();
+        let text = |body: &str| Some(skills_skill::IndexText { headings: Vec::new(), body: body.to_owned() });
+        let mut documents: Vec<Document> = (0..40)
+            .map(|at| Document::new(format!("a{at}"), "a", "Analyze the code of postgres; analyzes malware."))
+            .collect();
+        let fragment =
+            Document { text: text("**A**nalyze code."), ..Document::new("junior", "junior", "Helps.") };
+        let rare =
+            Document { text: text("Call it nalyzes code."), ..Document::new("rare", "rare", "Helps.") };
+        documents.extend([fragment, rare]);
+        router.update(documents, &[]);
+        let read = |intent: &str| match ask(&router, intent, false).words[0].correction.clone() {
+            Some(Correction::Typo(word)) => word,
+            other => panic!("{intent}: {other:?}"),
+        };
+        assert_eq!(read("anlyze code"), "analyze");
+        assert_eq!(read("anlyzes code"), "analyzes");
+        assert_eq!(read("postgress code"), "postgres");
     }
 
     #[test]

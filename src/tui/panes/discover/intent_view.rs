@@ -155,21 +155,30 @@ impl Discover {
         }
     }
 
-    /// Draws the verdict next to the request: the statement about the first result, and the reason in the rows below.
+    /// Returns the verdict next to the request in at most `most` rows: the statement about the first result, and the
+    /// reason in the rows below.
+    pub(super) fn status_lines(&self, width: u16, most: usize, cx: &Draw<'_>) -> Vec<RichLine> {
+        let Some(shown_answer) = self.asking.shown() else { return Vec::new() };
+        let answer = &shown_answer.answer;
+        let width = width.saturating_sub(5);
+        let available = width.saturating_sub(cells(&took(answer.took_us)) + 2);
+        let sentence = [Seg::new(self.sentence(answer), Role::Strong)];
+        let mut rows = wrap_to(&sentence, available, most, cx.glyphs.ellipsis);
+        let why = [Seg::new(self.reason_text(answer), Role::Muted)];
+        rows.extend(wrap_to(&why, width, most - rows.len(), cx.glyphs.ellipsis));
+        rows
+    }
+
+    /// Draws the lines of [`Self::status_lines`].
     pub(super) fn draw_status(&self, area: Rect, buf: &mut Buffer, cx: &Draw<'_>) {
         let Some(shown_answer) = self.asking.shown() else { return };
         let answer = &shown_answer.answer;
+        let all = usize::from(area.height);
+        let rows = self.status_lines(area.width, all, cx);
         let mut painter = Painter::new(buf, cx);
         let (x, end) = (area.x + 2, area.right().saturating_sub(1));
         let took = took(answer.took_us);
-        let available = end.saturating_sub(x + cells(&took) + 2);
-        let all = usize::from(area.height);
-        let sentence = [Seg::new(self.sentence(answer), Role::Strong)];
-        let mut rows = wrap_to(&sentence, available.saturating_sub(2), all, painter.glyphs.ellipsis);
-        let why = [Seg::new(self.reason_text(answer), Role::Muted)];
         let width = end.saturating_sub(x + 2);
-        let verdict = rows.len();
-        rows.extend(wrap_to(&why, width, all - verdict, painter.glyphs.ellipsis));
         // Two rows are next to the request and the contributions of its words.
         let top = if rows.len() < all { area.y + 1 } else { area.y };
         let (sign, role) = fit_sign(answer.fit, cx);
@@ -225,13 +234,9 @@ impl Discover {
     /// Describes how many skills are loaded, why the first result fits or is the nearest, and which words of the
     /// request no skill contains.
     fn reason_text(&self, answer: &Answer) -> String {
-        let unknown: Vec<String> = answer
-            .words
-            .iter()
-            .filter(|w| !w.known && !w.stop && w.correction.is_none())
-            .filter_map(|w| self.asking.shown()?.intent.get(w.start as usize..w.end as usize))
-            .map(|w| format!("“{}”", shown(w)))
-            .collect();
+        let intent = self.asking.shown().map_or("", |shown| &shown.intent);
+        let unknown: Vec<String> =
+            answer.unknown_words(intent).map(|word| format!("“{}”", shown(word))).collect();
         let reason = answer.results.first().map(|first| match answer.fit {
             // If nothing fits, the sentence does not name the first result.
             Fit::None => format!("{} is nearest: {}", shown(first.skill_id.as_str()), shown(&first.reason)),
@@ -258,9 +263,9 @@ fn correction(word: &QueryWord) -> Option<String> {
     match word.correction.as_ref()? {
         Correction::Typo(read) => Some(format!("read as “{}”", shown(read))),
         Correction::Completed(words) => {
-            let first: Vec<String> = words.iter().take(3).map(|w| shown(w)).collect();
+            let first: Vec<String> = words.iter().take(3).map(|w| format!("“{}”", shown(w))).collect();
             let more = if words.len() > 3 { " …" } else { "" };
-            Some(format!("read as “{}{more}”", first.join(", ")))
+            Some(format!("read as {}{more}", first.join(", ")))
         }
         Correction::Dropped => Some("last word ignored until it is longer".to_owned()),
     }

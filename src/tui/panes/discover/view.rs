@@ -15,6 +15,8 @@ use skills_discovery::Fit;
 const FOLD: u16 = 80;
 /// Minimum width for blank rows, and for contributions beneath the words.
 const WIDE: u16 = 100;
+/// Minimum height for a request of more than three rows: that of the pane on a screen of 30 rows.
+const TALL_BAND: u16 = 27;
 /// Minimum width for a separate column for the nearest rival.
 const THREE: u16 = 160;
 
@@ -60,15 +62,18 @@ impl Discover {
         let left = share.saturating_add_signed(cx.split).clamp(30, area.width.saturating_sub(32));
         let right = Rect { x: area.x + left + 1, width: area.width - left - 1, ..area };
         let verdict = if wide { Vec::new() } else { self.verdict_lines(area.width, area.height, cx) };
-        let top = if wide { 4 } else { 2 + verdict.len() as u16 };
+        // A long verdict grows into the space of a high screen.
+        let band_rows = if area.height >= TALL_BAND { 5 } else { 3 };
+        let band_height = self.status_lines(right.width, band_rows, cx).len().max(3) as u16;
+        let top = if wide { 1 + band_height } else { 2 + verdict.len() as u16 };
         let body = Rect { y: area.y + top, height: area.height.saturating_sub(top), ..area };
 
         let title = self.options_title(area.width >= WIDE, self.focused(Focus::Intent, cx));
         title.draw(&mut Painter::new(buf, cx), area.x, area.y, area.width);
         if wide {
-            let band = Rect { y: area.y + 1, width: left, height: 3, ..area };
+            let band = Rect { y: area.y + 1, width: left, height: band_height, ..area };
             self.draw_intent(band, 1, buf, cx);
-            let status = Rect { y: area.y + 1, height: 3, ..right };
+            let status = Rect { y: area.y + 1, height: band_height, ..right };
             self.draw_status(status, buf, cx);
         } else {
             self.draw_intent(Rect { y: area.y + 1, height: 1, ..area }, 0, buf, cx);
