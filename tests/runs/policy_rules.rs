@@ -309,10 +309,15 @@ async fn a_run_is_subject_to_the_rules_for_what_was_launched() {
     place.write("skills/capability:test.ledger.book/SKILL.md", &bare("capability"));
     place.write("skills/test.ledger/SKILL.md", &bare("test-ledger"));
     is_refused("skills of the same names appeared").await;
-    for id in ["ledger", "outer", "wrap", "call"] {
+    for id in ["outer", "wrap", "call"] {
         std::fs::rename(place.path(&format!("skills/{id}")), place.path(&format!("was-{id}"))).unwrap();
     }
     is_refused("the skills were removed").await;
+    // Of a removed skill, more is known than its id.
+    place.write(POLICY, "deny: [{id: wrap, role: procedure}]\n");
+    let outer = &runs[2].1;
+    let refused = core.order(&outer.id.0, decide(outer, Verdict::Approve, "cy")).await.unwrap_err();
+    assert_eq!(refused.code, Code::Forbidden, "{refused}");
 }
 
 /// Code of a denied bundle is executed for nobody, and the bindings of others still are.
