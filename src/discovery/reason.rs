@@ -318,9 +318,12 @@ fn quote(word: &str) -> String {
 fn quoted(words: &[usize], reading: &Reading) -> String {
     let mut texts: Vec<&str> = words
         .iter()
-        .map(|word| match reading.is_pair(*word) {
-            true => slice(&reading.intent, reading.run(*word)),
-            false => reading.read_as(*word),
+        .map(|word| {
+            if reading.is_pair(*word) {
+                slice(&reading.intent, reading.run(*word))
+            } else {
+                reading.read_as(*word)
+            }
         })
         .collect();
     texts.dedup();

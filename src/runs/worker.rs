@@ -194,9 +194,10 @@ pub async fn execute_next(
         if done || stop.is_cancelled() {
             return Ok(Some(record));
         }
-        let claimed = match execute.may_claim() {
-            true => store.claim(&worker, leases.lease_ms(), Some(run)).await?,
-            false => None,
+        let claimed = if execute.may_claim() {
+            store.claim(&worker, leases.lease_ms(), Some(run)).await?
+        } else {
+            None
         };
         let Some(claimed) = claimed else {
             let holder = record.lease.and_then(|lease| lease.worker);

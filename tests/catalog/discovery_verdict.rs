@@ -154,7 +154,8 @@ fn strict_policy_names_itself_in_verdict() {
 #[test]
 fn a_foreign_request_without_function_words_is_reported() {
     let router = shipped();
-    for intent in ["Sicherheitslücken beheben", "Übersetzung Geschäftsbericht", "procès-verbal hebdomadaire"] {
+    for intent in ["Sicherheitslücken beheben", "Übersetzung Geschäftsbericht", "procès-verbal hebdomadaire"]
+    {
         let verdict = ask(&router, intent).verdict;
         assert_eq!(verdict.reason, VerdictReason::Language, "{intent}: {}", verdict.sentence);
     }
