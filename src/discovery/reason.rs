@@ -123,7 +123,7 @@ pub(crate) fn reason(breakdown: &Breakdown, query: &QueryContext<'_>, entry: &En
     }
     let present: BTreeSet<usize> = breakdown.words.iter().filter_map(|row| row.query_word).collect();
     let words: Vec<usize> = (0..reading.words.len()).collect();
-    // Of a run of characters without spaces, a pair is no word: only a run without any known pair is lacking.
+    // Of a run of characters without spaces, a pair is not a word: only a run without any known pair is lacking.
     let runs = words.chunk_by(|_, next| reading.continues_run(*next));
     let lacking: Vec<usize> = runs
         .filter(|run| !run.iter().any(|at| present.contains(&reading.row(*at))))

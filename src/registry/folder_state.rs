@@ -29,7 +29,7 @@ const RELIABLE: [u32; 7] = [
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct FolderState {
     inode: u64,
-    /// Its change time, which nobody can set back, in nanoseconds since 1970.
+    /// Its change time, which no program can set back, in nanoseconds since 1970.
     changed_ns: u64,
 }
 

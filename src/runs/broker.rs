@@ -36,8 +36,8 @@ use decide::{Decision, decide};
 use pins::{Edit, Pins};
 pub(super) use pins::{Pin, is_complete};
 
-/// Checks whether the scripts and bindings of a bundle or registry folder may run; the error says why not and what to
-/// do.
+/// Checks whether content that was read from a bundle or registry folder may be executed; the error says why not and what
+/// to do.
 pub type BundleCheck = Arc<dyn Fn(&Path, &Contents) -> Result<(), BundleRefusal> + Send + Sync>;
 
 /// Why nothing of a bundle may be executed.

@@ -320,7 +320,7 @@ async fn a_run_is_subject_to_the_rules_for_what_was_launched() {
     assert_eq!(refused.code, Code::Forbidden, "{refused}");
 }
 
-/// Code of a denied bundle is executed for nobody, and the bindings of others still are.
+/// Code of a denied bundle is never executed; the bindings of others still are.
 #[tokio::test(flavor = "multi_thread")]
 async fn rules_for_a_bundle_hold_for_its_bindings() {
     let place = place();

@@ -1,7 +1,7 @@
 //! Stores that are copied into others: what is filled in, and all that can be read of it.
 
 use super::*;
-use skills_store::Sessions;
+use skills_store::{SessionUsage, Sessions};
 
 /// Runs in several states with decisions, signals and keys, a document and a session. No run has a lease.
 pub async fn fill<S: Store + Sessions>(store: &S) {
@@ -21,6 +21,9 @@ pub async fn fill<S: Store + Sessions>(store: &S) {
     store.put_document("view:a", Some(json!({"where": "state:failed"})), Some(0)).await.unwrap();
     let session = store.create_session("0190-a", Some("kim"), json!({"name": "a"})).await.unwrap();
     store.change_session("0190-a", session.version, json!({"name": "b"}), vec![json!("line")]).await.unwrap();
+    let bytes = (r#"{"name":"b"}"#.len() + r#""line""#.len()) as u64;
+    assert_eq!(store.session_usage("kim").await.unwrap(), SessionUsage { sessions: 1, bytes });
+    assert_eq!(store.session_usage("lee").await.unwrap(), SessionUsage::default());
 }
 
 /// Everything that can be read of the records of [`fill`].

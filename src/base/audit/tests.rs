@@ -98,7 +98,7 @@ fn any_change_names_the_first_line_that_does_not_follow() {
     }
 }
 
-/// Whoever calls the service chooses their name and their inputs.
+/// Callers of the service choose their name and their inputs.
 #[test]
 fn a_long_line_does_not_break_the_chain() {
     let mut desk = Fixture::new();

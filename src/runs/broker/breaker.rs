@@ -13,7 +13,7 @@ pub const OPEN: Duration = Duration::from_secs(30);
 /// Returns the current time; the system clock by default, replaced in tests.
 pub type Clock = Arc<dyn Fn() -> Instant + Send + Sync>;
 
-/// Number of breakers from which those that are closed are forgotten.
+/// Number of breakers from which those that are closed, or could be tried again, are forgotten.
 const MAX_BREAKERS: usize = 10_000;
 
 /// A binding, and the person for whom it is called.
@@ -122,7 +122,12 @@ impl Permit<'_> {
             State::Closed(failures)
         };
         if states.len() >= MAX_BREAKERS {
-            states.retain(|_, state| !matches!(state, State::Closed(_)));
+            let now = (self.breakers.clock)();
+            states.retain(|_, state| match state {
+                State::Closed(_) => false,
+                State::Trial => true,
+                State::Open(until) => *until > now,
+            });
         }
         states.insert(self.key.clone(), state);
     }

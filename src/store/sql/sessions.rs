@@ -119,8 +119,9 @@ pub(crate) async fn load_last_call<T: Tx>(tx: &T, id: &str) -> Result<Option<Str
 }
 
 pub(crate) async fn usage<T: Tx>(tx: &T, owner: &str) -> Result<SessionUsage, StoreError> {
-    let sql = "SELECT count(*), CAST(coalesce(sum(length(CAST(document AS TEXT))), 0) AS BIGINT), CAST(coalesce(sum((
-                SELECT sum(length(CAST(json AS TEXT))) FROM session_lines l WHERE l.session = s.id)), 0) AS BIGINT)
+    // Both databases know this length without reading the text.
+    let sql = "SELECT count(*), CAST(coalesce(sum(octet_length(document)), 0) AS BIGINT), CAST(coalesce(sum((
+                SELECT sum(octet_length(json)) FROM session_lines l WHERE l.session = s.id)), 0) AS BIGINT)
         FROM sessions s WHERE owner = ?1";
     let row = tx.find("adding up the sizes of sessions", sql, values![owner]).await?;
     let Some(mut row) = row else { return Ok(SessionUsage::default()) };

@@ -112,6 +112,19 @@ async fn a_list_has_own_sessions_only() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn sessions_of_a_principal_are_limited() {
+    let (house, [ana, ben, _]) = keyed(SessionLimits::default()).await;
+    for _ in 0..500 {
+        let made = call(&house, &ana, "session.new", json!({})).await;
+        assert!(made.status < 300, "{}", made.body);
+    }
+    let refused = call(&house, &ana, "session.new", json!({})).await;
+    assert_eq!((refused.status, refused.code().as_str()), (429, "rate_limited"), "{}", refused.body);
+    assert!(refused.message().contains("retention.sessions"), "{}", refused.message());
+    assert!(call(&house, &ben, "session.new", json!({})).await.status < 300);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn sessions_without_an_owner_are_the_admins() {
     let owned = Owned::begin().await;
     let local = owned.house.core.new_session(SettingsChange::default()).await.unwrap();

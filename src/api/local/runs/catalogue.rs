@@ -123,7 +123,7 @@ fn gather(dir: &Path, depth: usize, files: &mut Vec<(PathBuf, FileStamp)>) {
 mod tests {
     use super::*;
 
-    /// Whoever writes a file can set its modification time, too.
+    /// A process that can write a file can also set its modification time.
     #[cfg(unix)]
     #[test]
     fn a_definition_of_the_same_size_and_time_is_read_again() {

@@ -245,7 +245,7 @@ impl Runs {
     /// Adds to a plan the digests of what executes its steps now, and what the policy applies to. Reads from disk.
     pub(super) fn pinned(&self, skill_id: &str, plan: &Plan) -> Result<Pinned, Error> {
         let broker = &self.calling()?.broker;
-        self.ensure_trusted_definitions(plan)?;
+        self.ensure_current_definitions(plan)?;
         let pins = plan.capabilities.keys().flat_map(|id| broker.pins(id)).collect();
         let steps = u32::try_from(plan.contract.steps.len()).unwrap_or(u32::MAX);
         let policy_subjects = self.policy_subjects(skill_id, plan, &[])?;
@@ -261,7 +261,7 @@ impl Runs {
 
     /// Checks that the nested contracts and capabilities of a plan are the present ones, and that the definitions of the
     /// capabilities are those that were trusted, where their folder is pinned.
-    fn ensure_trusted_definitions(&self, plan: &Plan) -> Result<(), Error> {
+    fn ensure_current_definitions(&self, plan: &Plan) -> Result<(), Error> {
         let (known, catalogue) = (self.capabilities()?, self.registry.snapshot());
         let changed = |what: String| {
             Err(Error::new(
