@@ -158,6 +158,8 @@ pub async fn run_all<S: Store>(new: impl AsyncFn(Time) -> S) {
         an_expired_key_is_used_anew,
         keys_raced_by_many_launches_make_one_run,
         runs_are_claimed_oldest_first_and_by_one_worker,
+        principals_share_the_workers,
+        one_worker_alternates_between_principals,
         a_lost_lease_is_taken_over_and_the_sleeper_cannot_write,
         a_run_that_kills_its_workers_is_given_up,
         a_renewed_lease_holds,

@@ -36,6 +36,43 @@ pub async fn one_run_is_claimed_by_its_id(store: &dyn Store, _: &Time) {
     assert_eq!(state(store, "run-0000").await, RunState::Pending, "others are left alone");
 }
 
+pub async fn principals_share_the_workers(store: &dyn Store, _: &Time) {
+    for n in 0..40 {
+        store.launch(launch(n)).await.unwrap();
+    }
+    let by = |n: u32, name: &str| Launch { started_by: name.into(), ..launch(n) };
+    for n in 40..44 {
+        store.launch(by(n, if n % 2 == 0 { "bea" } else { "cem" })).await.unwrap();
+    }
+    let mut counts = std::collections::BTreeMap::<String, Vec<String>>::new();
+    for n in 0..6 {
+        let claim = claimed(store, &format!("w{n}")).await;
+        counts.entry(claim.run.started_by).or_default().push(claim.run.id.0);
+    }
+    let ids = |name: &str| counts[name].join(" ");
+    assert_eq!(ids("ana"), "run-0000 run-0001", "the oldest of each principal first");
+    assert_eq!(ids("bea"), "run-0040 run-0042");
+    assert_eq!(ids("cem"), "run-0041 run-0043");
+}
+
+pub async fn one_worker_alternates_between_principals(store: &dyn Store, _: &Time) {
+    for n in 0..60 {
+        store.launch(launch(n)).await.unwrap();
+    }
+    store.launch(Launch { started_by: "bea".into(), ..launch(60) }).await.unwrap();
+    let mut before = 0;
+    loop {
+        let claim = claimed(store, "w1").await;
+        if claim.run.started_by == "bea" {
+            break;
+        }
+        before += 1;
+        let report = work(claim.fence, WorkerReport::Fail);
+        store.report(&claim.run.id, report, vec![], None, vec![], vec![]).await.unwrap();
+    }
+    assert!(before < 50, "one of two is drawn each time: {before} runs of the other principal came first");
+}
+
 pub async fn a_lease_given_back_is_no_loss(store: &dyn Store, time: &Time) {
     store.launch(launch(1)).await.unwrap();
     for _ in 0..20 {

@@ -144,6 +144,10 @@ const MIGRATIONS: &[&str] = &[
         (CAST(CASE WHEN strpos(options, '\\u0000') = 0 THEN options
             ELSE replace(replace(options, '\\\\', '\\u005c'), '\\u0000', '\\ufffd') END AS jsonb) ->> 'place') STORED;
 ",
+    "
+    DROP INDEX runs_free;
+    CREATE INDEX runs_free ON runs(started_by, seq) WHERE state = 'pending' AND held = 0;
+",
 ];
 
 /// Minimum server version that the statements require: 14.

@@ -157,8 +157,44 @@ pub(super) fn here(postgres: bool, parameter: &str) -> String {
         .replace("?IN", &dialect::texts(postgres, parameter))
 }
 
-/// Returns the oldest claimable run: a pending one, or one whose lease has expired; only this run and these roots if
-/// given.
+/// The pending runs that can be claimed, as in the condition of the index `runs_free`.
+const FREE: &str = "state = 'pending' AND held = 0";
+
+/// Returns the common table of the principals that have pending runs, read with one seek for each: `WITH RECURSIVE`
+/// must precede it.
+fn waiting_principals(postgres: bool) -> String {
+    let next = format!(
+        "SELECT min(started_by) FROM runs {} WHERE {FREE}",
+        dialect::indexed_by(postgres, "runs_free")
+    );
+    format!(
+        "waiting(who) AS ({next} UNION ALL SELECT ({next} AND started_by > who) FROM waiting WHERE who IS NOT NULL)"
+    )
+}
+
+/// Selects the oldest pending run of one of the principals that have the fewest runs in execution, drawn at random, so
+/// that no principal waits for all earlier runs of another. Rows that another transaction is claiming are skipped.
+fn free(postgres: bool, columns: &str, here: &str) -> String {
+    let leased = dialect::indexed_by(postgres, "runs_leased");
+    let active =
+        format!("(SELECT count(*) FROM runs {leased} WHERE lease_until_ms IS NOT NULL AND started_by = who)");
+    let oldest = format!("WHERE {FREE} AND started_by = who AND {here} ORDER BY seq LIMIT 1");
+    if postgres {
+        return format!(
+            "SELECT o.* FROM (SELECT who FROM waiting WHERE who IS NOT NULL ORDER BY {active}, random()) w
+             CROSS JOIN LATERAL ({columns} {oldest} FOR NO KEY UPDATE SKIP LOCKED) o LIMIT 1"
+        );
+    }
+    // Without naming the index, SQLite uses the index of states, and reads and sorts everything pending for each claim.
+    format!(
+        "{columns} WHERE seq = (SELECT next FROM
+            (SELECT who, (SELECT seq FROM runs INDEXED BY runs_free {oldest}) AS next FROM waiting WHERE who IS NOT NULL)
+         WHERE next IS NOT NULL ORDER BY {active}, random() LIMIT 1)"
+    )
+}
+
+/// Returns a claimable run, a pending one (see [`free`]) or one whose lease has expired; only this run and these roots
+/// if given.
 async fn candidate<T: Tx>(
     tx: &T,
     only: Option<&RunId>,
@@ -178,19 +214,15 @@ async fn candidate<T: Tx>(
         values.push(run.into());
         return tx.find(doing, &sql, &values).await?.map(LockedRun::read).transpose();
     }
-    // With this index the first row is the result; by itself SQLite uses the index of states, and reads and sorts
-    // everything pending for each claim. Rows that another transaction is claiming are skipped.
-    let free = format!(
-        "{columns} {} WHERE state = 'pending' AND held = 0 AND {here} ORDER BY seq LIMIT 1",
-        dialect::indexed_by(T::POSTGRES, "runs_free")
-    );
     let lapsed = format!(
         "{columns} {} WHERE {LEASE_EXPIRED} AND {here} ORDER BY seq LIMIT 1",
         dialect::indexed_by(T::POSTGRES, "runs_leased")
     );
     let skip = if T::POSTGRES { "FOR NO KEY UPDATE SKIP LOCKED" } else { "" };
     let sql = format!(
-        "SELECT * FROM (SELECT * FROM ({free} {skip}) f UNION ALL SELECT * FROM ({lapsed} {skip}) l) c ORDER BY seq LIMIT 1"
+        "WITH RECURSIVE {} SELECT * FROM (SELECT * FROM ({}) f UNION ALL SELECT * FROM ({lapsed} {skip}) l) c ORDER BY seq LIMIT 1",
+        waiting_principals(T::POSTGRES),
+        free(T::POSTGRES, &columns, &here)
     );
     tx.find(doing, &sql, &values).await?.map(LockedRun::read).transpose()
 }

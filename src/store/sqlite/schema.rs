@@ -133,6 +133,9 @@ const MIGRATIONS: &[&str] = &["
     ) WITHOUT ROWID;
 ", "
     CREATE TABLE documents (name TEXT PRIMARY KEY, version INTEGER NOT NULL, json TEXT NOT NULL) WITHOUT ROWID;
+", "
+    DROP INDEX runs_free;
+    CREATE INDEX runs_free ON runs(started_by, seq) WHERE state = 'pending' AND held = 0;
 "];
 
 /// The newest checkpoints of active runs, for a writing connection.
