@@ -13,6 +13,10 @@ mod sets;
 
 use std::path::{Path, PathBuf};
 
+/// The allocator of the product.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 use sets::{SETS, Seeded, Set, corpus, filled, set, strangers};
 use skills_discovery::{Case, Document, EvalOptions, EvalReport, Router, Weights, eval};
 use skills_skill::SkillId;

@@ -18,8 +18,6 @@ pub(crate) struct Derived {
     pub norms: Vec<[f32; field::COUNT]>,
     /// The same norms for pairs.
     pub pair_norms: Vec<[f32; field::COUNT]>,
-    /// The body norms alone: most postings need no other.
-    pub body_norms: Vec<f32>,
     /// Mean vector of the collection.
     pub mean: Vec<f64>,
     /// 1 / |d − share·mean| by slot; 0 for a document without a vector.
@@ -46,10 +44,6 @@ impl Derived {
         };
         let mean = sums.mean();
         Self {
-            body_norms: lengths
-                .iter()
-                .map(|(l, _)| stems[field::BODY][usize::from(l[field::BODY])])
-                .collect(),
             norms: lengths.iter().map(|(l, _)| of(&stems, l)).collect(),
             pair_norms: lengths.iter().map(|(_, l)| of(&pairs, l)).collect(),
             centred: centred(&mean.map(|m| weights.centring * m), vectors),

@@ -45,12 +45,6 @@ impl Counts {
         self.0 & SHORT == 0 && self.0 != 0
     }
 
-    /// Returns whether all occurrences are in the body text, none in headings.
-    pub fn in_body_text_only(self) -> bool {
-        let (_, bits) = LAYOUT[BODY];
-        self.0 < 1 << bits
-    }
-
     /// Returns whether there are no occurrences.
     pub fn is_empty(self) -> bool {
         self.0 == 0

@@ -42,6 +42,14 @@ pub(crate) fn terms(rules: &Rules, facts: Facts, read_only: bool) -> [f64; 3] {
     [role, status, if read_only && facts.read_only { rules.read_only } else { 0.0 }]
 }
 
+/// Returns the largest sum of [`terms`].
+pub(crate) fn most_terms(rules: &Rules) -> f64 {
+    let (role, status) = (&rules.role, &rules.status);
+    role.procedure.max(role.utility).max(role.sidecar)
+        + status.stable.max(status.experimental).max(status.other)
+        + rules.read_only.max(0.0)
+}
+
 /// Appends the rule terms of a candidate; under the strict policy, rules are an order instead of terms.
 pub(crate) fn add(query: &QueryContext<'_>, candidate: &Ranked, score_terms: &mut Vec<ScoreTerm>) {
     let index = query.cx.index;

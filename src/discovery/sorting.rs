@@ -8,21 +8,21 @@ use super::filter::Filter;
 use super::index::{Facts, Index};
 use super::matcher::{Column, matched};
 use super::ranking::{QueryContext, strict};
-use super::rules::{role_rank, terms};
+use super::rules::{most_terms, role_rank, terms};
 use skills_skill::{Role, Status};
 
 /// Number of first results used for the verdict, plus a margin for those whose order changes with the exact score.
 const FIRST: usize = 4;
 
-/// Calls `take` with each skill that matches, with z from the columns.
-fn candidates(query: &QueryContext<'_>, sums: &Column, mut take: impl FnMut(Ranked)) {
+/// Calls `take` with each skill that matches: slot, facts, z from the columns, and match flags.
+fn candidates(query: &QueryContext<'_>, sums: &Column, mut take: impl FnMut(usize, Facts, f64, u8)) {
     // Only a request that consists of stop words is matched by stop words.
     let content = query.reading.words.iter().any(|w| !w.word.stop);
     let need = matched::CONTENT | matched::EXACT | matched::MEANING | if content { 0 } else { matched::STOP };
     let slots = sums.matched.iter().zip(&sums.values).zip(query.cx.index.facts());
     for (slot, ((flags, z), facts)) in slots.enumerate() {
         if let (true, Some(facts)) = (flags & need != 0, facts) {
-            take(Ranked::new(query, slot, *facts, f64::from(*z), *flags));
+            take(slot, *facts, f64::from(*z), *flags);
         }
     }
 }
@@ -105,11 +105,20 @@ pub(crate) fn sort(query: &QueryContext<'_>, sums: &Column) -> Sorted {
     let mut results = TopResults::new(limit(request.offset.saturating_add(request.limit).saturating_add(16)));
     let mut sidecars = TopResults::new(limit(request.limit));
     let mut excluded = TopResults::new(limit(query.cx.weights.limits.excluded));
-    candidates(query, sums, |candidate| match place(query, candidate.slot) {
-        Place::Result => results.push(candidate, index),
-        Place::Attachable => sidecars.push(candidate, index),
-        Place::Excluded => excluded.push(candidate, index),
-        Place::Nowhere => {}
+    let usual = Usual::new(query);
+    candidates(query, sums, |slot, facts, z, flags| {
+        // Most candidates are results far below the last one that is kept.
+        if usual.as_ref().is_some_and(|usual| Usual::is_result(facts) && results.is_below(usual.most(z))) {
+            results.pushed += 1;
+            return;
+        }
+        let candidate = Ranked::new(query, slot, facts, z, flags);
+        match place(query, slot) {
+            Place::Result => results.push(candidate, index),
+            Place::Attachable => sidecars.push(candidate, index),
+            Place::Excluded => excluded.push(candidate, index),
+            Place::Nowhere => {}
+        }
     });
     let mut matches = results.pushed;
     let [mut results, mut sidecars, mut excluded] =
@@ -131,9 +140,9 @@ pub(crate) fn sort(query: &QueryContext<'_>, sums: &Column) -> Sorted {
     if request.is_narrowed() {
         results.iter().for_each(|result| before.count(result, index));
     } else if !sidecars.is_empty() {
-        candidates(query, sums, |candidate| {
-            if place(query, candidate.slot) == Place::Result {
-                before.count(&candidate, index);
+        candidates(query, sums, |slot, facts, z, flags| {
+            if place(query, slot) == Place::Result {
+                before.count(&Ranked::new(query, slot, facts, z, flags), index);
             }
         });
     }
@@ -167,6 +176,33 @@ pub(crate) fn sort(query: &QueryContext<'_>, sums: &Column) -> Sorted {
         first,
         results,
         matches,
+    }
+}
+
+/// The rules of a request that selects no domain or role, under the blended policy, without adjustments.
+struct Usual {
+    /// The largest sum of rule terms.
+    most_terms: f64,
+}
+
+impl Usual {
+    fn new(query: &QueryContext<'_>) -> Option<Self> {
+        let request = query.request;
+        let is_usual = !strict(request)
+            && query.adjustments.is_empty()
+            && request.domain.is_empty()
+            && request.role_filter.is_none();
+        is_usual.then(|| Self { most_terms: most_terms(&query.cx.weights.rules) })
+    }
+
+    /// Returns whether a candidate is a result.
+    fn is_result(facts: Facts) -> bool {
+        facts.offered && facts.role != Role::Sidecar
+    }
+
+    /// Returns the largest score that a candidate can have.
+    fn most(&self, z: f64) -> f64 {
+        z + self.most_terms
     }
 }
 
@@ -221,6 +257,11 @@ impl TopResults {
 
     fn new(limit: usize) -> Self {
         Self { limit, best: Vec::new(), last: None, pushed: 0 }
+    }
+
+    /// Returns whether no candidate with this score or less can be among the best, ordered by score.
+    fn is_below(&self, score: f64) -> bool {
+        self.last.as_ref().is_some_and(|last| score < last.score)
     }
 
     fn push(&mut self, candidate: Ranked, index: &Index) {

@@ -123,10 +123,6 @@ impl Prepared<'_> {
         let k = self.cx.weights.saturation as f32;
         let body = if pair { 0.0 } else { self.cx.profile.body * term.weight * self.scale };
         let tf = |slot: usize, counts: Counts| {
-            if !pair && counts.in_body_text_only() {
-                // Fast path for the most common case.
-                return derived.body_norms[slot] * f32::from(counts.of(field::BODY));
-            }
             let norms = if pair { &derived.pair_norms[slot] } else { &derived.norms[slot] };
             (0..field::COUNT).map(|f| norms[f] * f32::from(counts.of(f))).sum()
         };

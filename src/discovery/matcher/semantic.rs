@@ -9,6 +9,9 @@ use super::super::embedding::{DIM, Embedding, dot, normalise};
 use super::super::reading::Reading;
 use super::{Column, Context, Failure, Matcher, Row, ScoreTerm, Scorer, matched};
 
+/// Number of skills between two checks of the time limit.
+const CHUNK: usize = 1_024;
+
 /// Scores the similarity in meaning.
 pub(super) struct Semantic;
 
@@ -65,6 +68,19 @@ impl Matcher for Semantic {
     }
 }
 
+/// Computes the inner product of two integer vectors. Separate sums per lane use the full width of the registers,
+/// which a single sum does not.
+fn dot_in_lanes(a: &[i16; DIM], b: &[i16; DIM]) -> i32 {
+    const LANES: usize = 8;
+    let mut sums = [0_i32; LANES];
+    for (a, b) in a.as_chunks::<LANES>().0.iter().zip(b.as_chunks::<LANES>().0) {
+        for (sum, (a, b)) in sums.iter_mut().zip(a.iter().zip(b)) {
+            *sum += i32::from(*a) * i32::from(*b);
+        }
+    }
+    sums.iter().sum()
+}
+
 impl Prepared<'_> {
     /// Returns a skill's centered, normalized vector; `None` if it has no vector.
     fn centred(&self, slot: usize) -> Option<[f64; DIM]> {
@@ -89,19 +105,24 @@ impl Scorer for Prepared<'_> {
         let floor = self.cx.weights.cosine_floor as f32;
         let unit = (UNIT * UNIT) as f32;
         let (vectors, _) = self.cx.index.vectors().as_chunks::<DIM>();
-        for (slot, vector) in vectors.iter().enumerate() {
-            if slot % 1_024 == 0 && self.started.elapsed() > limit {
+        let lengths = self.cx.index.derived.centred.chunks(CHUNK);
+        let columns = column.values.chunks_mut(CHUNK).zip(column.matched.chunks_mut(CHUNK));
+        // Two loops per chunk, without branches: the compiler vectorizes both.
+        let mut products = [0_i32; CHUNK];
+        for ((vectors, lengths), (values, flags)) in vectors.chunks(CHUNK).zip(lengths).zip(columns) {
+            if self.started.elapsed() > limit {
                 return Err(Failure::Budget(budget));
             }
-            let length = self.cx.index.derived.centred[slot];
-            if length <= 0.0 {
-                continue;
+            for (product, vector) in products.iter_mut().zip(vectors) {
+                *product = dot_in_lanes(vector, &query);
             }
-            let product: i32 = vector.iter().zip(&query).map(|(a, b)| i32::from(*a) * i32::from(*b)).sum();
-            let cosine = (product as f32 / unit - shift) * length;
-            column.values[slot] = weight * cosine;
-            if cosine >= floor {
-                column.matched[slot] = matched::MEANING;
+            let slots = products.iter().zip(lengths).zip(values.iter_mut().zip(flags));
+            for ((product, length), (value, flags)) in slots {
+                // Skills without a vector have the length 0.
+                let has_vector = *length > 0.0;
+                let cosine = (*product as f32 / unit - shift) * length;
+                *value = if has_vector { weight * cosine } else { 0.0 };
+                *flags = if has_vector && cosine >= floor { matched::MEANING } else { 0 };
             }
         }
         Ok(())
