@@ -146,6 +146,7 @@ fn readings(answer: &Answer, intent: &str) -> Vec<String> {
         let as_written = intent.get(word.start as usize..word.end as usize).unwrap_or_default();
         let as_written = safe_text::line(as_written);
         match &word.correction {
+            Some(Correction::Typo(read)) if read.eq_ignore_ascii_case(&as_written) => {}
             Some(Correction::Typo(read)) => lines.push(format!("interpreted {as_written} as {read}")),
             Some(Correction::Completed(to)) => {
                 lines.push(format!("completed {as_written} to {}", to.join(", ")));
@@ -156,7 +157,7 @@ fn readings(answer: &Answer, intent: &str) -> Vec<String> {
     }
     let unknown: Vec<_> = answer.unknown_words(intent).map(safe_text::line).collect();
     if !unknown.is_empty() {
-        lines.push(format!("not found in any skill: {}", unknown.join(", ")));
+        lines.push(format!("not indexed: {}", unknown.join(", ")));
     }
     lines
 }

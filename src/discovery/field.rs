@@ -6,9 +6,6 @@ pub(crate) const NAMES: [&str; 5] = ["name", "description", "tags", "headings", 
 /// Number of fields.
 pub(crate) const COUNT: usize = NAMES.len();
 
-/// Index of the body field.
-pub(crate) const BODY: usize = COUNT - 1;
-
 /// Shift and width of each field's count. Larger counts are clamped: tf saturates long before.
 const LAYOUT: [(u16, u16); COUNT] = [(14, 2), (10, 4), (8, 2), (5, 3), (0, 5)];
 

@@ -27,8 +27,12 @@ pub(crate) struct Forms {
     letters: Vec<(u32, u8)>,
     /// Hash table with open addressing; the size is a power of two.
     table: Vec<u32>,
+    /// First form of each stem; `EMPTY` if there is none.
+    firsts: Vec<u32>,
     /// Number of forms of each stem, saturating at 255.
     counts: Vec<u8>,
+    /// Stems of different words: `several` and `severity`.
+    shared: FastSet<StemId>,
     /// Whether a form occurs as a part of a longer word: `vite` in `VitePress`.
     parts: Vec<bool>,
     /// Stems of words with an apostrophe, which other words may share: `we'll` and `wells`.
@@ -50,6 +54,25 @@ pub(crate) fn letter_bits(word: &str) -> u32 {
         let at = if c.is_ascii_lowercase() { u32::from(c) - u32::from('a') } else { 26 + u32::from(c) % 6 };
         bits | 1 << at
     })
+}
+
+/// Returns whether two forms of one stem are inflections of the same word: `migrates` and `migrating`, but not
+/// `migration`.
+fn is_inflection(a: &str, b: &str) -> bool {
+    a == b || bases(a).any(|base| bases(b).any(|other| other == base))
+}
+
+/// Returns the words that a form may be an inflection of, and itself, without a final `e`, `i` or `y`.
+fn bases(form: &str) -> impl Iterator<Item = &str> {
+    let without = |ending| form.strip_suffix(ending);
+    let regular = ["", "s", "es", "d", "ed", "ing"].into_iter().filter_map(without);
+    // `planning` is a form of `plan`, but `adding` one of `add`.
+    let doubled = ["ed", "ing"].into_iter().filter_map(without).filter_map(|base| {
+        let mut letters = base.chars().rev();
+        let (last, before) = (letters.next()?, letters.next()?);
+        (last == before).then(|| base.strip_suffix(last)).flatten()
+    });
+    regular.chain(doubled).map(|base| base.trim_end_matches(['e', 'i', 'y']))
 }
 
 impl Forms {
@@ -87,8 +110,14 @@ impl Forms {
         let at = stem as usize;
         if self.counts.len() <= at {
             self.counts.resize(at + 1, 0);
+            self.firsts.resize(at + 1, EMPTY);
         }
         self.counts[at] = self.counts[at].saturating_add(1);
+        if self.firsts[at] == EMPTY {
+            self.firsts[at] = self.letters.len() as u32 - 1;
+        } else if !self.shared.contains(&stem) && !is_inflection(self.form(self.firsts[at] as usize), form) {
+            self.shared.insert(stem);
+        }
     }
 
     fn form(&self, at: usize) -> &str {
@@ -118,23 +147,24 @@ impl Forms {
         }
     }
 
-    /// Returns the form of a stem that has no other form, and whether it occurs as a part of longer words; `written` is
-    /// one of its written forms, not necessarily of an indexed text.
-    pub fn only_form(&self, stem: StemId, written: &str) -> Option<(&str, bool)> {
+    /// Returns the form of a stem that has no other form, and whether it occurs as a part of longer words.
+    pub fn only_form(&self, stem: StemId) -> Option<(&str, bool)> {
         if self.counts.get(stem as usize) != Some(&1) {
             return None;
         }
-        let at = if self.contains(written) {
-            self.table[self.place(written)] as usize
-        } else {
-            self.stems.iter().position(|of| *of == stem)?
-        };
+        let at = self.firsts[stem as usize] as usize;
         Some((self.form(at), self.parts[at]))
     }
 
-    /// Returns whether a stem is shared by a word with an apostrophe and others.
-    pub fn is_shared_by_contraction(&self, stem: StemId) -> bool {
-        self.contracted.contains(&stem) && self.counts.get(stem as usize).is_some_and(|count| *count > 1)
+    /// Returns whether a stem is shared by other words than the inflections of `word`, or by a word with an apostrophe
+    /// and others.
+    pub fn is_shared(&self, stem: StemId, word: &str) -> bool {
+        let at = stem as usize;
+        let is_several = self.counts.get(at).is_some_and(|count| *count > 1);
+        let first = self.firsts.get(at).filter(|first| **first != EMPTY);
+        (is_several && self.contracted.contains(&stem))
+            || self.shared.contains(&stem)
+            || first.is_some_and(|first| !is_inflection(self.form(*first as usize), word))
     }
 
     /// Calls `take` with each form that starts with a text and is longer, and its stem.
@@ -201,6 +231,37 @@ mod tests {
     use super::*;
 
     #[test]
+    fn inflections_are_told_from_other_words_with_the_same_stem() {
+        for (a, b) in [
+            ("plan", "planning"),
+            ("add", "added"),
+            ("tries", "trying"),
+            ("migrates", "migrating"),
+            ("agree", "agreed"),
+            ("policy", "policies"),
+        ] {
+            assert!(is_inflection(a, b) && is_inflection(b, a), "{a} {b}");
+        }
+        for (a, b) in [
+            ("several", "severity"),
+            ("import", "important"),
+            ("experiments", "experience"),
+            ("customers", "custom"),
+            ("heads", "headings"),
+            ("animals", "animations"),
+        ] {
+            assert!(!is_inflection(a, b), "{a} {b}");
+        }
+        let mut forms = Forms::default();
+        for (form, stem) in [("several", 0), ("severity", 0), ("plans", 1), ("planning", 1), ("tests", 2)] {
+            forms.insert(form, stem, false);
+        }
+        assert!(forms.is_shared(0, "several"));
+        assert!(!forms.is_shared(1, "planned") && !forms.is_shared(2, "testing"));
+        assert!(forms.is_shared(2, "testament"), "the word of the request is another one");
+    }
+
+    #[test]
     fn forms_are_found_by_edits_in_any_place() {
         let mut forms = Forms::default();
         for (at, form) in ["accessible", "accessibility", "tables", "table", "kubernetes"].iter().enumerate()
@@ -220,16 +281,14 @@ mod tests {
         assert_eq!(near(&forms, "gables", 1), [(1, "tables".to_owned(), 1)]);
         assert_eq!(near(&forms, "kuberntse", 2), [(2, "kubernetes".to_owned(), 2)]);
         assert!(near(&forms, "k8", 1).is_empty());
-        assert_eq!(forms.only_form(0, "accessible"), None);
-        assert_eq!(forms.only_form(2, "kubernetes"), Some(("kubernetes", true)));
-        let kubernetes = Some(("kubernetes", true));
-        assert_eq!(forms.only_form(2, "kubernete"), kubernetes, "of a text that is not indexed");
-        assert_eq!(forms.only_form(8, "cant"), Some(("can't", false)));
-        assert_eq!(forms.only_form(10, "csharp"), Some(("c#", false)));
+        assert_eq!(forms.only_form(0), None);
+        assert_eq!(forms.only_form(2), Some(("kubernetes", true)));
+        assert_eq!(forms.only_form(8), Some(("can't", false)));
+        assert_eq!(forms.only_form(10), Some(("c#", false)));
         assert!(near(&forms, "cant", 1).is_empty(), "a contraction is no correction");
-        assert!(!forms.is_shared_by_contraction(8));
+        assert!(!forms.is_shared(8, "can't"));
         forms.insert("cant", 8, false);
-        assert!(forms.is_shared_by_contraction(8));
+        assert!(forms.is_shared(8, "can't"));
         let (text, ends, stems, parts) = forms.parts();
         let again =
             Forms::from_parts(text.to_owned(), ends.to_vec(), stems.to_vec(), parts.to_vec()).unwrap();

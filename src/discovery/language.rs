@@ -51,6 +51,47 @@ impl Language {
     }
 }
 
+/// Words that are written in lower case inside names: `Rio de Janeiro`.
+const NAME_PARTICLES: [&str; 26] = [
+    "al", "and", "d", "da", "das", "de", "del", "della", "der", "des", "di", "do", "dos", "du", "e", "el",
+    "en", "et", "l", "la", "las", "le", "les", "los", "und", "y",
+];
+
+/// A word of a text.
+struct TextWord<'a> {
+    written: &'a str,
+    lower: String,
+    /// Whether it is a part of a name of several words.
+    in_name: bool,
+}
+
+/// Splits a text into words, and finds the names: at least two capitalized words in a row, with particles between
+/// them.
+fn words_and_names(text: &str) -> Vec<TextWord<'_>> {
+    let split = text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
+    let mut out: Vec<TextWord<'_>> =
+        split.map(|written| TextWord { written, lower: written.to_lowercase(), in_name: false }).collect();
+    let is_capitalized = |word: &TextWord<'_>| word.written.starts_with(char::is_uppercase);
+    let mut at = 0;
+    while at < out.len() {
+        let mut last = at;
+        let mut next = at + 1;
+        while is_capitalized(&out[at]) && next < out.len() {
+            if is_capitalized(&out[next]) {
+                last = next;
+            } else if !NAME_PARTICLES.contains(&out[next].lower.as_str()) {
+                break;
+            }
+            next += 1;
+        }
+        if last > at {
+            out[at..=last].iter_mut().for_each(|word| word.in_name = true);
+        }
+        at = last + 1;
+    }
+    out
+}
+
 /// Language evidence in a text.
 #[derive(Debug, Default)]
 struct Evidence {
@@ -72,7 +113,8 @@ struct Evidence {
 }
 
 impl Evidence {
-    fn new(text: &str, words: &Words, lexicon: &Lexicon) -> Self {
+    /// Collects the evidence; the words of names are none if `without_names`.
+    fn new(text: &str, without_names: bool, words: &Words, lexicon: &Lexicon) -> Self {
         let letters =
             |of: &String| text.chars().flat_map(char::to_lowercase).filter(|c| of.contains(*c)).count();
         let mut out = Self {
@@ -91,8 +133,10 @@ impl Evidence {
                 _ => out.other += 1,
             }
         }
-        for word in text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()) {
-            let word = word.to_lowercase();
+        for TextWord { lower: word, in_name, .. } in words_and_names(text) {
+            if in_name && without_names {
+                continue;
+            }
             let stop = words.is_stop(&word);
             let of = lexicon.function_words.get(&word).copied().unwrap_or_default();
             let is_certain = word.chars().nth(1).is_some() && !lexicon.english_words.contains(&word);
@@ -144,15 +188,30 @@ impl Evidence {
 
 /// Detects the language of a description; returns `None` for English and for an undetermined language.
 pub(crate) fn of_description(text: &str, words: &Words, lexicon: &Lexicon) -> Option<Language> {
-    let evidence = Evidence::new(text, words, lexicon);
+    let evidence = Evidence::new(text, false, words, lexicon);
     let listed = || evidence.listed().filter(|(_, hits, _)| *hits >= 2).map(|(language, ..)| language);
     evidence.script().or_else(listed).filter(|language| *language != Language::Undetermined)
 }
 
 /// Detects the language of a request with `unknown` unknown content words; returns `None` for English and if there is
-/// too little evidence.
-pub(crate) fn of_request(text: &str, unknown: usize, words: &Words, lexicon: &Lexicon) -> Option<Language> {
-    let evidence = Evidence::new(text, words, lexicon);
+/// too little evidence. The function words of names are no evidence beside English words (`slides about Rio de
+/// Janeiro`); `is_known` tells whether the skills or the embedding have a word.
+pub(crate) fn of_request(
+    text: &str,
+    unknown: usize,
+    is_known: impl Fn(&str) -> bool,
+    words: &Words,
+    lexicon: &Lexicon,
+) -> Option<Language> {
+    let is_english = |word: &TextWord<'_>| {
+        let is_foreign = lexicon.function_words.contains_key(&word.lower);
+        !word.in_name
+            && !is_foreign
+            && word.written.is_ascii()
+            && (words.is_stop(&word.lower) || (word.written == word.lower && is_known(&word.lower)))
+    };
+    let without_names = words_and_names(text).iter().any(is_english);
+    let evidence = Evidence::new(text, without_names, words, lexicon);
     let enough =
         |(_, hits, english): &(Language, usize, usize)| *hits >= 2 || (*english == 0 && unknown >= 1);
     evidence.script().or_else(|| evidence.listed().filter(enough).map(|(language, ..)| language))
@@ -168,8 +227,9 @@ mod tests {
         let weights = Weights::shipped().unwrap();
         let words = Words::new(weights.stop_words.clone());
         let lexicon = Lexicon::new(&weights.phrases, &words);
-        let code =
-            |text: &str| of_request(text, 1, &words, &lexicon).map(|language| language.name(&lexicon).0);
+        let code = |text: &str| {
+            of_request(text, 1, |_| false, &words, &lexicon).map(|language| language.name(&lexicon).0)
+        };
         for (text, wanted) in [
             ("schreibe mir einen Bericht über das Quartal", "de"),
             ("optimizar las consultas lentas de postgres", "es"),
@@ -197,8 +257,28 @@ mod tests {
             "e.g. i.e. etc.",
             "I am in die hard mode",
             "vis-à-vis comparison",
+            "compare Der Spiegel with Die Zeit",
+            "invoice for Hotel de la Paix",
         ] {
             assert_eq!(code(text), None, "{text}");
         }
+        let with_known = |text: &str| {
+            let is_known = |word: &str| {
+                ["review", "summary", "translate", "dashboard", "slides", "email"].contains(&word)
+            };
+            of_request(text, 1, is_known, &words, &lexicon).map(|language| language.name(&lexicon).0)
+        };
+        for text in [
+            "La La Land review",
+            "Les Misérables summary",
+            "translate Das Kapital summary",
+            "create slides about Don Quijote de la Mancha",
+            "email about Para Los Niños",
+        ] {
+            assert_eq!(with_known(text), None, "{text}");
+        }
+        assert_eq!(with_known("Schreibe einen Bericht über das Dashboard").as_deref(), Some("de"));
+        assert_eq!(with_known("Mein Kubernetes Pod stürzt ab").as_deref(), Some("de"));
+        assert_eq!(with_known("El Informe Anual").as_deref(), Some("es"));
     }
 }

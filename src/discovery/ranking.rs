@@ -141,7 +141,9 @@ fn ranking<T>(
         router.matchers.iter().map(|matcher| report(router, matcher.as_ref())).collect();
     let mut reading = Reading::new(&request.intent, &router.words);
     let unknown = unknown_words(&reading, &cx, &router.lexicon);
-    reading.language = language::of_request(&request.intent, unknown, &router.words, &router.lexicon);
+    let has_word = |word: &str| cx.documents(&router.words.stem(word)) > 0 || cx.in_embedding(word);
+    reading.language =
+        language::of_request(&request.intent, unknown, has_word, &router.words, &router.lexicon);
     for (matcher, report) in router.matchers.iter().zip(&mut reports) {
         read(matcher.as_ref(), report, &mut reading, &cx);
     }

@@ -118,7 +118,7 @@ pub(crate) fn reason(breakdown: &Breakdown, query: &QueryContext<'_>, entry: &En
     }
     if let Some((near, words)) = meaning(breakdown, reading, &contributions) {
         let no_word = contributions.is_empty() && !shares_stop_words;
-        clauses.push(if no_word { format!("no word in common, but {near}") } else { near });
+        clauses.push(if no_word { format!("no content word in common, but {near}") } else { near });
         named.extend(words);
     }
     let present: BTreeSet<usize> = breakdown.words.iter().filter_map(|row| row.query_word).collect();
@@ -138,10 +138,10 @@ pub(crate) fn reason(breakdown: &Breakdown, query: &QueryContext<'_>, entry: &En
     if clauses.is_empty() {
         clauses.push("only the meaning is similar".to_owned());
     }
-    for word in named.into_iter().filter(|word| reading.is_corrected(*word)) {
-        clauses.push(format!("“{}” was read as “{}”", reading.written(word), reading.read_as(word)));
-    }
-    clauses.join("; ")
+    let corrected = named.into_iter().filter(|word| reading.is_corrected(*word));
+    let read_as = |word| format!("“{}” was read as “{}”", reading.written(word), reading.read_as(word));
+    // First, because the other clauses quote what was read, and a list cuts the sentence.
+    corrected.map(read_as).chain(clauses).collect::<Vec<_>>().join("; ")
 }
 
 /// Joins the quotes of overlapping pairs of characters if the skill contains the joined text; sorts by word.
@@ -260,7 +260,7 @@ fn body_quote(word: usize, stem: StemId, query: &QueryContext<'_>) -> String {
     }
     // Forms of fewer than three letters are not stored.
     let is_stored = text.chars().nth(2).is_some();
-    if let Some((form, is_part)) = index.forms.only_form(stem, written)
+    if let Some((form, is_part)) = index.forms.only_form(stem)
         && (is_stored || !form.chars().all(char::is_alphabetic))
     {
         return if is_part { format!("a word with {}", quote(form)) } else { quote(form) };
@@ -274,7 +274,7 @@ fn body_quote(word: usize, stem: StemId, query: &QueryContext<'_>) -> String {
     } else {
         written
     };
-    if !is_stored || index.forms.is_shared_by_contraction(stem) {
+    if !is_stored || index.forms.is_shared(stem, &known.to_lowercase()) {
         return format!("a word with the stem of {}", quote(read));
     }
     format!("a form of {}", quote(known))
@@ -376,7 +376,7 @@ mod tests {
             ("csharp wiki", "Written in C#.", "only its body contains “c#”"),
             ("it cant deploy", "If it can't start.", "only its body contains “can't”"),
             ("wells fargo", "We'll see. All is well.", "a word with the stem of “wells”"),
-            ("adding rows", "For Azure AD only.", "a word with the stem of “adding”"),
+            ("several rows", "The severity is severe.", "a word with the stem of “several”"),
             ("vite site", "Made with VitePress.", "a word with “vite”"),
             ("IPv6 address", "An IPv6 network.", "a form of “IPv6”"),
         ] {

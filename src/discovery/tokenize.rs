@@ -64,7 +64,16 @@ impl Words {
             if let Some(stem) = stems.get(word) {
                 return stem.clone();
             }
-            let stem = self.stemmer.stem(&fold_accents(word)).into_owned();
+            let folded = fold_accents(word);
+            let mut stem = self.stemmer.stem(&folded).into_owned();
+            // The stemmer reduces the double consonant of `adding`, but keeps that of `add`.
+            if let (Some(last), [_, second, third, ..]) = (stem.chars().nth(1), folded.as_bytes())
+                && stem.len() == 2
+                && second == third
+                && folded.starts_with(&stem)
+            {
+                stem.push(last);
+            }
             if stems.len() < REMEMBERED {
                 stems.insert(word.to_owned(), stem.clone());
             }
@@ -109,7 +118,7 @@ impl Words {
                     end = at + c.len_utf8();
                     chars.next();
                 }
-                pairs(text, start, end, &mut take);
+                self.pairs(text, start, end, &mut take);
                 continue;
             }
             if !first.is_alphanumeric() {
@@ -172,6 +181,28 @@ impl Words {
             while chars.peek().is_some_and(|&(at, _)| at < until) {
                 chars.next();
             }
+        }
+    }
+}
+
+impl Words {
+    /// Splits a run without spaces into overlapping pairs of characters; a single character is a word by itself. Pairs
+    /// of hiragana are stop words: most are endings, particles and polite forms.
+    fn pairs(&self, text: &str, start: usize, end: usize, take: &mut impl FnMut(Word)) {
+        let run = slice(text, start..end);
+        let ends: Vec<(usize, usize)> =
+            run.char_indices().map(|(at, c)| (start + at, start + at + c.len_utf8())).collect();
+        let mut give = |from: usize, to: usize| {
+            let word_pair = slice(text, from..to).to_owned();
+            let stop = word_pair.chars().all(is_hiragana) || self.is_stop(&word_pair);
+            let (start, end) = (from as u32, to as u32);
+            take(Word { start, end, stem: word_pair.clone(), text: word_pair, stop });
+        };
+        if let [(from, to)] = ends[..] {
+            give(from, to);
+        }
+        for pair in ends.windows(2) {
+            give(pair[0].0, pair[1].1);
         }
     }
 }
@@ -291,27 +322,9 @@ pub(crate) fn is_unspaced(c: char) -> bool {
         | 0x1780..=0x17FF | 0x20000..=0x3FFFF)
 }
 
-/// Splits a run without spaces into overlapping pairs of characters; a single character is a word by itself.
-fn pairs(text: &str, start: usize, end: usize, take: &mut impl FnMut(Word)) {
-    let run = slice(text, start..end);
-    let ends: Vec<(usize, usize)> =
-        run.char_indices().map(|(at, c)| (start + at, start + at + c.len_utf8())).collect();
-    let mut give = |from: usize, to: usize| {
-        let word_pair = slice(text, from..to).to_owned();
-        take(Word {
-            start: from as u32,
-            end: to as u32,
-            stem: word_pair.clone(),
-            text: word_pair,
-            stop: false,
-        });
-    };
-    if let [(from, to)] = ends[..] {
-        give(from, to);
-    }
-    for pair in ends.windows(2) {
-        give(pair[0].0, pair[1].1);
-    }
+/// Returns whether a character is one of the Japanese letters that write endings and particles.
+fn is_hiragana(c: char) -> bool {
+    matches!(c, '\u{3040}'..='\u{309F}')
 }
 
 #[cfg(test)]
@@ -361,6 +374,29 @@ mod tests {
         assert_eq!(
             words("PDF表格提取 x字"),
             ["PDF/pdf", "表格/表格", "格提/格提", "提取/提取", "x/x", "字/字"]
+        );
+    }
+
+    #[test]
+    fn pairs_of_hiragana_are_stop_words() {
+        assert_eq!(words("表を作って"), ["表を/表を", "を作/を作", "作っ/作っ", "って/って!"]);
+    }
+
+    #[test]
+    fn a_double_consonant_is_kept_in_all_forms_of_a_short_verb() {
+        assert_eq!(
+            words("add adds added adding erring egged ads planning odd"),
+            [
+                "add/add",
+                "adds/add",
+                "added/add",
+                "adding/add",
+                "erring/err",
+                "egged/egg",
+                "ads/ad",
+                "planning/plan",
+                "odd/odd"
+            ]
         );
     }
 

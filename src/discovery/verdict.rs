@@ -8,7 +8,9 @@ use super::confidence::confidence;
 use super::language::Language;
 use super::matcher::{Row, ScoreTerm};
 use super::ranking::{QueryContext, strict};
+use super::reading::Reading;
 use super::sorting::Ranked;
+use super::tokenize::is_unspaced;
 
 /// Minimum share of a request's content words that the first result must contain if the request is in another
 /// language.
@@ -17,9 +19,43 @@ const SHARED_WORDS: f64 = 0.5;
 /// The same share for a request that has function words of both languages.
 const SHARED_WORDS_MIXED: f64 = 0.33;
 
+/// Returns whether a word says nothing by itself: a number, a version or a single letter.
+fn is_weak(reading: &Reading, at: usize) -> bool {
+    let text = &*reading.words[at].word.text;
+    let is_letter = text.chars().count() == 1 && !text.chars().any(is_unspaced);
+    is_letter || text.strip_prefix('v').unwrap_or(text).chars().all(char::is_numeric)
+}
+
+/// Content words of a request, as words; a character of a script without spaces counts as half a word.
+#[derive(Debug, Clone, Copy, Default)]
+struct Extent {
+    /// Number of words and pairs of characters.
+    words: usize,
+    halves: usize,
+}
+
+impl Extent {
+    fn of(reading: &Reading, words: impl Iterator<Item = usize>) -> Self {
+        let mut out = Self::default();
+        let mut characters = BTreeSet::new();
+        for at in words {
+            let word = &reading.words[at].word;
+            out.words += 1;
+            if reading.is_pair(at) {
+                let start = word.start as usize;
+                characters.extend(word.text.char_indices().map(|(offset, _)| start + offset));
+            } else {
+                out.halves += 2;
+            }
+        }
+        out.halves += characters.len();
+        out
+    }
+}
+
 /// Evidence for the first result in its score terms.
 struct Evidence {
-    /// Sum without rules, stop words and general wording.
+    /// Sum without rules, stop words, numbers, single letters and general wording.
     content: f64,
     /// Sum of the terms of words that were read as others.
     corrected: f64,
@@ -29,8 +65,8 @@ struct Evidence {
     exact: bool,
     /// Number of words of the request that occur in name, description or tags.
     matched: usize,
-    /// Number of those that occur as written in the request, except function words of another language.
-    matched_as_written: usize,
+    /// Extent of those that occur as written in the request, except function words of another language.
+    matched_as_written: Extent,
     /// Number of those that are not in a script without spaces, whose pairs of characters match by chance.
     matched_spaced: usize,
     /// Whether at least half of the words that occur anywhere in the skill were read as others.
@@ -41,8 +77,9 @@ impl Evidence {
     fn new(query: &QueryContext<'_>, terms: &[ScoreTerm]) -> Self {
         let reading = query.reading;
         let content = |a: &&ScoreTerm| match a.row {
-            Row::Word(at) => reading.is_content(at),
-            Row::Pair(..) | Row::Exact => true,
+            Row::Word(at) => reading.is_content(at) && !is_weak(reading, at),
+            Row::Pair(a, b) => !(is_weak(reading, a) && is_weak(reading, b)),
+            Row::Exact => true,
             Row::General | Row::Rules | Row::Policy => false,
         };
         let corrected = |a: &&ScoreTerm| match a.row {
@@ -75,7 +112,7 @@ impl Evidence {
             preferred: preferred(terms),
             exact: terms.iter().any(|a| a.kind == TermKind::Exact),
             matched: matched.len(),
-            matched_as_written: matched.iter().filter(|at| is_own(**at)).count(),
+            matched_as_written: Extent::of(reading, matched.iter().copied().filter(|at| is_own(*at))),
             matched_spaced: matched.iter().filter(|at| is_own(**at) && !reading.is_pair(**at)).count(),
             is_mostly_corrected: found_corrected > 0 && 2 * found_corrected >= found.len(),
         }
@@ -131,7 +168,9 @@ pub(crate) fn verdict(
     let share = if is_mixed { SHARED_WORDS_MIXED } else { SHARED_WORDS };
     let of_language = content.iter().filter(|at| is_function_word(**at)).count();
     let shares = |matched: usize, of: usize| matched > 1 && matched as f64 >= share * of as f64;
-    let shares_words = shares(evidence.matched_as_written, content.len() - of_language);
+    let own_words = Extent::of(reading, content.iter().copied().filter(|at| !is_function_word(*at)));
+    let matched = evidence.matched_as_written;
+    let shares_words = matched.words > 1 && shares(matched.halves, own_words.halves);
     // Beside words with spaces, a run of characters without them counts as one word.
     let runs = content.iter().filter(|at| !reading.continues_run(**at)).count();
     let shares_spaced = shares(evidence.matched_spaced, runs.saturating_sub(of_language));
@@ -150,7 +189,7 @@ pub(crate) fn verdict(
     });
     let fit_as_written = confidence(&fitted, first.score - evidence.corrected, margin, base).fit;
     let mut confidence = confidence(&fitted, first.score, margin, base);
-    let is_foreign = language.is_some() && !spoken;
+    let is_foreign = language.is_some() && !same_language;
     let (fit, reason) = if evidence.exact && confidence.fit == Fit::None {
         (Fit::None, VerdictReason::BelowThreshold)
     } else if evidence.exact {
@@ -175,7 +214,7 @@ pub(crate) fn verdict(
         confidence.p_fit = confidence.p_fit.min(fitted.p_fit(fitted.fit_threshold));
     }
     confidence.fit = fit;
-    let language = language.filter(|_| !(evidence.exact || spoken));
+    let language = language.filter(|_| !(evidence.exact || same_language));
     let second = ranked.get(1).filter(|_| confidence.lead == Lead::Ambiguous);
     let second = second.and_then(|(second, _)| query.cx.index.entry(second.slot));
     let second = second.map(|entry| entry.document.id.clone());
@@ -204,6 +243,8 @@ fn with_sentence(
     };
     let is_certain = language.is_none_or(|l| l != Language::Undetermined || has_function_word(l));
     let id = skill_id.as_ref().map(ToString::to_string).unwrap_or_default();
+    let reading = query.reading;
+    let has_weak = (0..reading.words.len()).any(|at| reading.is_content(at) && is_weak(reading, at));
     let mut sentence = match (fit, reason) {
         (Fit::High, _) => format!("{id} fits, confidence high"),
         (Fit::Medium, _) => format!("{id} fits, confidence medium"),
@@ -211,9 +252,12 @@ fn with_sentence(
         (Fit::None, VerdictReason::StopWords) if query.reading.words.is_empty() => {
             "no skill fits: the request contains no words".to_owned()
         }
+        (Fit::None, VerdictReason::StopWords) if has_weak => {
+            "no skill fits: only stop words, numbers or single letters match".to_owned()
+        }
         (Fit::None, VerdictReason::StopWords) => "no skill fits: only stop words match".to_owned(),
         (Fit::None, VerdictReason::NothingKnown) => {
-            "no skill fits: no skill searched contains a word of the request".to_owned()
+            "no skill fits: the index contains no word of the request".to_owned()
         }
         (Fit::None, VerdictReason::Language) => format!(
             "no skill fits: the request {} in {}; the skills are in {}",
@@ -343,6 +387,60 @@ mod tests {
         let answer = ask(&router, "gti commit");
         assert!(answer.words[0].correction.is_some());
         assert_eq!((answer.fit, answer.verdict.reason), (Fit::Low, VerdictReason::FitsByReading));
+    }
+
+    #[test]
+    fn numbers_and_single_letters_alone_do_not_fit() {
+        let router = router(&[
+            ("changes", "Reads changes of version v1 from 2024 01 01, e g in a log."),
+            ("windows-11", "Sets up Windows 11."),
+        ]);
+        for intent in ["2024-01-01", "v1.0.0", "e.g. i.e. etc.", "1 2 3 4"] {
+            let answer = ask(&router, intent);
+            assert_eq!(answer.fit, Fit::None, "{intent}: {}", answer.verdict.sentence);
+        }
+        let answer = ask(&router, "2024-01-01");
+        assert_eq!(
+            answer.verdict.sentence,
+            "no skill fits: only stop words, numbers or single letters match"
+        );
+        assert_ne!(ask(&router, "set up windows 11").fit, Fit::None);
+    }
+
+    #[test]
+    fn japanese_endings_do_not_fit() {
+        let router =
+            router(&[("nihongo", "表を作成してください。表の作成、データの整理などに使ってください。")]);
+        for intent in ["ください", "教えてください", "歌を歌ってください"] {
+            let answer = ask(&router, intent);
+            assert_eq!(answer.fit, Fit::None, "{intent}: {}", answer.verdict.sentence);
+        }
+        let answer = ask(&router, "表の作成をお願いします");
+        assert_eq!(answer.results[0].skill_id.as_str(), "nihongo");
+        assert_ne!(answer.verdict.reason, VerdictReason::Language, "{}", answer.verdict.sentence);
+    }
+
+    #[test]
+    fn a_result_in_the_language_of_the_request_is_not_foreign() {
+        let mut router = Router::new(Weights::shipped().unwrap().patient());
+        let chinese = [
+            ("youjian", "撰写邮件、催款邮件和通知。"),
+            ("biaoge", "整理表格和数据。"),
+            ("tupian", "处理图片。"),
+            ("fanyi", "翻译文件。"),
+        ];
+        let japanese = [
+            ("hyou", "表を作成します。データの整理。"),
+            ("tegami", "手紙を書きます。挨拶の文章。"),
+            ("gazou", "画像を編集します。"),
+            ("honyaku", "文書を翻訳します。"),
+            ("kaigi", "会議の記録を作成します。"),
+        ];
+        let skills = chinese.iter().chain(&japanese);
+        router.update(skills.map(|(name, text)| Document::new(*name, *name, *text)).collect(), &[]);
+        let answer = ask(&router, "写一封催款邮件");
+        assert_eq!(answer.results[0].skill_id.as_str(), "youjian");
+        assert_ne!(answer.verdict.reason, VerdictReason::Language, "{}", answer.verdict.sentence);
     }
 
     #[test]

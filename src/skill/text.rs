@@ -55,7 +55,8 @@ pub fn index_text(source: &str) -> IndexText {
             out.body.push('\n');
         } else if remaining > 0 {
             let cut = line.char_indices().nth(remaining - 1).map_or(line.len(), |(at, _)| at);
-            remaining = remaining.saturating_sub(slice(line, ..cut).chars().count() + 1);
+            let cut = before_word(line, cut);
+            remaining = 0;
             out.body.push_str(slice(line, ..cut));
             out.body.push('\n');
         } else if out.headings.len() == MAX_HEADINGS {
@@ -63,6 +64,17 @@ pub fn index_text(source: &str) -> IndexText {
         }
     }
     out
+}
+
+/// Returns the start of the word at a position, unless it is longer than any word.
+fn before_word(line: &str, cut: usize) -> usize {
+    const LONGEST: usize = 64;
+    let (before, after) = (slice(line, ..cut), slice(line, cut..));
+    if !after.starts_with(char::is_alphanumeric) {
+        return cut;
+    }
+    let rest = before.trim_end_matches(char::is_alphanumeric);
+    if before.len() - rest.len() <= LONGEST { rest.len() } else { cut }
 }
 
 /// Reads the file of a skill and returns its [`index_text`]; empty for a skill without a body.
@@ -163,6 +175,15 @@ mod tests {
         assert_eq!(index.headings, ["Later"]);
         let index = index_text(&"# h\n".repeat(50));
         assert_eq!(index.headings.len(), 40);
+    }
+
+    #[test]
+    fn the_body_is_cut_between_words() {
+        let index = index_text(&"departure ".repeat(1_000));
+        assert!(index.body.len() <= 6_000 && index.body.len() > 5_980, "{}", index.body.len());
+        assert!(index.body.split_whitespace().all(|word| word == "departure"));
+        let index = index_text(&"表".repeat(9_000));
+        assert_eq!(index.body.trim_end().chars().count(), 5_999);
     }
 
     #[test]

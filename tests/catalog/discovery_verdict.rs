@@ -121,7 +121,7 @@ fn shared_stop_words_are_not_called_no_word() {
     let answer = ask(&shipped(), "what should I do with it");
     assert_eq!(answer.fit, Fit::None);
     for hit in &answer.results {
-        assert!(!hit.reason.contains("no word in common"), "{}", hit.reason);
+        assert!(!hit.reason.contains("no content word in common"), "{}", hit.reason);
     }
     assert!(answer.results[0].reason.starts_with("only stop words match"), "{}", answer.results[0].reason);
 }
