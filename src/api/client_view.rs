@@ -354,7 +354,8 @@ fn bundled<'a>(
     }
     let own = bundled.skills.iter().enumerate().map(|(at, skill)| {
         // Only the length of the description is known.
-        let description = ".".repeat(skill.characters as usize);
+        let (characters, breaks) = (skill.characters as usize, skill.line_breaks as usize);
+        let description = ".".repeat(characters.saturating_sub(breaks)) + &"\n".repeat(breaks);
         let location = bundled.location_of(&skill.name);
         let file = PathBuf::from(location);
         let read = AsRead { name: skill.name.clone(), description, ..AsRead::default() };
