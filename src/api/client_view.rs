@@ -54,7 +54,11 @@ pub struct ClientCatalog<'a> {
 
 /// Cache of skill files, valid until they change.
 #[derive(Debug, Default)]
-pub struct SkillFiles(Mutex<HashMap<PathBuf, (Stamp, Arc<SkillFile>)>>);
+pub struct SkillFiles {
+    known: Arc<Mutex<HashMap<PathBuf, (Stamp, Arc<SkillFile>)>>>,
+    /// What one of them would be.
+    draft: Option<(PathBuf, Arc<SkillFile>)>,
+}
 
 /// Modification time and length of a file.
 type Stamp = (Option<SystemTime>, u64);
@@ -63,18 +67,27 @@ type Stamp = (Option<SystemTime>, u64);
 const MAX_FILES: usize = 20_000;
 
 impl SkillFiles {
+    /// Returns the same files, with other content of the one at a resolved path.
+    pub fn with_draft(&self, real: PathBuf, content: &[u8]) -> Self {
+        Self { known: Arc::clone(&self.known), draft: Some((real, Arc::new(SkillFile::of(content)))) }
+    }
+
     /// Reads the file at a resolved path.
     fn read(&self, real: &Path) -> Result<Arc<SkillFile>, String> {
+        if let Some((_, draft)) = self.draft.as_ref().filter(|(path, _)| path == real) {
+            return Ok(Arc::clone(draft));
+        }
         let found = std::fs::metadata(real).map_err(|error| error.to_string())?;
         let stamp = (found.modified().ok(), found.len());
-        if let Some((known, file)) = self.0.lock().unwrap_or_else(PoisonError::into_inner).get(real)
+        let known = || self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((known, file)) = known().get(real)
             && *known == stamp
         {
             return Ok(Arc::clone(file));
         }
         let bytes = files::read_file(real, MAX_BYTES).map_err(|refusal| refusal.to_string())?;
         let file = Arc::new(SkillFile::of(&bytes));
-        let mut files = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut files = known();
         if files.len() >= MAX_FILES {
             files.clear();
         }
@@ -354,7 +367,8 @@ fn bundled<'a>(
     }
     let own = bundled.skills.iter().enumerate().map(|(at, skill)| {
         // Only the length of the description is known.
-        let description = ".".repeat(skill.characters as usize);
+        let (characters, breaks) = (skill.characters as usize, skill.line_breaks as usize);
+        let description = ".".repeat(characters.saturating_sub(breaks)) + &"\n".repeat(breaks);
         let location = bundled.location_of(&skill.name);
         let file = PathBuf::from(location);
         let read = AsRead { name: skill.name.clone(), description, ..AsRead::default() };

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use super::proposals::{ProposalRequest, ProposalView};
 use super::{Client, Code, Connection, Error, local};
 use skills_authoring::proposals::diff;
-use skills_authoring::write_back::{WriteError, replace_file, with_description};
+use skills_authoring::write_back::{WriteError, replace_file, with_texts};
 use skills_skill::{Digest, parse};
 
 /// A description to save.
@@ -15,8 +15,10 @@ pub struct NewDescription {
     pub skill_id: String,
     /// What the author was shown of the file; anything else is not replaced. `None` if nothing was shown.
     pub shown: Option<ShownFile>,
-    /// The new one.
-    pub description: String,
+    /// The new one; default: the current one.
+    pub description: Option<String>,
+    /// The new `when_to_use`, empty to remove it; default: the current one.
+    pub when_to_use: Option<String>,
     /// Justification of the proposal; default: that the author saved it.
     pub justification: Option<String>,
     /// Whether to create a proposal even if the file is writable.
@@ -77,7 +79,9 @@ pub async fn save_description(
         return Err(Error::new(Code::SkillChanged, message));
     }
     // A description has no blanks around it.
-    let written = with_description(&location, &source, new.description.trim()).map_err(refused)?;
+    let description = new.description.as_deref().map(str::trim);
+    let when_to_use = new.when_to_use.as_deref().map(str::trim);
+    let written = with_texts(&location, &source, description, when_to_use).map_err(refused)?;
     let obstacle = match core.connection() {
         Connection::Remote { .. } => Some("the file is on the service's machine".to_owned()),
         Connection::Local if new.propose => Some("as requested".to_owned()),

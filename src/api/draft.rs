@@ -30,6 +30,10 @@ pub struct DraftRequest {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 20_000))]
     pub description: Option<String>,
+    /// `when_to_use`, which Claude Code appends to the description; an empty one removes it; default: the current one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 20_000))]
+    pub when_to_use: Option<String>,
     /// The name; default: the current one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 200))]
@@ -86,8 +90,11 @@ pub struct DraftShown {
     pub version: Option<String>,
     /// Characters that the client shows.
     pub characters: usize,
-    /// Characters of the description.
+    /// Characters of the description, with `when_to_use` where the client appends it.
     pub of: usize,
+    /// Why the client does not list the skill with the draft.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dropped: Option<String>,
 }
 
 impl DraftShown {
@@ -106,7 +113,10 @@ pub struct DraftReport {
     pub skill_id: SkillId,
     /// The description of the draft.
     pub description: String,
-    /// Its tokens (o200k vocabulary).
+    /// Its `when_to_use`, if any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub when_to_use: Option<String>,
+    /// Tokens of the description (o200k vocabulary).
     pub tokens: u32,
     /// The current rank for the request, if one was given.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -173,18 +173,27 @@ impl Error {
         self.reason_member(OUTCOME_UNKNOWN).is_some()
     }
 
+    /// Marks the error of a golden set or another file of queries that cannot be read: wrong configuration, which is not
+    /// refused but has to be repaired.
+    pub(crate) fn of_unreadable_file(mut self) -> Self {
+        self.reason.get_or_insert_with(|| serde_json::json!({}))[UNREADABLE_FILE] = true.into();
+        self
+    }
+
     fn reason_member(&self, member: &str) -> Option<&Value> {
         self.reason.as_ref()?.get(member)
     }
 
-    /// Returns the process exit code of the command line: that of the code, except 69 for an unreachable service, and
-    /// for an attachment that of its failed check: 3 for an unknown skill, 4 for one that cannot be attached there.
+    /// Returns the process exit code of the command line: that of the code, except 69 for an unreachable service, 2 for
+    /// an unreadable golden set, and for an attachment that of its failed check: 3 for an unknown skill, 4 for one that
+    /// cannot be attached there.
     #[must_use]
     pub fn exit(&self) -> u8 {
         match self.code {
             _ if self.is_service_unreachable() => 69,
             Code::AttachInvalid if self.reason_member("cause").is_some_and(|cause| cause == "not_found") => 3,
             Code::AttachInvalid if self.reason_member("check").is_some() => 4,
+            Code::InvalidConfiguration if self.reason_member(UNREADABLE_FILE).is_some() => 2,
             code => code.exit(),
         }
     }
@@ -200,6 +209,8 @@ impl Error {
 
 /// Member of [`Error::reason`] with the address of an unreachable service.
 const SERVICE_UNREACHABLE: &str = "service_unreachable";
+/// Member of [`Error::reason`] of a file of queries that cannot be read.
+const UNREADABLE_FILE: &str = "unreadable_file";
 /// Member of [`Error::reason`] of a request that may or may not have been executed.
 const OUTCOME_UNKNOWN: &str = "outcome_unknown";
 

@@ -268,7 +268,7 @@ pub fn router_of(mut router: Router, skills: &Path) -> Result<Router, Error> {
 }
 
 fn unreadable(file: &Path, error: &dyn std::fmt::Display) -> Error {
-    Error::new(Code::InvalidConfiguration, format!("{}: {error}", file.display()))
+    Error::new(Code::InvalidConfiguration, format!("{}: {error}", file.display())).of_unreadable_file()
 }
 
 /// Ranks every query and compares with the baseline, or with the skills of `earlier`.

@@ -1,11 +1,12 @@
 //! `list`: records of the catalog as summaries, filtered, in catalog order or by match.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use nucleo_matcher::pattern::{CaseMatching, Normalization, Pattern};
 use nucleo_matcher::{Config, Matcher, Utf32Str};
 
-use super::{Error, ListFilter, SkillList, SkillSummary, paging};
+use super::{Error, ListFilter, SkillList, SkillSummary, names, paging};
 use skills_registry::{Catalogue, TrustSummary};
 use skills_skill::Skill;
 
@@ -51,7 +52,35 @@ pub fn list(catalogue: &Catalogue, filter: &ListFilter) -> Result<SkillList, Err
         refused: refused[of_refused].to_vec(),
         total,
         next,
+        hints: if total == 0 {
+            unknown_values(catalogue, &filter.domain, filter.status.as_deref())
+        } else {
+            Vec::new()
+        },
     })
+}
+
+/// Reports values of a filter that no skill has, with similar ones that skills have.
+pub fn unknown_values(catalogue: &Catalogue, domains: &[String], status: Option<&str>) -> Vec<String> {
+    if domains.is_empty() && status.is_none() {
+        return Vec::new();
+    }
+    let skills = catalogue.entries.iter().map(|entry| &entry.skill);
+    let skills = skills.chain(catalogue.shadowed.iter().map(|loser| &loser.skill));
+    let (mut statuses, mut known) = (BTreeSet::new(), BTreeSet::new());
+    for skill in skills {
+        statuses.insert(skill.status.value.as_str());
+        known.extend(skill.domain.as_ref().map(|domain| domain.value.as_str()));
+    }
+    let values = domains.iter().map(|domain| ("domain", domain.as_str(), &known));
+    let values = values.chain(status.map(|status| ("status", status, &statuses)));
+    let unknown = values.filter(|(_, value, known)| !known.iter().any(|one| one.eq_ignore_ascii_case(value)));
+    let hint = |(what, value, known): (&str, &str, &BTreeSet<&str>)| {
+        let near = names::near(value, known.iter().copied());
+        let near = near.first().map_or_else(String::new, |name| format!("; did you mean {name}?"));
+        format!("no skill matches {what} {value}{near}")
+    };
+    unknown.map(hint).collect()
 }
 
 fn keeps(filter: &ListFilter, skill: &Skill) -> bool {

@@ -54,6 +54,14 @@ pub fn prompt(
         document.description.chars().count(),
         document.description.split_whitespace().collect::<Vec<_>>().join(" ")
     );
+    if let Some(text) = document.when_to_use.as_deref().filter(|text| !text.trim().is_empty()) {
+        let _ = writeln!(
+            out,
+            "\nClaude Code appends the field `when_to_use` ({} characters), which stays:\n\n> {}",
+            text.chars().count(),
+            text.split_whitespace().collect::<Vec<_>>().join(" ")
+        );
+    }
     let mut list = |title: &str, lines: Vec<String>| {
         if lines.is_empty() {
             return;
@@ -94,9 +102,12 @@ pub fn prompt(
     });
     list("Neighboring skills, whose scope stays theirs:", described.collect());
     let limits = shown.iter().filter(|shown| shown.characters < shown.of);
-    let limits = limits.map(|shown| match shown.characters {
-        0 => format!("{} shows the name only", shown.client),
-        characters => format!("{} shows the first {characters} of {} characters", shown.client, shown.of),
+    let limits = limits.map(|shown| match (&shown.dropped, shown.characters) {
+        (Some(why), _) => format!("{} does not list the skill: {why}", shown.client),
+        (None, 0) => format!("{} shows the name only", shown.client),
+        (None, characters) => {
+            format!("{} shows the first {characters} of {} characters", shown.client, shown.of)
+        }
     });
     list(
         "Clients that shorten the description (the most important words belong into its beginning):",
@@ -134,6 +145,7 @@ mod tests {
             version: None,
             characters: 10,
             of: 31,
+            dropped: None,
         }];
         let text = prompt(&router, &own, &cases, &outcomes, &cut);
         let (held_out, usable): (Vec<&Case>, Vec<&Case>) =

@@ -173,6 +173,9 @@ pub struct SkillList {
     /// Cursor of the next page, if any.
     #[serde(default)]
     pub next: Option<String>,
+    /// If no skill matches: values of the filter that no skill has, with a similar one that skills have.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub hints: Vec<String>,
 }
 
 /// A file of a bundle, without its content.

@@ -15,6 +15,7 @@ use super::{
 use skills_discovery::{Advice, Answer, ExcludedWhy, Fit, Hit, Mark, Request, SignalSums, matched_exclusion};
 use skills_registry::Catalogue;
 use skills_session::{Listed, Shown};
+use skills_skill::client::{profile, with_when_to_use};
 use skills_skill::{Finding, RejectedBundle, Severity, SkillId};
 
 /// Which skill, for which request, in which clients.
@@ -255,6 +256,7 @@ struct Subject {
     id: SkillId,
     location: PathBuf,
     description: String,
+    when_to_use: Option<String>,
     parse: WhyCheck,
     /// The bundle that wins its name in the catalog.
     shadowed_by: Option<PathBuf>,
@@ -351,6 +353,8 @@ async fn measure_cuts(
             let request = DraftRequest {
                 skill_id: skill.to_string(),
                 description: Some(shown.to_owned()),
+                // Where the client appends it, it is part of what is shown.
+                when_to_use: Some(String::new()),
                 intent: Some(intent.to_owned()),
                 measure: DraftMeasure::Request,
                 ..DraftRequest::default()
@@ -375,6 +379,7 @@ async fn subject(core: &(impl Client + ?Sized), wanted: &str) -> Result<Subject,
             id: detail.summary.skill_id.clone(),
             location: detail.summary.location.clone(),
             description: detail.summary.description.clone(),
+            when_to_use: detail.skill.clients.when_to_use.clone().filter(|text| !text.trim().is_empty()),
             parse: parsed(&detail.findings),
             shadowed_by: detail.summary.shadowed_by.clone(),
             parsed: true,
@@ -388,6 +393,7 @@ async fn subject(core: &(impl Client + ?Sized), wanted: &str) -> Result<Subject,
                 id: refusal.id.clone(),
                 location: refusal.location.clone(),
                 description: String::new(),
+                when_to_use: None,
                 parse: refused(refusal),
                 shadowed_by: None,
                 parsed: false,
@@ -407,6 +413,7 @@ fn foreign_subject(catalogue: &Catalogue, views: &[ClientView], wanted: &str) ->
         id,
         location: one.location.clone(),
         description: one.description.clone(),
+        when_to_use: None,
         parse: WhyCheck {
             help: Some(format!("to rank it, run with `--root {}`", root.display())),
             ..WhyCheck::unknown(CheckKind::Parse, evidence)
@@ -494,9 +501,10 @@ async fn ranked(
     let terms = terms(intent, &first, hit, winner);
     let mut checks = vec![rank_check(subject, &own, &first, rank, rival)];
     let wins = rank == Some(1) && first.fit != Fit::None;
+    let stated = with_when_to_use(&subject.description, subject.when_to_use.as_deref());
     let clause = match hit {
-        Some(hit) => hit.exclusion_note.as_ref().and_then(|_| matched_clause(&hit.description, &terms)),
-        None => matched_exclusion(&subject.description, intent),
+        Some(hit) => hit.exclusion_note.as_ref().and_then(|_| matched_clause(&stated, &terms)),
+        None => matched_exclusion(&stated, intent),
     };
     // A skill that is not a result for another reason was not compared with the request.
     let is_compared = hit.is_some() || is_without_terms(subject, &own);
@@ -893,17 +901,28 @@ fn description_check(
         return (check, None);
     }
     let fit = format!("shorten the whole list: `skills budget fit --client {}`", view.client);
-    let all = subject.description.chars().count();
+    let profile = profile(&view.client);
+    let when_to_use = subject.when_to_use.as_deref();
+    let stated = profile.map_or_else(
+        || subject.description.as_str().into(),
+        |profile| profile.stated(&subject.description, when_to_use),
+    );
+    let (all, is_appended) = (stated.chars().count(), stated.len() > subject.description.len());
     // A repair may use only its beginning.
-    let is_whole =
-        repaired.is_none() || one_line(&listed.description).starts_with(&one_line(&subject.description));
-    let cut_by_client = listed.cut || !subject.description.trim().starts_with(listed.description.trim());
+    let is_whole = repaired.is_none() || one_line(&listed.description).starts_with(&one_line(&stated));
+    let cut_by_client = listed.cut || !stated.trim().starts_with(listed.description.trim());
     let text = match shown {
         Shown::Complete if !listed.cut && is_whole => {
-            return (
-                WhyCheck::pass(kind, format!("all {all} characters of the description are shown")),
-                None,
-            );
+            let evidence = match when_to_use {
+                None => format!("all {all} characters of the description are shown"),
+                Some(_) if is_appended => {
+                    format!("all {all} characters of the description and `when_to_use` are shown")
+                }
+                Some(_) => {
+                    format!("all {all} characters of the description are shown, but not `when_to_use`")
+                }
+            };
+            return (WhyCheck::pass(kind, evidence), None);
         }
         Shown::Beyond => {
             let evidence = "the catalog exceeds the client's budget, and how the client truncates is not \
@@ -916,7 +935,7 @@ fn description_check(
         Shown::NameOnly { .. } | Shown::Complete | Shown::Shortened { .. } => shown_text(listed, shown),
     };
     // If a client rewrites the text, the truncation cannot be shown in the original.
-    let full = subject.description.trim();
+    let full = stated.trim();
     let common = full.chars().zip(text.chars()).take_while(|(a, b)| a == b).map(|(a, _)| a.len_utf8()).sum();
     let (head, tail) = full.split_at(common);
     let is_in = |text: &str, term: &str| text.to_lowercase().contains(&term.to_lowercase());

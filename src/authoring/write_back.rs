@@ -1,4 +1,4 @@
-//! Writes a new description into the frontmatter of a file; every other byte is preserved.
+//! Writes a new description and a new `when_to_use` into the frontmatter of a file; every other byte is preserved.
 
 use std::ops::Range;
 use std::path::Path;
@@ -23,40 +23,99 @@ pub enum WriteError {
     Io(String, String),
 }
 
+/// The fields that a draft writes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Key {
+    Description,
+    WhenToUse,
+}
+
+impl Key {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Description => "description",
+            Self::WhenToUse => "when_to_use",
+        }
+    }
+}
+
 /// Returns `source` with another description.
 ///
 /// # Errors
 /// Returns an error if there is no description to replace, or the result would not parse to exactly that description.
 pub fn with_description(location: &Path, source: &str, description: &str) -> Result<String, WriteError> {
-    let yaml = frontmatter_range(source);
-    let (value, style) = value_of(source, yaml).ok_or(WriteError::NoField)?;
+    with_field(location, source, Key::Description, description)
+}
+
+/// Returns `source` with another description and another `when_to_use`, if they are given; an empty `when_to_use` is
+/// removed. A text that the file has already is not written again.
+///
+/// # Errors
+/// Returns an error under the conditions of [`with_description`].
+pub fn with_texts(
+    location: &Path,
+    source: &str,
+    description: Option<&str>,
+    when_to_use: Option<&str>,
+) -> Result<String, WriteError> {
+    let mut out = source.to_owned();
+    for (key, text) in [(Key::Description, description), (Key::WhenToUse, when_to_use)] {
+        let Some(text) = text else { continue };
+        if read(location, &out, key).is_none_or(|present| present.0 != text) {
+            out = with_field(location, &out, key, text)?;
+        }
+    }
+    Ok(out)
+}
+
+fn with_field(location: &Path, source: &str, key: Key, text: &str) -> Result<String, WriteError> {
     let line_end = if source.contains("\r\n") { "\r\n" } else { "\n" };
-    let before = read(location, source);
-    let written = |text: String| {
+    let replaced = |at: Range<usize>, text: &str| {
         let mut out = source.to_owned();
-        // Without a value, the text follows the colon.
-        let blank = if value.is_empty() { " " } else { "" };
-        out.replace_range(value.clone(), &format!("{blank}{text}"));
+        out.replace_range(at, text);
         out
     };
+    let before = read(location, source, key);
     let fits = |out: &String| {
-        let after = read(location, out);
-        after.as_ref().is_some_and(|after| after.0 == description)
+        let after = read(location, out, key);
+        after.as_ref().is_some_and(|after| after.0 == text)
             && before.as_ref().is_none_or(|before| {
                 after.as_ref().is_some_and(|after| (&before.1, &before.2) == (&after.1, &after.2))
             })
     };
-    // The current style is tried first; double quotes can represent every text.
-    let candidates = [styled(description, &style, line_end), styled(description, &Style::Double, line_end)];
-    candidates.into_iter().flatten().map(written).find(fits).ok_or(WriteError::NotExact)
+    let lines = lines_of(source, key);
+    let candidates: Vec<String> = match (lines, key) {
+        (Some(lines), Key::WhenToUse) if text.is_empty() => vec![replaced(lines, "")],
+        (Some(_), _) => {
+            let (value, style) = value_of(source, key).ok_or(WriteError::NoField)?;
+            // Without a value, the text follows the colon.
+            let blank = if value.is_empty() { " " } else { "" };
+            // The current style is tried first; double quotes can represent every text.
+            let styles = [styled(text, &style, line_end), styled(text, &Style::Double, line_end)];
+            let written = styles.into_iter().flatten();
+            written.map(|text| replaced(value.clone(), &format!("{blank}{text}"))).collect()
+        }
+        (None, Key::Description) => return Err(WriteError::NoField),
+        (None, Key::WhenToUse) => {
+            let end = lines_of(source, Key::Description).ok_or(WriteError::NoField)?.end;
+            let styles = [styled(text, &Style::Plain, line_end), styled(text, &Style::Double, line_end)];
+            let written = styles.into_iter().flatten();
+            written.map(|text| replaced(end..end, &format!("{}: {text}{line_end}", key.name()))).collect()
+        }
+    };
+    candidates.into_iter().find(fits).ok_or(WriteError::NotExact)
 }
 
-/// Returns the description, the other fields, and the body.
-fn read(location: &Path, source: &str) -> Option<(String, serde_json::Value, String)> {
+/// Returns the field, the other fields, and the body. A missing field is empty.
+fn read(location: &Path, source: &str, key: Key) -> Option<(String, serde_json::Value, String)> {
     let skill = parse(location, source.as_bytes(), 0).ok()?;
     let mut fields = skills_skill::frontmatter_json(source)?;
-    fields.remove("description");
-    Some((skill.description, serde_json::Value::Object(fields), skills_skill::body(source).to_owned()))
+    fields.remove(key.name());
+    let text = match key {
+        Key::Description => skill.description,
+        Key::WhenToUse => skill.clients.when_to_use.unwrap_or_default(),
+    };
+    Some((text, serde_json::Value::Object(fields), skills_skill::body(source).to_owned()))
 }
 
 /// Style of a YAML scalar.
@@ -69,8 +128,9 @@ enum Style {
     Block(String, String),
 }
 
-/// Returns the byte range of the description's value, and its style. A trailing comment is not part of it.
-fn value_of(source: &str, yaml: Range<usize>) -> Option<(Range<usize>, Style)> {
+/// Returns the byte range of the lines of a field, from its key to the last line of its value.
+fn lines_of(source: &str, key: Key) -> Option<Range<usize>> {
+    let yaml = frontmatter_range(source);
     let text = source.get(yaml.clone())?;
     let mut at = 0;
     let mut lines = text.split_inclusive('\n').map(|line| {
@@ -78,7 +138,8 @@ fn value_of(source: &str, yaml: Range<usize>) -> Option<(Range<usize>, Style)> {
         at += line.len();
         (start, line)
     });
-    let (start, first) = lines.by_ref().find(|(_, line)| line.starts_with("description:"))?;
+    let is_key = |line: &str| line.strip_prefix(key.name()).is_some_and(|rest| rest.starts_with(':'));
+    let (start, first) = lines.by_ref().find(|(_, line)| is_key(line))?;
     let mut end = start + first.len();
     for (start, line) in lines {
         let blank = line.trim().is_empty();
@@ -89,14 +150,19 @@ fn value_of(source: &str, yaml: Range<usize>) -> Option<(Range<usize>, Style)> {
             end = start + line.len();
         }
     }
-    let after_key = start + "description:".len();
-    let written = text.get(after_key..end)?;
+    Some(yaml.start + start..yaml.start + end)
+}
+
+/// Returns the byte range of a field's value, and its style. A trailing comment is not part of it.
+fn value_of(source: &str, key: Key) -> Option<(Range<usize>, Style)> {
+    let lines = lines_of(source, key)?;
+    let after_key = lines.start + key.name().len() + ":".len();
+    let written = source.get(after_key..lines.end)?;
     // A value can begin on the next line.
-    let value_start = end - written.trim_start().len();
+    let value_start = lines.end - written.trim_start().len();
     let value = written.trim();
     if value.is_empty() || value.starts_with('#') {
-        let place = yaml.start + after_key;
-        return Some((place..place, Style::Plain));
+        return Some((after_key..after_key, Style::Plain));
     }
     let (length, style) = match value.chars().next() {
         Some('"') => (closing(value, '"')?, Style::Double),
@@ -115,8 +181,7 @@ fn value_of(source: &str, yaml: Range<usize>) -> Option<(Range<usize>, Style)> {
             Style::Plain,
         ),
     };
-    let base = yaml.start + value_start;
-    Some((base..base + length, style))
+    Some((value_start..value_start + length, style))
 }
 
 /// Returns the length of a quoted scalar at the start of `text`.
@@ -197,8 +262,13 @@ pub fn replace_file(location: &Path, read: &[u8], write: &[u8]) -> Result<(), Wr
 /// Returns an error under the conditions of [`replace_file`], and if a link has replaced the file or one of its
 /// folders.
 pub fn replace_real_file(real: &Path, read: &[u8], write: &[u8]) -> Result<(), WriteError> {
+    replaced(real, files::replace_file(real, read, write))
+}
+
+/// Converts the result of replacing a file.
+pub(crate) fn replaced(real: &Path, result: Result<bool, OpenError>) -> Result<(), WriteError> {
     let shown = real.display().to_string();
-    match files::replace_file(real, read, write) {
+    match result {
         Ok(true) => Ok(()),
         Ok(false) | Err(OpenError::Link { .. }) => Err(WriteError::Changed(shown)),
         Err(error) => Err(WriteError::Io(shown, error.to_string())),
@@ -257,6 +327,43 @@ mod tests {
         ] {
             assert_eq!(write(source, "New.").as_deref(), Ok(expected), "{source:?}");
         }
+    }
+
+    #[test]
+    fn when_to_use_is_replaced_added_and_removed() {
+        let texts = |source: &str, description: &str, when: Option<&str>| {
+            with_texts(Path::new("/s/a/SKILL.md"), source, Some(description), when)
+        };
+        for (source, when, expected) in [
+            (
+                "---\nname: a\ndescription: Old.\nwhen_to_use: 'On PDFs.' # note\ntags: [x]\n---\nBody\n",
+                Some("On forms."),
+                "---\nname: a\ndescription: New.\nwhen_to_use: 'On forms.' # note\ntags: [x]\n---\nBody\n",
+            ),
+            (
+                "---\nname: a\ndescription: Old.\nwhen_to_use: >-\n  On\n  PDFs.\ntags: [x]\n---\nBody\n",
+                None,
+                "---\nname: a\ndescription: New.\nwhen_to_use: >-\n  On\n  PDFs.\ntags: [x]\n---\nBody\n",
+            ),
+            (
+                "---\r\nname: a\r\ndescription: >-\r\n  Old\r\n  text.\r\n\r\ntags: [x]\r\n---\r\nBody\r\n",
+                Some("On: forms"),
+                "---\r\nname: a\r\ndescription: >-\r\n  New.\r\nwhen_to_use: \"On: forms\"\r\n\r\ntags: [x]\r\n---\r\nBody\r\n",
+            ),
+            (
+                "---\nwhen_to_use: |\n  On\n  PDFs.\n# note\ndescription: Old.\n---\nBody\n",
+                Some(""),
+                "---\n# note\ndescription: New.\n---\nBody\n",
+            ),
+        ] {
+            assert_eq!(texts(source, "New.", when).as_deref(), Ok(expected), "{source:?}");
+        }
+        // A description that the file does not state is not written.
+        let source = "---\nname: a\nwhen_to_use: On PDFs.\n---\nReads text.\n";
+        let present = parse(Path::new("/s/a/SKILL.md"), source.as_bytes(), 0).unwrap().description;
+        let expected = source.replace("PDFs", "forms");
+        assert_eq!(texts(source, &present, Some("On forms.")), Ok(expected));
+        assert_eq!(texts(source, "Other.", None), Err(WriteError::NoField));
     }
 
     #[test]

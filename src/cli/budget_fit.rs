@@ -52,7 +52,8 @@ pub async fn run(cx: &mut Context, args: &BudgetFitArgs) -> Result<Done, Failure
         let new = NewDescription {
             skill_id: description.skill_id.to_string(),
             shown: Some(ShownFile::Description(description.before.clone())),
-            description: description.after.clone(),
+            description: Some(description.after.clone()),
+            when_to_use: None,
             justification: Some(format!("Fits the catalog budget of {}.", args.clients.join(", "))),
             propose: false,
         };

@@ -22,12 +22,12 @@ const MAX_LABEL: usize = 40;
 pub async fn run(cx: &mut Context, args: &DraftArgs) -> Result<Done, Failure> {
     let saves = args.write || args.propose;
     let option = if args.propose { "--propose" } else { "--write" };
-    if saves && args.description.is_none() {
-        return Err(Failure::usage(format!("{option} needs --description: only the description is written")));
+    if saves && args.description.is_none() && args.when_to_use.is_none() {
+        return Err(Failure::usage(format!("{option} needs --description or --when-to-use")));
     }
     if saves && (args.name.is_some() || !args.tags.is_empty()) {
         return Err(Failure::usage(format!(
-            "{option} changes only the description; remove --name and --tags"
+            "{option} changes only the description and `when_to_use`; remove --name and --tags"
         )));
     }
     let description = match args.description.as_deref() {
@@ -38,6 +38,7 @@ pub async fn run(cx: &mut Context, args: &DraftArgs) -> Result<Done, Failure> {
     let request = DraftRequest {
         skill_id: args.skill.clone(),
         description: description.clone(),
+        when_to_use: args.when_to_use.clone(),
         name: args.name.clone(),
         tags: (!args.tags.is_empty()).then(|| args.tags.clone()),
         intent: args.request.clone(),
@@ -58,10 +59,11 @@ pub async fn run(cx: &mut Context, args: &DraftArgs) -> Result<Done, Failure> {
         let text = render(&report, cx.out.look);
         cx.out.raw(text.as_bytes())?;
     }
-    if let Some(description) = description.filter(|_| saves) {
+    if saves {
         let new = NewDescription {
             skill_id: args.skill.clone(),
             description,
+            when_to_use: args.when_to_use.clone(),
             justification: args.justification.clone(),
             propose: args.propose,
             shown: None,
@@ -112,6 +114,10 @@ pub fn render(report: &DraftReport, look: TerminalCaps) -> String {
         strong(&safe_text::line(report.skill_id.as_str())),
         report.tokens
     );
+    if let Some(text) = &report.when_to_use {
+        let characters = text.chars().count();
+        let _ = writeln!(out, "when_to_use: {characters} characters, appended by Claude Code");
+    }
     if let (Some(before), Some(after)) = (&report.before, &report.after) {
         let place = |place: &skills_api::DraftPlace| match (place.rank, place.score) {
             (Some(1), Some(score)) if !place.fits => format!("first ({score:.2}), below the threshold"),
@@ -163,10 +169,10 @@ pub fn render(report: &DraftReport, look: TerminalCaps) -> String {
         let width = report.shown.iter().map(|shown| shown.label().chars().count()).max().unwrap_or(0);
         let width = width.min(MAX_LABEL);
         for shown in &report.shown {
-            let text = if shown.characters == shown.of {
-                "in full".to_owned()
-            } else {
-                format!("{} of {} characters", shown.characters, shown.of)
+            let text = match &shown.dropped {
+                Some(why) => format!("not listed: {}", safe_text::line(why)),
+                None if shown.characters == shown.of => "in full".to_owned(),
+                None => format!("{} of {} characters", shown.characters, shown.of),
             };
             let _ = writeln!(out, "  {:<width$}  {text}", safe_text::line(&shown.label()));
         }

@@ -1,6 +1,6 @@
 //! `skills list`: one line per skill.
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{HashMap, HashSet};
 use std::fmt::Write as _;
 use std::path::Path;
 
@@ -8,10 +8,9 @@ use serde::Serialize;
 
 use super::Context;
 use super::args::ListArgs;
-use super::context::FullClient;
 use super::failure::{Done, Failure};
 use super::output::{TerminalCaps, TextStyle, cells, counted, cut, fit};
-use skills_api::{ClientView, ClientViewState, ListFilter, Needs, SkillList, SkillSummary, near};
+use skills_api::{ClientView, ClientViewState, ListFilter, Needs, SkillList, SkillSummary};
 use skills_session::{Listed, Shown};
 use skills_skill::{SkillId, safe_text};
 
@@ -35,8 +34,8 @@ pub async fn run(cx: &mut Context, args: &ListArgs) -> Result<Done, Failure> {
         cursor: args.cursor.clone(),
     };
     let mut list = client.list(filter).await?;
-    if list.skills.is_empty() {
-        hint(cx, &*client, args).await?;
+    for hint in &list.hints {
+        cx.reporter().say(&format!("help: {}", safe_text::line(hint)));
     }
     let view = match &args.client {
         Some(id) => Some(client.client_view(id).await?),
@@ -69,30 +68,6 @@ fn in_order_of(list: &mut SkillList, view: &ClientView) {
     }
     let place = |skill: &SkillSummary| places.get(skill.skill_id.as_str()).copied().unwrap_or(usize::MAX);
     list.skills.sort_by_key(place);
-}
-
-/// Reports filter values that match no skill, and similar values that do.
-async fn hint(cx: &Context, client: &dyn FullClient, args: &ListArgs) -> Result<(), Failure> {
-    if args.status.is_none() && args.domain.is_empty() {
-        return Ok(());
-    }
-    let all = client.list(ListFilter::default()).await?.skills;
-    let statuses: BTreeSet<&str> = all.iter().map(|skill| skill.status.as_str()).collect();
-    let domains: BTreeSet<&str> = all.iter().filter_map(|skill| skill.domain.as_deref()).collect();
-    let filters = args.status.iter().map(|status| ("status", status, &statuses));
-    let filters = filters.chain(args.domain.iter().map(|domain| ("domain", domain, &domains)));
-    for (filter, value, known) in filters {
-        if known.iter().any(|one| one.eq_ignore_ascii_case(value)) {
-            continue;
-        }
-        let near = near(value, known.iter().copied());
-        let near = match near.first() {
-            Some(name) => format!("; did you mean {}?", safe_text::line(name)),
-            None => String::new(),
-        };
-        cx.reporter().say(&format!("help: no skill matches {filter} {}{near}", safe_text::line(value)));
-    }
-    Ok(())
 }
 
 /// Renders the list.

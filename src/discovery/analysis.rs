@@ -8,7 +8,7 @@ use super::field::{self, Counts};
 use super::language::{self, Language};
 use super::marks::{Exclusion, exclusions};
 use super::phrases::Lexicon;
-use super::task::{Phrasing, exclusion_ranges, phrasing, without};
+use super::task::{Phrasing, exclusion_clauses, phrasing, without};
 use super::tokenize::{Word, Words, is_cut_by_markup, whole_word};
 use super::weights::{Limits, Weights};
 use skills_skill::{prefix, slice};
@@ -84,17 +84,19 @@ pub(crate) fn analyse(
 ) -> Analysis {
     let limits = &weights.limits;
     let text = document.text.take();
-    let stated = prefix(&document.description, MAX_FIELD_BYTES);
+    let stated = document.stated().into_owned();
+    let stated = prefix(&stated, MAX_FIELD_BYTES);
     let name = name_words(prefix(&document.name, MAX_FIELD_BYTES));
     // Excluded text must not contribute to the score.
-    let description = without(stated, &exclusion_ranges(stated, lexicon));
+    let excluded = exclusion_clauses(stated, lexicon);
+    let ranges: Vec<_> = excluded.iter().map(|one| one.clause.clone()).collect();
+    let description = without(stated, &ranges);
     let mut counting = Counting::default();
     counting.text(0, &name, words);
     counting.text(1, &description, words);
     let phrasing = phrasing(&name, &description, words, lexicon);
     counting.phrasing(phrasing);
-    counting.exclusions =
-        exclusions(stated, &weights.exclusion_cues, words, |w| counting.number(w.stem, w.text));
+    counting.exclusions = exclusions(stated, &excluded, words, |w| counting.number(w.stem, w.text));
     for tag in &document.tags {
         counting.text(2, prefix(tag, MAX_FIELD_BYTES), words);
     }

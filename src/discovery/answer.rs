@@ -423,6 +423,9 @@ pub struct Answer {
     pub matchers: Vec<MatcherReport>,
     /// `bodies` or `short`: which weights were used.
     pub profile: String,
+    /// Values of the request that no skill has, such as a misspelled domain, with a similar one that skills have.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub hints: Vec<String>,
     /// Number of ranked skills.
     pub skills: usize,
     /// Number of those whose body is not indexed yet.

@@ -262,7 +262,7 @@ impl Router {
                 text,
                 "{:?}",
                 (
-                    (&document.id, &document.name, &document.description, &document.tags),
+                    (&document.id, &document.name, &document.stated(), &document.tags),
                     (document.role, document.invocation, &document.status, document.effect_mode),
                     (
                         &document.domain,

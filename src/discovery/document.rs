@@ -1,7 +1,10 @@
 //! The router's view of a skill: the texts it ranks by, and the facts its rules use.
 
+use std::borrow::Cow;
+
 use serde::{Deserialize, Serialize};
 
+use skills_skill::client::with_when_to_use;
 use skills_skill::{AttachTarget, Digest, EffectMode, IndexText, Invocation, Role, Skill, SkillId, Status};
 
 /// A skill as input of the router.
@@ -13,6 +16,8 @@ pub struct Document {
     pub name: String,
     /// The text by which a model selects it.
     pub description: String,
+    /// What the description says in a field of its own, `when_to_use`.
+    pub when_to_use: Option<String>,
     /// Tags.
     pub tags: Vec<String>,
     /// Headings and body; `None` until they have been read. Only their statistics stay in the index.
@@ -43,6 +48,7 @@ impl Document {
             id: SkillId::new(id),
             name: name.into(),
             description: description.into(),
+            when_to_use: None,
             tags: Vec::new(),
             text: None,
             role: Role::Procedure,
@@ -63,6 +69,7 @@ impl Document {
             id: skill.id.clone(),
             name: skill.name.clone(),
             description: skill.description.clone(),
+            when_to_use: skill.clients.when_to_use.clone(),
             tags: skill.tags.clone(),
             text,
             role: skill.classification.role.value,
@@ -74,6 +81,12 @@ impl Document {
             shadowed_by: None,
             digest: Some(skill.digest),
         }
+    }
+
+    /// Returns the description as it is ranked: with `when_to_use` at its end.
+    #[must_use]
+    pub fn stated(&self) -> Cow<'_, str> {
+        with_when_to_use(&self.description, self.when_to_use.as_deref())
     }
 
     /// Marks the document as shadowed; `winner` is the display form of the winner's location.
@@ -88,6 +101,7 @@ impl Document {
             && self.id == other.id
             && self.name == other.name
             && self.description == other.description
+            && self.when_to_use == other.when_to_use
             && self.tags == other.tags
             && self.role == other.role
             && self.invocation == other.invocation

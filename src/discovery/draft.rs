@@ -46,11 +46,11 @@ impl Router {
     #[must_use]
     pub fn exclusion_clauses(&self, skill: &SkillId) -> Option<(String, Vec<String>)> {
         let entry = self.index.slot_of(skill).and_then(|slot| self.index.entry(slot))?;
-        let description = &entry.document.description;
+        let stated = entry.document.stated();
         let clause = |clause: &super::marks::Exclusion| {
-            description.get(clause.start as usize..clause.end as usize).map(|text| text.trim().to_owned())
+            stated.get(clause.start as usize..clause.end as usize).map(|text| text.trim().to_owned())
         };
-        Some((description.clone(), entry.exclusions.iter().filter_map(clause).collect()))
+        Some((entry.document.description.clone(), entry.exclusions.iter().filter_map(clause).collect()))
     }
 }
 
@@ -279,8 +279,8 @@ pub fn clauses(description: &str) -> Vec<String> {
     out.into_iter().filter(|clause| clause.chars().any(char::is_alphanumeric)).collect()
 }
 
-/// Measures the value of each clause of a document's description on a golden set, most valuable first. `full` holds
-/// the outcomes with all clauses.
+/// Measures the value of each clause of a document's description and its `when_to_use` on a golden set, most valuable
+/// first. `full` holds the outcomes with all clauses.
 ///
 /// # Errors
 /// Returns an error if a case has an empty query.
@@ -290,7 +290,9 @@ pub fn clause_values(
     cases: &[Case],
     full: &[Outcome],
 ) -> Result<Vec<ClauseValue>, RequestError> {
-    let parts = clauses(&document.description);
+    let described = clauses(&document.description);
+    let when = document.when_to_use.as_deref().map(clauses).unwrap_or_default();
+    let parts: Vec<&String> = described.iter().chain(&when).collect();
     if parts.len() < 2 {
         return Ok(Vec::new());
     }
@@ -299,9 +301,15 @@ pub fn clause_values(
     let count = |figures: &GoldenFigures| i64::try_from(figures.false_triggers).unwrap_or(i64::MAX);
     let mut values = Vec::with_capacity(parts.len());
     for left_out in 0..parts.len() {
-        let others = parts.iter().enumerate().filter(|(at, _)| *at != left_out);
-        let description: String = others.map(|(_, clause)| clause.as_str()).collect();
-        let shorter = Document { description, digest: None, ..document.clone() };
+        let others = |from: usize, to: usize| -> String {
+            (from..to).filter(|at| *at != left_out).map(|at| parts[at].as_str()).collect()
+        };
+        let shorter = Document {
+            description: others(0, described.len()),
+            when_to_use: document.when_to_use.as_ref().map(|_| others(described.len(), parts.len())),
+            digest: None,
+            ..document.clone()
+        };
         let without = outcomes(&router.with_document(shorter), cases, EvalOptions::default())?;
         let without = GoldenFigures::of(cases, &without);
         values.push(ClauseValue {
@@ -589,6 +597,32 @@ mod tests {
         let draft = router.with_document(Document { description, ..document });
         let first = outcome(&draft, &cases()[0], EvalOptions::default()).unwrap().first;
         assert_eq!(first, Some(SkillId::new("skill-0")));
+    }
+
+    #[test]
+    fn when_to_use_is_ranked_and_its_clauses_have_values() {
+        let mut router = router();
+        let with = |description: &str, when: Option<&str>| Document {
+            when_to_use: when.map(str::to_owned),
+            ..Document::new("skill-0", "skill-0", description)
+        };
+        let when = "Pulls a spreadsheet out of a stripe receipt. Sings. Not for deploying.";
+        let draft = with("Reads files.", Some(when));
+        let full = outcomes(&router.with_document(draft.clone()), &cases(), EvalOptions::default()).unwrap();
+        assert_eq!(full[0].rank, Some(1));
+        let values = clause_values(&router, &draft, &cases(), &full).unwrap();
+        let value = |clause: &str| values.iter().find(|one| one.clause.starts_with(clause)).unwrap().queries;
+        assert_eq!((values.len(), value("Pulls"), value("Sings"), value("Reads")), (4, 1, 0, 0));
+        router.update(vec![draft], &[]);
+        let request = |intent: &str| Request { intent: intent.to_owned(), ..Request::default() };
+        let hit = router.discover(&request("stripe receipt, files")).unwrap().results.swap_remove(0);
+        assert_eq!((hit.skill_id, hit.description.as_str()), (SkillId::new("skill-0"), "Reads files."));
+        assert!(hit.reason.contains("stripe"), "{}", hit.reason);
+        let marked =
+            |mark: &super::super::answer::Mark| &hit.description[mark.start as usize..mark.end as usize];
+        assert_eq!(hit.description_marks.iter().map(marked).collect::<Vec<_>>(), ["files"]);
+        let hit = router.discover(&request("deploying a stripe receipt")).unwrap().results.swap_remove(0);
+        assert_eq!(hit.exclusion_note.as_deref(), Some("Not for deploying."));
     }
 
     #[test]

@@ -1,13 +1,16 @@
 //! Ranges to highlight in a name and a description, and the exclusion clause that a request matches.
 
 use std::collections::{HashMap, HashSet};
+use std::sync::LazyLock;
 
 use serde::{Deserialize, Serialize};
 
 use super::analysis::Place;
 use super::answer::{Mark, Signal};
 use super::embedding::{DIM, Embedding};
+use super::phrases::Lexicon;
 use super::reading::Reading;
+use super::task::{ExclusionClause, exclusion_clauses};
 use super::tokenize::{Word, Words};
 use super::vocabulary::StemId;
 use super::weights::Weights;
@@ -98,52 +101,26 @@ pub(crate) fn by_meaning(
     found.into_iter().map(|(_, start, end)| Mark { start, end, signal: Signal::Semantic }).collect()
 }
 
-/// Finds the exclusion sentences of a description, with the content stems after the cue; `number` maps each stem to
-/// its number.
+/// Returns the exclusion clauses of a description with the content stems of what they exclude; `number` maps each stem
+/// to its number.
 pub(crate) fn exclusions(
     description: &str,
-    cues: &[String],
+    clauses: &[ExclusionClause],
     words: &Words,
     mut number: impl FnMut(Word) -> u32,
 ) -> Vec<Exclusion> {
-    let mut out = Vec::new();
-    let mut end = 0;
-    for sentence in sentences(description) {
-        let start = end;
-        end += sentence.len();
-        let lower = sentence.to_lowercase();
-        let after = cues.iter().filter_map(|cue| lower.find(cue.as_str()).map(|at| at + cue.len())).min();
-        let Some(after) = after.and_then(|at| lower.get(at..)) else { continue };
+    let clause = |ExclusionClause { clause, subject }: &ExclusionClause| {
         let mut stems = Vec::new();
-        words.each(after, |word| {
+        words.each(slice(description, subject.clone()), |word| {
             if !word.stop {
                 stems.push(number(word));
             }
         });
         stems.sort_unstable();
         stems.dedup();
-        out.push(Exclusion { start: start as u32, end: end as u32, stems });
-    }
-    out
-}
-
-/// Splits a text into sentences. A dot inside a word (`.xlsx`, `1.2`) does not end a sentence.
-fn sentences(text: &str) -> impl Iterator<Item = &str> {
-    let mut rest = text;
-    std::iter::from_fn(move || {
-        let end = rest.char_indices().find_map(|(at, c)| {
-            let next = at + c.len_utf8();
-            let ends = match c {
-                '.' | '!' | '?' => slice(rest, next..).chars().next().is_none_or(char::is_whitespace),
-                ';' | '\n' | '。' | '；' => true,
-                _ => false,
-            };
-            ends.then_some(next)
-        });
-        let (sentence, tail) = rest.split_at(end.unwrap_or(rest.len()));
-        rest = tail;
-        (!sentence.is_empty()).then_some(sentence)
-    })
+        Exclusion { start: clause.start as u32, end: clause.end as u32, stems }
+    };
+    clauses.iter().map(clause).collect()
 }
 
 /// A clause that states what a skill is not for.
@@ -167,14 +144,19 @@ pub(crate) fn exclusion(description: &str, all: &[Exclusion], query: &[StemId]) 
 /// that it also works for a skill that is not a result.
 #[must_use]
 pub fn matched_exclusion(description: &str, request: &str) -> Option<String> {
-    let weights = Weights::shipped().ok()?;
-    let words = Words::new(weights.stop_words);
+    static SHIPPED: LazyLock<Option<(Words, Lexicon)>> = LazyLock::new(|| {
+        let weights = Weights::shipped().ok()?;
+        let words = Words::new(weights.stop_words);
+        let lexicon = Lexicon::new(&weights.phrases, &words);
+        Some((words, lexicon))
+    });
+    let (words, lexicon) = SHIPPED.as_ref()?;
     let mut numbers: HashMap<String, u32> = HashMap::new();
     let mut number = |word: Word| {
         let next = numbers.len() as u32;
         *numbers.entry(word.stem).or_insert(next)
     };
-    let all = exclusions(description, &weights.exclusion_cues, &words, &mut number);
+    let all = exclusions(description, &exclusion_clauses(description, lexicon), words, &mut number);
     let mut query = Vec::new();
     words.each(request, |word| {
         if !word.stop {
@@ -191,16 +173,17 @@ mod tests {
 
     #[test]
     fn each_exclusion_is_found_with_its_stems() {
-        let words = Words::new(["in", "the"].map(str::to_owned).into());
+        let weights = Weights::shipped().unwrap();
+        let words = Words::new(weights.stop_words);
+        let lexicon = Lexicon::new(&weights.phrases, &words);
         let mut seen: Vec<String> = Vec::new();
         let text = "Makes tables. Not for filling in the forms; do not use with .png images. Fast.";
-        let cues = ["not for", "not use"].map(str::to_owned);
-        let found = exclusions(text, &cues, &words, |word| {
+        let found = exclusions(text, &exclusion_clauses(text, &lexicon), &words, |word| {
             seen.push(word.stem);
             (seen.len() - 1) as u32
         });
-        assert_eq!(seen, ["fill", "form", "with", "png", "imag"]);
-        assert_eq!(exclusion(text, &found, &[4]).as_deref(), Some("do not use with .png images."));
+        assert_eq!(seen, ["fill", "form", "png", "imag"]);
+        assert_eq!(exclusion(text, &found, &[3]).as_deref(), Some("do not use with .png images."));
         assert_eq!(exclusion(text, &found, &[9]), None);
     }
 
@@ -210,5 +193,29 @@ mod tests {
         let clause = matched_exclusion(text, "cancel my subscription");
         assert_eq!(clause.as_deref(), Some("Not for subscriptions."));
         assert_eq!(matched_exclusion(text, "bills for a customer"), None);
+    }
+
+    #[test]
+    fn a_clause_is_what_the_ranking_leaves_out() {
+        // A word of a compound, of a quote or of a condition is not an exclusion, nor is the rest of its sentence.
+        for text in [
+            "Keeps the books of not for profit organizations.",
+            "Finds films that are not suitable for children.",
+            "Answers \"wip; not for release\" notes.",
+        ] {
+            for request in ["profit organizations", "children", "release notes"] {
+                assert_eq!(matched_exclusion(text, request), None, "{text}");
+            }
+        }
+        let text = "Plans trips, but not for hotels (by train). For flights, see flight-finder. Does not book tours.";
+        for (request, clause) in [
+            ("find hotels", Some("but not for hotels")),
+            ("plan trips", None),
+            ("by train", None),
+            ("cheap flights", Some("For flights, see flight-finder.")),
+            ("book tours", Some("Does not book tours.")),
+        ] {
+            assert_eq!(matched_exclusion(text, request).as_deref(), clause, "{request}");
+        }
     }
 }

@@ -89,6 +89,7 @@ pub(crate) fn rank(router: &Router, request: &Request, adjustments: &Adjustments
             words: query.reading.shown(|at| is_known(query.reading, query.cx, at)),
             matchers: reports,
             profile: profile.to_owned(),
+            hints: Vec::new(),
             skills: router.index.ranked(),
             bodies_missing: router.index.unread(),
             took_us: started.elapsed().as_micros() as u64,

@@ -95,12 +95,11 @@ pub(crate) fn reason(breakdown: &Breakdown, query: &QueryContext<'_>, entry: &En
         .take(2)
         .map(|(place, words)| {
             let document = &entry.document;
+            let stated = document.stated();
             let mut words = join_pairs(words, reading, |text| match place {
-                Place::NameAndDescription => {
-                    document.name.contains(text) && document.description.contains(text)
-                }
+                Place::NameAndDescription => document.name.contains(text) && stated.contains(text),
                 Place::Name => document.name.contains(text),
-                Place::Description => document.description.contains(text),
+                Place::Description => stated.contains(text),
                 Place::Tags | Place::Body | Place::Excluded => false,
             });
             words.sort_by(|a, b| b.0.total_cmp(&a.0));
@@ -204,7 +203,8 @@ fn find_word(
         of.map(|p| whole_word(text, p.start as usize..p.end as usize).to_owned()).collect()
     };
     let name = in_places(&entry.places[0], &document.name);
-    let description = in_places(&entry.places[1], &document.description);
+    let stated = document.stated();
+    let description = in_places(&entry.places[1], &stated);
     let wanted = reading.read_as(word).to_lowercase();
     let best = |forms: &[String]| {
         let same = forms.iter().find(|form| form.to_lowercase() == wanted);
@@ -237,9 +237,9 @@ fn find_word(
             });
             let quote = body_quote(word, stem.or(stems.first().copied())?, query);
             let text = &reading.words[word].word.text;
-            let lower = described.lower.get_or_init(|| document.description.to_lowercase());
+            let lower = described.lower.get_or_init(|| stated.to_lowercase());
             let excluded = lower.contains(text.as_str())
-                && described.words.get_or_init(|| words_of(&document.description, query)).contains(text);
+                && described.words.get_or_init(|| words_of(&stated, query)).contains(text);
             Some(MatchedWord { place: if excluded { Place::Excluded } else { Place::Body }, quote })
         })
 }

@@ -286,7 +286,7 @@ impl Router {
         stops.sort_unstable();
         let pieces = self.model.as_ref().map_or(0, |m| m.len());
         let w = &self.weights;
-        let text = format!("{stops:?} {:?} {:?} {:?} {pieces}", w.limits, w.exclusion_cues, w.phrases);
+        let text = format!("{stops:?} {:?} {:?} {pieces}", w.limits, w.phrases);
         let digest = skills_skill::Digest::of(text.as_bytes()).to_string();
         u64::from_str_radix(skills_skill::slice(&digest, ..16), 16).unwrap_or_default()
     }

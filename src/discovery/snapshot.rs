@@ -19,7 +19,7 @@ use super::weights::Weights;
 use skills_base::blocks::{BlockWriter, Blocks, ReadAt};
 
 /// Format version; incremented with every change of the format, of tokenization, stemming or limits.
-const VERSION: u32 = 8;
+const VERSION: u32 = 9;
 
 /// Why bytes are not a valid index.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

@@ -262,29 +262,42 @@ fn ends_clause(gap: &str) -> bool {
 
 /// Returns the byte ranges of a description that state what the skill is not for, in order.
 pub(crate) fn exclusion_ranges(description: &str, lexicon: &Lexicon) -> Vec<Range<usize>> {
-    let mut out: Vec<Range<usize>> = Vec::new();
+    exclusion_clauses(description, lexicon).into_iter().map(|one| one.clause).collect()
+}
+
+/// A clause that states what a skill is not for, as byte ranges of the description.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct ExclusionClause {
+    /// The clause.
+    pub clause: Range<usize>,
+    /// What it excludes: the text after its cue.
+    pub subject: Range<usize>,
+}
+
+/// Returns the clauses of a description that state what the skill is not for, in order.
+pub(crate) fn exclusion_clauses(description: &str, lexicon: &Lexicon) -> Vec<ExclusionClause> {
+    let mut out = Vec::new();
     for sentence in sentences(description) {
-        if refers_elsewhere(description, &sentence) {
-            out.push(sentence);
+        if let Some(subject) = refers_elsewhere(description, &sentence) {
+            out.push(ExclusionClause { clause: sentence, subject });
             continue;
         }
         for segment in segments(description, sentence.clone()) {
             let tokens = tokens(slice(description, segment.clone()), segment.start);
             let cue = exclusion_cue(description, &tokens, lexicon);
-            if let Some(at) = cue.filter(|at| !is_quoted(slice(description, sentence.start..*at))) {
-                out.push(if tokens.first().is_some_and(|t| t.start == at) {
-                    segment
-                } else {
-                    at..segment.end
-                });
+            let cue = cue.map(|cue| tokens[cue.start].start..tokens[cue.end - 1].end);
+            if let Some(cue) = cue.filter(|cue| !is_quoted(slice(description, sentence.start..cue.start))) {
+                let is_first = tokens.first().is_some_and(|token| token.start == cue.start);
+                let from = if is_first { segment.start } else { cue.start };
+                out.push(ExclusionClause { clause: from..segment.end, subject: cue.end..segment.end });
             }
         }
     }
     out
 }
 
-/// Returns the byte at which a segment begins to state what the skill is not for.
-fn exclusion_cue(description: &str, tokens: &[Token<'_>], lexicon: &Lexicon) -> Option<usize> {
+/// Returns the tokens with which a segment begins to state what the skill is not for.
+fn exclusion_cue(description: &str, tokens: &[Token<'_>], lexicon: &Lexicon) -> Option<Range<usize>> {
     // `not-for-profit` is one word, and "not for profit" the same with spaces.
     let matches = |patterns: &[Pattern], at: usize| {
         longest(patterns, tokens, at).is_some_and(|length| {
@@ -293,22 +306,27 @@ fn exclusion_cue(description: &str, tokens: &[Token<'_>], lexicon: &Lexicon) -> 
                 && !words.windows(2).any(|two| slice(description, two[0].end..two[1].start).contains('-'))
         })
     };
+    let cue = |from: usize, at: usize| {
+        let patterns = [&lexicon.exclusion_openings, &lexicon.exclusion_inside, &lexicon.exclusion_negations];
+        let length = patterns.into_iter().filter_map(|patterns| longest(patterns, tokens, at)).max();
+        Some(from..at + length?)
+    };
     if matches(&lexicon.exclusion_openings, 0) {
-        return tokens.first().map(|token| token.start);
+        return cue(0, 0);
     }
     for (at, token) in tokens.iter().enumerate().skip(1) {
         if lexicon.exclusion_conditions.contains(&tokens[at - 1].text) {
             return None;
         }
         if matches(&lexicon.exclusion_inside, at) {
-            return Some(token.start);
+            return cue(at, at);
         }
         if matches(&lexicon.exclusion_negations, at) {
             let joins = tokens[1..at].iter().rev().take_while(|t| lexicon.exclusion_joins.contains(&t.text));
             let from = at - joins.count();
             let after_comma = slice(description, tokens[at - 1].end..token.start).contains(',');
             if from < at || after_comma || token.written == "NOT" {
-                return Some(tokens[from].start);
+                return cue(from, at);
             }
         }
     }
@@ -336,14 +354,14 @@ fn is_quoted(before: &str) -> bool {
     straight || code || single || curly > 0
 }
 
-/// Returns whether a sentence refers to another skill: `For X, see Y.`
-fn refers_elsewhere(text: &str, sentence: &Range<usize>) -> bool {
+/// Returns the byte range of the subject for which a sentence refers to another skill: `For X, see Y.`
+fn refers_elsewhere(text: &str, sentence: &Range<usize>) -> Option<Range<usize>> {
     let tokens = tokens(slice(text, sentence.clone()), sentence.start);
-    tokens.first().is_some_and(|t| t.text == "for")
-        && tokens.windows(2).any(|two| {
-            matches!(two[1].text.as_str(), "see" | "use")
-                && slice(text, two[0].end..two[1].start).contains(',')
-        })
+    let first = tokens.first().filter(|token| token.text == "for")?;
+    let last = tokens.windows(2).find(|two| {
+        matches!(two[1].text.as_str(), "see" | "use") && slice(text, two[0].end..two[1].start).contains(',')
+    })?;
+    Some(first.end..last[0].end)
 }
 
 /// Splits a sentence at semicolons, dashes and brackets.
@@ -492,6 +510,22 @@ mod tests {
             "Flags texts not suitable for children.",
         ] {
             assert_eq!(excluded(text), Vec::<String>::new(), "{text}");
+        }
+    }
+
+    #[test]
+    fn the_subject_of_an_exclusion_is_what_follows_its_cue() {
+        let (_, lexicon) = tools();
+        for (text, expected) in [
+            ("Makes tables. Not for filling in forms.", "filling in forms."),
+            ("Makes tables; do not use with images", "with images"),
+            ("Makes tables, and not suitable for maps.", "maps."),
+            ("Makes tables. Never use for maps.", "for maps."),
+            ("Makes tables. For hotels in Rome, see hotel-finder.", "hotels in Rome"),
+        ] {
+            let clauses = exclusion_clauses(text, &lexicon);
+            let subjects: Vec<&str> = clauses.into_iter().map(|one| text[one.subject].trim()).collect();
+            assert_eq!(subjects, [expected], "{text}");
         }
     }
 

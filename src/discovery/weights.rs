@@ -361,8 +361,6 @@ pub struct Weights {
     pub completion: Completion,
     /// The semantic matcher.
     pub semantic: Semantic,
-    /// Phrases that make a sentence an exclusion, lower case.
-    pub exclusion_cues: Vec<String>,
     /// Limits of indexed and ranked text.
     pub limits: Limits,
     /// Stop words as written (lower case, with apostrophes).

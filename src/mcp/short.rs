@@ -26,6 +26,7 @@ const FORMS: [(&str, &[&str]); 17] = [
             "attachable.attach_targets",
             "below_limit",
             "bodies_missing",
+            "hints",
         ],
     ),
     (
@@ -39,6 +40,7 @@ const FORMS: [(&str, &[&str]); 17] = [
             "refused.id",
             "total",
             "next",
+            "hints",
         ],
     ),
     (

@@ -92,6 +92,31 @@ fn claude_code_removes_descriptions_of_its_own_commands_last_in_the_list() {
 }
 
 #[test]
+fn claude_code_counts_the_columns_of_its_list() {
+    // 7,396 characters of names, its own skills and separators leave room for one description of 300 and one of 302.
+    let fits = |text: &str| {
+        let mut listed = entries(120, 300);
+        for entry in &mut listed {
+            entry.name = entry.name.replace("skill", "many");
+        }
+        text.clone_into(&mut listed[1].description);
+        let known = profile("claude-code").unwrap();
+        listed.extend(known.bundled.value().unwrap().skills.iter().flat_map(|skill| {
+            let mut one = own(&[(&skill.name, skill.characters as usize)]);
+            let breaks = skill.line_breaks as usize;
+            one[0].description.replace_range(..breaks, &"\n".repeat(breaks));
+            one
+        }));
+        shorten(&listed, &[], known, 200_000).entries[1].1 == Shown::Complete
+    };
+    // As recorded with 2.1.330.
+    for (text, most) in [("d", 302), ("漢", 151), ("😀", 151), ("e\u{301}", 302), ("—", 302)] {
+        assert!(fits(&text.repeat(most)), "{most} × {text}");
+        assert!(!fits(&text.repeat(most + 1)), "{} × {text}", most + 1);
+    }
+}
+
+#[test]
 fn codex_counts_the_line_with_its_path_and_never_hands_out_more_than_its_bound() {
     let allowed = of("codex", 100, 300, &[]);
     assert_eq!((allowed.fill.limit, allowed.fill.unit), (Some(4_000), Unit::Tokens));

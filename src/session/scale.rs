@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use unicode_width::UnicodeWidthStr;
+
 use super::compose::Listed;
 use skills_skill::client::{Bound, Budget, CountedFormat, Escape, ShareUnit};
 use skills_skill::slice;
@@ -35,6 +37,12 @@ pub(super) struct Size {
 impl Size {
     fn of(text: &str) -> Self {
         Self { characters: text.chars().count(), bytes: text.len() }
+    }
+
+    /// Counts columns as characters. Control characters have none.
+    fn in_columns(text: &str) -> Self {
+        let columns = text.split(char::is_control).map(UnicodeWidthStr::width).sum();
+        Self { characters: columns, bytes: text.len() }
     }
 
     pub(super) fn and(self, more: Self) -> Self {
@@ -140,6 +148,9 @@ impl<'a> Scale<'a> {
             "names and descriptions".to_owned()
         };
         match self.unit {
+            Unit::Characters if self.measured.columns => {
+                format!("characters of {what} (wide ones count twice)")
+            }
             Unit::Characters => format!("characters of {what}"),
             Unit::Tokens => format!("tokens, {} bytes each, of {what}", self.per_token),
         }
@@ -170,6 +181,7 @@ impl<'a> Scale<'a> {
     /// Returns the size of a text in an entry.
     pub(super) fn text(&self, text: &str) -> Size {
         match self.measured.escape {
+            Escape::AngleBrackets | Escape::None if self.measured.columns => Size::in_columns(text),
             Escape::Xml => Size::of(&Escape::Xml.of(text)),
             // A client that escapes only these already has them in its descriptions.
             Escape::AngleBrackets | Escape::None => Size::of(text),

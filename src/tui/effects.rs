@@ -12,7 +12,7 @@ use tokio::task::AbortHandle;
 
 use super::app::AppEvent;
 use super::golden_requests::{GoldenPaneResponse, GoldenPlace, own_queries};
-use super::pane::{Effect, InFile, Message, PaneId, RenderJob, SaveOutcome};
+use super::pane::{Effect, InFile, Message, PaneId, RenderJob, SaveOutcome, StatedTexts};
 use super::why_report;
 use super::widgets::render::render;
 use super::widgets::rich::RichLine;
@@ -317,9 +317,9 @@ impl Calls {
                     older.abort();
                 }
             }
-            Effect::WriteDescription { skill_id, shown, description } => {
+            Effect::WriteDescription { skill_id, shown, texts } => {
                 self.spawn("write_description", async move {
-                    let written = write_description(&*client, &skill_id, shown, description).await;
+                    let written = write_description(&*client, &skill_id, shown, texts).await;
                     answer(Message::DescriptionWritten(skill_id, written))
                 });
             }
@@ -485,23 +485,24 @@ impl Calls {
     }
 }
 
-/// Saves a description: in the file, or as a proposal if the file cannot be written.
+/// Saves a description and `when_to_use`: in the file, or as a proposal if the file cannot be written.
 async fn write_description(
     client: &dyn Core,
     skill: &SkillId,
     shown: Digest,
-    description: String,
+    texts: StatedTexts,
 ) -> Result<SaveOutcome, Error> {
     let new = NewDescription {
         skill_id: skill.to_string(),
         shown: Some(ShownFile::Digest(shown)),
-        description: description.clone(),
+        description: Some(texts.description.clone()),
+        when_to_use: Some(texts.when_to_use.clone()),
         justification: Some("Changes the description, measured as a draft in the workbench.".to_owned()),
         propose: false,
     };
     match save_description(client, new).await {
         Ok(SavedDescription::Written(_, _, text)) => {
-            Ok(SaveOutcome::InFile(InFile { description, digest: Digest::of(text.as_bytes()) }))
+            Ok(SaveOutcome::InFile(InFile { texts, digest: Digest::of(text.as_bytes()) }))
         }
         Ok(SavedDescription::Proposed(_, obstacle)) => Ok(SaveOutcome::AsProposal(obstacle)),
         Err(error) if error.code == Code::SkillChanged => {
@@ -509,7 +510,7 @@ async fn write_description(
             let present = client.describe(skill.as_str()).await?;
             let source = present.source.as_bytes();
             let Ok(parsed) = parse(&present.summary.location, source, 0) else { return Err(error) };
-            Ok(SaveOutcome::Changed(InFile { description: parsed.description, digest: Digest::of(source) }))
+            Ok(SaveOutcome::Changed(InFile { texts: StatedTexts::of(&parsed), digest: Digest::of(source) }))
         }
         Err(error) => Err(error),
     }

@@ -27,7 +27,7 @@ use skills_api::{
 };
 use skills_discovery::{Answer, BodyLine, PairReport, Request};
 use skills_registry::Catalogue;
-use skills_skill::{Digest, SkillId};
+use skills_skill::{Digest, Skill, SkillId};
 use skills_store::RunId;
 
 /// A pane of the workbench. The numbers of the keys are stable.
@@ -126,14 +126,14 @@ pub enum Effect {
         /// Incremented by each editor.
         generation: u64,
     },
-    /// Write a description to its file; the result is [`Message::DescriptionWritten`].
+    /// Write a description and `when_to_use` to their file; the result is [`Message::DescriptionWritten`].
     WriteDescription {
         /// The skill.
         skill_id: SkillId,
-        /// Digest of the file whose description was shown: another file is not changed.
+        /// Digest of the file whose texts were shown: another file is not changed.
         shown: Digest,
-        /// The new description.
-        description: String,
+        /// The new texts.
+        texts: StatedTexts,
     },
     /// Send a request about golden queries; the result is [`Message::Golden`].
     Golden(GoldenPaneRequest),
@@ -327,11 +327,36 @@ pub enum SaveOutcome {
     Changed(InFile),
 }
 
-/// The description in a file, and the digest of the file.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct InFile {
+/// The texts by which a model selects a skill.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct StatedTexts {
     /// The description.
     pub description: String,
+    /// `when_to_use`; empty if the file has none.
+    pub when_to_use: String,
+}
+
+impl StatedTexts {
+    /// Returns those of a skill.
+    #[must_use]
+    pub fn of(skill: &Skill) -> Self {
+        let when_to_use = skill.clients.when_to_use.clone().unwrap_or_default();
+        Self { description: skill.description.clone(), when_to_use }
+    }
+
+    /// Returns whether both are the same but for blanks at their ends.
+    #[must_use]
+    pub fn is_same(&self, other: &Self) -> bool {
+        self.description.trim() == other.description.trim()
+            && self.when_to_use.trim() == other.when_to_use.trim()
+    }
+}
+
+/// The texts in a file, and the digest of the file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct InFile {
+    /// The texts.
+    pub texts: StatedTexts,
     /// The digest.
     pub digest: Digest,
 }

@@ -330,6 +330,16 @@ async fn descriptions_stand_in_the_list_as_each_client_writes_them() {
             &format!("repo/{folder}/when/SKILL.md"),
             "---\nname: when\ndescription: Has more.\nwhen_to_use: When needed.\n---\nB\n",
         );
+        for (name, fields) in [
+            ("when-empty", "description: Has more.\nwhen_to_use: \"\""),
+            ("when-number", "description: Has more.\nwhen_to_use: 7"),
+            ("when-lines", "description: \"a  b \\n\\n  c\"\nwhen_to_use: \" d \\n\\n  e\\r\\nf\\tg\\n\""),
+            ("when-alone", "when_to_use: When needed."),
+            ("brackets", &format!("description: {}", "<".repeat(500))),
+        ] {
+            let text = format!("---\nname: {name}\n{fields}\n---\n# Head\n");
+            scene.write(&format!("repo/{folder}/{name}/SKILL.md"), &text);
+        }
         scene.write(
             &format!("repo/{folder}/head/SKILL.md"),
             "---\nname: head\ndescription: Ends so:\n---\n\n# The heading\n\nText\n",
@@ -346,6 +356,12 @@ async fn descriptions_stand_in_the_list_as_each_client_writes_them() {
     assert_eq!(described("gemini-cli", "folded").await, "One line and another.\nA paragraph.\n");
     assert_eq!(described("copilot", "folded").await, "One line and another.\nA paragraph.");
     assert_eq!(described("claude-code", "when").await, "Has more. - When needed.");
+    assert_eq!(described("claude-code", "when-empty").await, "Has more.");
+    assert_eq!(described("claude-code", "when-number").await, "Has more. - 7");
+    assert_eq!(described("claude-code", "when-lines").await, "a  b    c -  d    e f g ");
+    assert_eq!(described("claude-code", "when-alone").await, "Head - When needed.");
+    let brackets = described("claude-code", "brackets").await;
+    assert!(brackets.ends_with("&lt…") && brackets.chars().count() == 1536, "{}", brackets.len());
     assert_eq!(described("claude-code", "head").await, "The heading");
     assert_eq!(described("claude-code", "tag").await, "&lt;b&gt;x&lt;/b&gt;");
     assert_eq!(described("gemini-cli", "tag").await, "<b>x</b>");

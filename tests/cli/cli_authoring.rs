@@ -349,6 +349,62 @@ fn blanks_around_a_description_are_not_written() {
 }
 
 #[test]
+fn when_to_use_is_measured_and_written() {
+    let home = Home::with_skills();
+    home.skill("billing", "description: Writes bills for customers.\ntags: [x] # note", "# Billing\n");
+    let file = home.skills().join("billing/SKILL.md");
+    let old = fs::read_to_string(&file).unwrap();
+    let request = ["--request", "a chargeback dispute"];
+    let draft =
+        home.json(&[&["draft", "billing", "--when-to-use", "On a chargeback."], &request[..]].concat());
+    assert_eq!((&draft["before"]["fits"], &draft["after"]["fits"]), (&json!(false), &json!(true)), "{draft}");
+    assert_eq!(draft["when_to_use"], "On a chargeback.");
+    assert_eq!(fs::read_to_string(&file).unwrap(), old);
+    let written = home.run(&["draft", "billing", "--when-to-use", "On a chargeback.", "--write"]);
+    assert_eq!(written.code, 0, "{}", written.stderr);
+    let line = "customers.\nwhen_to_use: On a chargeback.\ntags";
+    assert_eq!(fs::read_to_string(&file).unwrap(), old.replace("customers.\ntags", line));
+    // A new description keeps it, and it is ranked.
+    assert_eq!(home.json(&["discover", "chargeback"])["results"][0]["skill_id"], "billing");
+    home.json(&["draft", "billing", "--description", "Writes invoices.", "--write"]);
+    assert!(fs::read_to_string(&file).unwrap().contains("Writes invoices.\nwhen_to_use: On a chargeback.\n"));
+    home.json(&["draft", "billing", "--when-to-use", "", "--write"]);
+    assert_eq!(
+        fs::read_to_string(&file).unwrap(),
+        old.replace("Writes bills for customers.", "Writes invoices.")
+    );
+    assert_eq!(home.run(&["draft", "billing", "--write"]).code, 2);
+}
+
+#[test]
+fn a_draft_is_shown_as_each_client_would_read_its_file() {
+    let home = Home::empty();
+    for folder in [".claude", ".agents"] {
+        let file = format!("../home/{folder}/skills/long/SKILL.md");
+        home.file(&file, "---\nname: long\ndescription: Short.\n---\nx\n");
+    }
+    let description = format!("{}.", "word ".repeat(300).trim_end());
+    let when = format!("{}.", "case ".repeat(20).trim_end());
+    let id = home.run_bare(&["--json", "list"]).json()["skills"][0]["skill_id"].as_str().unwrap().to_owned();
+    let draft = ["--json", "draft", &id, "--description", &description, "--when-to-use", &when];
+    let draft = home.run_bare(&draft).json();
+    let shown = draft["shown"].as_array().unwrap();
+    let of = |client: &str| shown.iter().find(|one| one["client"] == client);
+    if let Some(claude) = of("claude-code") {
+        // The description, ` - `, and `when_to_use`.
+        assert_eq!((&claude["characters"], &claude["of"]), (&json!(1536), &json!(1500 + 3 + 100)));
+    }
+    if let Some(codex) = of("codex") {
+        assert_eq!((&codex["characters"], &codex["of"]), (&json!(1024), &json!(1500)));
+    }
+    if let Some(copilot) = of("copilot") {
+        let why = copilot["dropped"].as_str().unwrap();
+        assert!(why.contains("1500 characters"), "{why}");
+    }
+    assert!(!shown.is_empty(), "{draft}");
+}
+
+#[test]
 fn a_folder_without_a_skill_file_is_reported() {
     let home = Home::empty();
     let folder = home.path().join("home/.claude/skills/pdf-tables");

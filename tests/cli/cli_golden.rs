@@ -47,6 +47,23 @@ fn queries_are_added_listed_and_removed() {
 }
 
 #[test]
+fn a_damaged_golden_set_is_wrong_configuration_for_every_command() {
+    let home = Home::with_skills();
+    home.file("golden.yaml", "- query: [\n");
+    for args in [
+        &["eval"][..],
+        &["draft", "pdf-tables"],
+        &["golden", "list"],
+        &["golden", "explain", "read a pdf", "--expect", "pdf-tables"],
+        &["governance"],
+    ] {
+        let answer = home.run(args);
+        assert_eq!(answer.code, 2, "{args:?}: {}", answer.stderr);
+        assert!(answer.stderr.contains("golden.yaml"), "{args:?}: {}", answer.stderr);
+    }
+}
+
+#[test]
 fn an_imported_evaluation_file_counts_once() {
     let home = Home::with_skills();
     let evals = r#"[{"query": "read a table", "should_trigger": true}]"#;

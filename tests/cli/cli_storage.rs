@@ -136,6 +136,25 @@ fn what_is_no_store_is_not_restored() {
 }
 
 #[test]
+fn a_folder_is_not_renamed_by_a_reset_or_a_restore() {
+    let desk = RunsFixture::new();
+    assert_eq!(desk.run(&WORDS).code, 0);
+    let backup = desk.home.path().join("backup.db").display().to_string();
+    assert_eq!(desk.run(&["db", "backup", &backup]).code, 0);
+    let folder = desk.home.path().join("data");
+    fs::create_dir(&folder).unwrap();
+    fs::write(folder.join("notes.txt"), "mine").unwrap();
+    let store = format!("sqlite:{}", folder.display());
+    for command in [&["db", "reset"][..], &["db", "restore", &backup]] {
+        let refused = desk.run(&[command, &["--store", &store, "--yes", "--json"]].concat());
+        let error = refused.error();
+        assert_eq!((refused.code, &error["error"]["reason"]["cause"]), (70, &json!("unopenable")), "{error}");
+        assert!(error["error"]["message"].as_str().unwrap().contains("is a folder"), "{error}");
+        assert_eq!(fs::read_to_string(folder.join("notes.txt")).unwrap(), "mine");
+    }
+}
+
+#[test]
 fn a_store_in_use_is_not_reset() {
     let desk = RunsFixture::new();
     assert_eq!(desk.run(&WORDS).code, 0);

@@ -7,7 +7,7 @@ use super::golden::with_extra;
 use crate::golden::invalid;
 use crate::rewrite_prompt;
 use crate::{Code, DraftMeasure, DraftPlace, DraftReport, DraftRequest, Error, detail, golden, lint};
-use skills_authoring::write_back::with_description;
+use skills_authoring::write_back::with_texts;
 use skills_discovery::{self as discovery, Document, EvalOptions, Fit, Request, RequestError, Router};
 use skills_skill::{Finding, Skill, SkillId};
 
@@ -22,16 +22,22 @@ impl Local {
         if description.trim().is_empty() {
             return Err(Error::new(Code::InvalidRequest, "the description of a draft has no text"));
         }
+        let when_to_use = request.when_to_use.clone().or_else(|| skill.clients.when_to_use.clone());
+        let when_to_use = when_to_use.filter(|text| !text.trim().is_empty());
         let extra = golden::cases_of(request.queries.clone())?;
-        let shown = match request.measure {
-            DraftMeasure::Request => Vec::new(),
-            DraftMeasure::Golden | DraftMeasure::All => self.shown_by_clients(&skill.id, &description)?,
+        let source = draft_source(&skill, &description, request.when_to_use.as_deref());
+        let shown = match (request.measure, &source) {
+            (DraftMeasure::Golden | DraftMeasure::All, Some(source)) => {
+                self.shown_by_clients(&skill, source, &description, when_to_use.as_deref())?
+            }
+            _ => Vec::new(),
         };
         if request.clauses {
-            let count = discovery::clauses(&description).len();
+            let count = [Some(&description), when_to_use.as_ref()];
+            let count: usize = count.into_iter().flatten().map(|text| discovery::clauses(text).len()).sum();
             if count > MAX_CLAUSES {
                 let message =
-                    format!("the description has {count} clauses; the maximum to measure is {MAX_CLAUSES}");
+                    format!("the draft has {count} clauses; the maximum to measure is {MAX_CLAUSES}");
                 return Err(Error::new(Code::InvalidRequest, message));
             }
         }
@@ -43,6 +49,7 @@ impl Local {
             let present = Document::from_skill(&skill, text);
             let document = Document {
                 description: description.clone(),
+                when_to_use: when_to_use.clone(),
                 name: request.name.clone().unwrap_or_else(|| present.name.clone()),
                 tags: request.tags.clone().unwrap_or_else(|| present.tags.clone()),
                 digest: None,
@@ -55,8 +62,9 @@ impl Local {
             let mut report = DraftReport {
                 skill_id: skill.id.clone(),
                 tokens: levels.text(&description).tokens,
-                findings: findings(&skill, &description),
+                findings: source.map(|source| findings(&skill, &source)).unwrap_or_default(),
                 description,
+                when_to_use,
                 before: place(&router).map_err(invalid)?,
                 after: place(&draft).map_err(invalid)?,
                 golden: None,
@@ -114,12 +122,14 @@ fn place(router: &Router, skill: &SkillId, intent: &str) -> Result<DraftPlace, R
     })
 }
 
-/// Returns the lint findings of the file with another description.
-fn findings(skill: &Skill, description: &str) -> Vec<Finding> {
-    let draft = detail::source(skill).ok().and_then(|source| {
-        let source = with_description(&skill.location, &source, description).ok()?;
-        Some((skills_skill::parse(&skill.location, source.as_bytes(), 0).ok()?, source))
-    });
-    let Some((draft, source)) = draft else { return Vec::new() };
-    lint::checked(&draft, &source, None).0
+/// Returns the file with the draft; `None` if it cannot be written there.
+fn draft_source(skill: &Skill, description: &str, when_to_use: Option<&str>) -> Option<String> {
+    let source = detail::source(skill).ok()?;
+    with_texts(&skill.location, &source, Some(description.trim()), when_to_use.map(str::trim)).ok()
+}
+
+/// Returns the lint findings of the file with a draft.
+fn findings(skill: &Skill, source: &str) -> Vec<Finding> {
+    let draft = skills_skill::parse(&skill.location, source.as_bytes(), 0);
+    draft.map(|draft| lint::checked(&draft, source, None).0).unwrap_or_default()
 }

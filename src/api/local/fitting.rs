@@ -246,8 +246,13 @@ impl Measure<'_> {
         for entry in &self.catalogue.entries {
             match included.get(&entry.skill.id) {
                 None => removed.push(entry.skill.id.clone()),
-                Some(text) if text.trim() == entry.skill.description.trim() => {}
-                Some(text) => changed.push(document(&entry.skill, text)),
+                Some(text)
+                    if text.trim() == entry.skill.description.trim()
+                        && entry.skill.clients.when_to_use.is_none() => {}
+                // The shown text contains `when_to_use` where the client appends it.
+                Some(text) => {
+                    changed.push(Document { when_to_use: None, ..document(&entry.skill, text) });
+                }
             }
         }
         let mut router = router.snapshot();

@@ -259,6 +259,7 @@ impl Local {
     }
 
     async fn ranked_by(&self, request: Request, adjustments: Arc<Adjustments>) -> Result<Answer, Error> {
+        let domains = request.domain.clone();
         let is_small = request.intent.len() <= INLINE_BYTES
             && self.shared.router.try_read().is_ok_and(|router| router.len() <= INLINE);
         let mut answer = if is_small {
@@ -277,6 +278,9 @@ impl Local {
         if self.rebuild_damaged_index().await? {
             let shared = Arc::clone(&self.shared);
             answer = run_blocking(move || rank(&shared, &request, &adjustments)).await?;
+        }
+        if !domains.is_empty() {
+            answer.hints = listing::unknown_values(&self.registry.snapshot(), &domains, None);
         }
         self.count_ranking(&answer);
         Ok(answer)

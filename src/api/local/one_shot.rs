@@ -133,7 +133,8 @@ pub async fn eval(config: Config, job: EvalJob) -> Result<Evaluation, Error> {
                 let own = local.config.golden_file();
                 let golden = eval::golden_of(&local.registry.snapshot(), own.as_deref())?;
                 if golden.files().is_empty() {
-                    return Err(Error::new(Code::InvalidConfiguration, golden.warnings().join("; ")));
+                    let error = Error::new(Code::InvalidConfiguration, golden.warnings().join("; "));
+                    return Err(error.of_unreadable_file());
                 }
                 golden
             }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use super::diff::{self, DiffError};
 use super::document::{Facts, Proposal, ProposalDecision, ProposalHead, ProposalState};
-use crate::write_back::{WriteError, replace_real_file};
+use crate::write_back::{WriteError, replace_real_file, replaced};
 use skills_base::files::{self, Folder, OpenError};
 use skills_base::private_files;
 use skills_discovery::GoldenChange;
@@ -301,6 +301,7 @@ impl ProposalStore {
             proposed_at_ms: new.at_ms,
             state: ProposalState::Waiting,
             applying: None,
+            prepared: false,
             decision: None,
             rollback: None,
             effect: new.effect,
@@ -394,13 +395,19 @@ impl ProposalStore {
         }
         self.keep_version(base.as_bytes())?;
         self.keep_version(result.as_bytes())?;
-        // Recorded before the write: after a crash, the file shows whether it was written.
+        // Recorded before the write: after a crash, the files show whether it was written.
         proposal.facts.applying = Some(by.clone());
-        self.write(&proposal)?;
-        fail::fail_point!("proposal.applying");
-        replace_real_file(real, base.as_bytes(), result.as_bytes())?;
+        proposal.facts.prepared = true;
+        let (new, (read, write)) = (new_file(&proposal.facts), (base.as_bytes(), result.as_bytes()));
+        let written = files::replace_file_after(real, read, write, Some(&new), || {
+            self.write(&proposal).map_err(io::Error::other)?;
+            fail::fail_point!("proposal.applying");
+            Ok(())
+        });
+        replaced(real, written)?;
         fail::fail_point!("proposal.applied");
         proposal.facts.applying = None;
+        proposal.facts.prepared = false;
         proposal.facts.decision = Some(by);
         proposal.facts.state = ProposalState::Approved;
         self.write(&proposal)?;
@@ -424,6 +431,7 @@ impl ProposalStore {
         for head in self.list()?.proposals.into_iter().filter(|one| is_interrupted(&one.facts)) {
             let mut proposal = self.find(&head.facts.proposal_id)?;
             proposal.facts.applying = None;
+            proposal.facts.prepared = false;
             self.write(&proposal)?;
             recorded.push(proposal.facts);
         }
@@ -442,7 +450,14 @@ impl ProposalStore {
             ProposalState::Denied => return Ok((proposal, true)),
             _ => return Err(ProposalError::AlreadyDecided(Box::new(proposal.facts))),
         }
+        if proposal.facts.prepared
+            && let Some(new) = folder_of(&proposal.facts).map(|folder| folder.join(new_file(&proposal.facts)))
+        {
+            // Left by an interrupted approval.
+            let _ = std::fs::remove_file(new);
+        }
         proposal.facts.applying = None;
+        proposal.facts.prepared = false;
         proposal.facts.decision = Some(by);
         proposal.facts.state = ProposalState::Denied;
         self.write(&proposal)?;
@@ -486,6 +501,7 @@ impl ProposalStore {
             _ => return Err(ProposalError::ChangedSince(location)),
         }
         proposal.facts.applying = None;
+        proposal.facts.prepared = false;
         proposal.facts.rollback = Some(by);
         proposal.facts.state = ProposalState::RolledBack;
         self.write(&proposal)?;
@@ -532,7 +548,17 @@ pub fn present_digest(facts: &Facts) -> Option<Digest> {
     files::read_file(&real, MAX_BYTES).ok().map(|bytes| Digest::of(&bytes))
 }
 
-/// Checks the id, and completes an approval whose end was not recorded: the file shows whether it was written. Such an
+/// Returns the name of the file, next to the skill's, in which an approval prepares the new content.
+fn new_file(facts: &Facts) -> String {
+    format!(".skills-{}", skills_skill::prefix(&facts.result_digest.to_string(), 16))
+}
+
+/// Returns the folder of the skill's file.
+fn folder_of(facts: &Facts) -> Option<PathBuf> {
+    facts.location.parent()?.canonicalize().ok()
+}
+
+/// Checks the id, and completes an approval whose end was not recorded: the files show whether it was written. Such an
 /// approval keeps `applying`, until it is recorded.
 fn checked(mut facts: Facts, id: &str) -> Result<Facts, String> {
     if facts.proposal_id != id {
@@ -541,7 +567,13 @@ fn checked(mut facts: Facts, id: &str) -> Result<Facts, String> {
     if facts.applying.is_none() {
         return Ok(facts);
     }
-    if present_digest(&facts) == Some(facts.result_digest) {
+    let present = present_digest(&facts);
+    // If the file was changed again since, it is no longer the result.
+    let is_replaced = || {
+        let folder = folder_of(&facts).filter(|_| facts.prepared && present != Some(facts.base_digest));
+        folder.is_some_and(|folder| folder.join(new_file(&facts)).symlink_metadata().is_err())
+    };
+    if present == Some(facts.result_digest) || is_replaced() {
         facts.state = ProposalState::Approved;
         facts.decision.clone_from(&facts.applying);
     } else {
@@ -712,6 +744,54 @@ mod tests {
         let found = place.store.find(&id).unwrap();
         assert_eq!((found.facts.state, found.facts.decision), (ProposalState::Approved, Some(by("kim"))));
         assert_eq!(place.store.list().unwrap().proposals[0].facts.state, ProposalState::Approved);
+    }
+
+    #[test]
+    fn an_approval_is_not_lost_by_a_later_change_of_the_file() {
+        let place = place();
+        let mut proposal = place.propose();
+        let id = proposal.facts.proposal_id.clone();
+        let new = place.real.with_file_name(new_file(&proposal.facts));
+        let state = || place.store.find(&id).unwrap().facts.state;
+        // Interrupted before the write: the new content is still beside the file.
+        std::fs::write(&new, RESULT).unwrap();
+        (proposal.facts.applying, proposal.facts.prepared) = (Some(by("kim")), true);
+        place.store.write(&proposal).unwrap();
+        assert_eq!(state(), ProposalState::Waiting);
+        std::fs::write(&place.file, "another change").unwrap();
+        assert_eq!(state(), ProposalState::Waiting);
+        // Interrupted after it, and the file is changed before anything reads the proposal.
+        std::fs::write(&place.file, BASE).unwrap();
+        std::fs::rename(&new, &place.file).unwrap();
+        std::fs::write(&place.file, "the next change").unwrap();
+        assert_eq!(state(), ProposalState::Approved);
+        let recorded = place.store.record_interrupted().unwrap();
+        assert_eq!(recorded[0].decision, Some(by("kim")));
+        // A file that is put back later does not undo what is recorded.
+        std::fs::write(&new, RESULT).unwrap();
+        assert_eq!((state(), place.text().as_str()), (ProposalState::Approved, "the next change"));
+    }
+
+    #[test]
+    fn what_an_interrupted_approval_left_is_replaced_or_removed() {
+        for is_approved in [true, false] {
+            let place = place();
+            let mut proposal = place.propose();
+            let id = proposal.facts.proposal_id.clone();
+            let new = place.real.with_file_name(new_file(&proposal.facts));
+            std::fs::write(&new, "part").unwrap();
+            (proposal.facts.applying, proposal.facts.prepared) = (Some(by("kim")), true);
+            place.store.write(&proposal).unwrap();
+            if is_approved {
+                place.approve(&id, "lee").unwrap();
+            } else {
+                place.store.deny(&id, by("lee")).unwrap();
+            }
+            assert_eq!(place.text(), if is_approved { RESULT } else { BASE });
+            let facts = place.store.find(&id).unwrap().facts;
+            assert_eq!((facts.decision, facts.applying, facts.prepared), (Some(by("lee")), None, false));
+            assert!(!new.exists());
+        }
     }
 
     #[test]

@@ -211,11 +211,26 @@ pub fn resolve_named(path: &Path) -> Result<PathBuf, OpenError> {
 /// # Errors
 /// Returns an error under the conditions of [`open_file`], and an error of the system if the file cannot be written.
 pub fn replace_file(real: &Path, read: &[u8], write: &[u8]) -> Result<bool, OpenError> {
+    replace_file_after(real, read, write, None, || Ok(()))
+}
+
+/// Replaces a file like [`replace_file`]. `prepared` is called when the new content is in the file `new` of the same
+/// folder, immediately before that file takes the place of the other one: as long as it exists, nothing was replaced.
+///
+/// # Errors
+/// Returns an error under the conditions of [`replace_file`], and the error of `prepared`.
+pub fn replace_file_after(
+    real: &Path,
+    read: &[u8],
+    write: &[u8],
+    new: Option<&str>,
+    prepared: impl FnOnce() -> io::Result<()>,
+) -> Result<bool, OpenError> {
     let shown = real.to_string_lossy();
     let (Some(parent), Some(name)) = (real.parent(), real.file_name()) else {
         return Err(failed(&shown, io::ErrorKind::InvalidInput.into()));
     };
-    system::replace(parent, name, read, write).map_err(|error| {
+    system::replace(parent, name, (read, write), new, prepared).map_err(|error| {
         if system::is_link_error(&error) {
             let why = "the file or a parent folder was replaced by a symbolic link".to_owned();
             return OpenError::Link { path: shown.clone().into_owned(), why };
@@ -373,7 +388,13 @@ mod unix {
         Ok(without_links(real, READ)?.into())
     }
 
-    pub fn replace(parent: &Path, name: &OsStr, read: &[u8], write: &[u8]) -> io::Result<bool> {
+    pub fn replace(
+        parent: &Path,
+        name: &OsStr,
+        (read, write): (&[u8], &[u8]),
+        new: Option<&str>,
+        prepared: impl FnOnce() -> io::Result<()>,
+    ) -> io::Result<bool> {
         let folder = without_links(parent, FOLDER)?;
         let mut present = File::from(openat(&folder, name, READ | OFlags::NOFOLLOW, Mode::empty())?);
         let metadata = present.metadata()?;
@@ -385,12 +406,20 @@ mod unix {
         if content != read {
             return Ok(false);
         }
-        let (new, file) = create_temporary(&folder)?;
+        let (new, file) = match new {
+            Some(new) => {
+                // Left by an interrupted replacement.
+                let _ = unlinkat(&folder, new, AtFlags::empty());
+                (new.to_owned(), openat(&folder, new, NEW, Mode::RUSR | Mode::WUSR)?)
+            }
+            None => create_temporary(&folder)?,
+        };
         let written = (|| {
             let mut file = File::from(file);
             file.write_all(write)?;
             file.set_permissions(metadata.permissions())?;
             file.sync_all()?;
+            prepared()?;
             io::Result::Ok(renameat(&folder, &new, &folder, name)?)
         })();
         if written.is_err() {
@@ -399,13 +428,18 @@ mod unix {
         written.map(|()| true)
     }
 
+    const NEW: OFlags = OFlags::WRONLY
+        .union(OFlags::CREATE)
+        .union(OFlags::EXCL)
+        .union(OFlags::NOFOLLOW)
+        .union(OFlags::CLOEXEC);
+
     /// Creates a new file in a folder, and returns its name.
     fn create_temporary(folder: &OwnedFd) -> io::Result<(String, OwnedFd)> {
         const MAX_TRIES: u32 = 100;
-        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         for attempt in 0..MAX_TRIES {
             let name = format!(".skills-{}-{attempt}", std::process::id());
-            match openat(folder, &name, flags, Mode::RUSR | Mode::WUSR) {
+            match openat(folder, &name, NEW, Mode::RUSR | Mode::WUSR) {
                 Ok(file) => return Ok((name, file)),
                 Err(Errno::EXIST) => {}
                 Err(error) => return Err(error.into()),
@@ -636,15 +670,23 @@ mod elsewhere {
         File::open(real.canonicalize()?)
     }
 
-    pub fn replace(parent: &Path, name: &OsStr, read: &[u8], write: &[u8]) -> io::Result<bool> {
+    pub fn replace(
+        parent: &Path,
+        name: &OsStr,
+        (read, write): (&[u8], &[u8]),
+        new: Option<&str>,
+        prepared: impl FnOnce() -> io::Result<()>,
+    ) -> io::Result<bool> {
         let real = parent.join(name);
         if std::fs::read(&real)? != read {
             return Ok(false);
         }
         let permissions = std::fs::metadata(&real)?.permissions();
-        let new = parent.join(format!(".skills-{}", std::process::id()));
+        let own = || format!(".skills-{}", std::process::id());
+        let new = parent.join(new.map_or_else(own, str::to_owned));
         std::fs::write(&new, write)?;
         std::fs::set_permissions(&new, permissions)?;
+        prepared()?;
         std::fs::rename(&new, &real)?;
         Ok(true)
     }

@@ -20,7 +20,8 @@ pub const MAX_USER_FILE: u64 = 64 * 1024 * 1024;
 #[cfg(unix)]
 pub use folder::open_folder;
 pub use folder::{
-    Entry, Folder, open_file, read_file, read_text, read_user_text, replace_file, resolve_named,
+    Entry, Folder, open_file, read_file, read_text, read_user_text, replace_file, replace_file_after,
+    resolve_named,
 };
 pub use refusal::OpenError;
 pub use regular::{open_regular, read_regular, read_regular_text};

@@ -140,6 +140,9 @@ pub struct DraftArgs {
     /// Description to try; `-` reads standard input [default: the current description].
     #[arg(long, value_name = "TEXT")]
     pub description: Option<String>,
+    /// `when_to_use` to try, which Claude Code appends to the description; an empty one removes it.
+    #[arg(long, value_name = "TEXT")]
+    pub when_to_use: Option<String>,
     /// Name to try.
     #[arg(long, value_name = "NAME")]
     pub name: Option<String>,
@@ -156,11 +159,11 @@ pub struct DraftArgs {
     /// triggers, neighboring skills and length limits; 40 % of the golden queries are held out to judge the result.
     #[arg(long, conflicts_with = "write")]
     pub prompt: bool,
-    /// Write the description to the file; all other bytes are unchanged. Where the file cannot be written, and
-    /// with --connect, propose it instead.
+    /// Write the description and `when_to_use` to the file; all other bytes are unchanged. Where the file cannot be
+    /// written, and with --connect, propose them instead.
     #[arg(long)]
     pub write: bool,
-    /// Propose the description instead of writing it.
+    /// Propose the change instead of writing it.
     #[arg(long, conflicts_with = "write")]
     pub propose: bool,
     /// Justification of the proposal.

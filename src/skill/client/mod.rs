@@ -8,6 +8,7 @@ mod read;
 pub use file::{SkillFile, YamlDefect};
 pub use read::{AsRead, Taken, read};
 
+use std::borrow::Cow;
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -17,6 +18,9 @@ use include_dir::{Dir, include_dir};
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 use strum::Display;
+
+/// What a client that appends `when_to_use` to the description writes between them.
+pub const WHEN_TO_USE: &str = " - ";
 
 static FILES: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../../assets/clients");
 
@@ -251,6 +255,8 @@ pub enum WhiteSpace {
     Trimmed,
     /// Every run of whitespace becomes one space.
     OneBlank,
+    /// Every run of line breaks and control characters becomes one space; removed at both ends.
+    OneLine,
 }
 
 /// Which characters a client escapes in its list.
@@ -364,7 +370,7 @@ pub struct FileRules {
     pub white_space: Fact<WhiteSpace>,
     /// A description that is too long.
     pub long_description: Fact<Option<LongDescription>>,
-    /// Whether `when_to_use` is appended to the description after ` - `.
+    /// Whether `when_to_use` is appended to the description after [`WHEN_TO_USE`].
     pub when_to_use: Fact<bool>,
     /// Whether a skill with `paths` is listed only once a matching file is used.
     pub paths: Fact<bool>,
@@ -402,6 +408,9 @@ pub struct BundledSkill {
     pub name: String,
     /// Number of characters of its description.
     pub characters: u32,
+    /// Number of these that are line breaks.
+    #[serde(default)]
+    pub line_breaks: u32,
     /// Whether its description is removed for lack of space although those of the others are kept.
     #[serde(default)]
     pub removable: bool,
@@ -541,6 +550,9 @@ pub struct CountedFormat {
     /// Which characters of the parts are escaped.
     #[serde(default)]
     pub escape: Escape,
+    /// Whether a character counts with its width: a wide one twice, a combining mark or control character not at all.
+    #[serde(default)]
+    pub columns: bool,
     /// What is shown as the location.
     #[serde(default)]
     pub location: Location,
@@ -626,6 +638,14 @@ impl Profile {
         self.sources.values().map(Source::line).collect::<Vec<_>>().join("; ")
     }
 
+    /// Returns the text of which the client lists as much as it allows: the description, with `when_to_use` if the client
+    /// appends it.
+    #[must_use]
+    pub fn stated<'a>(&self, description: &'a str, when_to_use: Option<&str>) -> Cow<'a, str> {
+        let appends = self.file.when_to_use.value() == Some(&true);
+        with_when_to_use(description, when_to_use.filter(|_| appends))
+    }
+
     /// Returns the display name and, if there is one, the version that was run.
     #[must_use]
     pub fn measured_name(&self) -> String {
@@ -633,6 +653,15 @@ impl Profile {
             Some(version) => format!("{} {version}", self.name),
             None => self.name.clone(),
         }
+    }
+}
+
+/// Appends `when_to_use`, if there is any, to a description.
+#[must_use]
+pub fn with_when_to_use<'a>(description: &'a str, when_to_use: Option<&str>) -> Cow<'a, str> {
+    match when_to_use.filter(|text| !text.trim().is_empty()) {
+        Some(text) => format!("{}{WHEN_TO_USE}{text}", description.trim_end()).into(),
+        None => description.into(),
     }
 }
 

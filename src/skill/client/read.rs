@@ -1,7 +1,7 @@
 //! Reads a `SKILL.md` as a client does: the name and description that the client lists, or why it drops the skill.
 
 use super::file::{Field, Flag, SkillFile, YamlDefect};
-use super::{Escape, Fact, Handling, NameFrom, PeopleOnly, Profile, WhiteSpace};
+use super::{Escape, Fact, Handling, NameFrom, PeopleOnly, Profile, WHEN_TO_USE, WhiteSpace};
 
 /// The entry of a file in a client's list, before the list is shortened.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -197,8 +197,10 @@ impl Reader<'_> {
             from_folder |= self.defect(fact, what)? == Some(Handling::FromFolder);
         }
         let text = if from_folder { folder.to_owned() } else { text };
-        let one_line = rules.white_space.value() == Some(&WhiteSpace::OneBlank);
-        let mut name = if one_line { one_blank(&text) } else { text.trim().to_owned() };
+        let mut name = match rules.white_space.value() {
+            Some(WhiteSpace::OneBlank | WhiteSpace::OneLine) => one_blank(&text),
+            _ => text.trim().to_owned(),
+        };
         if let Some(signs) = rules.name.value() {
             name =
                 name.chars().map(|sign| if signs.hyphens_for.contains(sign) { '-' } else { sign }).collect();
@@ -249,13 +251,22 @@ impl Reader<'_> {
         let mut text = match rules.white_space.value() {
             Some(WhiteSpace::Preserved) => text,
             Some(WhiteSpace::OneBlank) => one_blank(&text),
+            Some(WhiteSpace::OneLine) => one_line(text.trim()),
             Some(WhiteSpace::Trimmed) | None if text.trim().is_empty() => text,
             Some(WhiteSpace::Trimmed) | None => text.trim().to_owned(),
         };
         if rules.when_to_use.value() == Some(&true)
-            && let Field::Text(more) = self.file.field("when_to_use")
+            && let Field::Text(more) | Field::Scalar(more) = self.file.field("when_to_use")
+            && !more.is_empty()
         {
-            text = format!("{text} - {}", one_blank(&more));
+            // Unlike the description, it keeps the blanks at its ends.
+            text = format!("{text}{WHEN_TO_USE}{}", one_line(&more));
+        }
+        // Where the list is markup, the text is escaped when the list is written; here the escapes are part of the
+        // text.
+        let escape = self.profile.budget.measured.value().map_or(Escape::None, |measured| measured.escape);
+        if escape == Escape::AngleBrackets {
+            text = escape.of(&text);
         }
         if let Some(Some(long)) = rules.long_description.value() {
             let (length, most) = (text.chars().count(), long.characters as usize);
@@ -272,10 +283,7 @@ impl Reader<'_> {
                 }
             }
         }
-        // Where the list is markup, the text is escaped when the list is written; here the escapes are part of the
-        // text.
-        let escape = self.profile.budget.measured.value().map_or(Escape::None, |measured| measured.escape);
-        self.read.description = if escape == Escape::AngleBrackets { escape.of(&text) } else { text };
+        self.read.description = text;
         Ok(())
     }
 
@@ -294,6 +302,21 @@ impl Reader<'_> {
             }
         }
     }
+}
+
+/// Replaces every run of control characters with a space.
+fn one_line(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut in_run = false;
+    for sign in text.chars() {
+        if !sign.is_control() {
+            out.push(sign);
+        } else if !in_run {
+            out.push(' ');
+        }
+        in_run = sign.is_control();
+    }
+    out
 }
 
 fn one_blank(text: &str) -> String {

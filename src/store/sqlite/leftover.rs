@@ -124,9 +124,19 @@ fn check(path: &Path, place: &str, expected: Option<&str>) -> Result<(), StoreEr
 
 /// Checks that a file is not a database of another program. A file that cannot be read as a database passes.
 pub(super) fn ensure_own(path: &Path, place: &str) -> Result<(), StoreError> {
-    // SQLite deletes the log of an empty file even without writing.
-    if std::fs::metadata(path).map_or(0, |found| found.len()) == 0 {
-        return Ok(());
+    match std::fs::metadata(path) {
+        Ok(found) if !found.is_file() => {
+            let what = if found.is_dir() { "a folder" } else { "a device, socket or pipe" };
+            return Err(StoreError::Unavailable {
+                cause: Unavailability::Unopenable,
+                doing: format!("checking {place}"),
+                reason: format!("it is {what}, not the file of a store, and was left unchanged; name a file"),
+            });
+        }
+        // SQLite deletes the log of an empty file even without writing.
+        Ok(found) if found.len() == 0 => return Ok(()),
+        Ok(_) => {}
+        Err(_) => return Ok(()),
     }
     match open(path) {
         Ok((connection, _)) if schema::is_foreign(&connection).unwrap_or(false) => {

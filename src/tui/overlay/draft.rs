@@ -1,4 +1,4 @@
-//! The editor of a description: the effects of a draft are measured at each keystroke, before anything is written.
+//! The editor of a description and `when_to_use`: the effects of a draft are measured at each keystroke, before anything is written.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -11,7 +11,7 @@ use super::draft_report::{Item, left_items, right_items};
 use super::{Hint, Outcome, Overlay, frame};
 use crate::action::{Action, Context};
 use crate::form::Text;
-use crate::pane::{Effect, InFile, Message, PaneId, SaveOutcome};
+use crate::pane::{Effect, InFile, Message, PaneId, SaveOutcome, StatedTexts};
 use crate::theme::Role;
 use crate::widgets::format::tokens;
 use crate::widgets::painter::Painter;
@@ -34,15 +34,15 @@ const TWO_COLUMNS: u16 = 100;
 pub struct Drafting {
     /// The skill.
     pub skill_id: SkillId,
-    /// The description in the file.
-    pub description: String,
+    /// The texts in the file.
+    pub texts: StatedTexts,
     /// Digest of the file.
     pub digest: Digest,
     /// The name in the file.
     pub name: String,
     /// The tags in the file.
     pub tags: Vec<String>,
-    /// The initial text, if it differs from the file's.
+    /// The initial description, if it differs from the file's.
     pub proposed: Option<String>,
     /// The request of Discover, if any.
     pub intent: Option<String>,
@@ -54,7 +54,7 @@ impl Drafting {
     pub fn of(skill: &Skill, intent: Option<String>) -> Self {
         Self {
             skill_id: skill.id.clone(),
-            description: skill.description.clone(),
+            texts: StatedTexts::of(skill),
             digest: skill.digest,
             name: skill.name.clone(),
             tags: skill.tags.clone(),
@@ -65,7 +65,11 @@ impl Drafting {
 }
 
 /// The fields of the editor.
-const FIELDS: [&str; 3] = ["description", "name", "tags"];
+const FIELDS: [&str; 4] = ["description", "name", "when-to-use", "tags"];
+const DESCRIPTION: usize = 0;
+const NAME: usize = 1;
+const WHEN_TO_USE: usize = 2;
+const TAGS: usize = 3;
 
 /// The measurements of a draft: increasingly expensive ones, while the text is unchanged.
 const STAGES: [DraftMeasure; 3] = [DraftMeasure::Request, DraftMeasure::Golden, DraftMeasure::All];
@@ -74,7 +78,7 @@ const STAGES: [DraftMeasure; 3] = [DraftMeasure::Request, DraftMeasure::Golden, 
 pub struct DraftEditor {
     pane: PaneId,
     skill: Drafting,
-    fields: [Text; 3],
+    fields: [Text; 4],
     /// The focused field.
     field: usize,
     generation: u64,
@@ -85,21 +89,31 @@ pub struct DraftEditor {
     error: Option<String>,
     /// Whether the next Ctrl-S writes: the diff is shown.
     confirming: bool,
-    written: bool,
+    /// What was written last, if nothing was entered since.
+    written: Option<&'static str>,
     /// Whether the next Esc discards the text.
     discarding: bool,
     /// Why the text became a proposal instead of being written.
     proposed: Option<String>,
     /// What another program wrote to the file since the draft was opened.
     on_disk: Option<InFile>,
-    /// The description that was replaced by writing.
-    replaced: Option<String>,
+    /// The texts that were replaced by writing.
+    replaced: Option<StatedTexts>,
     /// Whether writing was rejected because the file had changed.
     refused: bool,
     scroll: Scroll,
     rows: usize,
     field_area: Rect,
     tabs: Vec<(Rect, usize)>,
+}
+
+/// Returns the names of the texts that differ.
+fn changed(old: &StatedTexts, new: &StatedTexts) -> &'static str {
+    match (old.description != new.description, old.when_to_use != new.when_to_use) {
+        (_, false) => "description",
+        (false, true) => "when-to-use",
+        (true, true) => "description and when-to-use",
+    }
 }
 
 impl DraftEditor {
@@ -109,8 +123,9 @@ impl DraftEditor {
         let mut editor = Self {
             pane,
             fields: [
-                Text::new(skill.proposed.as_deref().unwrap_or(&skill.description)),
+                Text::new(skill.proposed.as_deref().unwrap_or(&skill.texts.description)),
                 Text::new(&skill.name),
+                Text::new(&skill.texts.when_to_use),
                 Text::new(&skill.tags.join(", ")),
             ],
             field: 0,
@@ -120,7 +135,7 @@ impl DraftEditor {
             report: None,
             error: None,
             confirming: false,
-            written: false,
+            written: None,
             discarding: false,
             proposed: None,
             on_disk: None,
@@ -137,32 +152,39 @@ impl DraftEditor {
     }
 
     fn description(&self) -> &str {
-        self.fields[0].text()
+        self.fields[DESCRIPTION].text()
+    }
+
+    fn texts(&self) -> StatedTexts {
+        let when_to_use = self.fields[WHEN_TO_USE].text().to_owned();
+        StatedTexts { description: self.description().to_owned(), when_to_use }
     }
 
     fn tags(&self) -> Vec<String> {
-        let tags = self.fields[2].text().split(',').map(str::trim);
+        let tags = self.fields[TAGS].text().split(',').map(str::trim);
         tags.filter(|tag| !tag.is_empty()).map(str::to_owned).collect()
     }
 
     fn is_changed(&self) -> bool {
-        self.description() != self.skill.description
+        self.texts() != self.skill.texts
     }
 
     /// Returns whether name or tags differ: changes of these are measured, but not written.
     fn has_other_changes(&self) -> bool {
-        self.fields[1].text().trim() != self.skill.name || self.tags() != self.skill.tags
+        self.fields[NAME].text().trim() != self.skill.name || self.tags() != self.skill.tags
     }
 
     /// Returns the request for the next measurement.
     fn measure(&self) -> Effect {
         let measure = STAGES[self.stages.min(STAGES.len() - 1)];
-        let name = self.fields[1].text().trim();
+        let name = self.fields[NAME].text().trim();
         let is_last = measure == DraftMeasure::All;
         Effect::Draft {
             request: DraftRequest {
                 skill_id: self.skill.skill_id.to_string(),
                 description: Some(self.description().to_owned()),
+                when_to_use: (self.texts().when_to_use != self.skill.texts.when_to_use)
+                    .then(|| self.texts().when_to_use),
                 name: (name != self.skill.name && !name.is_empty()).then(|| name.to_owned()),
                 tags: (self.tags() != self.skill.tags).then(|| self.tags()),
                 intent: self.skill.intent.clone(),
@@ -176,7 +198,7 @@ impl DraftEditor {
     }
 
     fn changed(&mut self) -> Outcome {
-        (self.confirming, self.written, self.stages, self.proposed) = (false, false, 0, None);
+        (self.confirming, self.written, self.stages, self.proposed) = (false, None, 0, None);
         self.generation += 1;
         if self.description().trim().is_empty() {
             self.stages = STAGES.len();
@@ -186,54 +208,62 @@ impl DraftEditor {
         Outcome::Request(self.pane, vec![self.measure()])
     }
 
-    /// Returns the description that the file has now.
-    fn in_file(&self) -> &str {
-        self.on_disk.as_ref().map_or(&self.skill.description, |now| &now.description)
+    /// Returns the texts that the file has now.
+    fn in_file(&self) -> &StatedTexts {
+        self.on_disk.as_ref().map_or(&self.skill.texts, |now| &now.texts)
     }
 
-    /// Makes the description in the file the base of the comparison; the entered text is kept. Returns whether the base
+    /// Makes the texts in the file the base of the comparison; the entered text is kept. Returns whether the base
     /// changed.
     fn take_base(&mut self) -> bool {
         self.refused = false;
         let Some(base) = self.on_disk.take() else { return false };
-        (self.skill.description, self.skill.digest) = (base.description, base.digest);
+        // A field in which nothing was entered follows the file.
+        if self.fields[WHEN_TO_USE].text() == self.skill.texts.when_to_use {
+            self.fields[WHEN_TO_USE].set(&base.texts.when_to_use);
+        }
+        if self.description() == self.skill.texts.description {
+            self.fields[DESCRIPTION].set(&base.texts.description);
+        }
+        (self.skill.texts, self.skill.digest) = (base.texts, base.digest);
         true
     }
 
     /// Handles a reload of the catalog.
     fn catalog_changed(&mut self, catalogue: &Catalogue) -> Outcome {
         let Some(skill) = catalogue.by_id(self.skill.skill_id.as_str()) else { return Outcome::Stay };
-        let now = &skill.description;
+        let now = StatedTexts::of(skill);
         // A catalog from before the text was written does not count as a change.
-        if self.replaced.as_ref() == Some(now) {
+        if self.replaced.as_ref() == Some(&now) {
             return Outcome::Stay;
         }
-        if now.trim() == self.in_file().trim() {
+        if now.is_same(self.in_file()) {
             // Another part of the file changed: the difference that is shown stays the same.
             let digest = self.on_disk.as_mut().map_or(&mut self.skill.digest, |on_disk| &mut on_disk.digest);
             *digest = skill.digest;
             return Outcome::Stay;
         }
-        let is_own = now.trim() == self.description().trim() || now.trim() == self.skill.description.trim();
+        let is_own = now.is_same(&self.texts()) || now.is_same(&self.skill.texts);
         // Unless a text was entered that could be lost, the file's is taken.
         if is_own || !self.is_changed() {
             (self.on_disk, self.refused) = (None, false);
-            self.skill.description.clone_from(now);
+            self.skill.texts.clone_from(&now);
             self.skill.digest = skill.digest;
             if is_own {
                 return Outcome::Stay;
             }
-            self.fields[0].set(now);
+            self.fields[DESCRIPTION].set(&now.description);
+            self.fields[WHEN_TO_USE].set(&now.when_to_use);
             return self.changed();
         }
         self.confirming = false;
-        self.on_disk = Some(InFile { description: now.clone(), digest: skill.digest });
+        self.on_disk = Some(InFile { texts: now, digest: skill.digest });
         Outcome::Stay
     }
 
     fn save(&mut self) -> Outcome {
         if !self.is_changed() && self.has_other_changes() {
-            let note = "only the description is written; change name and tags in the file";
+            let note = "only description and when-to-use are written; change name and tags in the file";
             return Outcome::Request(self.pane, vec![Effect::Toast(note.to_owned())]);
         }
         if !self.is_changed() || self.description().trim().is_empty() {
@@ -250,7 +280,7 @@ impl DraftEditor {
         let write = Effect::WriteDescription {
             skill_id: self.skill.skill_id.clone(),
             shown: self.skill.digest,
-            description: self.description().to_owned(),
+            texts: self.texts(),
         };
         Outcome::Request(self.pane, vec![write])
     }
@@ -302,27 +332,39 @@ impl DraftEditor {
         }
     }
 
+    /// Returns the changed texts: as the file has them, and as entered.
+    fn difference(&self) -> Vec<(&'static str, String, Role)> {
+        let (old, new) = (self.in_file(), self.texts());
+        let mut out = Vec::new();
+        if old.description != new.description {
+            out.push(("-", old.description.clone(), Role::Danger));
+            out.push(("+", new.description, Role::Success));
+        }
+        if old.when_to_use != new.when_to_use {
+            let sides = [("-", &old.when_to_use, Role::Danger), ("+", &new.when_to_use, Role::Success)];
+            let stated = sides.into_iter().filter(|(_, text, _)| !text.trim().is_empty());
+            out.extend(stated.map(|(sign, text, role)| (sign, format!("when_to_use: {text}"), role)));
+        }
+        out
+    }
+
     /// Returns the notes above the metrics: the confirmation before writing, the result of writing, an error.
     fn notes(&self) -> Vec<(&'static str, String, Role)> {
         if self.confirming {
-            let question = if self.on_disk.is_some() {
-                "The file changed on disk. Write this description over the current one? Ctrl-S confirms, any \
-                    other key cancels."
-            } else {
-                "Write this description? Ctrl-S confirms, any other key cancels."
-            };
-            return vec![
-                ("", question.to_owned(), Role::Warning),
-                ("-", self.in_file().to_owned(), Role::Danger),
-                ("+", self.description().to_owned(), Role::Success),
-            ];
+            let what = changed(self.in_file(), &self.texts());
+            let over = if self.on_disk.is_some() { " over the current one" } else { "" };
+            let start = if self.on_disk.is_some() { "The file changed on disk. " } else { "" };
+            let question = format!("{start}Write this {what}{over}? Ctrl-S confirms, any other key cancels.");
+            let mut out = vec![("", question, Role::Warning)];
+            out.extend(self.difference());
+            return out;
         }
         let mut out = Vec::new();
         if self.discarding {
             let text = "The draft is not written. Esc again discards it, any other key continues.";
             out.push(("", text.to_owned(), Role::Warning));
         }
-        if let Some(now) = &self.on_disk {
+        if self.on_disk.is_some() {
             let what = if self.refused {
                 "Not written: the file changed on disk. Ctrl-R reloads it and keeps your text; Ctrl-S compares \
                     again."
@@ -331,18 +373,20 @@ impl DraftEditor {
             };
             out.push(("", what.to_owned(), Role::Warning));
             if self.refused {
-                out.push(("-", now.description.clone(), Role::Danger));
-                out.push(("+", self.description().to_owned(), Role::Success));
+                out.extend(self.difference());
             }
         }
         if let Some(why) = &self.proposed {
             let said = format!("Not written: {why}. Proposed for approval instead; see Proposals (7).");
             out.push(("", said, Role::Waiting));
         }
-        if self.written {
+        if let Some(what) = self.written {
+            let mut letters = what.chars();
+            let first = letters.next().map(|letter| letter.to_ascii_uppercase());
+            let what: String = first.into_iter().chain(letters).collect();
             let text =
-                "Description written; the rest of the file is unchanged. Ctrl-_ and Ctrl-S restore it.";
-            out.push(("", text.to_owned(), Role::Success));
+                format!("{what} written; the rest of the file is unchanged. Ctrl-_ and Ctrl-S restore it.");
+            out.push(("", text, Role::Success));
         }
         if let Some(error) = &self.error {
             out.push(("", error.clone(), Role::Danger));
@@ -378,15 +422,29 @@ impl DraftEditor {
         let cursor = text.draw(self.field_area, painter.buf, style);
         let mut y = area.y + 1 + height;
         let words = |text: &str| text.split_whitespace().count();
-        let (before, now) = (words(&self.skill.description), words(self.description()));
+        let texts = self.texts();
+        let (is_when, when) = (self.field == WHEN_TO_USE, texts.when_to_use.chars().count());
+        let (written, text) = if is_when {
+            (&self.skill.texts.when_to_use, &texts.when_to_use)
+        } else {
+            (&self.skill.texts.description, &texts.description)
+        };
+        let (before, now) = (words(written), words(text));
         let mut segs = vec![Seg::new(format!("{now} words"), Role::Text)];
         if before != now {
             let role = if now > before { Role::DiffAdd } else { Role::DiffDel };
             segs.push(Seg::new(format!(" {:+}", now as i64 - before as i64), role));
         }
-        segs.push(Seg::new(format!("   {} characters", self.description().chars().count()), Role::Muted));
-        if let Some(report) = &self.report {
-            segs.push(Seg::new(format!("   {} tok", tokens(report.tokens)), Role::Muted));
+        segs.push(Seg::new(format!("   {} characters", text.chars().count()), Role::Muted));
+        if is_when {
+            segs.push(Seg::new("   appended to the description by Claude Code", Role::Muted));
+        } else {
+            if let Some(report) = &self.report {
+                segs.push(Seg::new(format!("   {} tok", tokens(report.tokens)), Role::Muted));
+            }
+            if when > 0 {
+                segs.push(Seg::new(format!("   when-to-use: {when} more"), Role::Muted));
+            }
         }
         painter.line(area.x, y, &RichLine::from_segs(segs), area.width);
         y += 2;
@@ -444,18 +502,24 @@ impl Overlay for DraftEditor {
             Message::Draft(..) => Outcome::Handled,
             Message::DescriptionWritten(skill, Ok(saved)) if *skill == self.skill.skill_id => {
                 match saved {
-                    SaveOutcome::InFile(InFile { description, digest }) => {
-                        let before = std::mem::replace(&mut self.skill.description, description.clone());
+                    SaveOutcome::InFile(InFile { texts, digest }) => {
+                        let before = std::mem::replace(&mut self.skill.texts, texts.clone());
+                        let written = changed(&before, texts);
                         self.skill.digest = *digest;
-                        if self.description() == description {
-                            // The written text is one step, which one undo takes back.
-                            self.fields[0].set(&before);
-                            self.fields[0].set(description);
+                        // The written text is one step, which one undo takes back.
+                        for (field, before, now) in [
+                            (DESCRIPTION, &before.description, &texts.description),
+                            (WHEN_TO_USE, &before.when_to_use, &texts.when_to_use),
+                        ] {
+                            if before != now && self.fields[field].text() == now {
+                                self.fields[field].set(before);
+                                self.fields[field].set(now);
+                            }
                         }
                         // The catalog may report the new text before the response arrives.
                         self.replaced =
-                            Some(before).filter(|before| before != description).or(self.replaced.take());
-                        self.written = true;
+                            Some(before).filter(|before| before != texts).or(self.replaced.take());
+                        self.written = Some(written);
                     }
                     SaveOutcome::AsProposal(why) => self.proposed = Some(why.clone()),
                     SaveOutcome::Changed(present) => {
@@ -608,7 +672,7 @@ mod tests {
     fn editor() -> DraftEditor {
         let skill = Drafting {
             skill_id: SkillId::new("statements"),
-            description: "Reads statements.".to_owned(),
+            texts: texts("Reads statements."),
             digest: Digest::of(b"Reads statements."),
             name: "statements".to_owned(),
             tags: Vec::new(),
@@ -620,14 +684,19 @@ mod tests {
         editor
     }
 
+    fn texts(description: &str) -> StatedTexts {
+        StatedTexts { description: description.to_owned(), when_to_use: String::new() }
+    }
+
     fn in_file(description: &str) -> InFile {
-        InFile { description: description.to_owned(), digest: Digest::of(description.as_bytes()) }
+        InFile { texts: texts(description), digest: Digest::of(description.as_bytes()) }
     }
 
     fn report(description: &str) -> Arc<DraftReport> {
         Arc::new(DraftReport {
             skill_id: SkillId::new("statements"),
             description: description.to_owned(),
+            when_to_use: None,
             tokens: 7,
             before: None,
             after: None,
@@ -718,9 +787,10 @@ mod tests {
         let Outcome::Request(_, effects) = editor.key(key(KeyCode::Null), Some(Action::CarryOut)) else {
             panic!()
         };
-        let [Effect::WriteDescription { shown, description, .. }] = &effects[..] else {
+        let [Effect::WriteDescription { shown, texts: written, .. }] = &effects[..] else {
             panic!("{effects:?}")
         };
+        let description = &written.description;
         assert_eq!((*shown, description.as_str()), (Digest::of(b"Reads statements."), "Reads statements.!"));
         let saved = Ok(SaveOutcome::InFile(in_file(description)));
         let written = Message::DescriptionWritten(SkillId::new("statements"), saved);
@@ -738,6 +808,41 @@ mod tests {
             "a text is not lost by one key"
         );
         assert_eq!(editor.key(key(KeyCode::Null), Some(Action::Back)), Outcome::Close);
+    }
+
+    #[test]
+    fn when_to_use_is_measured_and_written() {
+        let mut editor = editor();
+        for _ in 0..2 {
+            editor.key(key(KeyCode::Null), Some(Action::NextPart));
+        }
+        let typed = editor.paste("On bank\nstatements.");
+        let Outcome::Request(_, effects) = typed else { panic!() };
+        let [Effect::Draft { request, .. }] = &effects[..] else { panic!("{effects:?}") };
+        assert_eq!(request.when_to_use.as_deref(), Some("On bank statements."));
+        editor.key(key(KeyCode::Null), Some(Action::CarryOut));
+        assert!(
+            text(&editor).ends_with("cancels.\n+ when_to_use: On bank statements.\n"),
+            "{}",
+            text(&editor)
+        );
+        let Outcome::Request(_, effects) = editor.key(key(KeyCode::Null), Some(Action::CarryOut)) else {
+            panic!()
+        };
+        let [Effect::WriteDescription { texts, .. }] = &effects[..] else { panic!("{effects:?}") };
+        let written =
+            StatedTexts { when_to_use: "On bank statements.".to_owned(), ..editor.skill.texts.clone() };
+        assert_eq!(*texts, written);
+        let saved = Ok(SaveOutcome::InFile(InFile { texts: written, digest: Digest::of(b"x") }));
+        editor.on_message(&Message::DescriptionWritten(SkillId::new("statements"), saved));
+        assert!(!editor.is_changed());
+        // Another program changes the description only: the entered `when_to_use` is kept, the description follows.
+        editor.paste(" And receipts.");
+        let other = StatedTexts { description: "Reads all.".to_owned(), ..editor.skill.texts.clone() };
+        editor.on_disk = Some(InFile { texts: other, digest: Digest::of(b"y") });
+        editor.key(key(KeyCode::Null), Some(Action::ReloadFile));
+        let entered = "On bank statements.And receipts.";
+        assert_eq!((editor.description(), editor.texts().when_to_use.as_str()), ("Reads all.", entered));
     }
 
     #[test]
@@ -762,9 +867,10 @@ mod tests {
         let Outcome::Request(_, effects) = editor.key(key(KeyCode::Null), Some(Action::CarryOut)) else {
             panic!()
         };
-        let [Effect::WriteDescription { shown, description, .. }] = &effects[..] else {
+        let [Effect::WriteDescription { shown, texts: written, .. }] = &effects[..] else {
             panic!("{effects:?}")
         };
+        let description = &written.description;
         assert_eq!(
             (*shown, description.as_str()),
             (Digest::of(b"Reads bank statements."), "Reads statements.!")
@@ -785,7 +891,7 @@ mod tests {
         let measured = editor.key(key(KeyCode::Null), Some(Action::ReloadFile));
         assert_eq!(stage(&measured), Some(DraftMeasure::Request));
         assert_eq!(editor.description(), "Reads statements.!");
-        assert_eq!(editor.skill.description, "Reads bank statements.");
+        assert_eq!(editor.skill.texts.description, "Reads bank statements.");
         assert!(editor.unsaved().is_some_and(|lost| lost.contains("statements")));
     }
 

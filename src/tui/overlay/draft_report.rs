@@ -86,17 +86,24 @@ pub fn left_items(report: &DraftReport, width: u16, painter: &Painter<'_>) -> Ve
         let name = report.shown.iter().map(|shown| cells(&shown.label())).max().unwrap_or(0);
         for shown in &report.shown {
             let length = (shown.characters * usize::from(BAR_WIDTH)).div_ceil(shown.of.max(1)) as u16;
-            let text = match shown.characters {
-                0 => "name only".to_owned(),
-                all if all == shown.of => "full".to_owned(),
-                some => format!("{some} of {} characters", shown.of),
+            let text = match (&shown.dropped, shown.characters) {
+                (Some(why), _) => format!("not listed: {}", crate::widgets::text_width::shown(why)),
+                (None, 0) => "name only".to_owned(),
+                (None, all) if all == shown.of => "full".to_owned(),
+                (None, some) => format!("{some} of {} characters", shown.of),
             };
             let role = if shown.characters < shown.of { Role::Warning } else { Role::Muted };
-            out.push(line(vec![
+            let segs = [
                 Seg::new(fixed(&shown.label(), name + 2, painter), Role::Text),
                 Seg::new(fixed(&bar(length, painter), BAR_WIDTH + 2, painter), Role::Level1),
                 Seg::new(text, role),
-            ]));
+            ];
+            if shown.dropped.is_some() {
+                // A reason can be longer than the column.
+                out.extend(wrap_to(&segs, width, 2, painter.glyphs.ellipsis).into_iter().map(Item::Line));
+            } else {
+                out.push(line(segs.into()));
+            }
         }
     }
     if !report.findings.is_empty() {

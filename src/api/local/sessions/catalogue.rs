@@ -6,19 +6,20 @@ use std::sync::Arc;
 
 use super::Local;
 use super::prepared::{Key, Ready};
+use crate::client_view::SkillFiles;
 use crate::local::levels::Levels;
 use crate::policies::verdict;
 use crate::{
-    BudgetView, ClientView, ClientViewEntry, Code, DraftShown, Error, ForeignBundle, NotListed, client_view,
-    names,
+    BudgetView, ClientView, ClientViewEntry, ClientViewState, Code, DraftShown, Error, ForeignBundle,
+    NotListed, client_view, names,
 };
 use skills_session::{
     Agent, Allowance, Composed, Form, Listed, PartKind, Settings, Shown, ToolNameFormat, catalogue_text,
     shorten,
 };
+use skills_skill::Skill;
 use skills_skill::client::{self, Profile, Shortening};
 use skills_skill::tokens::TokenCount;
-use skills_skill::{Skill, SkillId};
 
 /// Recommended maximum number of tokens of a catalog entry.
 const GOOD_ENTRY: u32 = 20;
@@ -158,6 +159,10 @@ impl Local {
     /// Returns every skill that this model may see and the policy does not forbid, in the client's order, and the
     /// others by reason. Locations are always included: a client's measure counts them.
     fn listed(&self, key: &Key, profile: Option<&Profile>) -> Seen {
+        self.listed_in(key, profile, &self.skill_files)
+    }
+
+    fn listed_in(&self, key: &Key, profile: Option<&Profile>, files: &SkillFiles) -> Seen {
         let catalogue = &*key.catalogue;
         let (mut left_out, mut seen) = (LeftOut::default(), Seen::default());
         let Some(profile) = profile else {
@@ -176,7 +181,7 @@ impl Local {
             }
             return Seen { not_listed: left_out.most_first(), ..seen };
         };
-        let sight = client_view::sight(profile, catalogue, &self.config, &self.skill_files);
+        let sight = client_view::sight(profile, catalogue, &self.config, files);
         for row in sight.rows {
             match row.skill.and_then(|skill| Some((skill, hidden(skill, key, Some(profile))?))) {
                 Some((skill, why)) => left_out.add(why, skill.id.to_string()),
@@ -214,31 +219,38 @@ impl Local {
         })
     }
 
-    /// Returns how many characters of a description each client that lists the skill would show.
+    /// Returns how many characters of the description each client would show that finds the skill, if `source` were its
+    /// file.
     pub(in crate::local) fn shown_by_clients(
         &self,
-        skill: &SkillId,
+        skill: &Skill,
+        source: &str,
         description: &str,
+        when_to_use: Option<&str>,
     ) -> Result<Vec<DraftShown>, Error> {
-        let of = description.chars().count();
+        let files = self.skill_files.with_draft(skill.real_location().to_owned(), source.as_bytes());
         let mut out = Vec::new();
         for profile in client::profiles() {
             let key = self.budget_key(Some(&profile.id), Settings::default().window)?;
-            let mut seen = self.listed(&key, Some(profile));
-            let Some(entry) = seen.listed.iter_mut().find(|entry| entry.skill_id.as_ref() == Some(skill))
-            else {
-                continue;
+            let seen = self.listed_in(&key, Some(profile), &files);
+            let of = profile.stated(description, when_to_use).chars().count();
+            let is_own = |entry: &Listed| entry.skill_id.as_ref() == Some(&skill.id);
+            let (characters, dropped) = if seen.listed.iter().any(is_own) {
+                let list = seen.shortened(profile, &[], key.window);
+                let shown = list.entries.iter().find(|(entry, _)| is_own(entry));
+                let characters = shown.map_or(0, |(entry, shown)| match shown {
+                    Shown::Complete | Shown::Beyond if !entry.cut => of,
+                    _ => entry.description.chars().count().min(of),
+                });
+                (characters, None)
+            } else {
+                let state = seen.states.into_iter().find(|one| one.skill_id == skill.id);
+                let Some(ClientViewState::Dropped(why)) = state.map(|one| one.state) else { continue };
+                (0, Some(why))
             };
-            description.clone_into(&mut entry.description);
-            let list = seen.shortened(profile, &[], key.window);
-            let shown = list.entries.iter().find(|(entry, _)| entry.skill_id.as_ref() == Some(skill));
-            let characters = shown.map_or(0, |(entry, shown)| match shown {
-                Shown::Complete | Shown::Beyond => of,
-                Shown::Shortened { characters, .. } => *characters,
-                Shown::NameOnly { .. } | Shown::Omitted { .. } => entry.description.chars().count().min(of),
-            });
             let (client, name) = (profile.id.clone(), profile.name.clone());
-            out.push(DraftShown { client, name, version: profile.measured_at.clone(), characters, of });
+            let version = profile.measured_at.clone();
+            out.push(DraftShown { client, name, version, characters, of, dropped });
         }
         Ok(out)
     }

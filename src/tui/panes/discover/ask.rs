@@ -216,6 +216,7 @@ mod tests {
             words: Vec::new(),
             matchers: Vec::new(),
             profile: "bodies".to_owned(),
+            hints: Vec::new(),
             skills: 0,
             bodies_missing: 0,
             took_us: 0,
