@@ -1,10 +1,10 @@
 //! Summarizes in one sentence why a skill has its rank, from the largest terms of its score.
 
-use std::cell::OnceCell;
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::answer::{Breakdown, Signal, TermKind};
 use super::index::Entry;
+use super::marks::Exclusion;
 use super::ranking::QueryContext;
 use super::reading::Reading;
 use super::tokenize::{is_unspaced, whole_word};
@@ -29,7 +29,7 @@ enum Place {
     Description,
     Tags,
     Body,
-    /// In the body, and in an exclusion clause of the description.
+    /// In an exclusion clause of the description; where a term of the score says so, also in the body.
     Excluded,
 }
 
@@ -46,7 +46,7 @@ impl Place {
             Self::Description => format!("its description contains {words}"),
             Self::Tags => format!("its tags contain {words}"),
             Self::Body => format!("only its body contains {words}"),
-            Self::Excluded => format!("its body contains {words}, which its description excludes"),
+            Self::Excluded => format!("its description excludes {words}"),
         }
     }
 }
@@ -79,20 +79,32 @@ pub(crate) fn reason(breakdown: &Breakdown, query: &QueryContext<'_>, entry: &En
         }
     }
     let mut places: BTreeMap<Place, Vec<(f64, usize, String)>> = BTreeMap::new();
-    let described = Described::default();
     for (word, value) in &contributions {
-        if let Some(found) = find_word(*word, query, entry, &described) {
+        if let Some(found) = find_word(*word, query, entry) {
             places.entry(found.place).or_default().push((*value, *word, found.quote));
         }
+    }
+    // Words of exclusion clauses are not ranked, but they are not missing either.
+    let others = (0..reading.words.len())
+        .filter(|at| reading.row(*at) == *at && reading.is_content(*at) && !contributions.contains_key(at));
+    let excluded: BTreeMap<usize, String> =
+        others.filter_map(|at| Some((at, excluded_quote(at, query, entry)?))).collect();
+    if !excluded.is_empty() {
+        let words = excluded.iter().map(|(at, quote)| (0.0, *at, quote.clone()));
+        places.entry(Place::Excluded).or_default().extend(words);
     }
     let sum = |words: &[(f64, usize, String)]| words.iter().map(|(value, ..)| value).sum::<f64>();
     let mut groups: Vec<_> = places.into_iter().collect();
     groups.sort_by(|(p, a), (q, b)| p.is_body().cmp(&q.is_body()).then(sum(b).total_cmp(&sum(a))));
     let short = groups.iter().any(|(place, _)| !place.is_body());
+    // What the description excludes is always reported.
+    let (excluding, mut groups): (Vec<_>, Vec<_>) =
+        groups.into_iter().partition(|(place, _)| *place == Place::Excluded);
+    groups.truncate(2);
     let mut named = Vec::new();
     let mut clauses: Vec<String> = groups
         .into_iter()
-        .take(2)
+        .chain(excluding)
         .map(|(place, words)| {
             let document = &entry.document;
             let stated = document.stated();
@@ -112,11 +124,11 @@ pub(crate) fn reason(breakdown: &Breakdown, query: &QueryContext<'_>, entry: &En
             place.clause(&listed(words.into_iter().map(|(.., quote)| quote)))
         })
         .collect();
-    if contributions.is_empty() && shares_stop_words {
+    if contributions.is_empty() && excluded.is_empty() && shares_stop_words {
         clauses.push("only stop words match".to_owned());
     }
     if let Some((near, words)) = meaning(breakdown, reading, &contributions) {
-        let no_word = contributions.is_empty() && !shares_stop_words;
+        let no_word = contributions.is_empty() && excluded.is_empty() && !shares_stop_words;
         clauses.push(if no_word { format!("no content word in common, but {near}") } else { near });
         named.extend(words);
     }
@@ -125,7 +137,11 @@ pub(crate) fn reason(breakdown: &Breakdown, query: &QueryContext<'_>, entry: &En
     // Of a run of characters without spaces, a pair is not a word: only a run without any known pair is lacking.
     let runs = words.chunk_by(|_, next| reading.continues_run(*next));
     let lacking: Vec<usize> = runs
-        .filter(|run| !run.iter().any(|at| present.contains(&reading.row(*at))))
+        .filter(|run| {
+            !run.iter()
+                .map(|at| reading.row(*at))
+                .any(|at| present.contains(&at) || excluded.contains_key(&at))
+        })
         .map(|run| run[0])
         .filter(|at| reading.is_content(*at) && (reading.row(*at) == *at || reading.is_pair(*at)))
         .take(MAX_NAMED_WORDS)
@@ -171,28 +187,27 @@ fn join_pairs(
     out
 }
 
-/// The complete description of a skill in lower case and its words, computed on first use.
-#[derive(Default)]
-struct Described {
-    lower: OnceCell<String>,
-    words: OnceCell<HashSet<String>>,
-}
-
-fn words_of(text: &str, query: &QueryContext<'_>) -> HashSet<String> {
-    let mut found = HashSet::new();
-    query.router.words.each_and_joined(text, |w, _| {
-        found.insert(w.text);
+/// Returns how a description writes a word of the request that it excludes, if it does.
+fn excluded_quote(word: usize, query: &QueryContext<'_>, entry: &Entry) -> Option<String> {
+    let stems = &query.stems[word];
+    let is_excluded = |exclusion: &&Exclusion| {
+        exclusion.stems.iter().any(|excluded| stems.iter().any(|stem| stem == excluded))
+    };
+    let exclusion = entry.exclusions.iter().find(is_excluded)?;
+    let stated = entry.document.stated();
+    let clause = stated.get(exclusion.start as usize..exclusion.end as usize)?;
+    let vocabulary = &query.cx.index.vocabulary;
+    let mut written = None;
+    query.router.words.each_and_joined(clause, |w, _| {
+        if written.is_none() && vocabulary.find(&w.stem).is_some_and(|stem| stems.contains(&stem)) {
+            written = Some(quote(whole_word(clause, w.start as usize..w.end as usize)));
+        }
     });
-    found
+    written
 }
 
 /// Finds where a word of the request occurs in a skill, and how it is written there.
-fn find_word(
-    word: usize,
-    query: &QueryContext<'_>,
-    entry: &Entry,
-    described: &Described,
-) -> Option<MatchedWord> {
+fn find_word(word: usize, query: &QueryContext<'_>, entry: &Entry) -> Option<MatchedWord> {
     let reading = query.reading;
     let index = query.cx.index;
     let words = &query.router.words;
@@ -235,12 +250,11 @@ fn find_word(
                 let slot = index.slot_of(&document.id);
                 slot.zip(query.cx.stem(*stem)).is_some_and(|(slot, found)| found.counts(slot).is_some())
             });
-            let quote = body_quote(word, stem.or(stems.first().copied())?, query);
-            let text = &reading.words[word].word.text;
-            let lower = described.lower.get_or_init(|| stated.to_lowercase());
-            let excluded = lower.contains(text.as_str())
-                && described.words.get_or_init(|| words_of(&stated, query)).contains(text);
-            Some(MatchedWord { place: if excluded { Place::Excluded } else { Place::Body }, quote })
+            let stem = stem.or(stems.first().copied())?;
+            Some(match excluded_quote(word, query, entry) {
+                Some(quote) => MatchedWord { place: Place::Excluded, quote },
+                None => MatchedWord { place: Place::Body, quote: body_quote(word, stem, query) },
+            })
         })
 }
 
@@ -397,11 +411,12 @@ mod tests {
     }
 
     #[test]
-    fn an_exclusion_contains_the_word_as_read() {
+    fn an_exclusion_contains_the_word_in_any_form() {
         let text = "Plans gardens. Not for pages: if you need a dashboard, use another.";
-        let other_form = reason("it needs a page", text, "A plan needs time.");
-        assert!(!other_form.contains("which its description excludes"), "{other_form}");
-        let same = reason("dashboard garden", text, "No dashboard here.");
-        assert!(same.contains("“dashboard”, which its description excludes"), "{same}");
+        let other_form = reason("it plans a page", text, "A plan needs time.");
+        assert!(other_form.contains("its description excludes “pages”"), "{other_form}");
+        let in_body = reason("page garden", text, "No page here.");
+        assert!(in_body.contains("its description excludes “pages”"), "{in_body}");
+        assert!(!in_body.contains("only its body contains “page”"), "{in_body}");
     }
 }
