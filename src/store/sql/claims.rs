@@ -172,29 +172,38 @@ fn waiting_principals(postgres: bool) -> String {
     )
 }
 
-/// Selects the oldest pending run of one of the principals that have the fewest runs in execution, drawn at random, so
-/// that no principal waits for all earlier runs of another. Rows that another transaction is claiming are skipped.
-fn free(postgres: bool, columns: &str, here: &str) -> String {
+/// Selects the next run to execute: of the runs whose leases have expired and the oldest pending run of one of the
+/// principals that have the fewest runs in execution, drawn at random, the older one. No principal waits for all
+/// earlier runs of another. `PostgreSQL` skips rows that another transaction is claiming.
+fn next_run(postgres: bool, columns: &str, here: &str) -> String {
     let leased = dialect::indexed_by(postgres, "runs_leased");
     let active =
         format!("(SELECT count(*) FROM runs {leased} WHERE lease_until_ms IS NOT NULL AND started_by = who)");
     let oldest = format!("WHERE {FREE} AND started_by = who AND {here} ORDER BY seq LIMIT 1");
+    let lapsed = format!("{leased} WHERE {LEASE_EXPIRED} AND {here} ORDER BY seq LIMIT 1");
     if postgres {
+        let skip = "FOR NO KEY UPDATE SKIP LOCKED";
         return format!(
-            "SELECT o.* FROM (SELECT who FROM waiting WHERE who IS NOT NULL ORDER BY {active}, random()) w
-             CROSS JOIN LATERAL ({columns} {oldest} FOR NO KEY UPDATE SKIP LOCKED) o LIMIT 1"
+            "SELECT * FROM (
+                SELECT * FROM (SELECT o.* FROM
+                    (SELECT who FROM waiting WHERE who IS NOT NULL ORDER BY {active}, random()) w
+                    CROSS JOIN LATERAL ({columns} {oldest} {skip}) o LIMIT 1) f
+                UNION ALL SELECT * FROM ({columns} {lapsed} {skip}) l) c
+             ORDER BY seq LIMIT 1"
         );
     }
     // Without naming the index, SQLite uses the index of states, and reads and sorts everything pending for each claim.
     format!(
-        "{columns} WHERE seq = (SELECT next FROM
-            (SELECT who, (SELECT seq FROM runs INDEXED BY runs_free {oldest}) AS next FROM waiting WHERE who IS NOT NULL)
-         WHERE next IS NOT NULL ORDER BY {active}, random() LIMIT 1)"
+        "{columns} WHERE seq = (SELECT min(next) FROM (
+            SELECT (SELECT next FROM
+                (SELECT who, (SELECT seq FROM runs INDEXED BY runs_free {oldest}) AS next FROM waiting WHERE who IS NOT NULL)
+                WHERE next IS NOT NULL ORDER BY {active}, random() LIMIT 1) AS next
+            UNION ALL SELECT (SELECT seq FROM runs {lapsed})))"
     )
 }
 
-/// Returns a claimable run, a pending one (see [`free`]) or one whose lease has expired; only this run and these roots
-/// if given.
+/// Returns a claimable run, a pending one or one whose lease has expired (see [`next_run`]); only this run and these
+/// roots if given.
 async fn candidate<T: Tx>(
     tx: &T,
     only: Option<&RunId>,
@@ -214,15 +223,10 @@ async fn candidate<T: Tx>(
         values.push(run.into());
         return tx.find(doing, &sql, &values).await?.map(LockedRun::read).transpose();
     }
-    let lapsed = format!(
-        "{columns} {} WHERE {LEASE_EXPIRED} AND {here} ORDER BY seq LIMIT 1",
-        dialect::indexed_by(T::POSTGRES, "runs_leased")
-    );
-    let skip = if T::POSTGRES { "FOR NO KEY UPDATE SKIP LOCKED" } else { "" };
     let sql = format!(
-        "WITH RECURSIVE {} SELECT * FROM (SELECT * FROM ({}) f UNION ALL SELECT * FROM ({lapsed} {skip}) l) c ORDER BY seq LIMIT 1",
+        "WITH RECURSIVE {} {}",
         waiting_principals(T::POSTGRES),
-        free(T::POSTGRES, &columns, &here)
+        next_run(T::POSTGRES, &columns, &here)
     );
     tx.find(doing, &sql, &values).await?.map(LockedRun::read).transpose()
 }
