@@ -99,7 +99,7 @@ fn measure(name: &str, set: &Set, strangers: &[Case], weights: &Weights) {
     }
 }
 
-/// The time of a request over the corpus, repeated under other names.
+/// The time of a request over the corpus, repeated under other names, in one segment as after a start.
 fn speed(data: &Path, folder: &Path, weights: &Weights) {
     let real = corpus(folder);
     let copies = (0..).flat_map(|copy| real.iter().map(move |document| (copy, document)));
@@ -110,7 +110,10 @@ fn speed(data: &Path, folder: &Path, weights: &Weights) {
             Document { id: SkillId::new(id), name, ..document.clone() }
         })
         .collect();
-    let router = filled(skills, weights);
+    let mut router = filled(skills, weights);
+    if let Some(joined) = router.joined() {
+        router.adopt(joined);
+    }
     let cases = set(data, "skilltrig").queries;
     report(&router, &cases);
     let times = report(&router, &cases).latency_us;
