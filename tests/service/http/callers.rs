@@ -144,13 +144,23 @@ async fn addresses_and_upstream_bodies_are_for_admin_alone() {
     for path in &paths {
         responses.push(get(&runner, path).await.body);
     }
+    // What a sidecar receives is read by others than the callers of the run.
+    for (kind, reference) in [("run", run.clone()), ("output", format!("{run}/try"))] {
+        let body = json!({ "target_type": kind, "target_ref": reference }).to_string();
+        let attached = house.ask("POST", "/v1/skills/watch/attach", &key, &body).await.json();
+        let id = attached["execution"]["id"].as_str().unwrap_or_else(|| panic!("{attached}"));
+        let stored = get(&admin, &format!("/v1/runs/{id}")).await.json()["run"]["target"].clone();
+        assert!(stored["content"].to_string().contains("upstream_failure"), "{stored}");
+        responses.push(stored.to_string());
+        responses.push(get(&runner, &format!("/v1/runs/{id}")).await.body);
+    }
     for text in &responses {
         for secret in secrets {
             assert!(!text.contains(secret), "{secret}: {text}");
         }
     }
     // Whether a run matches a filter would reveal them too, character by character.
-    for filter in ["error:hunter2", "hunter2", "error:%2Fask"] {
+    for filter in ["error:hunter2", "hunter2", "error:%2Fask", "target:hunter2"] {
         let found = get(&runner, &format!("/v1/runs?where={filter}")).await.json();
         assert_eq!(found["runs"], json!([]), "{filter}");
     }
