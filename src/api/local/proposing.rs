@@ -52,7 +52,9 @@ impl ProposalFolder {
             (None, Some(project)) => project.join("proposals"),
             (None, None) => config.dirs.data.join("proposals"),
         };
-        Self { store: ProposalStore::new(folder), _demo: demo }
+        let own = demo.as_ref().map_or(config.dirs.data.as_path(), LockedFolder::path);
+        let begun = own.join("proposals-in-progress");
+        Self { store: ProposalStore::new(folder, begun), _demo: demo }
     }
 }
 
