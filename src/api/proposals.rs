@@ -211,6 +211,8 @@ pub struct ProposalOrderedBy {
     pub by: Option<String>,
     /// Notes, stored with the decision.
     pub notes: Option<String>,
+    /// Whether `by` is the owner of an API key without the scope `admin`, who may decide less.
+    pub limited: bool,
 }
 
 /// The result of a command on a proposal.

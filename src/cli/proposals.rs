@@ -152,7 +152,7 @@ async fn decide(
         proposal_digest.get_or_insert(view.proposal_digest);
         base_digest.get_or_insert(view.base_digest);
     }
-    let by = ProposalOrderedBy { by: args.by.clone(), notes: args.notes.clone() };
+    let by = ProposalOrderedBy { by: args.by.clone(), notes: args.notes.clone(), limited: false };
     let ordered = client.order_proposal(&args.proposal, order, by).await?;
     if cx.out.json {
         cx.out.value(&ordered)?;

@@ -90,7 +90,7 @@ pub(super) fn routes(app: &Arc<App>, more: Router) -> Router {
         router = router.route(path, closed(route, &[Method::Get]));
     }
     let more = more
-        .layer(from_fn_with_state(Arc::clone(app), revocation::end_streams))
+        .layer(from_fn(revocation::end_streams))
         .layer(map_request(|request: Request| async { origin_check::own_page(request) }))
         .layer(from_fn(not_found::shaped));
     let router = router.merge(more).fallback(not_found::unknown);

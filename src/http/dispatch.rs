@@ -125,7 +125,7 @@ async fn answered(
     if operation.follows {
         let resumed = event_stream::resumed(&parts.headers)?;
         if accepts_events(&parts.headers) {
-            return event_stream::follow(app, operation, caller, arguments, resumed, &parts.headers).await;
+            return event_stream::follow(app, operation, caller, arguments, resumed).await;
         }
     }
     // When a client disconnects, its waits end, and what it started is shut down cleanly in the background.

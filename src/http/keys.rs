@@ -1,5 +1,6 @@
 //! Authentication of requests: API keys in headers.
 
+use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::SystemTime;
@@ -7,7 +8,7 @@ use std::time::SystemTime;
 use async_trait::async_trait;
 use axum::http::{HeaderMap, header};
 
-use skills_api::operations::Principal;
+use skills_api::operations::{Credentials, Principal};
 use skills_api::{Code, Error, KeyRing};
 
 /// Authenticates the sender of a request. Can also be implemented for tokens of an identity provider or a proxy's
@@ -19,6 +20,25 @@ pub trait Authenticator: Send + Sync + 'static {
     /// # Errors
     /// Returns `unauthorized` for an unknown sender.
     async fn authenticate(&self, headers: &HeaderMap) -> Result<Principal, Error>;
+}
+
+/// The headers of a request, with which its sender is authenticated again.
+pub(super) struct RequestCredentials {
+    pub(super) authenticator: Arc<dyn Authenticator>,
+    pub(super) headers: HeaderMap,
+}
+
+impl fmt::Debug for RequestCredentials {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("RequestCredentials")
+    }
+}
+
+#[async_trait]
+impl Credentials for RequestCredentials {
+    async fn principal(&self) -> Result<Principal, Error> {
+        self.authenticator.authenticate(&self.headers).await
+    }
 }
 
 #[async_trait]

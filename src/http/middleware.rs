@@ -15,6 +15,7 @@ use axum::response::Response;
 use futures::FutureExt as _;
 
 use super::app::{App, OPEN};
+use super::keys::RequestCredentials;
 use super::listen::{Busy, Peer, neighborhood};
 use super::problem::ErrorResponse;
 use super::trace::{TRACE, trace_of};
@@ -75,7 +76,12 @@ pub(super) async fn admit(
         Err(refusal) => refusal.answer(&trace_id, &path),
         Ok(principal) => {
             let leave = app.end.child_token();
-            let caller = Caller { principal, local: false, trace_id: trace_id.clone(), leave, body: None };
+            let credentials = app.authenticator.as_ref().filter(|_| !open).map(|authenticator| {
+                let (authenticator, headers) = (Arc::clone(authenticator), request.headers().clone());
+                Arc::new(RequestCredentials { authenticator, headers }) as _
+            });
+            let trace = trace_id.clone();
+            let caller = Caller { principal, credentials, local: false, trace_id: trace, leave, body: None };
             request.extensions_mut().insert(caller);
             // A panic ends only its own request.
             let answered = AssertUnwindSafe(next.run(request)).catch_unwind().await;

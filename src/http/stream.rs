@@ -22,11 +22,12 @@ use tokio::sync::broadcast::error::RecvError;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::Authenticator;
 use super::app::App;
 use super::feed::{Broadcast, SerializedEvent};
 use super::problem::ErrorResponse;
-use skills_api::operations::{Caller, Operation, Permit, Scope, call_permit, event_page_permit};
+use skills_api::operations::{
+    Caller, MAX_AUTHENTICATION_AGE, Operation, Permit, Scope, call_permit, event_page_permit,
+};
 use skills_api::{Code, ConnectionState, Error, Event, SharedClient};
 use skills_store::RunId;
 
@@ -40,7 +41,7 @@ const PAGE: usize = 100;
 const PARALLEL_READS: usize = 8;
 static READS: Semaphore = Semaphore::const_new(PARALLEL_READS);
 /// Maximum time between two checks of the caller's key.
-pub(super) const KEY_CHECK_INTERVAL: Duration = Duration::from_secs(2);
+pub(super) const KEY_CHECK_INTERVAL: Duration = MAX_AUTHENTICATION_AGE;
 /// Pause after a failure of the store.
 const PAUSE: Duration = Duration::from_secs(1);
 
@@ -62,7 +63,6 @@ pub(super) async fn follow(
     caller: &Caller,
     mut arguments: Map<String, Value>,
     resumed: Option<u64>,
-    headers: &HeaderMap,
 ) -> Result<Response, ErrorResponse> {
     // A reconnecting client names its last event, which is later than its first request.
     let requested_after = resumed.or_else(|| arguments.get("after").and_then(Value::as_u64));
@@ -118,8 +118,6 @@ pub(super) async fn follow(
         admin: caller.may(Scope::Admin),
         caller: caller.clone(),
         operation,
-        authenticator: app.authenticator.clone(),
-        headers: headers.clone(),
         checked: Instant::now(),
         end: app.end.clone(),
     };
@@ -152,9 +150,6 @@ struct Following {
     /// Whether the caller may see details of failed calls.
     admin: bool,
     operation: &'static Operation,
-    authenticator: Option<Arc<dyn Authenticator>>,
-    /// The headers of the request, which identify the caller.
-    headers: HeaderMap,
     /// When the caller was authenticated last.
     checked: Instant,
     end: CancellationToken,
@@ -194,7 +189,7 @@ impl Following {
                 self.catch_up().await;
                 continue;
             }
-            let (check_at, has_keys) = (self.checked + KEY_CHECK_INTERVAL, self.authenticator.is_some());
+            let (check_at, has_keys) = (self.checked + KEY_CHECK_INTERVAL, self.caller.credentials.is_some());
             tokio::select! {
                 () = self.end.cancelled() => return None,
                 () = tokio::time::sleep_until(check_at), if has_keys => {}
@@ -215,16 +210,12 @@ impl Following {
     /// Returns whether the caller may still follow, with the rights of their key at most this long ago: a stream has no
     /// end, so a key that is removed from the file would be valid forever.
     async fn is_admitted(&mut self, max_age: Duration) -> bool {
-        let Some(authenticator) = &self.authenticator else { return true };
-        if self.checked.elapsed() < max_age {
+        if self.caller.credentials.is_none() || self.checked.elapsed() < max_age {
             return true;
         }
-        let Ok(principal) = authenticator.authenticate(&self.headers).await else { return false };
-        if self.caller.principal.as_ref().is_none_or(|known| known.name != principal.name) {
-            return false;
-        }
+        let Ok(caller) = self.caller.current().await else { return false };
         self.checked = Instant::now();
-        self.caller.principal = Some(principal);
+        self.caller = caller;
         self.admin = self.caller.may(Scope::Admin);
         self.operation.may(&self.caller).is_ok()
     }

@@ -30,8 +30,8 @@ impl Transport {
         leave: &CancellationToken,
     ) -> Result<Caller, Error> {
         let trace = trace_id(cx);
-        let (principal, trace_id) = match self {
-            Self::Process(principal) => (Some(principal.clone()), trace.unwrap_or_else(new_trace_id)),
+        let (principal, credentials, trace_id) = match self {
+            Self::Process(principal) => (Some(principal.clone()), None, trace.unwrap_or_else(new_trace_id)),
             Self::Http => {
                 let parts = cx.extensions.get::<Parts>();
                 let found = parts.and_then(|parts| parts.extensions.get::<Caller>()).ok_or_else(|| {
@@ -42,11 +42,12 @@ impl Transport {
                     )
                 })?;
                 // The header has the trace id of the HTTP request; that in the message is more specific to the call.
-                (found.principal.clone(), trace.unwrap_or_else(|| found.trace_id.clone()))
+                let trace_id = trace.unwrap_or_else(|| found.trace_id.clone());
+                (found.principal.clone(), found.credentials.clone(), trace_id)
             }
         };
         let local = matches!(self, Self::Process(_));
-        Ok(Caller { principal, local, trace_id, leave: leave.clone(), body: None })
+        Ok(Caller { principal, credentials, local, trace_id, leave: leave.clone(), body: None })
     }
 
     /// Returns whether state kept for this connection is available to its next call. Since revision 2026-07-28 requests

@@ -16,7 +16,7 @@ use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use super::jsonrpc;
-use skills_api::operations::Caller;
+use skills_api::operations::{Caller, MAX_AUTHENTICATION_AGE};
 
 /// The header with the session id.
 const SESSION: &str = "mcp-session-id";
@@ -59,6 +59,8 @@ impl Default for SessionLimits {
 #[derive(Debug)]
 struct OpenSession {
     owner: Option<String>,
+    /// The caller of the last request, if it is authenticated.
+    caller: Option<Caller>,
     /// Whether the protocol has created it.
     made: bool,
     began: Instant,
@@ -75,6 +77,7 @@ impl OpenSession {
         let now = Instant::now();
         Self {
             owner,
+            caller: None,
             made: false,
             began: now,
             handshaken: false,
@@ -91,6 +94,13 @@ impl OpenSession {
             now - self.began >= limits.handshake
         };
         self.made && over
+    }
+
+    /// Returns whether the caller now lacks a scope that requests of the session were accepted with.
+    fn has_lost_scopes(&self, now: Option<&Caller>) -> bool {
+        let scopes = |caller: &Caller| caller.principal.clone().map(|principal| principal.scopes);
+        let known = self.caller.as_ref().and_then(scopes).unwrap_or_default();
+        !known.is_subset(&now.and_then(scopes).unwrap_or_default())
     }
 
     /// Returns the order of eviction: sessions without a handshake first, then by idle time.
@@ -113,6 +123,8 @@ enum Full {
 enum Rejected {
     /// This owner has no such session.
     Unknown,
+    /// The caller's key has lost scopes since the session's last request.
+    LostScopes,
     /// A request with the same id is in progress: the protocol library would answer one and never end the other's stream.
     DuplicateId,
 }
@@ -132,7 +144,8 @@ impl Connections {
         stop: CancellationToken,
     ) -> Arc<Self> {
         let connections = Arc::new(Self { sessions, limits, connections: Mutex::default() });
-        tokio::spawn(sweep(Arc::downgrade(&connections), stop, limits.handshake / 4));
+        tokio::spawn(sweep(Arc::downgrade(&connections), stop.clone(), limits.handshake / 4));
+        tokio::spawn(check_keys(Arc::downgrade(&connections), stop));
         connections
     }
 
@@ -141,8 +154,9 @@ impl Connections {
     }
 
     /// Reserves a slot for a new session, and returns the session that is evicted for it.
-    fn reserve(self: &Arc<Self>, owner: Option<String>) -> Result<(PendingSession, Option<String>), Full> {
+    fn reserve(self: &Arc<Self>, caller: Option<&Caller>) -> Result<(PendingSession, Option<String>), Full> {
         let (key, now) = (uuid::Uuid::now_v7().to_string(), Instant::now());
+        let owner = owner_of(caller);
         let evicted = self.with(|sessions| {
             let own = |session: &&OpenSession| session.owner == owner;
             let full = if sessions.values().filter(own).count() >= self.limits.per_principal {
@@ -163,7 +177,8 @@ impl Connections {
             if let Some(id) = &evicted {
                 sessions.remove(id);
             }
-            sessions.insert(key.clone(), OpenSession::begin(owner.clone()));
+            let begun = OpenSession::begin(owner.clone());
+            sessions.insert(key.clone(), OpenSession { caller: caller.cloned(), ..begun });
             Ok(evicted)
         })?;
         Ok((PendingSession { connections: Arc::clone(self), key }, evicted))
@@ -173,12 +188,17 @@ impl Connections {
     fn enter(
         self: &Arc<Self>,
         id: &str,
-        owner: Option<&str>,
+        caller: Option<&Caller>,
         request: Option<String>,
     ) -> Result<InUse, Rejected> {
+        let owner = owner_of(caller);
         self.with(|sessions| {
-            let session = sessions.get_mut(id).filter(|session| session.owner.as_deref() == owner);
+            let session = sessions.get_mut(id).filter(|session| session.owner == owner);
             let session = session.ok_or(Rejected::Unknown)?;
+            if session.has_lost_scopes(caller) {
+                return Err(Rejected::LostScopes);
+            }
+            session.caller = caller.cloned();
             if request.as_ref().is_some_and(|request| !session.requests.insert(request.clone())) {
                 return Err(Rejected::DuplicateId);
             }
@@ -186,6 +206,28 @@ impl Connections {
             session.used = Instant::now();
             Ok(InUse { connections: Arc::clone(self), id: id.to_owned(), request })
         })
+    }
+
+    /// Ends a session whose caller has lost scopes, with its pending calls.
+    async fn revoke(&self, id: &str) {
+        self.with(|sessions| sessions.remove(id));
+        tracing::info!("the MCP session {id} ends: its API key has ended or has fewer scopes");
+        self.close(id).await;
+    }
+
+    /// Ends the sessions whose keys have ended or have fewer scopes than before.
+    async fn end_revoked(&self) {
+        let callers = self.with(|sessions| {
+            let caller = |(id, session): (&String, &OpenSession)| Some((id.clone(), session.caller.clone()?));
+            sessions.iter().filter(|(_, session)| session.made).filter_map(caller).collect::<Vec<_>>()
+        });
+        for (id, caller) in callers.into_iter().filter(|(_, caller)| caller.credentials.is_some()) {
+            let now = caller.current().await.ok();
+            let lost = |session: &OpenSession| session.has_lost_scopes(now.as_ref());
+            if self.with(|sessions| sessions.get(&id).is_some_and(lost)) {
+                self.revoke(&id).await;
+            }
+        }
     }
 
     async fn close(&self, id: &str) {
@@ -229,6 +271,19 @@ async fn sweep(connections: Weak<Connections>, stop: CancellationToken, interval
         }
         match connections.upgrade() {
             Some(connections) => connections.end_overdue().await,
+            None => return,
+        }
+    }
+}
+
+async fn check_keys(connections: Weak<Connections>, stop: CancellationToken) {
+    loop {
+        tokio::select! {
+            () = stop.cancelled() => return,
+            () = tokio::time::sleep(MAX_AUTHENTICATION_AGE) => {}
+        }
+        match connections.upgrade() {
+            Some(connections) => connections.end_revoked().await,
             None => return,
         }
     }
@@ -279,29 +334,38 @@ impl Drop for InUse {
 
 /// Accepts a request if its session belongs to the caller, or if it creates one within the limits.
 pub async fn admit(State(connections): State<Arc<Connections>>, request: Request, next: Next) -> Response {
-    let owner = request.extensions().get::<Caller>().and_then(|caller| caller.principal.as_ref());
-    let owner = owner.map(|principal| principal.name.clone());
+    let caller = request.extensions().get::<Caller>().cloned();
     let method = request.extensions().get::<jsonrpc::Method>().cloned();
     let (method, request_id) = method.map(|method| (method.name, method.id)).unzip();
     match request.headers().get(SESSION).map(|id| id.to_str().unwrap_or_default().to_owned()) {
-        Some(id) => match connections.enter(&id, owner.as_deref(), request_id.flatten()) {
+        Some(id) => match connections.enter(&id, caller.as_ref(), request_id.flatten()) {
             Ok(in_use) if request.method() == Method::DELETE => end(in_use, request, next).await,
             Ok(in_use) => go_on(in_use, method.as_deref(), request, next).await,
             Err(Rejected::Unknown) => unknown(),
+            Err(Rejected::LostScopes) => {
+                connections.revoke(&id).await;
+                unknown()
+            }
             Err(Rejected::DuplicateId) => duplicate_id(),
         },
-        None if method.as_deref() == Some("initialize") => begin(&connections, owner, request, next).await,
+        None if method.as_deref() == Some("initialize") => {
+            begin(&connections, caller.as_ref(), request, next).await
+        }
         None => next.run(request).await,
     }
 }
 
+fn owner_of(caller: Option<&Caller>) -> Option<String> {
+    caller?.principal.as_ref().map(|principal| principal.name.clone())
+}
+
 async fn begin(
     connections: &Arc<Connections>,
-    owner: Option<String>,
+    caller: Option<&Caller>,
     request: Request,
     next: Next,
 ) -> Response {
-    let (place, evicted) = match connections.reserve(owner) {
+    let (place, evicted) = match connections.reserve(caller) {
         Ok(reserved) => reserved,
         Err(full) => return refused(full, &connections.limits),
     };

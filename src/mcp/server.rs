@@ -127,15 +127,26 @@ impl Server {
         cx: &RequestContext<RoleServer>,
     ) -> Result<(&SharedClient, Option<Permit>), ErrorData> {
         let caller = self.inner.settings.caller(cx).map_err(|error| resources::failed(&error))?;
-        if !caller.may(Scope::Read) {
-            let message = format!("listing skills needs the scope `{}`", Scope::Read);
-            return Err(resources::failed(&Error::new(Code::Forbidden, message)));
-        }
-        self.ready(Needs::Catalogue).await;
-        self.core().wait_for_catalog().await.map_err(|error| resources::failed(&error))?;
-        let permit = call_permit(&caller).await.map_err(|error| resources::failed(&error))?;
+        let admitted = async {
+            may_read(&caller)?;
+            self.ready(Needs::Catalogue).await;
+            self.core().wait_for_catalog().await?;
+            let permit = call_permit(&caller).await?;
+            // Its key may have ended meanwhile.
+            may_read(&caller.current().await?)?;
+            Ok(permit)
+        };
+        let permit = admitted.await.map_err(|error| resources::failed(&error))?;
         Ok((self.core(), permit))
     }
+}
+
+fn may_read(caller: &Caller) -> Result<(), Error> {
+    if caller.may(Scope::Read) {
+        return Ok(());
+    }
+    let message = format!("listing skills needs the scope `{}`", Scope::Read);
+    Err(Error::new(Code::Forbidden, message))
 }
 
 async fn through(core: &SharedClient, needs: Needs) {

@@ -1,5 +1,4 @@
-//! The warm-start cache: the result of reading each bundle, valid as long as size and modification time of its file
-//! are unchanged.
+//! The warm-start cache: the result of reading each bundle, valid as long as its file is unchanged.
 //!
 //! Layout: eight bytes of magic, then records in checksummed blocks: the build stamp, the number of folders, and a line
 //! (postcard) for each folder and each bundle. Anything unexpected invalidates the whole file, which the next scan rebuilds.
@@ -23,7 +22,7 @@ use skills_base::files::open_regular;
 use skills_base::private_files;
 
 /// Incremented when the layout changes. (A change of the parser changes the build stamp.)
-const MAGIC: &[u8; 8] = b"SKILLS\x00\x03";
+const MAGIC: &[u8; 8] = b"SKILLS\x00\x04";
 
 /// Age from which unused caches of other root sets are deleted.
 const CACHE_MAX_AGE: Duration = Duration::from_secs(30 * 24 * 3600);
@@ -144,7 +143,8 @@ pub(super) fn save(file: &Path, build: &str, tree: &Tree, now: SystemTime) -> io
         bytes = postcard::to_extend(line, bytes).map_err(io::Error::other)?;
         blocks.record(&bytes)?;
     }
-    for record in tree.records.values() {
+    // A file that changed right before it was read could have changed again without another stamp.
+    for record in tree.records.values().filter(|record| record.stamp.is_final) {
         bytes.clear();
         let line = Line { location: &record.location, stamp: record.stamp, outcome: &record.outcome };
         bytes = postcard::to_extend(&line, bytes).map_err(io::Error::other)?;

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use super::walk::Siblings;
 
 /// A change this soon before reading could leave the change time as it is: clocks of file systems are coarse.
-const RACY: Duration = Duration::from_secs(2);
+pub(super) const RACY: Duration = Duration::from_secs(2);
 
 /// Local file systems on which the change time of a folder changes with its entries, by their magic numbers
 /// (`statfs(2)`). Others, such as mounts of object stores, may not update it.

@@ -7,12 +7,12 @@ use std::fs::{self, Metadata};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock, mpsc};
-use std::time::UNIX_EPOCH;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use serde::{Deserialize, Serialize};
 
 use super::RootState;
-use super::folder_state::{KnownFolders, ReadFolder};
+use super::folder_state::{KnownFolders, RACY, ReadFolder};
 use super::ordered_path::OrderedPath;
 use super::roots::RootSpec;
 use super::walk::{self, Siblings, WalkEntry, main_file, passes_skipped};
@@ -24,24 +24,37 @@ use skills_skill::{
 /// Maximum number of queued batches of a walk.
 const REPORT_QUEUE_SIZE: usize = 64;
 
-/// Detects whether a bundle changed since it was read: size and modification time of its main file, and the
-/// neighboring files that determine its kind.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+/// Detects whether a bundle changed since it was read: the state of its main file, and the neighboring files that
+/// determine its kind. Like [`FileStamp`](skills_base::files::FileStamp), it has the inode and its change time, because
+/// archives and copies set the modification time; without the device, whose number can be another one after a restart.
+#[derive(Debug, Clone, Copy, Serialize, Deserialize, schemars::JsonSchema)]
 pub(super) struct Stamp {
     bytes: u64,
     modified_ns: u64,
+    inode: u64,
+    changed_ns: u64,
     scripts: bool,
     contract: bool,
+    /// Whether a change after the file was read changes the stamp.
+    pub is_final: bool,
 }
 
 impl Stamp {
     fn of(location: &Path, siblings: Siblings) -> Option<Self> {
         let metadata = fs::metadata(location).ok()?;
         let Siblings { scripts, contract } = siblings;
-        Some(Self { bytes: metadata.len(), modified_ns: nanoseconds(&metadata), scripts, contract })
+        let (modified_ns, (inode, changed_ns)) = (nanoseconds(&metadata), inode(&metadata));
+        let is_final = UNIX_EPOCH + Duration::from_nanos(changed_ns) + RACY < SystemTime::now();
+        Some(Self { bytes: metadata.len(), modified_ns, inode, changed_ns, scripts, contract, is_final })
     }
 
-    pub fn siblings(self) -> Siblings {
+    /// Returns whether nothing changed between the two.
+    fn is_same(&self, other: &Self) -> bool {
+        let state = |stamp: &Self| (stamp.bytes, stamp.modified_ns, stamp.inode, stamp.changed_ns);
+        state(self) == state(other) && self.siblings() == other.siblings()
+    }
+
+    pub fn siblings(&self) -> Siblings {
         Siblings { scripts: self.scripts, contract: self.contract }
     }
 }
@@ -49,6 +62,20 @@ impl Stamp {
 fn nanoseconds(metadata: &Metadata) -> u64 {
     let age = metadata.modified().ok().and_then(|time| time.duration_since(UNIX_EPOCH).ok());
     age.map_or(0, |age| u64::try_from(age.as_nanos()).unwrap_or(u64::MAX))
+}
+
+/// Returns the inode of a file, and the change time of the inode.
+#[cfg(unix)]
+fn inode(metadata: &Metadata) -> (u64, u64) {
+    use std::os::unix::fs::MetadataExt as _;
+    let seconds = u64::try_from(metadata.ctime()).unwrap_or(0);
+    let nanoseconds = u64::try_from(metadata.ctime_nsec()).unwrap_or(0);
+    (metadata.ino(), seconds.saturating_mul(1_000_000_000).saturating_add(nanoseconds))
+}
+
+#[cfg(not(unix))]
+fn inode(metadata: &Metadata) -> (u64, u64) {
+    (0, nanoseconds(metadata))
 }
 
 /// The result of reading a bundle.
@@ -309,8 +336,8 @@ fn report(root: usize, batch: Vec<WalkEntry>, scan: &Scan<'_>, send: &mpsc::Sync
 
 fn known_or_read(location: PathBuf, real: PathBuf, siblings: Siblings, scan: &Scan<'_>) -> Option<Record> {
     let stamp = Stamp::of(&location, siblings)?;
-    let known = scan.known.get(&location).filter(|(then, _)| *then == stamp);
-    if let Some((_, outcome)) = known {
+    let known = scan.known.get(&location).filter(|(then, _)| then.is_same(&stamp));
+    if let Some(&(stamp, ref outcome)) = known {
         let outcome = with_real_location(outcome.clone(), RealPaths::of(&location, real.clone()).ok()?);
         return Some(Record { location, real, stamp, outcome, loser: OnceLock::new() });
     }

@@ -324,19 +324,17 @@ impl Caller for Broker {
         for choice in called.filter(|choice| is_pinned(&choice.offered)) {
             let id = &choice.offered.binding.id;
             let (before, present) = (launched.get(id), self.pin(&choice.offered, &catalogue));
-            let target = self.means.target(&choice.offered);
+            // By its id: addresses are not shown to everyone who may read the run, or sent to webhooks.
             match before {
                 Some(before) if *before == present.digest => continue,
                 Some(before) if !is_complete(before) => what.push(format!(
                     "the run was launched by an earlier version, which recorded no digests of the files \
-                        that {target} (binding {id}) can read"
+                        that the binding {id} can read"
                 )),
                 Some(_) => {
                     let edits = present.edits(launched);
                     if edits.is_empty() {
-                        what.push(format!(
-                            "{target} (binding {id}) or a file next to it changed since the launch"
-                        ));
+                        what.push(format!("the binding {id} or a file next to it changed since the launch"));
                     }
                     for Edit { what: edited, part, now: content } in edits {
                         what.push(edited);
@@ -344,7 +342,7 @@ impl Caller for Broker {
                     }
                 }
                 None if !choice.is_added(launched) => continue,
-                None => what.push(format!("the binding {id} ({target}) did not exist at the launch")),
+                None => what.push(format!("the binding {id} did not exist at the launch")),
             }
             now.insert(id.clone(), present.digest);
         }

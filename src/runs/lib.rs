@@ -33,6 +33,7 @@ mod scope;
 mod supervisor;
 mod termination;
 mod uploads;
+mod value_count;
 mod worker;
 
 pub use apply_result::RESULT_BYTES;
@@ -59,4 +60,5 @@ pub use supervisor::{
     DRAIN_PREFIX, HEARTBEAT_TIMEOUT, Supervisor, SupervisorSettings, WORKER_PREFIX, record_expired_waits,
 };
 pub use uploads::{UPLOADS_KEPT_FOR, Upload, UploadError, UploadLimits, UploadedBytes};
+pub use value_count::{MAX_JSON_VALUES, has_few_values};
 pub use worker::{Execute, LeaseSettings, execute_next};

@@ -1,7 +1,8 @@
 //! Notifies people that a run waits for them: by terminal signals, or a signed message to another program (Standard
 //! Webhooks, <https://www.standardwebhooks.com>). Disabled by default.
 
-use std::sync::Arc;
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use base64::Engine as _;
@@ -10,8 +11,9 @@ use hmac::{Hmac, KeyInit as _, Mac as _};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, json};
 use sha2::Sha256;
-use tokio::sync::{Semaphore, mpsc};
+use tokio::sync::{Notify, mpsc};
 use tokio::task::JoinSet;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::binding::http::root_cause;
@@ -31,7 +33,8 @@ const BACKOFF: [Duration; 5] = [
 /// Timeout of a delivery.
 const WEBHOOK_TIMEOUT: Duration = Duration::from_secs(15);
 
-/// Maximum number of pending deliveries, those that wait for a retry included.
+/// Maximum number of pending deliveries of the runs of one principal, those that wait for a retry included. Further ones
+/// are read from the store again when half of them are done.
 const MAX_DELIVERIES: usize = 10_000;
 /// Maximum number of messages that are sent at the same time.
 const MAX_SENDS: usize = 16;
@@ -221,38 +224,238 @@ pub async fn remind(
 ) -> Result<(), StoreError> {
     let mut seen = store.newest_event().await?;
     let client = client()?;
+    let queue = Arc::new(Queue::new(MAX_DELIVERIES));
     // Dropped together with this function, which aborts them.
-    let mut deliveries = JoinSet::new();
-    let sends = Arc::new(Semaphore::new(MAX_SENDS));
+    let mut senders = JoinSet::new();
+    for webhook in webhook.iter().flat_map(|webhook| vec![webhook.clone(); MAX_SENDS]) {
+        let (store, client, queue) = (store.clone(), client.clone(), Arc::clone(&queue));
+        senders.spawn(async move {
+            loop {
+                let (principal, delivery) = queue.next().await;
+                let pause = deliver(&*store, &client, &webhook, &delivery).await;
+                queue.done(&principal, delivery, pause);
+            }
+        });
+    }
     loop {
         tokio::select! {
             () = stop.cancelled() => return Ok(()),
-            waited = store.wait(seen, 60_000) => waited?,
+            waited = store.wait(seen, 60_000) => { waited?; }
+            (principal, after) = queue.next_postponed(), if webhook.is_some() => {
+                enqueue_again(&*store, &queue, &principal, after, seen).await?;
+                continue;
+            }
         }
         let events = store.events(None, seen, PAGE).await?;
         let Some(last) = events.last() else { continue };
         seen = last.global;
-        let tells =
-            |event: &&RunEvent| matches!(event.event.kind, EventKind::GateWaiting | EventKind::RunEscalated);
-        for event in events.iter().filter(tells) {
-            let Some(reminder) = still_waiting(&*store, event).await? else { continue };
-            while deliveries.try_join_next().is_some() {}
-            if let Some(webhook) = webhook.clone() {
-                let (store, client) = (store.clone(), client.clone());
-                let (reminder, event, sends) = (reminder.clone(), event.clone(), Arc::clone(&sends));
-                if deliveries.len() < MAX_DELIVERIES {
-                    deliveries.spawn(async move {
-                        deliver(&*store, &client, &webhook, &reminder, &event, &sends).await;
-                    });
-                } else {
-                    tracing::error!(
-                        "no notification of run {} is sent: {MAX_DELIVERIES} others are pending",
-                        event.run
-                    );
-                }
+        for event in events.iter().filter(|event| tells(event)) {
+            let Some((started_by, reminder)) = still_waiting(&*store, event).await? else { continue };
+            if webhook.is_some() {
+                queue.push(&started_by, event);
             }
             if tell.send(reminder).await.is_err() && webhook.is_none() {
                 return Ok(());
+            }
+        }
+    }
+}
+
+fn tells(event: &RunEvent) -> bool {
+    matches!(event.event.kind, EventKind::GateWaiting | EventKind::RunEscalated)
+}
+
+/// Enqueues the events of a principal's runs that were postponed: those after `after`, up to `until`.
+async fn enqueue_again(
+    store: &dyn Store,
+    queue: &Queue,
+    principal: &str,
+    after: u64,
+    until: u64,
+) -> Result<(), StoreError> {
+    let mut after = after;
+    while after < until {
+        let events = store.events(None, after, PAGE).await?;
+        let Some(last) = events.last() else { return Ok(()) };
+        after = last.global;
+        for event in events.iter().filter(|event| tells(event) && event.global <= until) {
+            let waits = still_waiting(store, event).await?;
+            if waits.is_some_and(|(started_by, _)| started_by == principal) && !queue.push(principal, event) {
+                return Ok(());
+            }
+        }
+    }
+    Ok(())
+}
+
+/// A message to send. What it contains is read from the store when it is sent.
+#[derive(Debug)]
+struct Delivery {
+    run: RunId,
+    /// The number of the event in its run.
+    event: u64,
+    /// How often it was sent without success.
+    failures: usize,
+}
+
+/// The messages to send. The principals whose runs they are about take turns, so that one with many runs does not delay
+/// the notifications of others.
+struct Queue {
+    /// Maximum number of messages of one principal.
+    share: usize,
+    shares: Mutex<Queues>,
+    /// A message became available, or is to be sent again at another time.
+    pushed: Notify,
+    /// A principal whose messages were postponed has capacity again.
+    capacity: Notify,
+}
+
+#[derive(Default)]
+struct Queues {
+    by_principal: HashMap<String, PrincipalQueue>,
+    /// The principals with messages to send now; the first one is next.
+    turns: VecDeque<String>,
+}
+
+#[derive(Default)]
+struct PrincipalQueue {
+    now: VecDeque<Delivery>,
+    later: BTreeMap<(Instant, u64), Delivery>,
+    /// Messages that are being sent.
+    sending: usize,
+    /// The event before the first one that was postponed.
+    postponed: Option<u64>,
+}
+
+impl PrincipalQueue {
+    fn len(&self) -> usize {
+        self.now.len() + self.later.len() + self.sending
+    }
+}
+
+impl Queues {
+    fn push(&mut self, principal: &str, delivery: Delivery) {
+        let share = self.by_principal.entry(principal.to_owned()).or_default();
+        if share.now.is_empty() {
+            self.turns.push_back(principal.to_owned());
+        }
+        share.now.push_back(delivery);
+    }
+
+    /// Returns the next message, or when one is to be sent again.
+    fn next(&mut self, at: Instant) -> Result<(String, Delivery), Option<Instant>> {
+        let due = self.by_principal.iter_mut().filter_map(|(principal, share)| {
+            let first = share.later.first_entry().filter(|first| first.key().0 <= at)?;
+            Some((principal.clone(), first.remove()))
+        });
+        for (principal, delivery) in due.collect::<Vec<_>>() {
+            self.push(&principal, delivery);
+        }
+        let next = self.turns.pop_front().and_then(|principal| {
+            let share = self.by_principal.get_mut(&principal)?;
+            let delivery = share.now.pop_front()?;
+            share.sending += 1;
+            if !share.now.is_empty() {
+                self.turns.push_back(principal.clone());
+            }
+            Some((principal, delivery))
+        });
+        let first_later = |share: &PrincipalQueue| share.later.first_key_value().map(|((at, _), _)| *at);
+        next.ok_or_else(|| self.by_principal.values().filter_map(first_later).min())
+    }
+}
+
+impl Queue {
+    fn new(share: usize) -> Self {
+        Self { share, shares: Mutex::default(), pushed: Notify::new(), capacity: Notify::new() }
+    }
+
+    fn with<T>(&self, change: impl FnOnce(&mut Queues) -> T) -> T {
+        change(&mut self.shares.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Adds the message of an event. Returns false if it was postponed, because the share of its principal is full.
+    fn push(&self, principal: &str, event: &RunEvent) -> bool {
+        let delivery = Delivery { run: event.run.clone(), event: event.number, failures: 0 };
+        let pushed = self.with(|shares| {
+            let share = shares.by_principal.entry(principal.to_owned()).or_default();
+            if share.postponed.is_some() || share.len() >= self.share {
+                if share.postponed.is_none() {
+                    tracing::warn!(
+                        "notifications of runs started by {principal} are postponed: {} others are pending",
+                        self.share
+                    );
+                    share.postponed = Some(event.global - 1);
+                }
+                return false;
+            }
+            shares.push(principal, delivery);
+            true
+        });
+        self.pushed.notify_one();
+        pushed
+    }
+
+    /// Returns the next message when it is time to send one.
+    async fn next(&self) -> (String, Delivery) {
+        loop {
+            let pushed = self.pushed.notified();
+            match self.with(|shares| shares.next(Instant::now())) {
+                Ok(next) => {
+                    // Another sender may wait, and there may be more to send.
+                    self.pushed.notify_one();
+                    return next;
+                }
+                Err(Some(later)) => {
+                    tokio::select! {
+                        () = pushed => {}
+                        () = tokio::time::sleep_until(later) => {}
+                    }
+                }
+                Err(None) => pushed.await,
+            }
+        }
+    }
+
+    /// Ends the sending of a message, which is sent again after the pause, if there is one.
+    fn done(&self, principal: &str, delivery: Delivery, pause: Option<Duration>) {
+        let has_capacity = self.with(|shares| {
+            let Some(share) = shares.by_principal.get_mut(principal) else { return false };
+            share.sending -= 1;
+            if let Some(pause) = pause {
+                let delivery = Delivery { failures: delivery.failures + 1, ..delivery };
+                let at = Instant::now() + pause;
+                let number = (0..).find(|number| !share.later.contains_key(&(at, *number))).unwrap_or(0);
+                share.later.insert((at, number), delivery);
+            }
+            let has_capacity = share.postponed.is_some() && share.len() <= self.share / 2;
+            if share.len() == 0 && share.postponed.is_none() {
+                shares.by_principal.remove(principal);
+            }
+            has_capacity
+        });
+        if pause.is_some() {
+            self.pushed.notify_one();
+        }
+        if has_capacity {
+            self.capacity.notify_one();
+        }
+    }
+
+    /// Returns a principal whose messages were postponed and that has capacity again, and the event before the first of them.
+    async fn next_postponed(&self) -> (String, u64) {
+        loop {
+            let capacity = self.capacity.notified();
+            let found = self.with(|shares| {
+                let ready =
+                    |share: &&mut PrincipalQueue| share.postponed.is_some() && share.len() <= self.share / 2;
+                let mut all = shares.by_principal.iter_mut();
+                let (principal, share) = all.find(|(_, share)| ready(share))?;
+                Some((principal.clone(), share.postponed.take()?))
+            });
+            match found {
+                Some(found) => return found,
+                None => capacity.await,
             }
         }
     }
@@ -272,10 +475,14 @@ fn client() -> Result<reqwest::Client, StoreError> {
         })
 }
 
-/// Returns the wait that an event reported, if it continues.
-async fn still_waiting(store: &dyn Store, event: &RunEvent) -> Result<Option<Reminder>, StoreError> {
+/// Returns the wait that an event reported, if it continues, and who started the run.
+async fn still_waiting(
+    store: &dyn Store,
+    event: &RunEvent,
+) -> Result<Option<(String, Reminder)>, StoreError> {
     let run = store.run(&event.run).await?;
-    Ok(run.filter(|run| run.since_ms <= event.at_ms).as_ref().and_then(Reminder::of))
+    let run = run.filter(|run| run.since_ms <= event.at_ms);
+    Ok(run.and_then(|run| Some((run.started_by.clone(), Reminder::of(&run)?))))
 }
 
 /// Records that this process sends the message of an event; false if another process on the store does.
@@ -293,18 +500,45 @@ async fn claim(store: &dyn Store, event: &RunEvent) -> bool {
     }
 }
 
-/// Sends a message until it is accepted, the wait is over, or the retries are exhausted; nothing if another process
-/// sends it.
+/// Sends a message, unless the wait is over or another process sends it. Returns the pause after which it has to be sent
+/// again.
 async fn deliver(
     store: &dyn Store,
     client: &reqwest::Client,
     webhook: &Webhook,
-    reminder: &Reminder,
-    event: &RunEvent,
-    sends: &Semaphore,
-) {
-    if !claim(store, event).await {
-        return;
+    delivery: &Delivery,
+) -> Option<Duration> {
+    let why = match try_deliver(store, client, webhook, delivery).await {
+        Ok(()) => return None,
+        Err(why) => why,
+    };
+    let pause = webhook.pauses.get(delivery.failures).copied();
+    match pause {
+        Some(pause) => {
+            tracing::warn!("the notification of run {} failed: {why}; retrying in {pause:?}", delivery.run);
+        }
+        None => tracing::error!("the notification of run {} failed: {why}", delivery.run),
+    }
+    pause
+}
+
+async fn try_deliver(
+    store: &dyn Store,
+    client: &reqwest::Client,
+    webhook: &Webhook,
+    delivery: &Delivery,
+) -> Result<(), String> {
+    let read = async {
+        let mut events = store.events(Some(&delivery.run), delivery.event.saturating_sub(1), 1).await?;
+        let Some(event) = events.pop().filter(|event| event.number == delivery.event) else {
+            return Ok(None);
+        };
+        Ok(still_waiting(store, &event).await?.map(|(_, reminder)| (event, reminder)))
+    };
+    let read = read.await.map_err(|error: StoreError| error.to_string())?;
+    let Some((event, reminder)) = read else { return Ok(()) };
+    if delivery.failures == 0 && !claim(store, &event).await {
+        return Ok(());
     }
     // The same for each retry, so that a receiver can drop duplicates.
     let id = format!("msg_{}_{}", event.run, event.number);
@@ -314,25 +548,7 @@ async fn deliver(
     if escalates {
         body["escalate_to"] = event.event.data["to"].clone();
     }
-    let body = body.to_string();
-    let mut pauses = webhook.pauses.iter();
-    loop {
-        // The semaphore is never closed.
-        let permit = sends.acquire().await;
-        let why = match send(client, webhook, &id, &body).await {
-            Ok(()) => return,
-            Err(why) => why,
-        };
-        drop(permit);
-        let Some(pause) = pauses.next() else {
-            return tracing::error!("the notification of run {} failed: {why}", event.run);
-        };
-        tracing::warn!("the notification of run {} failed: {why}; retrying in {pause:?}", event.run);
-        tokio::time::sleep(*pause).await;
-        if !matches!(still_waiting(store, event).await, Ok(Some(_))) {
-            return;
-        }
-    }
+    send(client, webhook, &id, &body.to_string()).await
 }
 
 async fn send(client: &reqwest::Client, webhook: &Webhook, id: &str, body: &str) -> Result<(), String> {
@@ -355,6 +571,7 @@ async fn send(client: &reqwest::Client, webhook: &Webhook, id: &str, body: &str)
 mod tests {
     use super::*;
     use skills_model::ApprovalReason;
+    use skills_store::NewEvent;
 
     #[test]
     fn a_message_is_signed_as_the_standards_own_example() {
@@ -364,6 +581,46 @@ mod tests {
         assert_eq!(signature, "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE=");
         assert!(Webhook::new("http://x", "short").unwrap_err().contains("24"));
         assert!(Webhook::new("http://x", "whsec_***").unwrap_err().contains("Base64"));
+    }
+
+    fn waiting_event(global: u64) -> RunEvent {
+        let event = NewEvent { kind: EventKind::GateWaiting, step: None, data: json!({}) };
+        RunEvent { run: RunId(format!("r{global}")), number: 3, global, at_ms: 0, event }
+    }
+
+    #[tokio::test]
+    async fn principals_take_turns() {
+        let queue = Queue::new(100);
+        for n in 0..50 {
+            assert!(queue.push("flood", &waiting_event(n + 1)));
+        }
+        queue.push("other", &waiting_event(60));
+        let (first, second) = (queue.next().await, queue.next().await);
+        assert_eq!((first.0.as_str(), second.0.as_str()), ("flood", "other"));
+        // A message that failed waits, and delays nothing.
+        queue.done(&second.0, second.1, Some(Duration::from_millis(20)));
+        let third = queue.next().await;
+        assert_eq!((third.0.as_str(), third.1.run.0.as_str()), ("flood", "r2"));
+        tokio::time::sleep(Duration::from_millis(30)).await;
+        queue.next().await;
+        let again = queue.next().await;
+        assert_eq!((again.0.as_str(), again.1.failures), ("other", 1));
+    }
+
+    #[tokio::test]
+    async fn messages_beyond_the_share_of_a_principal_are_postponed() {
+        let queue = Queue::new(4);
+        let pushed: Vec<bool> = (11..=17).map(|global| queue.push("flood", &waiting_event(global))).collect();
+        assert_eq!(pushed, [true, true, true, true, false, false, false]);
+        assert!(queue.push("other", &waiting_event(18)), "others have their own share");
+        for _ in 0..3 {
+            let (principal, delivery) = queue.next().await;
+            queue.done(&principal, delivery, None);
+        }
+        assert_eq!(queue.next_postponed().await, ("flood".to_owned(), 14));
+        assert!(queue.push("flood", &waiting_event(15)) && queue.push("flood", &waiting_event(16)));
+        let (_, sent) = queue.next().await;
+        queue.done("flood", sent, None);
     }
 
     #[tokio::test]

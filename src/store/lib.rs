@@ -234,6 +234,15 @@ pub trait Store: Send + Sync + 'static {
     /// be recorded ([`Command::Expire`]).
     async fn expired(&self) -> Result<Vec<RunRecord>, StoreError>;
 
+    /// Returns runs as in a list that have waited for approval since a moment (milliseconds since 1970-01-01 UTC) or
+    /// longer and were not escalated, oldest first, after the given place of an earlier result; each with its place.
+    async fn unescalated(
+        &self,
+        since_ms: i64,
+        after: Option<(i64, i64)>,
+        limit: usize,
+    ) -> Result<Vec<(RunRecord, (i64, i64))>, StoreError>;
+
     /// Returns the unique id of this store, created with it: event numbers have no meaning in another store.
     fn identity(&self) -> String;
 

@@ -134,6 +134,9 @@ pub struct QueryError(String);
 /// Fields of a run's error that only callers with the scope `admin` may see.
 pub(crate) const PRIVATE_FIELDS: [&str; 3] = ["detail", "binding", "tried"];
 
+/// Fields of a run's target that `target:` compares. Its content can hold errors of other runs.
+pub(crate) const TARGET_FIELDS: [&str; 3] = ["type", "ref", "run"];
+
 /// Maximum number of terms in a filter: `SQLite` rejects expressions deeper than about a thousand.
 const MAX_TERMS: usize = 64;
 /// Maximum number of characters of a filter.
@@ -233,7 +236,10 @@ impl Test {
                     || code.is_some_and(|code| contains(&code.replace('_', " "), text))
             }
             Self::Detail(text) => contains(&json(&run.error), &in_json(text)),
-            Self::Target(text) => contains(&json(&run.target), &in_json(text)),
+            Self::Target(text) => {
+                let field = |name: &str| run.target.as_ref()?.get(name)?.as_str();
+                TARGET_FIELDS.iter().filter_map(|name| field(name)).any(|value| contains(value, text))
+            }
             Self::Input(path, comparison) => {
                 let value = path.iter().try_fold(&run.inputs, |value, name| value.as_object()?.get(name));
                 value.is_some_and(|value| comparison.matches(value))

@@ -60,7 +60,7 @@ impl ProposalPaneRequest {
                 ProposalPaneResponse::Shown(id, view)
             }
             Self::Order { proposal_id, order, notes } => {
-                let by = ProposalOrderedBy { by: None, notes };
+                let by = ProposalOrderedBy { notes, ..ProposalOrderedBy::default() };
                 let ordered = client.order_proposal(&proposal_id, order, by).await.map(Arc::new);
                 ProposalPaneResponse::Ordered(proposal_id, ordered)
             }

@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 use std::fs;
 use std::path::Path;
+use std::time::Duration;
 
 use skills_registry::{Registry, RootOrigin, RootState, ShippedUse};
 use skills_skill::{RefusalReason, SkillId};
@@ -197,6 +198,9 @@ fn the_next_start_parses_only_what_changed() {
     world.write("root/none/SKILL.md", "---\nname: none\n---\n");
     let mut settings = world.settings(&["root"]);
     settings.cache = true;
+    // What has just been written is not cached.
+    let pause = || std::thread::sleep(Duration::from_millis(2_100));
+    pause();
     let start = |settings: &_| {
         let registry = Registry::open(Clone::clone(settings)).unwrap();
         let found = registry.wait_scanned_blocking();
@@ -217,6 +221,17 @@ fn the_next_start_parses_only_what_changed() {
     assert_eq!(said, (1, "used".to_owned()));
     assert_eq!(description(&warm, "b"), "Two, but longer");
     assert_eq!(ids(&warm), ["b"]);
+    assert_eq!(start(&settings).1, (1, "used".to_owned()), "b has just been written");
+    pause();
+    assert_eq!((start(&settings).1.0, start(&settings).1.0), (1, 0));
+    // A new version with the size and the modification time of the old one, as archives write it.
+    let file = world.path("root/b/SKILL.md");
+    let modified = fs::metadata(&file).unwrap().modified().unwrap();
+    world.skill("root/b", "Two, but LONGER");
+    fs::File::open(&file).unwrap().set_modified(modified).unwrap();
+    let (warm, said) = start(&settings);
+    assert_eq!(said, (1, "used".to_owned()));
+    assert_eq!(description(&warm, "b"), "Two, but LONGER");
 
     settings.build = "another".to_owned();
     assert_eq!(

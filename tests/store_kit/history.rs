@@ -188,7 +188,9 @@ pub async fn filters_select_what_they_describe(store: &dyn Store, time: &Time) {
             "region": region, "total": f64::from(n) / 2.0, "n": n, "dry": n % 2 == 0, "deep": {"name": format!("v{n}")},
         });
         let by = if n % 5 == 0 { "key:kim" } else { "Ana" };
-        let target = (n % 4 == 0).then(|| json!({"type": "artifact", "ref": "report.md"}));
+        let target = (n % 4 == 0).then(|| json!({
+            "type": "artifact", "ref": "report.md", "content": {"error": {"code": "x", "detail": "http://10.0.0.8"}},
+        }));
         let launch = Launch { inputs, target, started_by: by.into(), ..launch(n) };
         store.launch(launch).await.unwrap();
         if n % 3 != 2 {
@@ -238,6 +240,7 @@ pub async fn filters_select_what_they_describe(store: &dyn Store, time: &Time) {
         "10.0.0.7",
         "target:report.md",
         "-target:report",
+        "target:10.0.0.8",
         "input.region:eu*",
         "input.region:eu_north",
         "input.region:us%east",
@@ -283,6 +286,7 @@ pub async fn filters_select_what_they_describe(store: &dyn Store, time: &Time) {
             "-step:one",
             "error:10.0.0.7",
             "10.0.0.7",
+            "target:10.0.0.8",
             "input.none:*",
             "-input.none:*"
         ],

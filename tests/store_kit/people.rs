@@ -111,6 +111,22 @@ pub async fn of_two_writers_with_a_precondition_one_writes(store: &dyn Store, ti
     let (first, second) = futures::join!(escalate(), escalate());
     assert_ne!(first.is_ok(), second.is_ok(), "{first:?} {second:?}");
     assert_eq!(escalate().await, failed);
+    for n in 2..=6 {
+        time.pass(10);
+        waiting(store, n).await;
+    }
+    let late = async |since_ms: i64, after: Option<(i64, i64)>| {
+        let page = store.unescalated(since_ms, after, 2).await.unwrap();
+        let ids: Vec<String> = page.iter().map(|(run, _)| run.id.0.clone()).collect();
+        (ids, page.last().map(|(_, place)| *place))
+    };
+    let (ids, place) = late(i64::MAX, None).await;
+    assert_eq!(ids, ["run-0002", "run-0003"], "the first one was escalated; the oldest come first");
+    let (ids, place) = late(i64::MAX, place).await;
+    assert_eq!(ids, ["run-0004", "run-0005"]);
+    let (ids, place) = late(i64::MAX, place).await;
+    assert_eq!((ids.len(), late(i64::MAX, place).await.0.len()), (1, 0));
+    assert_eq!(late(since_ms, None).await.0.len(), 0, "the others have not waited as long");
     let events = store.events(Some(&run), 0, 100).await.unwrap();
     let escalated = events.iter().filter(|event| event.event.kind.to_string() == "run.escalated");
     assert_eq!(escalated.count(), 1);

@@ -28,7 +28,10 @@ struct Place {
 impl Place {
     fn new() -> Self {
         let dir = tempfile::tempdir().unwrap();
-        let store = ProposalStore::new(dir.path().join(".local/share/skill-workbench/proposals"));
+        let store = ProposalStore::new(
+            dir.path().join(".local/share/skill-workbench/proposals"),
+            dir.path().join(".local/share/skill-workbench/proposals-in-progress"),
+        );
         let place = Self { dir, store };
         place.write("billing", &text("Writes bills for customers. Use it for invoices."));
         std::fs::write(

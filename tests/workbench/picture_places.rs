@@ -164,7 +164,10 @@ impl Authors {
 
     /// A proposal that waits for approval, and one that was denied.
     pub fn propose(&self) {
-        let store = ProposalStore::new(self.home.path().join(".local/share/skill-workbench/proposals"));
+        let store = ProposalStore::new(
+            self.home.path().join(".local/share/skill-workbench/proposals"),
+            self.home.path().join(".local/share/skill-workbench/proposals-in-progress"),
+        );
         let denied = self.new_proposal("release-notes", "shop", 3 * 24 * 60, |text| {
             text.replace("Instructions.", "Write one line for each change.")
         });

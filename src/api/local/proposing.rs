@@ -10,6 +10,7 @@ use super::indexer::Shared;
 use super::runs::Runs;
 use super::{Local, run_blocking};
 use crate::golden::invalid;
+use crate::operations::Scope;
 use crate::{
     CheckResult, Code, Error, ProposalCheck, ProposalCheckKind, ProposalFilter, ProposalList, ProposalOrder,
     ProposalOrdered, ProposalOrderedBy, ProposalRequest, ProposalSummary, ProposalView, ProposedPart, lint,
@@ -51,7 +52,9 @@ impl ProposalFolder {
             (None, Some(project)) => project.join("proposals"),
             (None, None) => config.dirs.data.join("proposals"),
         };
-        Self { store: ProposalStore::new(folder), _demo: demo }
+        let own = demo.as_ref().map_or(config.dirs.data.as_path(), LockedFolder::path);
+        let begun = own.join("proposals-in-progress");
+        Self { store: ProposalStore::new(folder, begun), _demo: demo }
     }
 }
 
@@ -301,11 +304,14 @@ impl Local {
             let (store, id) = (store.clone(), id.to_owned());
             run_blocking(move || Ok(store.find(&id)?)).await?
         };
+        let writes = !matches!(order, ProposalOrder::Deny);
+        let is_open = matches!(found.facts.state, ProposalState::Waiting | ProposalState::Approved);
+        if by.limited && writes && is_open {
+            self.check_limited(&found, &order, &by).await?;
+        }
         if let ProposalOrder::Approve { proposal_digest, base_digest } = &order {
             self.check_approval(&found, (*proposal_digest, *base_digest), &by).await?;
         }
-        let writes = !matches!(order, ProposalOrder::Deny);
-        let is_open = matches!(found.facts.state, ProposalState::Waiting | ProposalState::Approved);
         let real = (writes && is_open).then(|| self.writable_file(&found.facts)).transpose()?;
         let who = by.by.filter(|by| !by.trim().is_empty());
         let who = match who {
@@ -354,6 +360,52 @@ impl Local {
             }
         }
         Ok(ProposalOrdered { proposal: summary(&proposal.head()), note, repeated })
+    }
+
+    /// Rejects what only the scope `admin` may write: the approver's own proposal, and a change that decides which rules of
+    /// the policy apply to the skill.
+    async fn check_limited(
+        &self,
+        found: &Proposal,
+        order: &ProposalOrder,
+        by: &ProposalOrderedBy,
+    ) -> Result<(), Error> {
+        let facts = &found.facts;
+        let approves = matches!(order, ProposalOrder::Approve { .. });
+        if approves && by.by.as_ref() == Some(&facts.proposed_by) {
+            let message = format!(
+                "{} was proposed by {}; it is approved by another person, or with the scope `{}`",
+                facts.proposal_id,
+                facts.proposed_by,
+                Scope::Admin
+            );
+            return Err(Error::new(Code::Forbidden, message));
+        }
+        let (store, catalogue, proposal) = (self.proposal_store(), self.registry.snapshot(), found.clone());
+        let changed = run_blocking(move || {
+            let facts = &proposal.facts;
+            let skill = catalogue.by_location(&facts.location);
+            let present = skill.and_then(|skill| base_of(skill).ok());
+            let base = present.filter(|text| Digest::of(text.as_bytes()) == facts.base_digest);
+            let base = match base {
+                Some(base) => base,
+                None if approves => return Err(ProposalError::Changed(facts.location.clone()).into()),
+                None => store.version(facts, facts.base_digest)?,
+            };
+            let result = diff::apply(&base, &proposal.diff)?;
+            Ok(policy_fields(&facts.location, &base, &result))
+        })
+        .await?;
+        if changed.is_empty() {
+            return Ok(());
+        }
+        let message = format!(
+            "proposal {} changes {}, which rules of the policy may compare; that needs the scope `{}`",
+            facts.proposal_id,
+            changed.join(", "),
+            Scope::Admin
+        );
+        Err(Error::new(Code::Forbidden, message))
     }
 
     /// Rejects an approval that does not name what was reviewed.
@@ -636,6 +688,28 @@ impl Evaluator {
     }
 }
 
+/// Returns the differing fields of two texts of a skill that decide which rules of the policy apply to it, or how it is
+/// executed. A contract defines its own approvals, so any change of it is one.
+fn policy_fields(location: &Path, base: &str, result: &str) -> Vec<&'static str> {
+    let parsed = |text: &str| skills_skill::parse(location, text.as_bytes(), 0).ok();
+    let (Some(old), Some(new)) = (parsed(base), parsed(result)) else { return vec!["an unusable file"] };
+    let is_contract = location.extension().is_some_and(|extension| !extension.eq_ignore_ascii_case("md"));
+    let (was, now) = (&old.classification, &new.classification);
+    let fields = [
+        (is_contract, "the contract"),
+        (old.id != new.id, "id"),
+        (old.name != new.name, "name"),
+        (old.tags != new.tags, "tags"),
+        (old.domain != new.domain, "domain"),
+        (old.kind != new.kind, "kind"),
+        (was.role != now.role, "role"),
+        (was.invocation != now.invocation, "invocation"),
+        (was.attach_targets != now.attach_targets, "attach_targets"),
+        (was.effect_mode != now.effect_mode, "effect_mode"),
+    ];
+    fields.into_iter().filter(|(differs, _)| *differs).map(|(_, field)| field).collect()
+}
+
 /// Returns which part of a file differs.
 fn part(base: &str, result: &str) -> ProposedPart {
     let same_body = skills_skill::body(base) == skills_skill::body(result);
@@ -656,6 +730,20 @@ fn part(base: &str, result: &str) -> ProposedPart {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn fields_that_rules_compare_are_named() {
+        let file = "---\nname: a\ndescription: Old.\ntags: [money]\ndomain: finance\n---\nBody\n";
+        let changed =
+            |from: &str, to: &str| policy_fields(Path::new("/r/a/SKILL.md"), file, &file.replace(from, to));
+        assert!(changed("Old", "New").is_empty() && changed("Body", "Text").is_empty());
+        assert_eq!(changed("tags: [money]\n", ""), ["tags"]);
+        assert_eq!(changed("finance", "misc"), ["domain"]);
+        assert_eq!(changed("name: a", "name: b"), ["name"]);
+        assert_eq!(changed("tags: [money]", "tags: [money]\nrole: utility"), ["role"]);
+        assert_eq!(changed("tags: [money]", "tags: [money]\neffect_mode: gate"), ["effect_mode"]);
+        assert_eq!(policy_fields(Path::new("/r/a/skill.yaml"), "id: a\n", "id: b\n"), ["an unusable file"]);
+    }
 
     #[test]
     fn the_changed_part_is_named() {

@@ -28,8 +28,9 @@ use std::collections::BTreeSet;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::{Arc, LazyLock, OnceLock};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
+use async_trait::async_trait;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -59,6 +60,9 @@ pub use value_count::ensure_few_values;
 
 /// Default maximum size of a request body in bytes.
 const MAX_BODY: usize = 2 << 20;
+
+/// How old the authentication of a caller may be when it receives data.
+pub const MAX_AUTHENTICATION_AGE: Duration = Duration::from_secs(2);
 
 /// Permissions of a caller.
 #[derive(
@@ -99,11 +103,23 @@ pub struct Principal {
     pub scopes: BTreeSet<Scope>,
 }
 
+/// The credentials of a caller, which authenticate it again. Their debug form shows no key.
+#[async_trait]
+pub trait Credentials: std::fmt::Debug + Send + Sync {
+    /// Returns the principal that they identify now, with its present scopes.
+    ///
+    /// # Errors
+    /// Returns `unauthorized` if they are no longer valid.
+    async fn principal(&self) -> Result<Principal, Error>;
+}
+
 /// The context of one call.
 #[derive(Debug, Clone)]
 pub struct Caller {
     /// The caller; `None` without authentication (a service on loopback without keys): then everything is allowed.
     pub principal: Option<Principal>,
+    /// What authenticated the principal, if its key can end while the call waits.
+    pub credentials: Option<Arc<dyn Credentials>>,
     /// The trace id of this call.
     pub trace_id: String,
     /// Whether the call comes from a process of the local account, which may use every session.
@@ -120,6 +136,7 @@ impl Caller {
     pub fn anyone() -> Self {
         Self {
             principal: None,
+            credentials: None,
             local: true,
             trace_id: new_trace_id(),
             leave: CancellationToken::new(),
@@ -131,6 +148,20 @@ impl Caller {
     #[must_use]
     pub fn may(&self, scope: Scope) -> bool {
         self.principal.as_ref().is_none_or(|principal| principal.scopes.contains(&scope))
+    }
+
+    /// Returns the caller with its present scopes: those of a caller that was authenticated before a wait may have been
+    /// taken away.
+    ///
+    /// # Errors
+    /// Returns `unauthorized` if its key has ended.
+    pub async fn current(&self) -> Result<Self, Error> {
+        let Some(credentials) = &self.credentials else { return Ok(self.clone()) };
+        let principal = credentials.principal().await?;
+        if self.principal.as_ref().is_none_or(|known| known.name != principal.name) {
+            return Err(Error::new(Code::Unauthorized, "the API key has ended"));
+        }
+        Ok(Self { principal: Some(principal), ..self.clone() })
     }
 
     /// Checks that the caller may filter runs by this text. An invalid text is rejected where it is used.
@@ -494,11 +525,14 @@ impl Operation {
         let caller_input = redact_paths::CallerInput::of(&arguments);
         let caller = self.admit(service, caller, &mut arguments).await?;
         let permit = principal_limits::operation_permit(self, &caller, &arguments).await?;
+        // The body of the request, the catalog and the permit were waited for.
+        let caller = self.readmit(caller).await?;
         let began = Instant::now();
         let call = (self.run)(CallContext { service: service.clone(), caller: caller.clone() }, arguments);
         // A measurement ends when its caller leaves.
         let answer = principal_limits::run(permit, self.measures, call).await;
         self.log(&caller, began, answer.as_ref().err());
+        let caller = self.after_wait(caller, began).await?;
         match answer {
             Ok(mut answer) => {
                 if !caller.may(Scope::Admin) {
@@ -523,11 +557,14 @@ impl Operation {
         let caller_input = redact_paths::CallerInput::of(&arguments);
         let caller = self.admit(service, caller, &mut arguments).await?;
         let permit = principal_limits::operation_permit(self, &caller, &arguments).await?;
+        // The body of the request, the catalog and the permit were waited for.
+        let caller = self.readmit(caller).await?;
         let began = Instant::now();
         let call = (self.write)(CallContext { service: service.clone(), caller: caller.clone() }, arguments);
         // A measurement ends when its caller leaves.
         let answer = principal_limits::run(permit, self.measures, call).await;
         self.log(&caller, began, answer.as_ref().err());
+        let caller = self.after_wait(caller, began).await?;
         match answer {
             Ok(answer) if caller.may(Scope::Admin) || !may_hold_details(&answer.json) => Ok(answer),
             Ok(answer) => {
@@ -568,6 +605,20 @@ impl Operation {
             self.log(caller, began, Some(&error));
             error
         })
+    }
+
+    /// Authenticates the caller again before it acts.
+    async fn readmit(&self, caller: Caller) -> Result<Caller, Error> {
+        let caller = caller.current().await?;
+        self.may(&caller)?;
+        Ok(caller)
+    }
+
+    /// Authenticates the caller again before it receives what it waited for. The result of a change is not withheld, so
+    /// that it is not repeated.
+    async fn after_wait(&self, caller: Caller, began: Instant) -> Result<Caller, Error> {
+        let waited = (self.hints.read_only || self.waits) && began.elapsed() >= MAX_AUTHENTICATION_AGE;
+        if waited { self.readmit(caller).await } else { Ok(caller) }
     }
 
     /// Logs each call with its trace id; successful read-only calls at debug level.

@@ -81,6 +81,8 @@ async fn order(
     by: Option<String>,
     notes: Option<String>,
 ) -> Result<ProposalOrdered, Error> {
-    let by = ProposalOrderedBy { by: context.caller.name(by), notes };
+    let caller = &context.caller;
+    let limited = caller.principal.is_some() && !caller.local && !caller.may(Scope::Admin);
+    let by = ProposalOrderedBy { by: caller.name(by), notes, limited };
     context.service.core.order_proposal(proposal, order, by).await
 }

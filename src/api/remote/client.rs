@@ -115,7 +115,7 @@ impl Client for Remote {
         order: ProposalOrder,
         by: ProposalOrderedBy,
     ) -> Result<ProposalOrdered, Error> {
-        let ProposalOrderedBy { by, notes } = by;
+        let ProposalOrderedBy { by, notes, .. } = by;
         let mut fields = json!({ "proposal_id": proposal, "by": by, "notes": notes });
         let operation = match order {
             ProposalOrder::Approve { proposal_digest, base_digest } => {

@@ -79,10 +79,6 @@ pub struct Facts {
     /// An approval that was recorded and whose write was not confirmed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub applying: Option<ProposalDecision>,
-    /// Whether the new content was in a file next to the skill's when `applying` was recorded: if that file is gone, it
-    /// has taken the place of the skill's.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub prepared: bool,
     /// The decision.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub decision: Option<ProposalDecision>,
@@ -298,7 +294,6 @@ pub(super) mod tests {
                 proposed_at_ms: 1_780_000_000_123,
                 state: ProposalState::Waiting,
                 applying: None,
-                prepared: false,
                 decision: None,
                 rollback: None,
                 effect: Some(GoldenChange::default()),

@@ -4,6 +4,8 @@ use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use serde::{Deserialize, Serialize};
+
 use super::diff::{self, DiffError};
 use super::document::{Facts, Proposal, ProposalDecision, ProposalHead, ProposalState};
 use crate::write_back::{WriteError, replace_real_file, replaced};
@@ -20,6 +22,8 @@ pub const MAX_WAITING: usize = 1000;
 const MAX_WAITING_EACH: usize = 250;
 /// Maximum number of bytes of a skill's id in a file name.
 const MAX_ID_BYTES: usize = 120;
+/// The lock file in the folder of proposals.
+const LOCK: &str = ".lock";
 /// The folder of versions, below that of the proposals.
 const VERSIONS: &str = "versions";
 
@@ -167,13 +171,47 @@ pub struct Listed {
 #[derive(Debug, Clone)]
 pub struct ProposalStore {
     folder: PathBuf,
+    begun: PathBuf,
+}
+
+/// An approval whose write is not recorded yet. It is kept in the user's own folder, because the folder of proposals can
+/// come with a repository, which could state an approval by anyone.
+#[derive(Debug, Serialize, Deserialize)]
+struct BegunApproval {
+    base_digest: Digest,
+    result_digest: Digest,
+    /// The file that is written.
+    real: PathBuf,
+    decision: ProposalDecision,
+}
+
+impl BegunApproval {
+    /// Returns the file in which the new content is prepared: as long as it exists, nothing was written.
+    fn prepared(&self) -> PathBuf {
+        self.real.with_file_name(new_file(self.result_digest))
+    }
+
+    /// Returns whether the file was written, also if it was changed again since.
+    fn is_applied(&self) -> bool {
+        let present = files::read_file(&self.real, MAX_BYTES).ok().map(|bytes| Digest::of(&bytes));
+        let prepared = self.prepared();
+        let is_missing =
+            || prepared.parent().is_some_and(Path::is_dir) && prepared.symlink_metadata().is_err();
+        present == Some(self.result_digest) || (present != Some(self.base_digest) && is_missing())
+    }
+}
+
+/// The folder of proposals, while every other process is locked out.
+struct LockedFolder {
+    folder: Folder,
+    _lock: File,
 }
 
 impl ProposalStore {
-    /// Returns the store in this folder.
+    /// Returns the store in a folder; `begun` is a folder of the user with the approvals in progress.
     #[must_use]
-    pub fn new(folder: PathBuf) -> Self {
-        Self { folder }
+    pub fn new(folder: PathBuf, begun: PathBuf) -> Self {
+        Self { folder, begun }
     }
 
     /// Returns the path of the folder.
@@ -182,18 +220,26 @@ impl ProposalStore {
         &self.folder
     }
 
-    /// Locks out every other process until the result is dropped.
-    fn lock(&self) -> Result<File, ProposalError> {
-        let linked = std::fs::symlink_metadata(&self.folder).is_ok_and(|found| found.is_symlink());
-        if linked {
-            let error = io::Error::other("the folder of proposals is a link; replace it with a folder");
-            return Err(ProposalError::Io { path: self.folder.clone(), error });
-        }
-        private_files::create_folder(&self.folder).map_err(failed(&self.folder))?;
-        let path = self.folder.join(".lock");
-        let lock = private_files::open_append(&path).map_err(failed(&path))?;
-        lock.lock().map_err(failed(&path))?;
-        Ok(lock)
+    /// Locks out every other process until the result is dropped. Nothing in the folder that is a link is followed.
+    fn lock(&self) -> Result<LockedFolder, ProposalError> {
+        let failed = failed(&self.folder);
+        let open = || {
+            private_files::create_folder(&self.folder)?;
+            let name = self.folder.file_name().unwrap_or_default();
+            let parent = self.folder.parent().unwrap_or(Path::new("/")).canonicalize()?;
+            let folder = Folder::open(&parent.join(name))?;
+            let lock = folder.open_lock(LOCK)?;
+            lock.lock()?;
+            Ok(LockedFolder { folder, _lock: lock })
+        };
+        open().map_err(|error: io::Error| {
+            let is_link = |path: &Path| std::fs::symlink_metadata(path).is_ok_and(|found| found.is_symlink());
+            if is_link(&self.folder) || is_link(&self.folder.join(LOCK)) {
+                let why = "the folder of proposals, or the file `.lock` in it, is a link; remove the link";
+                return failed(io::Error::other(why));
+            }
+            failed(error)
+        })
     }
 
     fn open(&self) -> Result<Option<Folder>, ProposalError> {
@@ -234,7 +280,7 @@ impl ProposalStore {
         let read = || {
             let text = folder.read_text(&format!("{id}.md"), MAX_FILE_BYTES).map_err(|e| e.to_string())?;
             let proposal = Proposal::of_markdown(&text)?;
-            Ok(Proposal { facts: checked(proposal.facts, id)?, ..proposal })
+            Ok(Proposal { facts: self.checked(folder, proposal.facts, id)?, ..proposal })
         };
         read().map_err(|why| self.damaged(id, why))
     }
@@ -243,7 +289,7 @@ impl ProposalStore {
         let read = || {
             let (file, _) = folder.open_file(&format!("{id}.md")).map_err(|e| e.to_string())?;
             let head = ProposalHead::read(file, MAX_FILE_BYTES)?;
-            Ok(ProposalHead { facts: checked(head.facts, id)?, ..head })
+            Ok(ProposalHead { facts: self.checked(folder, head.facts, id)?, ..head })
         };
         read().map_err(|why| self.damaged(id, why))
     }
@@ -264,10 +310,77 @@ impl ProposalStore {
         if known.iter().any(|name| name == id) { self.read(&folder, id) } else { Err(not_found(known)) }
     }
 
-    fn write(&self, proposal: &Proposal) -> Result<(), ProposalError> {
-        let file = self.folder.join(format!("{}.md", proposal.facts.proposal_id));
-        let text = proposal.to_markdown().map_err(|error| failed(&file)(io::Error::other(error)))?;
-        private_files::replace(&file, text.as_bytes()).map_err(failed(&file))
+    /// Checks the facts of a file, and completes an approval whose end was not recorded: the files show whether it was
+    /// written. Such an approval keeps `applying`, until it is recorded.
+    fn checked(&self, folder: &Folder, mut facts: Facts, id: &str) -> Result<Facts, String> {
+        if facts.proposal_id != id {
+            return Err(format!("its id is {}", facts.proposal_id));
+        }
+        if !facts.location.is_absolute() {
+            return Err("its location is not an absolute path".to_owned());
+        }
+        facts.applying = None;
+        if facts.state != ProposalState::Waiting {
+            return Ok(facts);
+        }
+        if let Some(begun) = self.begun(folder, &facts).filter(BegunApproval::is_applied) {
+            facts.state = ProposalState::Approved;
+            facts.decision = Some(begun.decision.clone());
+            facts.applying = Some(begun.decision);
+        }
+        Ok(facts)
+    }
+
+    /// Returns the approval of a proposal that was begun, if it is about this content.
+    fn begun(&self, folder: &Folder, facts: &Facts) -> Option<BegunApproval> {
+        let text = std::fs::read(self.begun_file(folder, &facts.proposal_id)).ok()?;
+        let begun: BegunApproval = serde_json::from_slice(&text).ok()?;
+        let is_same = (begun.base_digest, begun.result_digest) == (facts.base_digest, facts.result_digest);
+        is_same.then_some(begun)
+    }
+
+    /// Returns the file about the approval of a proposal that is in progress.
+    fn begun_file(&self, folder: &Folder, id: &str) -> PathBuf {
+        let name = format!("{}\0{id}", folder.path().to_string_lossy());
+        self.begun.join(format!("{}.json", Digest::of(name.as_bytes())))
+    }
+
+    /// Records an approval before the write: after a crash, the files show whether it was written.
+    fn begin(
+        &self,
+        folder: &Folder,
+        facts: &Facts,
+        real: &Path,
+        decision: &ProposalDecision,
+    ) -> Result<(), ProposalError> {
+        let file = self.begun_file(folder, &facts.proposal_id);
+        let begun = BegunApproval {
+            base_digest: facts.base_digest,
+            result_digest: facts.result_digest,
+            real: real.to_owned(),
+            decision: decision.clone(),
+        };
+        let text = serde_json::to_vec(&begun).map_err(|error| failed(&file)(error.into()))?;
+        private_files::replace(&file, &text).map_err(failed(&file))
+    }
+
+    /// Ends an approval that was begun.
+    fn end(&self, folder: &Folder, id: &str) {
+        let file = self.begun_file(folder, id);
+        if let Err(error) = std::fs::remove_file(&file)
+            && error.kind() != io::ErrorKind::NotFound
+        {
+            tracing::warn!("cannot remove {}: {error}", file.display());
+        }
+    }
+
+    fn write(&self, locked: &LockedFolder, proposal: &Proposal) -> Result<(), ProposalError> {
+        let name = format!("{}.md", proposal.facts.proposal_id);
+        let written = proposal
+            .to_markdown()
+            .map_err(io::Error::other)
+            .and_then(|text| locked.folder.write(&name, text.as_bytes()));
+        written.map_err(failed(&self.folder.join(name)))
     }
 
     /// Stores a proposal. Its diff is the difference of the two texts.
@@ -275,7 +388,7 @@ impl ProposalStore {
     /// # Errors
     /// Returns `TooMany`, or an error if it cannot be written.
     pub fn create(&self, new: NewProposal) -> Result<Proposal, ProposalError> {
-        let _lock = self.lock()?;
+        let locked = self.lock()?;
         let mut waiting = self.list()?.proposals;
         waiting.retain(|one| one.facts.state == ProposalState::Waiting);
         if waiting.len() >= MAX_WAITING {
@@ -301,7 +414,6 @@ impl ProposalStore {
             proposed_at_ms: new.at_ms,
             state: ProposalState::Waiting,
             applying: None,
-            prepared: false,
             decision: None,
             rollback: None,
             effect: new.effect,
@@ -312,7 +424,7 @@ impl ProposalStore {
             evidence: new.evidence.map(|text| text.trim().to_owned()).filter(|text| !text.is_empty()),
             diff,
         };
-        self.write(&proposal)?;
+        self.write(&locked, &proposal)?;
         Ok(proposal)
     }
 
@@ -338,16 +450,17 @@ impl ProposalStore {
         Err(ProposalError::TooMany(MAX_WAITING))
     }
 
-    fn version_file(&self, digest: Digest) -> PathBuf {
-        self.folder.join(VERSIONS).join(format!("{digest}.md"))
-    }
-
-    fn keep_version(&self, content: &[u8]) -> Result<(), ProposalError> {
-        let file = self.version_file(Digest::of(content));
-        if file.exists() {
-            return Ok(());
-        }
-        private_files::replace(&file, content).map_err(failed(&file))
+    fn keep_version(&self, locked: &LockedFolder, content: &[u8]) -> Result<(), ProposalError> {
+        let keep = || {
+            let versions = locked.folder.create_folder(VERSIONS)?;
+            let name = version_name(Digest::of(content));
+            // A file of this name can come with a repository, and have any content.
+            match versions.read(&name, MAX_BYTES) {
+                Ok(present) if present == content => Ok(()),
+                _ => versions.write(&name, content),
+            }
+        };
+        keep().map_err(failed(&self.folder.join(VERSIONS)))
     }
 
     /// Returns a stored version.
@@ -355,12 +468,11 @@ impl ProposalStore {
     /// # Errors
     /// Returns `NoVersion` if it is missing or damaged.
     pub fn version(&self, facts: &Facts, digest: Digest) -> Result<String, ProposalError> {
-        let folder = self.folder.join(VERSIONS);
-        let name = format!("{digest}.md");
-        let content = Folder::follow(&folder).ok().and_then(|open| open.read_text(&name, MAX_BYTES).ok());
-        content
-            .filter(|content| Digest::of(content.as_bytes()) == digest)
-            .ok_or_else(|| ProposalError::NoVersion { location: facts.location.clone(), folder })
+        let path = format!("{VERSIONS}/{}", version_name(digest));
+        let content = self.open()?.and_then(|folder| folder.read_text(&path, MAX_BYTES).ok());
+        content.filter(|content| Digest::of(content.as_bytes()) == digest).ok_or_else(|| {
+            ProposalError::NoVersion { location: facts.location.clone(), folder: self.folder.join(VERSIONS) }
+        })
     }
 
     /// Approves the proposal that was reviewed, and writes the skill's file at `real`, its path without links. `None`
@@ -376,7 +488,7 @@ impl ProposalStore {
         real: Option<&Path>,
         by: ProposalDecision,
     ) -> Result<(Proposal, bool), ProposalError> {
-        let _lock = self.lock()?;
+        let locked = self.lock()?;
         let mut proposal = self.find(&reviewed.facts.proposal_id)?;
         match proposal.facts.state {
             ProposalState::Waiting => {}
@@ -393,24 +505,24 @@ impl ProposalStore {
         if Digest::of(result.as_bytes()) != proposal.facts.result_digest {
             return Err(DiffError::Mismatch(1).into());
         }
-        self.keep_version(base.as_bytes())?;
-        self.keep_version(result.as_bytes())?;
-        // Recorded before the write: after a crash, the files show whether it was written.
-        proposal.facts.applying = Some(by.clone());
-        proposal.facts.prepared = true;
-        let (new, (read, write)) = (new_file(&proposal.facts), (base.as_bytes(), result.as_bytes()));
+        self.keep_version(&locked, base.as_bytes())?;
+        self.keep_version(&locked, result.as_bytes())?;
+        let (new, (read, write)) =
+            (new_file(proposal.facts.result_digest), (base.as_bytes(), result.as_bytes()));
         let written = files::replace_file_after(real, read, write, Some(&new), || {
-            self.write(&proposal).map_err(io::Error::other)?;
+            self.begin(&locked.folder, &proposal.facts, real, &by).map_err(io::Error::other)?;
             fail::fail_point!("proposal.applying");
             Ok(())
         });
-        replaced(real, written)?;
+        if let Err(error) = replaced(real, written) {
+            self.end(&locked.folder, &proposal.facts.proposal_id);
+            return Err(error.into());
+        }
         fail::fail_point!("proposal.applied");
-        proposal.facts.applying = None;
-        proposal.facts.prepared = false;
         proposal.facts.decision = Some(by);
         proposal.facts.state = ProposalState::Approved;
-        self.write(&proposal)?;
+        self.write(&locked, &proposal)?;
+        self.end(&locked.folder, &proposal.facts.proposal_id);
         Ok((proposal, false))
     }
 
@@ -426,13 +538,13 @@ impl ProposalStore {
         if !is_any {
             return Ok(Vec::new());
         }
-        let _lock = self.lock()?;
+        let locked = self.lock()?;
         let mut recorded = Vec::new();
         for head in self.list()?.proposals.into_iter().filter(|one| is_interrupted(&one.facts)) {
             let mut proposal = self.find(&head.facts.proposal_id)?;
             proposal.facts.applying = None;
-            proposal.facts.prepared = false;
-            self.write(&proposal)?;
+            self.write(&locked, &proposal)?;
+            self.end(&locked.folder, &proposal.facts.proposal_id);
             recorded.push(proposal.facts);
         }
         Ok(recorded)
@@ -443,24 +555,21 @@ impl ProposalStore {
     /// # Errors
     /// Returns `AlreadyDecided` for an approved proposal.
     pub fn deny(&self, id: &str, by: ProposalDecision) -> Result<(Proposal, bool), ProposalError> {
-        let _lock = self.lock()?;
+        let locked = self.lock()?;
         let mut proposal = self.find(id)?;
         match proposal.facts.state {
             ProposalState::Waiting => {}
             ProposalState::Denied => return Ok((proposal, true)),
             _ => return Err(ProposalError::AlreadyDecided(Box::new(proposal.facts))),
         }
-        if proposal.facts.prepared
-            && let Some(new) = folder_of(&proposal.facts).map(|folder| folder.join(new_file(&proposal.facts)))
-        {
+        if let Some(begun) = self.begun(&locked.folder, &proposal.facts) {
             // Left by an interrupted approval.
-            let _ = std::fs::remove_file(new);
+            let _ = std::fs::remove_file(begun.prepared());
         }
-        proposal.facts.applying = None;
-        proposal.facts.prepared = false;
         proposal.facts.decision = Some(by);
         proposal.facts.state = ProposalState::Denied;
-        self.write(&proposal)?;
+        self.write(&locked, &proposal)?;
+        self.end(&locked.folder, id);
         Ok((proposal, false))
     }
 
@@ -476,7 +585,7 @@ impl ProposalStore {
         real: Option<&Path>,
         by: ProposalDecision,
     ) -> Result<(Proposal, bool), ProposalError> {
-        let _lock = self.lock()?;
+        let locked = self.lock()?;
         let mut proposal = self.find(&reviewed.facts.proposal_id)?;
         match proposal.facts.state {
             ProposalState::Approved => {}
@@ -501,10 +610,9 @@ impl ProposalStore {
             _ => return Err(ProposalError::ChangedSince(location)),
         }
         proposal.facts.applying = None;
-        proposal.facts.prepared = false;
         proposal.facts.rollback = Some(by);
         proposal.facts.state = ProposalState::RolledBack;
-        self.write(&proposal)?;
+        self.write(&locked, &proposal)?;
         Ok((proposal, false))
     }
 }
@@ -549,37 +657,12 @@ pub fn present_digest(facts: &Facts) -> Option<Digest> {
 }
 
 /// Returns the name of the file, next to the skill's, in which an approval prepares the new content.
-fn new_file(facts: &Facts) -> String {
-    format!(".skills-{}", skills_skill::prefix(&facts.result_digest.to_string(), 16))
+fn new_file(result: Digest) -> String {
+    format!(".skills-{}", skills_skill::prefix(&result.to_string(), 16))
 }
 
-/// Returns the folder of the skill's file.
-fn folder_of(facts: &Facts) -> Option<PathBuf> {
-    facts.location.parent()?.canonicalize().ok()
-}
-
-/// Checks the id, and completes an approval whose end was not recorded: the files show whether it was written. Such an
-/// approval keeps `applying`, until it is recorded.
-fn checked(mut facts: Facts, id: &str) -> Result<Facts, String> {
-    if facts.proposal_id != id {
-        return Err(format!("its id is {}", facts.proposal_id));
-    }
-    if facts.applying.is_none() {
-        return Ok(facts);
-    }
-    let present = present_digest(&facts);
-    // If the file was changed again since, it is no longer the result.
-    let is_replaced = || {
-        let folder = folder_of(&facts).filter(|_| facts.prepared && present != Some(facts.base_digest));
-        folder.is_some_and(|folder| folder.join(new_file(&facts)).symlink_metadata().is_err())
-    };
-    if present == Some(facts.result_digest) || is_replaced() {
-        facts.state = ProposalState::Approved;
-        facts.decision.clone_from(&facts.applying);
-    } else {
-        facts.applying = None;
-    }
-    Ok(facts)
+fn version_name(digest: Digest) -> String {
+    format!("{digest}.md")
 }
 
 #[cfg(test)]
@@ -603,7 +686,8 @@ mod tests {
         std::fs::create_dir(file.parent().unwrap()).unwrap();
         std::fs::write(&file, BASE).unwrap();
         let real = file.canonicalize().unwrap();
-        Place { store: ProposalStore::new(dir.path().join("proposals")), file, real, _dir: dir }
+        let store = ProposalStore::new(dir.path().join("proposals"), dir.path().join("begun"));
+        Place { store, file, real, _dir: dir }
     }
 
     impl Place {
@@ -632,6 +716,16 @@ mod tests {
 
         fn roll_back(&self, id: &str, name: &str) -> Result<(Proposal, bool), ProposalError> {
             self.store.roll_back(&self.store.find(id)?, Some(&self.real), by(name))
+        }
+
+        fn version_file(&self, text: &str) -> PathBuf {
+            self.store.folder().join(VERSIONS).join(version_name(Digest::of(text.as_bytes())))
+        }
+
+        /// Records that an approval was begun, as a process does that is killed before the end.
+        fn begin(&self, proposal: &Proposal, name: &str) {
+            let locked = self.store.lock().unwrap();
+            self.store.begin(&locked.folder, &proposal.facts, &self.real, &by(name)).unwrap();
         }
 
         /// Changes the stored proposal as a repository could.
@@ -726,7 +820,7 @@ mod tests {
         std::fs::write(&place.file, "mine").unwrap();
         assert!(matches!(place.roll_back(&id, "kim"), Err(ProposalError::ChangedSince(_))));
         assert_eq!(place.text(), "mine");
-        let missing = place.store.version_file(Digest::of(BASE.as_bytes()));
+        let missing = place.version_file(BASE);
         std::fs::write(&place.file, RESULT).unwrap();
         std::fs::write(missing, "forged").unwrap();
         assert!(matches!(place.roll_back(&id, "kim"), Err(ProposalError::NoVersion { .. })));
@@ -735,10 +829,9 @@ mod tests {
     #[test]
     fn after_a_crash_the_file_tells_whether_it_was_applied() {
         let place = place();
-        let mut proposal = place.propose();
+        let proposal = place.propose();
         let id = proposal.facts.proposal_id.clone();
-        proposal.facts.applying = Some(by("kim"));
-        place.store.write(&proposal).unwrap();
+        place.begin(&proposal, "kim");
         assert_eq!(place.store.find(&id).unwrap().facts.state, ProposalState::Waiting);
         std::fs::write(&place.file, RESULT).unwrap();
         let found = place.store.find(&id).unwrap();
@@ -749,14 +842,13 @@ mod tests {
     #[test]
     fn an_approval_is_not_lost_by_a_later_change_of_the_file() {
         let place = place();
-        let mut proposal = place.propose();
+        let proposal = place.propose();
         let id = proposal.facts.proposal_id.clone();
-        let new = place.real.with_file_name(new_file(&proposal.facts));
+        let new = place.real.with_file_name(new_file(proposal.facts.result_digest));
         let state = || place.store.find(&id).unwrap().facts.state;
         // Interrupted before the write: the new content is still beside the file.
         std::fs::write(&new, RESULT).unwrap();
-        (proposal.facts.applying, proposal.facts.prepared) = (Some(by("kim")), true);
-        place.store.write(&proposal).unwrap();
+        place.begin(&proposal, "kim");
         assert_eq!(state(), ProposalState::Waiting);
         std::fs::write(&place.file, "another change").unwrap();
         assert_eq!(state(), ProposalState::Waiting);
@@ -776,12 +868,11 @@ mod tests {
     fn what_an_interrupted_approval_left_is_replaced_or_removed() {
         for is_approved in [true, false] {
             let place = place();
-            let mut proposal = place.propose();
+            let proposal = place.propose();
             let id = proposal.facts.proposal_id.clone();
-            let new = place.real.with_file_name(new_file(&proposal.facts));
+            let new = place.real.with_file_name(new_file(proposal.facts.result_digest));
             std::fs::write(&new, "part").unwrap();
-            (proposal.facts.applying, proposal.facts.prepared) = (Some(by("kim")), true);
-            place.store.write(&proposal).unwrap();
+            place.begin(&proposal, "kim");
             if is_approved {
                 place.approve(&id, "lee").unwrap();
             } else {
@@ -789,7 +880,7 @@ mod tests {
             }
             assert_eq!(place.text(), if is_approved { RESULT } else { BASE });
             let facts = place.store.find(&id).unwrap().facts;
-            assert_eq!((facts.decision, facts.applying, facts.prepared), (Some(by("lee")), None, false));
+            assert_eq!((facts.decision, facts.applying), (Some(by("lee")), None));
             assert!(!new.exists());
         }
     }
@@ -797,11 +888,10 @@ mod tests {
     #[test]
     fn an_interrupted_approval_is_recorded_once_and_for_good() {
         let place = place();
-        let mut proposal = place.propose();
+        let proposal = place.propose();
         let id = proposal.facts.proposal_id.clone();
         assert!(place.store.record_interrupted().unwrap().is_empty());
-        proposal.facts.applying = Some(by("kim"));
-        place.store.write(&proposal).unwrap();
+        place.begin(&proposal, "kim");
         std::fs::write(&place.file, RESULT).unwrap();
         let recorded = place.store.record_interrupted().unwrap();
         assert_eq!(
@@ -812,6 +902,62 @@ mod tests {
         std::fs::write(&place.file, "the next change").unwrap();
         let found = place.store.find(&id).unwrap().facts;
         assert_eq!((found.state, found.decision), (ProposalState::Approved, Some(by("kim"))));
+    }
+
+    #[test]
+    fn an_approval_in_progress_that_a_repository_states_is_not_believed() {
+        let place = place();
+        let id = place.propose().facts.proposal_id;
+        let applying = "state: waiting\napplying: {by: kim, at_ms: 1}";
+        place.revise(&id, "state: waiting", applying);
+        std::fs::write(&place.file, RESULT).unwrap();
+        assert!(place.store.record_interrupted().unwrap().is_empty());
+        let found = place.store.find(&id).unwrap().facts;
+        assert_eq!((found.state, found.decision, found.applying), (ProposalState::Waiting, None, None));
+        let absolute = place.file.display().to_string();
+        place.revise(&id, &format!("location: {absolute}"), "location: billing/SKILL.md");
+        assert!(matches!(place.store.find(&id), Err(ProposalError::Damaged { .. })));
+    }
+
+    #[test]
+    fn an_approval_that_cannot_be_written_is_not_in_progress() {
+        let place = place();
+        let proposal = place.propose();
+        place.begin(&proposal, "kim");
+        place.store.deny(&proposal.facts.proposal_id, by("lee")).unwrap();
+        assert_eq!(std::fs::read_dir(place._dir.path().join("begun")).unwrap().count(), 0);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn links_in_the_folder_of_proposals_are_not_followed() {
+        let place = place();
+        let (folder, elsewhere) = (place.store.folder().to_owned(), tempfile::tempdir().unwrap());
+        let entries = || std::fs::read_dir(elsewhere.path()).unwrap().count();
+        let id = place.propose().facts.proposal_id;
+        let link = |to: &Path, name: &str| std::os::unix::fs::symlink(to, folder.join(name)).unwrap();
+        std::fs::remove_file(folder.join(LOCK)).unwrap();
+        link(&elsewhere.path().join("profile"), LOCK);
+        let error = place.approve(&id, "kim").unwrap_err().to_string();
+        assert!(error.contains("is a link"), "{error}");
+        std::fs::remove_file(folder.join(LOCK)).unwrap();
+        link(elsewhere.path(), VERSIONS);
+        assert!(matches!(place.approve(&id, "kim"), Err(ProposalError::Io { .. })));
+        assert_eq!((entries(), place.text().as_str()), (0, BASE));
+        std::fs::remove_file(folder.join(VERSIONS)).unwrap();
+        place.approve(&id, "kim").unwrap();
+        assert_eq!(entries(), 0);
+    }
+
+    #[test]
+    fn a_version_with_other_content_is_replaced() {
+        let place = place();
+        let id = place.propose().facts.proposal_id;
+        std::fs::create_dir(place.store.folder().join(VERSIONS)).unwrap();
+        std::fs::write(place.version_file(BASE), "junk").unwrap();
+        place.approve(&id, "kim").unwrap();
+        place.roll_back(&id, "lee").unwrap();
+        assert_eq!(place.text(), BASE);
     }
 
     #[test]
@@ -837,7 +983,7 @@ mod tests {
         // One that also claims to be applied, so that a rollback would write any content.
         place.revise(&id, "state: waiting", "state: approved");
         std::fs::write(&other, RESULT).unwrap();
-        place.store.keep_version(BASE.as_bytes()).unwrap();
+        place.store.keep_version(&place.store.lock().unwrap(), BASE.as_bytes()).unwrap();
         let error = place.roll_back(&id, "kim").unwrap_err();
         assert!(matches!(error, ProposalError::OtherFile { .. }), "{error}");
         assert_eq!(
@@ -865,7 +1011,7 @@ mod tests {
         let id = place.propose().facts.proposal_id;
         place.approve(&id, "kim").unwrap();
         let evil = BASE.replace("Body", "Evil");
-        place.store.keep_version(evil.as_bytes()).unwrap();
+        place.store.keep_version(&place.store.lock().unwrap(), evil.as_bytes()).unwrap();
         let digest = |text: &str| Digest::of(text.as_bytes()).to_string();
         place.revise(&id, &digest(BASE), &digest(&evil));
         assert!(matches!(place.roll_back(&id, "lee"), Err(ProposalError::Diff(_))));

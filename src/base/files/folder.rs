@@ -1,5 +1,6 @@
 //! An open folder, and opening files beneath it.
 
+use std::ffi::OsStr;
 use std::fs::{File, Metadata};
 use std::io::{self, Read as _};
 use std::path::{Component, Path, PathBuf};
@@ -102,6 +103,38 @@ impl Folder {
         let folder = system::open_beneath(&self.handle, inside, true)
             .map_err(|error| self.explain(inside, path, error))?;
         system::entries(folder, &self.path.join(inside)).map_err(|error| OpenError::io(path, error))
+    }
+
+    /// Opens the folder of this name in the folder, and creates it if it is missing, accessible only to its owner. A
+    /// link is rejected.
+    ///
+    /// # Errors
+    /// Returns an error of the system.
+    pub fn create_folder(&self, name: &str) -> io::Result<Self> {
+        let handle = system::create_folder_in(&self.handle, file_name(name)?)?;
+        Ok(Self { handle, path: self.path.join(name) })
+    }
+
+    /// Opens the file of this name in the folder for locking, and creates it if it is missing, accessible only to its
+    /// owner. A link is rejected.
+    ///
+    /// # Errors
+    /// Returns an error of the system.
+    pub fn open_lock(&self, name: &str) -> io::Result<File> {
+        let file = system::open_lock_in(&self.handle, file_name(name)?)?;
+        if file.metadata()?.is_file() {
+            return Ok(file);
+        }
+        Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file"))
+    }
+
+    /// Replaces the content of the file of this name in the folder atomically, or creates it; only its owner may read
+    /// it. A link is replaced, not followed.
+    ///
+    /// # Errors
+    /// Returns an error of the system; the file is then unchanged.
+    pub fn write(&self, name: &str, content: &[u8]) -> io::Result<()> {
+        system::write_in(&self.handle, file_name(name)?, content)
     }
 
     /// Converts an error of the system to a specific one. The file was rejected already, so the checks here cannot
@@ -256,6 +289,14 @@ fn text(bytes: Vec<u8>, path: &str) -> Result<String, OpenError> {
     })
 }
 
+/// Checks that a name has only one component.
+fn file_name(name: &str) -> io::Result<&OsStr> {
+    let path = Path::new(name);
+    path.file_name()
+        .filter(|only| *only == path.as_os_str())
+        .ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, "not the name of a file"))
+}
+
 /// Checks that a path is relative, and has no `..` and no hidden components.
 fn checked_path(path: &str) -> Result<&Path, OpenError> {
     let refused = |why| Err(OpenError::NotInside { path: path.to_owned(), why });
@@ -349,7 +390,7 @@ mod unix {
     use std::path::PathBuf;
     use std::path::{Component, Path};
 
-    use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, openat, renameat, statat, unlinkat};
+    use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, mkdirat, openat, renameat, statat, unlinkat};
     use rustix::io::Errno;
 
     use super::Entry;
@@ -433,6 +474,33 @@ mod unix {
         .union(OFlags::EXCL)
         .union(OFlags::NOFOLLOW)
         .union(OFlags::CLOEXEC);
+
+    pub fn create_folder_in(folder: &Handle, name: &OsStr) -> io::Result<Handle> {
+        match mkdirat(folder, name, Mode::RWXU) {
+            Ok(()) | Err(Errno::EXIST) => {}
+            Err(error) => return Err(error.into()),
+        }
+        Ok(openat(folder, name, FOLDER | OFlags::NOFOLLOW, Mode::empty())?)
+    }
+
+    pub fn open_lock_in(folder: &Handle, name: &OsStr) -> io::Result<File> {
+        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
+        Ok(openat(folder, name, flags | OFlags::NOCTTY, Mode::RUSR | Mode::WUSR)?.into())
+    }
+
+    pub fn write_in(folder: &Handle, name: &OsStr, content: &[u8]) -> io::Result<()> {
+        let (new, file) = create_temporary(folder)?;
+        let written = (|| {
+            let mut file = File::from(file);
+            file.write_all(content)?;
+            file.sync_all()?;
+            io::Result::Ok(renameat(folder, &new, folder, name)?)
+        })();
+        if written.is_err() {
+            let _ = unlinkat(folder, &new, AtFlags::empty());
+        }
+        written
+    }
 
     /// Creates a new file in a folder, and returns its name.
     fn create_temporary(folder: &OwnedFd) -> io::Result<(String, OwnedFd)> {
@@ -689,6 +757,20 @@ mod elsewhere {
         prepared()?;
         std::fs::rename(&new, &real)?;
         Ok(true)
+    }
+
+    pub fn create_folder_in(folder: &Handle, name: &OsStr) -> io::Result<Handle> {
+        let path = folder.join(name);
+        crate::private_files::create_folder(&path)?;
+        open_folder(&path)
+    }
+
+    pub fn open_lock_in(folder: &Handle, name: &OsStr) -> io::Result<File> {
+        crate::private_files::open_append(&folder.join(name))
+    }
+
+    pub fn write_in(folder: &Handle, name: &OsStr, content: &[u8]) -> io::Result<()> {
+        crate::private_files::replace(&folder.join(name), content)
     }
 
     pub fn open_beneath(folder: &Handle, inside: &Path, is_folder: bool) -> io::Result<File> {

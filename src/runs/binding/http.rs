@@ -9,6 +9,7 @@ use reqwest::{Client, RequestBuilder, StatusCode};
 use serde_json::Value;
 
 use super::super::call::{Call, CallFailure};
+use super::super::value_count::{MAX_JSON_VALUES, has_few_values};
 use super::{BindingCall, BindingContext, BindingFailure, Effect, excerpt};
 use skills_skill::contract::{Endpoint, Reach};
 
@@ -216,6 +217,11 @@ pub fn accepted(answered: &HttpResponse, target: &str) -> Result<(), BindingFail
 pub fn json(answered: &HttpResponse, target: &str) -> Result<Value, BindingFailure> {
     if answered.body.iter().all(u8::is_ascii_whitespace) {
         return Ok(Value::Null);
+    }
+    if !has_few_values(&answered.body) {
+        let message =
+            format!("the response from {target} has more than {MAX_JSON_VALUES} JSON values and keys");
+        return Err(BindingFailure::answer(message));
     }
     serde_json::from_slice(&answered.body).map_err(|error| {
         BindingFailure::answer(format!(

@@ -28,6 +28,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::super::call::{CallFailure, FailureKind};
+use super::super::value_count::has_few_values;
 use super::http::root_cause;
 use super::request::kind;
 use super::{BindingCall, BindingContext, BindingFailure, BindingResponse, Effect, excerpt, stopped_by};
@@ -390,7 +391,9 @@ fn read(result: CallToolResult, target: &str) -> Result<Value, BindingFailure> {
     if let Some(structured) = result.structured_content.filter(|value| !value.is_null()) {
         return Ok(structured);
     }
-    if let Ok(value @ (Value::Object(_) | Value::Array(_))) = serde_json::from_str(&text) {
+    if has_few_values(text.as_bytes())
+        && let Ok(value @ (Value::Object(_) | Value::Array(_))) = serde_json::from_str(&text)
+    {
         return Ok(value);
     }
     let content = serde_json::to_value(&result.content)

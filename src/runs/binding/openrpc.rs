@@ -19,12 +19,11 @@ pub async fn execute(
     let request = means.with_auth(request, &binding.service, endpoint, job.call)?;
     let answered = means.http.exchange(request, job, endpoint).await?;
     // Some servers send error objects with an HTTP error status; the object is more specific.
-    let error_object =
-        serde_json::from_slice::<Value>(&answered.body).ok().filter(|body| body.get("error").is_some());
-    if error_object.is_none() {
+    let answer = parsed(&answered, &job.target);
+    if !answer.as_ref().is_ok_and(|answer| answer.get("error").is_some()) {
         accepted(&answered, &job.target)?;
     }
-    result(&parsed(&answered, &job.target)?, id, &job.target).map(BindingResponse::of)
+    result(&answer?, id, &job.target).map(BindingResponse::of)
 }
 
 /// Extracts the result from a response.

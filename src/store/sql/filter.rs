@@ -1,7 +1,7 @@
 //! Translates a filter of runs to SQL over `runs r`.
 
 use super::{Value, dialect};
-use crate::query::{Comparison, Ordering, Pattern, Test, in_json, millis};
+use crate::query::{Comparison, Ordering, Pattern, TARGET_FIELDS, Test, in_json, millis};
 use crate::{RunFilter, RunQuery};
 
 /// Conditions on `runs r`, and the values of their parameters.
@@ -85,7 +85,14 @@ impl Conditions<'_> {
                 format!("({within} OR coalesce({code}, false))")
             }
             Test::Detail(text) => self.like("r.error", &containing(&in_json(text))),
-            Test::Target(text) => self.like("r.target", &containing(&in_json(text))),
+            Test::Target(text) => {
+                let any = TARGET_FIELDS.map(|name| {
+                    let field = self.field("r.target", name);
+                    let like = self.like(&field, &containing(text));
+                    format!("coalesce({like}, false)")
+                });
+                format!("({})", any.join(" OR "))
+            }
             Test::Input(path, comparison) => self.input(path, comparison),
             Test::Age(ordering, age) => self.older("r.created_ms", *ordering, self.now_ms - millis(*age)),
             Test::InState(ordering, age) => self.older("r.since_ms", *ordering, self.now_ms - millis(*age)),

@@ -212,6 +212,15 @@ macro_rules! implement_store {
                 $read!(self, tx => read::expired(tx).await)
             }
 
+            async fn unescalated(
+                &self,
+                since_ms: i64,
+                after: Option<(i64, i64)>,
+                limit: usize,
+            ) -> Result<Vec<(RunRecord, (i64, i64))>, StoreError> {
+                $read!(self, tx => read::unescalated(tx, since_ms, after, limit).await)
+            }
+
             fn identity(&self) -> String {
                 self.identity.clone()
             }

@@ -127,6 +127,33 @@ pub(crate) async fn expired<T: Tx>(tx: &T) -> Result<Vec<RunRecord>, StoreError>
     rows.into_iter().map(|row| Ok(record(row)?.0)).collect()
 }
 
+/// Returns runs that wait for approval since a moment or longer and were not escalated, with their places.
+pub(crate) async fn unescalated<T: Tx>(
+    tx: &T,
+    since_ms: i64,
+    after: Option<(i64, i64)>,
+    limit: usize,
+) -> Result<Vec<(RunRecord, (i64, i64))>, StoreError> {
+    let now_ms = tx.now().await?.wall_ms;
+    let (after_ms, after_seq) = after.unwrap_or((i64::MIN, i64::MIN));
+    let escalated = dialect::field(T::POSTGRES, "r.options", "escalated_ms");
+    let sql = format!(
+        "SELECT {} FROM runs r {} WHERE r.state = 'waiting_for_human' AND r.since_ms <= ?1
+            AND (r.since_ms, r.seq) > (?2, ?3) AND coalesce(CAST({escalated} AS BIGINT), -1) <> r.since_ms
+            AND (r.expires_ms IS NULL OR r.expires_ms > ?4) ORDER BY r.since_ms, r.seq LIMIT {limit}",
+        listed_columns(T::POSTGRES),
+        dialect::indexed_by(T::POSTGRES, "runs_asking"),
+    );
+    let values = values![since_ms, after_ms, after_seq, now_ms];
+    let rows = tx.query_once("looking for late approvals", &sql, values).await?;
+    let placed = |row| {
+        let (run, seq) = listed(row, now_ms)?;
+        let place = (run.since_ms, seq);
+        Ok((run, place))
+    };
+    rows.into_iter().map(placed).collect()
+}
+
 /// Returns the parameters of [`LEASE_EXPIRED`], which are the first three.
 pub(super) fn lease_expired_values(now: &Moment) -> Vec<Value<'static>> {
     let boot = now.boot.as_ref().map(|boot| boot.boot.to_string());

@@ -67,6 +67,7 @@ async fn every_bad_answer_is_told_by_what_was_wrong() {
         ("garbage", CallFailure::RuntimeError, "responded with text/html that is not JSON"),
         ("list", CallFailure::RuntimeError, "the response is a list"),
         ("huge", CallFailure::RuntimeError, "more than 8 MiB"),
+        ("dense", CallFailure::RuntimeError, "more than 200000 JSON values and keys"),
         ("breaks-off", CallFailure::UpstreamFailure, "closed the connection"),
         ("status/500", CallFailure::UpstreamFailure, "500 Internal Server Error: {\"error\""),
         ("status/429", CallFailure::UpstreamFailure, "429 Too Many Requests"),

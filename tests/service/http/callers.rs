@@ -15,7 +15,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
 use super::events::Stream;
 use super::house::{Answer, TestServer, WAIT_TIMEOUT};
-use super::mcp_sessions::{complete, initialize};
+use super::mcp_sessions::{complete, elicited, initialize, initialize_with, post};
 use crate::runs_place::Place;
 
 /// A service with authentication, and keys of a reader, of one who starts runs, and of one who decides.
@@ -144,13 +144,23 @@ async fn addresses_and_upstream_bodies_are_for_admin_alone() {
     for path in &paths {
         responses.push(get(&runner, path).await.body);
     }
+    // What a sidecar receives is read by others than the callers of the run.
+    for (kind, reference) in [("run", run.clone()), ("output", format!("{run}/try"))] {
+        let body = json!({ "target_type": kind, "target_ref": reference }).to_string();
+        let attached = house.ask("POST", "/v1/skills/watch/attach", &key, &body).await.json();
+        let id = attached["execution"]["id"].as_str().unwrap_or_else(|| panic!("{attached}"));
+        let stored = get(&admin, &format!("/v1/runs/{id}")).await.json()["run"]["target"].clone();
+        assert!(stored["content"].to_string().contains("upstream_failure"), "{stored}");
+        responses.push(stored.to_string());
+        responses.push(get(&runner, &format!("/v1/runs/{id}")).await.body);
+    }
     for text in &responses {
         for secret in secrets {
             assert!(!text.contains(secret), "{secret}: {text}");
         }
     }
     // Whether a run matches a filter would reveal them too, character by character.
-    for filter in ["error:hunter2", "hunter2", "error:%2Fask"] {
+    for filter in ["error:hunter2", "hunter2", "error:%2Fask", "target:hunter2"] {
         let found = get(&runner, &format!("/v1/runs?where={filter}")).await.json();
         assert_eq!(found["runs"], json!([]), "{filter}");
     }
@@ -259,6 +269,79 @@ async fn a_stream_of_mcp_notifications_ends_with_its_key() {
         .await
         .expect("the stream ends")
         .unwrap();
+}
+
+/// A service whose key file has an approver, and what replaces that file as a whole with other scopes of the approver.
+async fn revocable() -> (TestServer, String, impl Fn(&str)) {
+    let place = Place::new();
+    let (key, approver) = new_key("approver", [Scope::Read, Scope::Run, Scope::Decide].into()).unwrap();
+    let (new, file) = (place.path("new.yaml"), place.path("keys.yaml"));
+    let line = approver.line();
+    assert!(line.contains("[read, run, decide]"), "{line}");
+    let write = move |scopes: &str| {
+        let line = line.replace("[read, run, decide]", scopes);
+        std::fs::write(&new, format!("keys:\n  {line}\n")).unwrap();
+        std::fs::rename(&new, &file).unwrap();
+    };
+    write("[read, run, decide]");
+    let keys = ServiceKeys::open(None, Some(place.path("keys.yaml"))).unwrap();
+    let core = place.open_with(Needs::Index).await;
+    let settings = Settings { authenticator: Some(Arc::new(keys)), ..Settings::default() };
+    (TestServer::over(place, core, settings).await, key, write)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_question_to_the_user_is_not_answered_with_scopes_that_were_taken_away() {
+    for answers_at_once in [false, true] {
+        let (house, key, write) = revocable().await;
+        let session = initialize_with(&house, &key, json!({ "elicitation": {} })).await.unwrap();
+        complete(&house, &key, &session).await;
+        let call = json!({ "jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": {
+            "name": "skill.execute", "arguments": { "skill_id": "ledger", "inputs": { "amounts": [1, 2] } },
+        }});
+        let (mut stream, elicitation) = elicited(&house, &key, &session, &call).await;
+        write("[read, run]");
+        if !answers_at_once {
+            // The stream ends, and the session with its pending call.
+            let mut rest = Vec::new();
+            let ended = tokio::time::timeout(WAIT_TIMEOUT, stream.read_to_end(&mut rest));
+            ended.await.expect("the stream ends").unwrap();
+        }
+        let yes = json!({ "jsonrpc": "2.0", "id": elicitation["id"], "result": { "action": "accept", "content": {} } });
+        let answered = post(&house, &key, &session, &yes.to_string()).await;
+        assert_eq!(answered.status, 404, "{}", answered.body);
+        let runs = house.ask("GET", "/v1/runs", &[("x-api-key", &key)], "").await.json();
+        assert_eq!(runs["runs"][0]["state"], "waiting_for_human", "{runs}");
+        let session = initialize(&house, &key).await.unwrap();
+        complete(&house, &key, &session).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_request_whose_body_arrives_late_has_the_rights_of_that_moment() {
+    let (house, key, write) = revocable().await;
+    let path = "/v1/skills/ledger/execute/async";
+    let body = json!({ "inputs": { "amounts": [1] } }).to_string();
+    let launched = house.ask("POST", path, &[("x-api-key", &key)], &body).await.json();
+    let run = launched["run"]["id"].as_str().unwrap();
+    house.ask("POST", &format!("/v1/runs/{run}/settle"), &[("x-api-key", &key)], "").await;
+    let shown = house.ask("GET", &format!("/v1/runs/{run}"), &[("x-api-key", &key)], "").await.json();
+    let sheet = &shown["sheet"];
+    let body = json!({ "step": sheet["step"], "inputs_digest": sheet["inputs_digest"] }).to_string();
+    let head = format!(
+        "POST /v1/runs/{run}/approve HTTP/1.1\r\nhost: {}\r\nx-api-key: {key}\r\ncontent-type: application/json\r\nconnection: close\r\ncontent-length: {}\r\n\r\n",
+        house.address,
+        body.len()
+    );
+    let mut stream = house.connect().await;
+    stream.write_all(format!("{head}{}", &body[..10]).as_bytes()).await.unwrap();
+    tokio::time::sleep(std::time::Duration::from_millis(300)).await;
+    write("[read, run]");
+    stream.write_all(&body.as_bytes()[10..]).await.unwrap();
+    let mut received = Vec::new();
+    stream.read_to_end(&mut received).await.unwrap();
+    let answer = Answer::of(&received);
+    assert_eq!((answer.status, answer.code().as_str()), (403, "forbidden"), "{}", answer.body);
 }
 
 /// A service that answers every request with an error that holds a secret.

@@ -2,11 +2,12 @@
 
 use std::time::{Duration, Instant};
 
-use serde_json::json;
+use serde_json::{Value, json};
 use skills_api::Needs;
 use skills_http::Settings;
 use skills_mcp::SessionLimits;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
 
 use super::house::{Answer, TestServer, WAIT_TIMEOUT};
 use super::ownership::keyed;
@@ -16,8 +17,14 @@ const ACCEPT: (&str, &str) = ("accept", "application/json, text/event-stream");
 
 /// A handshake without its last message; answers the session's id.
 pub async fn initialize(house: &TestServer, key: &str) -> Result<String, Answer> {
+    initialize_with(house, key, json!({})).await
+}
+
+/// Same for a client with these capabilities.
+pub async fn initialize_with(house: &TestServer, key: &str, capabilities: Value) -> Result<String, Answer> {
     let hello = json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
-        "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": { "name": "test", "version": "1" },
+        "protocolVersion": "2025-06-18", "capabilities": capabilities,
+        "clientInfo": { "name": "test", "version": "1" },
     }});
     let answer = house.ask("POST", "/mcp", &[ACCEPT, ("x-api-key", key)], &hello.to_string()).await;
     match answer.header("mcp-session-id").map(str::to_owned) {
@@ -26,7 +33,7 @@ pub async fn initialize(house: &TestServer, key: &str) -> Result<String, Answer>
     }
 }
 
-async fn post(house: &TestServer, key: &str, session: &str, message: &str) -> Answer {
+pub async fn post(house: &TestServer, key: &str, session: &str, message: &str) -> Answer {
     let headers = [ACCEPT, ("x-api-key", key), ("mcp-session-id", session)];
     house.ask("POST", "/mcp", &headers, message).await
 }
@@ -121,23 +128,12 @@ async fn sessions_in_use_are_not_taken_away() {
     assert_eq!((refused.status, refused.header("retry-after")), (503, Some("60")), "{}", refused.body);
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn an_id_in_progress_is_not_taken_twice() {
-    let house = open(SessionLimits::default()).await;
-    let hello = json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
-        "protocolVersion": "2025-06-18", "capabilities": { "elicitation": {} },
-        "clientInfo": { "name": "test", "version": "1" },
-    }});
-    let hello = house.ask("POST", "/mcp", &[ACCEPT], &hello.to_string()).await;
-    let session = hello.header("mcp-session-id").unwrap().to_owned();
-    complete(&house, "", &session).await;
-    let call = json!({ "jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": {
-        "name": "skill.execute", "arguments": { "skill_id": "ledger", "inputs": { "amounts": [1, 2] } },
-    }});
+/// Sends a call and reads its stream up to the question to the user, which is returned with it.
+pub async fn elicited(house: &TestServer, key: &str, session: &str, call: &Value) -> (TcpStream, Value) {
     let body = call.to_string();
     let mut stream = house.connect().await;
     let head = format!(
-        "POST /mcp HTTP/1.1\r\nhost: {}\r\naccept: {}\r\nmcp-session-id: {session}\r\ncontent-type: application/json\r\nconnection: close\r\ncontent-length: {}\r\n\r\n{body}",
+        "POST /mcp HTTP/1.1\r\nhost: {}\r\naccept: {}\r\nx-api-key: {key}\r\nmcp-session-id: {session}\r\ncontent-type: application/json\r\nconnection: close\r\ncontent-length: {}\r\n\r\n{body}",
         house.address,
         ACCEPT.1,
         body.len()
@@ -151,6 +147,20 @@ async fn an_id_in_progress_is_not_taken_twice() {
         assert!(read > 0, "{text}");
         text += std::str::from_utf8(&chunk[..read]).unwrap();
     }
+    let elicitation = text.lines().find(|line| line.contains("elicitation/create")).unwrap();
+    let elicitation = serde_json::from_str(elicitation.strip_prefix("data:").unwrap().trim()).unwrap();
+    (stream, elicitation)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_id_in_progress_is_not_taken_twice() {
+    let house = open(SessionLimits::default()).await;
+    let session = initialize_with(&house, "", json!({ "elicitation": {} })).await.unwrap();
+    complete(&house, "", &session).await;
+    let call = json!({ "jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": {
+        "name": "skill.execute", "arguments": { "skill_id": "ledger", "inputs": { "amounts": [1, 2] } },
+    }});
+    let (mut stream, elicitation) = elicited(&house, "", &session, &call).await;
     for method in ["ping", "tools/call"] {
         let again = json!({ "jsonrpc": "2.0", "id": 7, "method": method, "params": call["params"] });
         let refused = post(&house, "", &session, &again.to_string()).await;
@@ -161,9 +171,6 @@ async fn an_id_in_progress_is_not_taken_twice() {
     assert_eq!(ping(&house, "", &session).await, 200, "another id");
     let text_id = r#"{"jsonrpc":"2.0","id":"7","method":"ping"}"#;
     assert_eq!(post(&house, "", &session, text_id).await.status, 200, "a text is another id");
-    let elicitation = text.lines().find(|line| line.contains("elicitation/create")).unwrap();
-    let elicitation: serde_json::Value =
-        serde_json::from_str(elicitation.strip_prefix("data:").unwrap().trim()).unwrap();
     let no = json!({ "jsonrpc": "2.0", "id": elicitation["id"], "result": { "action": "decline" } });
     assert_eq!(post(&house, "", &session, &no.to_string()).await.status, 202);
     let mut rest = String::new();

@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 use skills_api::Needs;
 use skills_api::operations::{Caller, Principal, Scope, Service, operation};
 use skills_http::Settings;
+use skills_mcp::SessionLimits;
 
 use super::house::{Answer, TestServer};
 use super::mistakes::is;
@@ -163,4 +164,54 @@ async fn proposing_needs_run_and_deciding_needs_decide() {
         assert_eq!(call(name, &agent, arguments).await.unwrap_err().code.to_string(), "forbidden", "{name}");
     }
     assert_eq!(file(&house), OLD);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_approver_approves_no_own_proposal_and_no_change_that_rules_compare() {
+    let place = Place::new();
+    let old = OLD.replace("---\n# Inv", "domain: finance\ntags: [money]\n---\n# Inv");
+    place.write("skills/invoices/SKILL.md", &old);
+    let names: [(&str, &[Scope]); 3] = [
+        ("ana", &[Scope::Read, Scope::Run, Scope::Decide]),
+        ("ben", &[Scope::Read, Scope::Run, Scope::Decide]),
+        ("boss", &[Scope::Read, Scope::Run, Scope::Decide, Scope::Admin]),
+    ];
+    let (house, [ana, ben, boss]) = TestServer::with_keys(place, SessionLimits::default(), names).await;
+    let ask = async |key: &str, path: &str, body: &Value| {
+        house.ask("POST", path, &[("x-api-key", key)], &body.to_string()).await
+    };
+    let proposed = async |diff: &str| {
+        let request = json!({ "skill_id": "invoices", "diff": diff, "justification": "Tidy." });
+        let view = ask(&ana, "/v1/proposals", &request).await.json();
+        let id = view["summary"]["proposal_id"].as_str().unwrap_or_else(|| panic!("{view}")).to_owned();
+        let digests =
+            json!({ "proposal_digest": view["proposal_digest"], "base_digest": view["base_digest"] });
+        (format!("/v1/proposals/{id}"), digests)
+    };
+    let description = DIFF
+        .replace("1,4 +1,4", "2,3 +2,3")
+        .replace(" ---\n name", " name")
+        .replace("suppliers.\n ---\n", "suppliers.\n domain: finance\n");
+    let (path, digests) = proposed(&description).await;
+    let own = ask(&ana, &format!("{path}/approve"), &digests).await;
+    is(&own, 403, "forbidden");
+    assert!(own.message().contains("approved by another person"), "{}", own.message());
+    assert_eq!(file(&house), old);
+    assert_eq!(ask(&ben, &format!("{path}/approve"), &digests).await.status, 200);
+    assert_eq!(ask(&ana, &format!("{path}/rollback"), &json!({})).await.status, 200);
+
+    let domain = "@@ -3,4 +3,3 @@\n description: Reads invoices.\n-domain: finance\n tags: [money]\n ---\n";
+    let (path, digests) = proposed(domain).await;
+    let refused = ask(&ben, &format!("{path}/approve"), &digests).await;
+    is(&refused, 403, "forbidden");
+    assert!(
+        refused.message().contains("domain") && refused.message().contains("`admin`"),
+        "{}",
+        refused.message()
+    );
+    assert_eq!(file(&house), old);
+    assert_eq!(ask(&boss, &format!("{path}/approve"), &digests).await.status, 200);
+    is(&ask(&ben, &format!("{path}/rollback"), &json!({})).await, 403, "forbidden");
+    assert_eq!(ask(&boss, &format!("{path}/rollback"), &json!({})).await.status, 200);
+    assert_eq!(file(&house), old);
 }

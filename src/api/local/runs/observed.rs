@@ -291,6 +291,15 @@ impl Store for MeteredStore {
         self.inner.expired().await
     }
 
+    async fn unescalated(
+        &self,
+        since_ms: i64,
+        after: Option<(i64, i64)>,
+        limit: usize,
+    ) -> Result<Vec<(RunRecord, (i64, i64))>, StoreError> {
+        self.inner.unescalated(since_ms, after, limit).await
+    }
+
     async fn newest_event(&self) -> Result<u64, StoreError> {
         self.inner.newest_event().await
     }

@@ -423,37 +423,47 @@ impl Runs {
         runtime: &RunRuntime,
         now_ms: i64,
     ) -> Result<usize, Error> {
-        if self.deciding()?.approvals.iter().all(|rule| rule.escalate_after_s.is_none()) {
-            return Ok(0);
-        }
-        let states = vec![RunState::WaitingForHuman];
-        let (waiting, _) =
-            read(runtime, RunFilter { states, ..RunFilter::default() }, MAX_BOARD_RUNS).await?;
-        let mut escalated = 0;
-        for run in waiting {
-            let Some(required) = self.escalation_of(runtime, &run).await? else { continue };
-            let waited_s = u64::try_from((now_ms - run.since_ms) / 1_000).unwrap_or(0);
-            let due = required.escalate_after_s.is_some_and(|after| waited_s >= after);
-            if !due || run.options.escalated_ms == Some(run.since_ms) {
-                continue;
+        let after_s = self.deciding()?.approvals.iter().filter_map(|rule| rule.escalate_after_s).min();
+        let Some(after_s) = after_s else { return Ok(0) };
+        let after_ms = i64::try_from(after_s).unwrap_or(i64::MAX).saturating_mul(1_000);
+        let (mut escalated, mut place) = (0, None);
+        // All pages: waits that no rule escalates must not hide later ones.
+        loop {
+            let page = runtime.store.unescalated(now_ms.saturating_sub(after_ms), place, PAGE).await?;
+            let Some((_, last)) = page.last() else { return Ok(escalated) };
+            place = Some(*last);
+            for (run, _) in page {
+                escalated += usize::from(self.escalate_one(runtime, run, now_ms).await?);
             }
-            let data = json!({ "to": required.escalate_to, "waited_s": waited_s });
-            let event =
-                NewEvent { kind: EventKind::RunEscalated, step: run.step.clone(), data: data.clone() };
-            let fields = Map::from_iter([("escalated_ms".to_owned(), json!(run.since_ms))]);
-            let requires = Some(Precondition::NotEscalated(run.since_ms));
-            match runtime.store.annotate(&run.id, fields, vec![event], requires).await {
-                Ok(_) => {}
-                // Another process escalated it, it was decided, or deleted.
-                Err(StoreError::PreconditionFailed { .. } | StoreError::NoRun(_)) => continue,
-                Err(error) => return Err(error.into()),
-            }
-            let mut entry = Entry::new("run.escalated", None, data);
-            entry.data.insert("run".to_owned(), json!(run.id));
-            self.audit.record(entry).await;
-            escalated += 1;
         }
-        Ok(escalated)
+    }
+
+    /// Escalates an approval if it is due; returns whether this process did.
+    async fn escalate_one(
+        self: &Arc<Self>,
+        runtime: &RunRuntime,
+        run: RunRecord,
+        now_ms: i64,
+    ) -> Result<bool, Error> {
+        let Some(required) = self.escalation_of(runtime, &run).await? else { return Ok(false) };
+        let waited_s = u64::try_from((now_ms - run.since_ms) / 1_000).unwrap_or(0);
+        if required.escalate_after_s.is_none_or(|after| waited_s < after) {
+            return Ok(false);
+        }
+        let data = json!({ "to": required.escalate_to, "waited_s": waited_s });
+        let event = NewEvent { kind: EventKind::RunEscalated, step: run.step.clone(), data: data.clone() };
+        let fields = Map::from_iter([("escalated_ms".to_owned(), json!(run.since_ms))]);
+        let requires = Some(Precondition::NotEscalated(run.since_ms));
+        match runtime.store.annotate(&run.id, fields, vec![event], requires).await {
+            Ok(_) => {}
+            // Another process escalated it, it was decided, or deleted.
+            Err(StoreError::PreconditionFailed { .. } | StoreError::NoRun(_)) => return Ok(false),
+            Err(error) => return Err(error.into()),
+        }
+        let mut entry = Entry::new("run.escalated", None, data);
+        entry.data.insert("run".to_owned(), json!(run.id));
+        self.audit.record(entry).await;
+        Ok(true)
     }
 
     /// Returns what the approval of a run requires; `None` if its stored contract cannot be read.

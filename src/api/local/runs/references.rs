@@ -6,6 +6,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::{RunRuntime, Runs, find, tasks, transcripts};
+use crate::operations::remove_details;
 use crate::{Code, Error, LocalFiles, SessionAccess, content, names};
 use skills_registry::RootState;
 use skills_skill::AttachTarget;
@@ -75,12 +76,13 @@ impl Runs {
         let run = named(runtime, name, AttachTarget::Output).await?;
         let Some(step) = step else {
             let outputs = run.outputs.clone().filter(|outputs| !outputs.is_null());
-            let content = outputs.ok_or_else(|| {
+            let mut content = outputs.ok_or_else(|| {
                 missing(format!(
                     "run {} is {} and has no outputs yet; RUN/STEP names one step's",
                     run.id, run.state
                 ))
             })?;
+            remove_details(&mut content);
             return Ok(Found { label: format!("outputs of run {}", run.id), content, run: Some(run) });
         };
         let steps = runtime.store.steps(&run.id).await?;
@@ -96,7 +98,9 @@ impl Runs {
             )));
         }
         let label = format!("output of run {}, step {step}", run.id);
-        Ok(Found { label, content: step_record.result.clone(), run: Some(run) })
+        let mut content = step_record.result.clone();
+        remove_details(&mut content);
+        Ok(Found { label, content, run: Some(run) })
     }
 
     async fn artifact(
@@ -255,7 +259,8 @@ async fn named(runtime: &RunRuntime, name: &str, kind: AttachTarget) -> Result<R
     })
 }
 
-/// Returns the summary of a run for a sidecar: its state, inputs, and the results of its steps.
+/// Returns the summary of a run for a sidecar: its state, inputs, and the results of its steps, in the form for everyone,
+/// because the sidecar's service and the callers who may read its run are not those of the run.
 async fn summary(runtime: &RunRuntime, run: &RunRecord) -> Result<Value, Error> {
     let steps: Vec<Value> = runtime
         .store
@@ -269,9 +274,11 @@ async fn summary(runtime: &RunRuntime, run: &RunRecord) -> Result<Value, Error> 
             })
         })
         .collect();
-    Ok(json!({
+    let mut summary = json!({
         "id": run.id, "skill_id": run.skill_id, "state": run.state, "inputs": run.inputs, "outputs": run.outputs,
         "error": run.error, "progress": run.progress, "step": run.step, "gate": run.gate, "trace_id": run.trace_id,
         "started_by": run.started_by, "created_ms": run.created_ms, "since_ms": run.since_ms, "steps": steps,
-    }))
+    });
+    remove_details(&mut summary);
+    Ok(summary)
 }
