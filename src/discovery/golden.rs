@@ -4,7 +4,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::document::Document;
-use skills_skill::{IndexText, SkillId, yaml_message};
+use skills_skill::{IndexText, SkillId, index_body, yaml_message};
 
 /// The expected result of a request.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -150,7 +150,7 @@ pub fn skills_jsonl(text: &str) -> Result<Vec<Document>, GoldenError> {
     let documents = lines::<LineSkill>(text, "skill")?.into_iter().map(|line| {
         let text = (line.headings.is_some() || line.body.is_some()).then(|| IndexText {
             headings: line.headings.unwrap_or_default(),
-            body: line.body.unwrap_or_default(),
+            body: line.body.map(|body| index_body(&body).to_owned()).unwrap_or_default(),
         });
         Document { tags: line.tags, text, ..Document::new(line.id, line.name, line.description) }
     });

@@ -36,5 +36,7 @@ pub use id::{Digest, SkillId};
 pub use parse::{MAX_BYTES, parse};
 pub use record::{Clients, JsonMap, Properties, RealPaths, RefusalReason, RejectedBundle, Skill};
 pub use skills_base::files::{open_regular, read_regular, read_regular_text};
-pub use text::{IndexText, body, frontmatter_json, frontmatter_range, index_text, read_index_text};
+pub use text::{
+    IndexText, body, frontmatter_json, frontmatter_range, index_body, index_text, read_index_text,
+};
 pub use yaml::yaml_message;

@@ -54,10 +54,8 @@ pub fn index_text(source: &str) -> IndexText {
             out.body.push_str(line);
             out.body.push('\n');
         } else if remaining > 0 {
-            let cut = line.char_indices().nth(remaining - 1).map_or(line.len(), |(at, _)| at);
-            let cut = before_word(line, cut);
+            out.body.push_str(cut(line, remaining));
             remaining = 0;
-            out.body.push_str(slice(line, ..cut));
             out.body.push('\n');
         } else if out.headings.len() == MAX_HEADINGS {
             break;
@@ -66,15 +64,20 @@ pub fn index_text(source: &str) -> IndexText {
     out
 }
 
-/// Returns the start of the word at a position, unless it is longer than any word.
-fn before_word(line: &str, cut: usize) -> usize {
-    const LONGEST: usize = 64;
-    let (before, after) = (slice(line, ..cut), slice(line, cut..));
-    if !after.starts_with(char::is_alphanumeric) {
-        return cut;
-    }
-    let rest = before.trim_end_matches(char::is_alphanumeric);
-    if before.len() - rest.len() <= LONGEST { rest.len() } else { cut }
+/// Returns a body at the length that is indexed, as [`index_text`] cuts it.
+#[must_use]
+pub fn index_body(body: &str) -> &str {
+    cut(body, MAX_BODY_CHARS)
+}
+
+/// Returns fewer than `limit` characters of a text. Its last word, which may be incomplete, is left out, unless it is
+/// longer than any word.
+fn cut(text: &str, limit: usize) -> &str {
+    const MAX_WORD: usize = 64;
+    let Some((end, _)) = text.char_indices().nth(limit - 1) else { return text };
+    let text = slice(text, ..end);
+    let before = text.trim_end_matches(char::is_alphanumeric);
+    if text.len() - before.len() <= MAX_WORD { before } else { text }
 }
 
 /// Reads the file of a skill and returns its [`index_text`]; empty for a skill without a body.
