@@ -925,7 +925,7 @@ mod tests {
         let proposal = place.propose();
         place.begin(&proposal, "kim");
         place.store.deny(&proposal.facts.proposal_id, by("lee")).unwrap();
-        assert_eq!(std::fs::read_dir(place._dir.path().join("begun")).unwrap().count(), 0);
+        assert_eq!(std::fs::read_dir(&place.store.begun).unwrap().count(), 0);
     }
 
     #[cfg(unix)]

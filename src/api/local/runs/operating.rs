@@ -433,7 +433,7 @@ impl Runs {
             let Some((_, last)) = page.last() else { return Ok(escalated) };
             place = Some(*last);
             for (run, _) in page {
-                escalated += usize::from(self.escalate_one(runtime, run, now_ms).await?);
+                escalated += usize::from(self.escalate_one(runtime, &run, now_ms).await?);
             }
         }
     }
@@ -442,10 +442,10 @@ impl Runs {
     async fn escalate_one(
         self: &Arc<Self>,
         runtime: &RunRuntime,
-        run: RunRecord,
+        run: &RunRecord,
         now_ms: i64,
     ) -> Result<bool, Error> {
-        let Some(required) = self.escalation_of(runtime, &run).await? else { return Ok(false) };
+        let Some(required) = self.escalation_of(runtime, run).await? else { return Ok(false) };
         let waited_s = u64::try_from((now_ms - run.since_ms) / 1_000).unwrap_or(0);
         if required.escalate_after_s.is_none_or(|after| waited_s < after) {
             return Ok(false);
