@@ -46,7 +46,7 @@ impl Place {
             Self::Description => format!("its description contains {words}"),
             Self::Tags => format!("its tags contain {words}"),
             Self::Body => format!("only its body contains {words}"),
-            Self::Excluded => format!("its description excludes {words}"),
+            Self::Excluded => format!("its description contains {words} only in a clause that is not ranked"),
         }
     }
 }
@@ -414,9 +414,15 @@ mod tests {
     fn an_exclusion_contains_the_word_in_any_form() {
         let text = "Plans gardens. Not for pages: if you need a dashboard, use another.";
         let other_form = reason("it plans a page", text, "A plan needs time.");
-        assert!(other_form.contains("its description excludes “pages”"), "{other_form}");
+        assert!(
+            other_form.contains("its description contains “pages” only in a clause that is not ranked"),
+            "{other_form}"
+        );
         let in_body = reason("page garden", text, "No page here.");
-        assert!(in_body.contains("its description excludes “pages”"), "{in_body}");
+        assert!(
+            in_body.contains("its description contains “pages” only in a clause that is not ranked"),
+            "{in_body}"
+        );
         assert!(!in_body.contains("only its body contains “page”"), "{in_body}");
     }
 }

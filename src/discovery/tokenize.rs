@@ -186,15 +186,14 @@ impl Words {
 }
 
 impl Words {
-    /// Splits a run without spaces into overlapping pairs of characters; a single character is a word by itself. Pairs
-    /// of hiragana are stop words: most are endings, particles and polite forms.
+    /// Splits a run without spaces into overlapping pairs of characters; a single character is a word by itself.
     fn pairs(&self, text: &str, start: usize, end: usize, take: &mut impl FnMut(Word)) {
         let run = slice(text, start..end);
         let ends: Vec<(usize, usize)> =
             run.char_indices().map(|(at, c)| (start + at, start + at + c.len_utf8())).collect();
         let mut give = |from: usize, to: usize| {
             let word_pair = slice(text, from..to).to_owned();
-            let stop = word_pair.chars().all(is_hiragana) || self.is_stop(&word_pair);
+            let stop = self.is_stop(&word_pair);
             let (start, end) = (from as u32, to as u32);
             take(Word { start, end, stem: word_pair.clone(), text: word_pair, stop });
         };
@@ -322,11 +321,6 @@ pub(crate) fn is_unspaced(c: char) -> bool {
         | 0x1780..=0x17FF | 0x20000..=0x3FFFF)
 }
 
-/// Returns whether a character is one of the Japanese letters that write endings and particles.
-fn is_hiragana(c: char) -> bool {
-    matches!(c, '\u{3040}'..='\u{309F}')
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -375,11 +369,6 @@ mod tests {
             words("PDF表格提取 x字"),
             ["PDF/pdf", "表格/表格", "格提/格提", "提取/提取", "x/x", "字/字"]
         );
-    }
-
-    #[test]
-    fn pairs_of_hiragana_are_stop_words() {
-        assert_eq!(words("表を作って"), ["表を/表を", "を作/を作", "作っ/作っ", "って/って!"]);
     }
 
     #[test]

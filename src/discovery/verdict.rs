@@ -10,7 +10,6 @@ use super::matcher::{Row, ScoreTerm};
 use super::ranking::{QueryContext, strict};
 use super::reading::Reading;
 use super::sorting::Ranked;
-use super::tokenize::is_unspaced;
 
 /// Minimum share of a request's content words that the first result must contain if the request is in another
 /// language.
@@ -19,11 +18,15 @@ const SHARED_WORDS: f64 = 0.5;
 /// The same share for a request that has function words of both languages.
 const SHARED_WORDS_MIXED: f64 = 0.33;
 
-/// Returns whether a word says nothing by itself: a number, a version or a single letter.
+/// Returns whether a word says nothing by itself: a short number, a year, a version, or a small letter.
 fn is_weak(reading: &Reading, at: usize) -> bool {
     let text = &*reading.words[at].word.text;
-    let is_letter = text.chars().count() == 1 && !text.chars().any(is_unspaced);
-    is_letter || text.strip_prefix('v').unwrap_or(text).chars().all(char::is_numeric)
+    let is_letter = |text: &str| text.chars().count() == 1 && text.chars().all(char::is_lowercase);
+    let is_number = |text: &str| text.chars().all(char::is_numeric);
+    let is_year = text.len() == 4 && ["19", "20"].iter().any(|century| text.starts_with(century));
+    is_letter(reading.written(at))
+        || (is_number(text) && (text.len() < 3 || is_year))
+        || text.strip_prefix('v').is_some_and(is_number)
 }
 
 /// Content words of a request, as words; a character of a script without spaces counts as half a word.
@@ -55,7 +58,7 @@ impl Extent {
 
 /// Evidence for the first result in its score terms.
 struct Evidence {
-    /// Sum without rules, stop words, numbers, single letters and general wording.
+    /// Sum without rules, stop words and general wording.
     content: f64,
     /// Sum of the terms of words that were read as others.
     corrected: f64,
@@ -71,15 +74,16 @@ struct Evidence {
     matched_spaced: usize,
     /// Whether at least half of the words that occur anywhere in the skill were read as others.
     is_mostly_corrected: bool,
+    /// Whether all content words that occur in the skill say nothing by themselves, and none is in its name or tags.
+    is_weak: bool,
 }
 
 impl Evidence {
     fn new(query: &QueryContext<'_>, terms: &[ScoreTerm]) -> Self {
         let reading = query.reading;
         let content = |a: &&ScoreTerm| match a.row {
-            Row::Word(at) => reading.is_content(at) && !is_weak(reading, at),
-            Row::Pair(a, b) => !(is_weak(reading, a) && is_weak(reading, b)),
-            Row::Exact => true,
+            Row::Word(at) => reading.is_content(at),
+            Row::Pair(..) | Row::Exact => true,
             Row::General | Row::Rules | Row::Policy => false,
         };
         let corrected = |a: &&ScoreTerm| match a.row {
@@ -103,6 +107,7 @@ impl Evidence {
             _ => None,
         };
         let found: BTreeSet<usize> = terms.iter().filter_map(anywhere).collect();
+        let is_label = |a: &ScoreTerm| matches!(a.field, Some("name" | "tags")) && anywhere(a).is_some();
         let found_corrected = found.iter().filter(|at| reading.is_corrected(**at)).count();
         let sum = |of: &dyn Fn(&&ScoreTerm) -> bool| terms.iter().filter(of).map(|a| a.value).sum();
         let matched: BTreeSet<usize> = terms.iter().filter_map(matched_word).collect();
@@ -115,6 +120,9 @@ impl Evidence {
             matched_as_written: Extent::of(reading, matched.iter().copied().filter(|at| is_own(*at))),
             matched_spaced: matched.iter().filter(|at| is_own(**at) && !reading.is_pair(**at)).count(),
             is_mostly_corrected: found_corrected > 0 && 2 * found_corrected >= found.len(),
+            is_weak: !found.is_empty()
+                && found.iter().all(|at| is_weak(reading, *at))
+                && !terms.iter().any(is_label),
         }
     }
 }
@@ -147,7 +155,7 @@ pub(crate) fn verdict(
             None if content.is_empty() => VerdictReason::StopWords,
             None => VerdictReason::NothingKnown,
         };
-        return (with_sentence(query, None, Fit::None, reason, language, None), None);
+        return (with_sentence(query, None, Fit::None, reason, language, None, false), None);
     };
     let entry = query.cx.index.entry(first.slot);
     let skill = entry.map(|e| e.document.id.clone());
@@ -202,7 +210,9 @@ pub(crate) fn verdict(
         (Fit::None, VerdictReason::StopWords)
     } else if confidence.fit == Fit::None {
         (Fit::None, VerdictReason::BelowThreshold)
-    } else if evidence.content < query.cx.weights.stop_words_limit.content_share * fitted.fit_threshold {
+    } else if evidence.is_weak
+        || evidence.content < query.cx.weights.stop_words_limit.content_share * fitted.fit_threshold
+    {
         (Fit::None, VerdictReason::StopWords)
     } else if fit_as_written == Fit::None || evidence.is_mostly_corrected || is_foreign {
         (Fit::Low, VerdictReason::FitsByReading)
@@ -218,7 +228,7 @@ pub(crate) fn verdict(
     let second = ranked.get(1).filter(|_| confidence.lead == Lead::Ambiguous);
     let second = second.and_then(|(second, _)| query.cx.index.entry(second.slot));
     let second = second.map(|entry| entry.document.id.clone());
-    (with_sentence(query, skill, fit, reason, language, second), Some(confidence))
+    (with_sentence(query, skill, fit, reason, language, second, evidence.is_weak), Some(confidence))
 }
 
 /// Completes the verdict with its sentence.
@@ -229,6 +239,7 @@ fn with_sentence(
     reason: VerdictReason,
     language: Option<Language>,
     close_second: Option<skills_skill::SkillId>,
+    is_weak: bool,
 ) -> Verdict {
     let name = |language: Option<Language>| match language {
         Some(language) => language.name(&query.router.lexicon),
@@ -243,8 +254,6 @@ fn with_sentence(
     };
     let is_certain = language.is_none_or(|l| l != Language::Undetermined || has_function_word(l));
     let id = skill_id.as_ref().map(ToString::to_string).unwrap_or_default();
-    let reading = query.reading;
-    let has_weak = (0..reading.words.len()).any(|at| reading.is_content(at) && is_weak(reading, at));
     let mut sentence = match (fit, reason) {
         (Fit::High, _) => format!("{id} fits, confidence high"),
         (Fit::Medium, _) => format!("{id} fits, confidence medium"),
@@ -252,7 +261,7 @@ fn with_sentence(
         (Fit::None, VerdictReason::StopWords) if query.reading.words.is_empty() => {
             "no skill fits: the request contains no words".to_owned()
         }
-        (Fit::None, VerdictReason::StopWords) if has_weak => {
+        (Fit::None, VerdictReason::StopWords) if is_weak => {
             "no skill fits: only stop words, numbers or single letters match".to_owned()
         }
         (Fit::None, VerdictReason::StopWords) => "no skill fits: only stop words match".to_owned(),
@@ -392,10 +401,11 @@ mod tests {
     #[test]
     fn numbers_and_single_letters_alone_do_not_fit() {
         let router = router(&[
-            ("changes", "Reads changes of version v1 from 2024 01 01, e g in a log."),
+            ("changes", "Reads changes of version v1 from 2024 01 01, e g i e in a log."),
+            ("tax-forms", "Fills in form 1099 and finds each 404 error. Makes a P&L report."),
             ("windows-11", "Sets up Windows 11."),
         ]);
-        for intent in ["2024-01-01", "v1.0.0", "e.g. i.e. etc.", "1 2 3 4"] {
+        for intent in ["2024-01-01", "v1.0.0", "e.g. i.e.", "1 2 3 4"] {
             let answer = ask(&router, intent);
             assert_eq!(answer.fit, Fit::None, "{intent}: {}", answer.verdict.sentence);
         }
@@ -404,7 +414,10 @@ mod tests {
             answer.verdict.sentence,
             "no skill fits: only stop words, numbers or single letters match"
         );
-        assert_ne!(ask(&router, "set up windows 11").fit, Fit::None);
+        for intent in ["set up windows 11", "1099", "404 error", "P&L"] {
+            let answer = ask(&router, intent);
+            assert_ne!(answer.fit, Fit::None, "{intent}: {}", answer.verdict.sentence);
+        }
     }
 
     #[test]

@@ -79,6 +79,7 @@ fn runner() -> Caller {
     let scopes = BTreeSet::from([Scope::Read, Scope::Run]);
     let principal = Some(Principal { name: "runner".to_owned(), scopes });
     Caller {
+        credentials: None,
         principal,
         local: false,
         trace_id: "paths".to_owned(),
