@@ -513,11 +513,11 @@ async fn deliver(
         Err(why) => why,
     };
     let pause = webhook.pauses.get(delivery.failures).copied();
-    match pause {
-        Some(pause) => {
-            tracing::warn!("the notification of run {} failed: {why}; retrying in {pause:?}", delivery.run);
-        }
-        None => tracing::error!("the notification of run {} failed: {why}", delivery.run),
+    let run = &delivery.run;
+    if let Some(pause) = pause {
+        tracing::warn!("the notification of run {run} failed: {why}; retrying in {pause:?}");
+    } else {
+        tracing::error!("the notification of run {run} failed: {why}");
     }
     pause
 }

@@ -740,8 +740,14 @@ mod tests {
         assert_eq!(changed("tags: [money]\n", ""), ["tags"]);
         assert_eq!(changed("finance", "misc"), ["domain"]);
         assert_eq!(changed("name: a", "name: b"), ["name"]);
-        assert_eq!(changed("tags: [money]", "tags: [money]\nmetadata: {classification: {role: utility}}"), ["role"]);
-        assert_eq!(changed("tags: [money]", "tags: [money]\nmetadata: {classification: {effect_mode: gate}}"), ["effect_mode"]);
+        assert_eq!(
+            changed("tags: [money]", "tags: [money]\nmetadata: {classification: {role: utility}}"),
+            ["role"]
+        );
+        assert_eq!(
+            changed("tags: [money]", "tags: [money]\nmetadata: {classification: {effect_mode: read_only}}"),
+            ["effect_mode"]
+        );
         assert_eq!(policy_fields(Path::new("/r/a/skill.yaml"), "id: a\n", "id: b\n"), ["an unusable file"]);
     }
 
