@@ -142,9 +142,9 @@ fn ranking<T>(
         router.matchers.iter().map(|matcher| report(router, matcher.as_ref())).collect();
     let mut reading = Reading::new(&request.intent, &router.words);
     let unknown = unknown_words(&reading, &cx, &router.lexicon);
-    let has_word = |word: &str| cx.documents(&router.words.stem(word)) > 0 || cx.in_embedding(word);
+    let is_known_word = |word: &str| cx.knows(word, &router.words.stem(word));
     reading.language =
-        language::of_request(&request.intent, unknown, has_word, &router.words, &router.lexicon);
+        language::of_request(&request.intent, unknown, is_known_word, &router.words, &router.lexicon);
     for (matcher, report) in router.matchers.iter().zip(&mut reports) {
         read(matcher.as_ref(), report, &mut reading, &cx);
     }
@@ -390,7 +390,7 @@ fn means_nothing(reading: &Reading, cx: &Context<'_>, at: usize) -> bool {
 /// Returns whether index or embedding knows a word of the request.
 fn is_known(reading: &Reading, cx: &Context<'_>, at: usize) -> bool {
     let read = &reading.words[at];
-    !read.completions.is_empty() || cx.documents(&read.word.stem) > 0 || cx.in_embedding(&read.word.text)
+    !read.completions.is_empty() || cx.knows(&read.word.text, &read.word.stem)
 }
 
 /// Returns whether the request uses the strict policy.

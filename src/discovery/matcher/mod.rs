@@ -85,6 +85,11 @@ impl<'a> Context<'a> {
         self.model.as_ref().is_ok_and(|model| model.find(&fold_accents(word)).is_some())
     }
 
+    /// Returns whether a skill or the embedding has a lower-case word.
+    pub fn knows(&self, word: &str, stem: &str) -> bool {
+        self.documents(stem) > 0 || self.in_embedding(word)
+    }
+
     /// Returns whether a stop word occurs in too many skills to be informative.
     fn common(&self, documents: usize) -> bool {
         let (cut, n) = (&self.weights.common_stop_words, self.index.len());
