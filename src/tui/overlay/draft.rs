@@ -213,17 +213,30 @@ impl DraftEditor {
         self.on_disk.as_ref().map_or(&self.skill.texts, |now| &now.texts)
     }
 
+    /// Returns the texts to write: those entered; a field in which nothing was entered follows the file.
+    fn merged(&self) -> StatedTexts {
+        let (mut out, read, now) = (self.texts(), &self.skill.texts, self.in_file());
+        for (text, read, now) in [
+            (&mut out.description, &read.description, &now.description),
+            (&mut out.when_to_use, &read.when_to_use, &now.when_to_use),
+        ] {
+            if text == read {
+                text.clone_from(now);
+            }
+        }
+        out
+    }
+
     /// Makes the texts in the file the base of the comparison; the entered text is kept. Returns whether the base
     /// changed.
     fn take_base(&mut self) -> bool {
         self.refused = false;
+        let texts = self.merged();
         let Some(base) = self.on_disk.take() else { return false };
-        // A field in which nothing was entered follows the file.
-        if self.fields[WHEN_TO_USE].text() == self.skill.texts.when_to_use {
-            self.fields[WHEN_TO_USE].set(&base.texts.when_to_use);
-        }
-        if self.description() == self.skill.texts.description {
-            self.fields[DESCRIPTION].set(&base.texts.description);
+        for (field, text) in [(DESCRIPTION, &texts.description), (WHEN_TO_USE, &texts.when_to_use)] {
+            if self.fields[field].text() != text {
+                self.fields[field].set(text);
+            }
         }
         (self.skill.texts, self.skill.digest) = (base.texts, base.digest);
         true
@@ -332,9 +345,9 @@ impl DraftEditor {
         }
     }
 
-    /// Returns the changed texts: as the file has them, and as entered.
+    /// Returns the texts that writing changes: as the file has them, and as they are written.
     fn difference(&self) -> Vec<(&'static str, String, Role)> {
-        let (old, new) = (self.in_file(), self.texts());
+        let (old, new) = (self.in_file(), self.merged());
         let mut out = Vec::new();
         if old.description != new.description {
             out.push(("-", old.description.clone(), Role::Danger));
@@ -351,7 +364,7 @@ impl DraftEditor {
     /// Returns the notes above the metrics: the confirmation before writing, the result of writing, an error.
     fn notes(&self) -> Vec<(&'static str, String, Role)> {
         if self.confirming {
-            let what = changed(self.in_file(), &self.texts());
+            let what = changed(self.in_file(), &self.merged());
             let over = if self.on_disk.is_some() { " over the current one" } else { "" };
             let start = if self.on_disk.is_some() { "The file changed on disk. " } else { "" };
             let question = format!("{start}Write this {what}{over}? Ctrl-S confirms, any other key cancels.");
@@ -840,6 +853,12 @@ mod tests {
         editor.paste(" And receipts.");
         let other = StatedTexts { description: "Reads all.".to_owned(), ..editor.skill.texts.clone() };
         editor.on_disk = Some(InFile { texts: other, digest: Digest::of(b"y") });
+        editor.key(key(KeyCode::Null), Some(Action::CarryOut));
+        let shown = text(&editor);
+        let difference =
+            "- when_to_use: On bank statements.\n+ when_to_use: On bank statements.And receipts.\n";
+        assert!(shown.contains("Write this when-to-use over") && shown.ends_with(difference), "{shown}");
+        assert!(!shown.contains("Reads all."), "the description is not written: {shown}");
         editor.key(key(KeyCode::Null), Some(Action::ReloadFile));
         let entered = "On bank statements.And receipts.";
         assert_eq!((editor.description(), editor.texts().when_to_use.as_str()), ("Reads all.", entered));
