@@ -164,12 +164,16 @@ fn clauses(out: &mut String, clauses: &[ProbedClause], look: TerminalCaps) {
 
 fn rivals_text(rivals: &SkillRivals, look: TerminalCaps) -> String {
     let report = &rivals.report;
-    let mut out = format!(
-        "{}: wins {} of {}",
-        TextStyle::Strong.paint(&name(&report.skill_id), look.colour),
-        report.won,
-        counted(report.made, "probe request", "probe requests")
-    );
+    let mut out = format!("{}: ", TextStyle::Strong.paint(&name(&report.skill_id), look.colour));
+    match &report.not_ranked {
+        Some(why) => {
+            let _ = write!(out, "not ranked: {}", safe_text::line(why));
+        }
+        None => {
+            let probes = counted(report.made, "probe request", "probe requests");
+            let _ = write!(out, "wins {} of {probes}", report.won);
+        }
+    }
     if report.golden > 0 {
         let _ = write!(
             out,
@@ -178,8 +182,11 @@ fn rivals_text(rivals: &SkillRivals, look: TerminalCaps) -> String {
             counted(report.golden, "golden query", "golden queries")
         );
     }
-    out.push_str("\n\nclauses, with the probe requests that the skill wins\n");
-    clauses(&mut out, &report.clauses, look);
+    out.push('\n');
+    if !report.clauses.is_empty() {
+        out.push_str("\nclauses, with the probe requests that the skill wins\n");
+        clauses(&mut out, &report.clauses, look);
+    }
     if !report.rivals.is_empty() {
         let width = look.name_width(report.rivals.iter().map(|rival| rival.skill_id.as_str()), 5, 40);
         let head = format!(

@@ -12,12 +12,13 @@ use serde::{Deserialize, Serialize};
 use super::document::Document;
 use super::embedding::DIM;
 use super::groups::{GroupKind, SimilarGroup, groups};
+use super::index::Facts;
 use super::lookup::View;
 use super::probes::ProbeClause;
 use super::request::Request;
 use super::router::{RequestError, Router};
 use super::segment::Key;
-use skills_skill::SkillId;
+use skills_skill::{SkillId, Status};
 
 /// Maximum number of probe requests per skill.
 pub const MAX_PROBES: usize = 24;
@@ -32,6 +33,8 @@ pub const COLLIDES_FROM: f64 = 0.20;
 const COLLIDES_FROM_PROBES: usize = 2;
 /// Minimum share of lost probes that puts two skills into one cluster.
 const CLUSTERS_FROM: f64 = 0.10;
+/// Version of the map; raise it when the same index gives another map, so that cached ones are computed again.
+const MAP_VERSION: u32 = 2;
 /// Maximum number of skills in a cluster: what one screen shows as a matrix.
 pub const MAX_CLUSTER: usize = 24;
 
@@ -205,17 +208,38 @@ impl Router {
         self.index.entry(slot).map(|entry| &entry.document)
     }
 
+    /// Returns why a skill is not a result of any request without filters; `None` if it can be one or is unknown.
+    #[must_use]
+    pub fn not_ranked(&self, id: &SkillId) -> Option<String> {
+        let slot = self.index.slot_of(id)?;
+        let document = &self.index.entry(slot)?.document;
+        if self.index.facts()[slot].is_some_and(Facts::is_result) {
+            return None;
+        }
+        Some(match &document.shadowed_by {
+            Some(winner) => format!("a copy, shadowed by {winner}"),
+            None if document.status == Status::Deprecated => "deprecated".to_owned(),
+            None => "a sidecar is offered for attachment only".to_owned(),
+        })
+    }
+
     /// Returns the documents that can be results, sorted by id.
     fn ranked_documents(&self) -> Vec<&Document> {
         let mut documents: Vec<&Document> = self
             .index
             .entries()
             .map(|(slot, entry)| (slot, &entry.document))
-            .filter(|(slot, _)| self.index.facts()[*slot].is_some_and(|facts| facts.offered))
+            .filter(|(slot, _)| self.index.facts()[*slot].is_some_and(Facts::is_result))
             .map(|(_, document)| document)
             .collect();
         documents.sort_by(|a, b| a.id.cmp(&b.id));
         documents
+    }
+
+    /// Returns the number of skills that can be results.
+    #[must_use]
+    pub fn ranked_skills(&self) -> usize {
+        self.index.facts().iter().flatten().filter(|facts| facts.is_result()).count()
     }
 
     /// Returns the semantic similarity of two skills: the cosine of their vectors after subtracting the mean of the
@@ -256,7 +280,7 @@ impl Router {
     pub fn content_key(&self) -> String {
         let mut documents: Vec<&Document> = self.index.entries().map(|(_, entry)| &entry.document).collect();
         documents.sort_by(|a, b| a.id.cmp(&b.id));
-        let mut text = format!("{} {:?}\n", self.stamp(), self.off);
+        let mut text = format!("{MAP_VERSION} {} {:?}\n", self.stamp(), self.off);
         for document in documents {
             let _ = writeln!(
                 text,
@@ -516,6 +540,7 @@ impl CollisionMap {
 mod tests {
     use super::super::weights::Weights;
     use super::*;
+    use skills_skill::Role;
 
     pub(crate) fn router() -> Router {
         let mut router = Router::new(Weights::shipped().unwrap().patient());
@@ -604,6 +629,34 @@ mod tests {
         assert!(!map.clusters.is_empty());
         assert!(map.clusters.iter().all(|cluster| (2..=MAX_CLUSTER).contains(&cluster.skills.len())));
         assert_eq!(map.count(GroupKind::Template), 1);
+    }
+
+    #[test]
+    fn skills_that_no_request_finds_neither_lose_nor_win() {
+        let with = |id: &str, role: Role, status: Status| Document {
+            role,
+            status,
+            ..Document::new(id, id, "Bills recurring subscriptions with Stripe. Reads products of Stripe.")
+        };
+        let mut router = router();
+        router.update(
+            vec![
+                with("cost-watch", Role::Sidecar, Status::Stable),
+                with("old-billing", Role::Procedure, Status::Deprecated),
+            ],
+            &[],
+        );
+        let map = router.collision_map(&AtomicUsize::new(0), &AtomicBool::new(false)).unwrap();
+        assert_eq!((map.skills, router.ranked_skills()), (5, 5));
+        for id in ["cost-watch", "old-billing"] {
+            let id = SkillId::new(id);
+            assert!(map.losers.iter().all(|skill| skill.skill_id != id), "{:?}", map.losers);
+            assert!(map.collisions.iter().all(|one| one.skill_id != id && one.rival != id));
+            let report = router.rivals(&id, &[]).unwrap().unwrap();
+            assert_eq!((report.made, report.lost.len()), (0, 0));
+            assert!(report.not_ranked.is_some());
+        }
+        assert!(router.rivals(&SkillId::new("pdf-tables"), &[]).unwrap().unwrap().not_ranked.is_none());
     }
 
     #[test]

@@ -136,6 +136,11 @@ pub(crate) struct Facts {
 }
 
 impl Facts {
+    /// Returns whether it can be a result of a request without filters.
+    pub fn is_result(self) -> bool {
+        self.offered && self.role != Role::Sidecar
+    }
+
     fn of(document: &Document) -> Self {
         Self {
             role: document.role,

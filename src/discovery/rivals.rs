@@ -59,6 +59,9 @@ pub struct Rival {
 pub struct RivalReport {
     /// The skill.
     pub skill_id: SkillId,
+    /// Why no request can find it, as a sidecar or a deprecated skill; then no probe requests are made.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub not_ranked: Option<String>,
     /// Probe requests made from its description.
     pub made: usize,
     /// Those that it wins.
@@ -172,7 +175,9 @@ impl Router {
     /// Returns an error if a case has an empty query.
     pub fn rivals(&self, id: &SkillId, cases: &[Case]) -> Result<Option<RivalReport>, RequestError> {
         let Some(document) = self.document(id) else { return Ok(None) };
-        let own = self.probing(self.probes(document, MAX_PROBES))?;
+        let not_ranked = self.not_ranked(id);
+        let probes = if not_ranked.is_none() { self.probes(document, MAX_PROBES) } else { Vec::new() };
+        let own = self.probing(probes)?;
         let mut golden: HashMap<SkillId, (Vec<String>, Vec<String>)> = HashMap::new();
         let (mut expected_here, mut golden_won) = (0, 0);
         for case in cases {
@@ -225,6 +230,7 @@ impl Router {
         let lost = lost.map(|(query, won)| LostProbe { query: query.to_owned(), won: won.cloned() });
         Ok(Some(RivalReport {
             skill_id: id.clone(),
+            not_ranked,
             made: own.made(),
             won: own.won_by(id),
             clauses: own.probed_clauses(id),

@@ -108,7 +108,7 @@ pub(crate) fn sort(query: &QueryContext<'_>, sums: &Column) -> Sorted {
     let usual = Usual::new(query);
     candidates(query, sums, |slot, facts, z, flags| {
         // Most candidates are results far below the last one that is kept.
-        if usual.as_ref().is_some_and(|usual| Usual::is_result(facts) && results.is_below(usual.most(z))) {
+        if usual.as_ref().is_some_and(|usual| facts.is_result() && results.is_below(usual.most(z))) {
             results.pushed += 1;
             return;
         }
@@ -193,11 +193,6 @@ impl Usual {
             && request.domain.is_empty()
             && request.role_filter.is_none();
         is_usual.then(|| Self { most_terms: most_terms(&query.cx.weights.rules) })
-    }
-
-    /// Returns whether a candidate is a result.
-    fn is_result(facts: Facts) -> bool {
-        facts.offered && facts.role != Role::Sidecar
     }
 
     /// Returns the largest score that a candidate can have.

@@ -122,7 +122,12 @@ impl Collisions {
             .thread_name(|_| "collisions".to_owned())
             .build()
             .map_err(|error| no_thread(&error))?;
-        let job = Job { key: key.clone(), skills: router.len(), done: Arc::default(), stop: Arc::default() };
+        let job = Job {
+            key: key.clone(),
+            skills: router.ranked_skills(),
+            done: Arc::default(),
+            stop: Arc::default(),
+        };
         let (done, stop) = (Arc::clone(&job.done), Arc::clone(&job.stop));
         let (state, cache, changed) = (Arc::clone(&self.state), self.cache.clone(), self.changed.clone());
         let compute = move || {
@@ -235,6 +240,13 @@ impl Local {
         let (catalogue, own) = (self.registry.snapshot(), self.config.golden_file());
         let levels = Arc::clone(&self.levels);
         self.measure(move |router| {
+            for id in [&a.id, &b.id] {
+                if let Some(why) = router.not_ranked(id) {
+                    let text =
+                        format!("{id} is not ranked: {why}; compare two skills that requests can find");
+                    return Err(Error::new(Code::InvalidRequest, text));
+                }
+            }
             let cases = golden_cases(&catalogue, own.as_deref())?;
             let complete = |id: &SkillId| {
                 let skill = [&a, &b].into_iter().find(|skill| skill.id == *id)?;

@@ -88,16 +88,20 @@ impl Map {
 
     /// Requests the pair to show, if one of the two wins a request of the other and it is not loaded.
     pub fn request_missing(&mut self) -> Option<Effect> {
-        let (row, column) = self.pair()?;
-        let meets = self.chosen.is_some()
-            || self.collision(&row, &column).is_some()
-            || self.collision(&column, &row).is_some();
-        let pair = (row, column);
-        if !meets || self.pairs.contains_key(&pair) || self.asked_pair.as_ref() == Some(&pair) {
+        let pair = self.pair()?;
+        let is_requested = self.pairs.contains_key(&pair) || self.asked_pair.as_ref() == Some(&pair);
+        if is_requested || !self.is_compared(&pair) {
             return None;
         }
         self.asked_pair = Some(pair.clone());
         Some(Effect::CompareSkills(pair.0, pair.1))
+    }
+
+    /// Returns whether a pair is compared: it was requested, or one of the two wins a request of the other.
+    pub fn is_compared(&self, (row, column): &Pair) -> bool {
+        self.chosen.is_some()
+            || self.collision(row, column).is_some()
+            || self.collision(column, row).is_some()
     }
 
     /// Handles the result of [`Effect::CompareSkills`].

@@ -36,8 +36,6 @@ impl Browse {
     pub(super) fn draw_map(&mut self, area: Rect, buf: &mut Buffer, cx: &mut Draw<'_>) {
         self.map.cells.clear();
         self.map.pair_area = Rect::ZERO;
-        let ask = self.map.request_missing();
-        self.wanted.extend(ask);
         let is_folded = area.width < FOLD;
         let left_width = if is_folded {
             area.width
@@ -49,6 +47,9 @@ impl Browse {
         let height = if is_folded { area.height / 2 + 1 } else { area.height };
         let left = Rect { width: left_width, height, ..area };
         self.draw_matrix_part(left, buf, cx, !is_folded);
+        // The cursor's cell is known once the clusters are placed.
+        let ask = self.map.request_missing();
+        self.wanted.extend(ask);
         if is_folded {
             let below = Rect { y: area.y + height, height: area.height.saturating_sub(height), ..area };
             self.draw_pair(below, buf, cx);
@@ -338,7 +339,7 @@ impl Browse {
         let lines = match self.map.pairs.get(&(row.clone(), column.clone())) {
             Some(Ok(report)) => pair_lines(report, width, &painter),
             Some(Err(error)) => vec![RichLine::of(shown(&error.message), Role::Danger)],
-            None if self.map.asked_pair.is_some() => {
+            None if self.map.is_compared(&(row.clone(), column.clone())) => {
                 vec![RichLine::of("comparing the two skills", Role::Muted)]
             }
             None => vec![RichLine::of("no requests are lost between the two skills", Role::Muted)],
@@ -462,15 +463,18 @@ fn bar(won: usize, lost: usize, made: usize, width: usize, painter: &Painter<'_>
 
 /// Returns the lines of a pair, from top to bottom.
 fn pair_lines(report: &PairReport, width: u16, painter: &Painter<'_>) -> Vec<RichLine> {
+    // The name gives way before the figures do.
+    let name_width = width.saturating_sub(2 + 5 + 6 + 6).clamp(8, 24);
+    let label_width = usize::from(name_width) + 2;
     let mut out = vec![RichLine::of(
-        format!("{:<26}{:>5}{:>6}{:>6}", "probe requests", "made", "won", "lost"),
+        format!("{:<label_width$}{:>5}{:>6}{:>6}", "probe requests", "made", "won", "lost"),
         Role::Muted,
     )];
     let bar_width = usize::from(width).saturating_sub(45).min(18);
     for (letter, side) in [("A", &report.a), ("B", &report.b)] {
         let name = shown(side.skill_id.as_str());
-        let name = cut_end(&name, 23, painter.glyphs.ellipsis).into_owned();
-        let padding = " ".repeat(usize::from(24_u16.saturating_sub(cells(&name))));
+        let name = cut_end(&name, name_width - 1, painter.glyphs.ellipsis).into_owned();
+        let padding = " ".repeat(usize::from(name_width.saturating_sub(cells(&name))));
         let lost_role = if side.lost > 0 { Role::Warning } else { Role::Text };
         let mut segs = vec![
             Seg::new(format!("{letter} "), Role::Muted),
@@ -486,12 +490,12 @@ fn pair_lines(report: &PairReport, width: u16, painter: &Painter<'_>) -> Vec<Ric
     if !report.golden.is_empty() {
         let won = |side: &PairSide| report.golden.iter().filter(|duel| duel.won == side.skill_id).count();
         out.push(RichLine::from_segs(vec![
-            Seg::new(format!("{:<26}{:>5}", "golden queries", report.golden.len()), Role::Muted),
+            Seg::new(format!("{:<label_width$}{:>5}", "golden queries", report.golden.len()), Role::Muted),
             Seg::new(format!("   A wins {}, B wins {}", won(&report.a), won(&report.b)), Role::Text),
         ]));
     }
     out.push(RichLine::of(
-        format!("{:<26}{:>5.2}   not used for the advice", "similarity", report.similarity),
+        format!("{:<label_width$}{:>5.2}  not used for the advice", "similarity", report.similarity),
         Role::Muted,
     ));
     heading(&mut out, "Clauses", "requests won by their own skill", width, painter);
@@ -514,11 +518,9 @@ fn pair_lines(report: &PairReport, width: u16, painter: &Painter<'_>) -> Vec<Ric
         ]));
     }
     heading(&mut out, "Advice", "measured, nothing written", width, painter);
-    out.push(RichLine::of(
-        format!("{:<20}{:>14}{:>9}{:>9}", "", "lost requests", "golden", "tokens"),
-        Role::Muted,
-    ));
-    out.extend(report.advice.iter().map(|advice| advice_line(advice, painter)));
+    let columns = AdviceColumns::of(width);
+    out.push(columns.head());
+    out.extend(report.advice.iter().map(|advice| columns.line(advice, painter)));
     match report.advice.iter().find(|advice| advice.is_best) {
         Some(best) => advised_texts(&mut out, best, width),
         None => out.push(RichLine::of("no effective change found", Role::Muted)),
@@ -576,28 +578,56 @@ fn separating(out: &mut Vec<RichLine>, letter: &str, side: &PairSide, width: u16
     out.extend(wrap(&segs, width).into_iter().map(RichLine::from_segs));
 }
 
-fn advice_line(advice: &PairAdvice, painter: &Painter<'_>) -> RichLine {
-    let label = match advice.kind {
-        AdviceKind::AddExclusion => "add an exclusion",
-        AdviceKind::Merge => "merge",
-        AdviceKind::Split => "split",
-    };
-    let plus = if advice.is_best { Modifier::BOLD } else { Modifier::empty() };
-    let mark = if advice.is_best { painter.glyphs.set } else { painter.glyphs.pending };
-    let golden = advice.golden.map_or_else(|| painter.glyphs.dot.to_owned(), |change| format!("{change:+}"));
-    let golden_role = match advice.golden {
-        Some(change) if change > 0 => Role::Success,
-        Some(change) if change < 0 => Role::Danger,
-        _ => Role::Muted,
-    };
-    let lost = format!("{} to {}", advice.lost_before, advice.lost_after);
-    RichLine::from_segs(vec![
-        Seg::new(format!("{mark} "), Role::Text),
-        Seg::new(format!("{label:<18}"), Role::Text).with(plus),
-        Seg::new(format!("{lost:>14}"), Role::Text).with(plus),
-        Seg::new(format!("{golden:>9}"), golden_role),
-        Seg::new(format!("{:>+9}", advice.tokens), Role::Muted),
-    ])
+/// Widths of the columns of the advice; narrower where the panel is.
+struct AdviceColumns {
+    label: usize,
+    lost: usize,
+    golden: usize,
+    tokens: usize,
+}
+
+impl AdviceColumns {
+    fn of(width: u16) -> Self {
+        if width >= 52 {
+            Self { label: 18, lost: 14, golden: 9, tokens: 9 }
+        } else {
+            Self { label: 16, lost: 9, golden: 7, tokens: 7 }
+        }
+    }
+
+    fn head(&self) -> RichLine {
+        let Self { label, lost, golden, tokens } = *self;
+        let name = if lost > "lost requests".len() { "lost requests" } else { "lost" };
+        RichLine::of(
+            format!("  {:<label$}{name:>lost$}{:>golden$}{:>tokens$}", "", "golden", "tokens"),
+            Role::Muted,
+        )
+    }
+
+    fn line(&self, advice: &PairAdvice, painter: &Painter<'_>) -> RichLine {
+        let label = match advice.kind {
+            AdviceKind::AddExclusion => "add an exclusion",
+            AdviceKind::Merge => "merge",
+            AdviceKind::Split => "split",
+        };
+        let plus = if advice.is_best { Modifier::BOLD } else { Modifier::empty() };
+        let mark = if advice.is_best { painter.glyphs.set } else { painter.glyphs.pending };
+        let golden =
+            advice.golden.map_or_else(|| painter.glyphs.dot.to_owned(), |change| format!("{change:+}"));
+        let golden_role = match advice.golden {
+            Some(change) if change > 0 => Role::Success,
+            Some(change) if change < 0 => Role::Danger,
+            _ => Role::Muted,
+        };
+        let lost = format!("{} to {}", advice.lost_before, advice.lost_after);
+        RichLine::from_segs(vec![
+            Seg::new(format!("{mark} "), Role::Text),
+            Seg::new(format!("{label:<width$}", width = self.label), Role::Text).with(plus),
+            Seg::new(format!("{lost:>width$}", width = self.lost), Role::Text).with(plus),
+            Seg::new(format!("{golden:>width$}", width = self.golden), golden_role),
+            Seg::new(format!("{:>+width$}", advice.tokens, width = self.tokens), Role::Muted),
+        ])
+    }
 }
 
 fn advised_texts(out: &mut Vec<RichLine>, advice: &PairAdvice, width: u16) {

@@ -67,7 +67,10 @@ impl Browse {
             }
             painter.line(row.x + 2, row.y, line, width);
         }
-        format!("wins {} of {} requests", report.won, report.made)
+        match report.not_ranked {
+            Some(_) => "not ranked".to_owned(),
+            None => format!("wins {} of {} requests", report.won, report.made),
+        }
     }
 
     /// Returns the rival under the cursor.
@@ -87,8 +90,14 @@ impl Browse {
 /// Returns all lines, and the index of the line of the first rival.
 fn lines(rivals: &SkillRivals, width: u16, painter: &Painter<'_>) -> (Vec<RichLine>, usize) {
     let report = &rivals.report;
-    let mut out = vec![RichLine::of("requests made from each clause, won by the skill", Role::Muted)];
-    out.extend(report.clauses.iter().map(|clause| clause_line("", clause, width, painter)));
+    let mut out = Vec::new();
+    if let Some(why) = &report.not_ranked {
+        let text = format!("not ranked: {}", shown(why));
+        out.extend(wrap(&[Seg::new(text, Role::Warning)], width).into_iter().map(RichLine::from_segs));
+    } else {
+        out.push(RichLine::of("requests made from each clause, won by the skill", Role::Muted));
+        out.extend(report.clauses.iter().map(|clause| clause_line("", clause, width, painter)));
+    }
     if report.golden > 0 {
         let text = format!("golden queries: {} of {} won", report.golden_won, report.golden);
         out.push(RichLine::of(text, Role::Text));
@@ -96,7 +105,7 @@ fn lines(rivals: &SkillRivals, width: u16, painter: &Painter<'_>) -> (Vec<RichLi
     out.push(RichLine::default());
     let name_width = width.saturating_sub(34).clamp(10, 32);
     if report.rivals.is_empty() {
-        out.push(RichLine::of("no rival: no other skill wins a request or is near in meaning", Role::Muted));
+        out.push(RichLine::of("no rival: no other skill wins a request or is close in meaning", Role::Muted));
     } else {
         let name = format!("{:<width$}", "rival", width = usize::from(name_width));
         let head = format!("{name}{:>8}{:>6}{:>9}{:>11}", "loses to", "wins", "golden", "similarity");
