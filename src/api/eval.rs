@@ -283,6 +283,7 @@ pub fn measure(
     catalogue: Option<&Catalogue>,
 ) -> Result<Evaluation, Error> {
     if let Some(skill) = &job.skill {
+        let skill = &id_of(catalogue, skill);
         golden.cases.retain(|case| match &case.expect {
             Expect::AnyOf(ids) => ids.contains(skill),
             Expect::Not(id) => id == skill,
@@ -293,7 +294,14 @@ pub fn measure(
         }
     }
     let options = EvalOptions { policy: job.policy, with_body: job.with_body };
-    let report = skills_discovery::eval(router, &golden.cases, options).map_err(invalid)?;
+    let mut report = skills_discovery::eval(router, &golden.cases, options).map_err(invalid)?;
+    if job.skill.is_some() {
+        // The queries of one skill are few: how far the others are ahead is known for all of them.
+        for lost in report.lost.iter_mut().filter(|lost| lost.rank.is_none()) {
+            let found = skills_discovery::rank_of(router, &lost.query, &lost.expected).map_err(invalid)?;
+            (lost.rank, lost.by) = found.map_or((None, lost.by), |(rank, by)| (Some(rank), Some(by)));
+        }
+    }
     let (regressions, changed) = match &job.baseline {
         None => match earlier {
             None => (None, None),
@@ -340,6 +348,18 @@ pub fn measure(
     let queries = golden.cases.into_iter().map(|case| case.query).collect();
     let (skills, warnings, golden) = (router.len(), golden.warnings, golden.files);
     Ok(Evaluation { report, skills, golden, warnings, missing, changed, advice, queries, regressions })
+}
+
+/// Returns the id of a skill that is named by its id, or by a name that only it has.
+fn id_of(catalogue: Option<&Catalogue>, wanted: &SkillId) -> SkillId {
+    let Some(catalogue) = catalogue.filter(|catalogue| catalogue.by_id(wanted.as_str()).is_none()) else {
+        return wanted.clone();
+    };
+    let mut named = catalogue.entries.iter().filter(|entry| entry.skill.name == wanted.as_str());
+    match (named.next(), named.next()) {
+        (Some(only), None) => only.skill.id.clone(),
+        _ => wanted.clone(),
+    }
 }
 
 /// Returns the queries whose first result differs between two rankings.

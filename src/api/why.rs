@@ -152,6 +152,9 @@ impl ClientChecks {
 pub struct WhyTerm {
     /// As written in the request.
     pub term: String,
+    /// The word that a misspelled term is read as.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub read_as: Option<String>,
     /// Fields of the skill that have it.
     pub fields: Vec<String>,
     /// Points for the skill.
@@ -160,6 +163,23 @@ pub struct WhyTerm {
     pub winner_fields: Vec<String>,
     /// Points for the first result.
     pub winner_points: f64,
+}
+
+impl WhyTerm {
+    /// Returns the word that is looked up: the corrected one if the term is misspelled.
+    #[must_use]
+    pub fn word(&self) -> &str {
+        self.read_as.as_deref().unwrap_or(&self.term)
+    }
+
+    /// Returns the term, with the word that it is read as.
+    #[must_use]
+    pub fn label(&self) -> String {
+        match &self.read_as {
+            Some(word) => format!("{}, read as {word}", self.term),
+            None => self.term.clone(),
+        }
+    }
 }
 
 /// A result with the texts that counted for its score.
@@ -536,7 +556,7 @@ async fn ranked(
 fn matched_clause(description: &str, terms: &[WhyTerm]) -> Option<String> {
     let is_subject = |field: &String| ["name", "description", "tags"].contains(&field.as_str());
     let others = terms.iter().filter(|term| !term.fields.iter().any(is_subject));
-    let others: Vec<&str> = others.map(|term| term.term.as_str()).collect();
+    let others: Vec<&str> = others.map(WhyTerm::word).collect();
     let clause = matched_exclusion(description, &others.join(" "))?;
     let mut parts = clause.split([',', ';', ':']).flat_map(|part| part.split(" or "));
     let is_matched = |part: &str| {
@@ -655,7 +675,9 @@ fn terms(intent: &str, answer: &Answer, own: Option<&Hit>, winner: Option<&Hit>)
             let (fields, points) = of(own, at);
             let (winner_fields, winner_points) = of(winner, at);
             let term = intent.get(word.start as usize..word.end as usize).unwrap_or_default().to_owned();
-            WhyTerm { term, fields, points, winner_fields, winner_points }
+            // A correction of the case alone is not a misspelling.
+            let read_as = word.reading().filter(|read| !read.eq_ignore_ascii_case(&term)).map(str::to_owned);
+            WhyTerm { term, read_as, fields, points, winner_fields, winner_points }
         })
         .collect()
 }
@@ -667,11 +689,11 @@ fn terms_check(terms: &[WhyTerm], clause: Option<&str>, winner: Option<&Hit>, fi
         return WhyCheck::unknown(CheckKind::Terms, "the request has no words but stop words");
     }
     let clause = clause.map(str::to_lowercase).unwrap_or_default();
-    let is_excluded = |term: &WhyTerm| clause.contains(term.term.to_lowercase().trim_end_matches('s'));
+    let is_excluded = |term: &WhyTerm| clause.contains(term.word().to_lowercase().trim_end_matches('s'));
     let list = |terms: &[&WhyTerm], show: fn(&WhyTerm) -> String| {
         terms.iter().map(|term| show(term)).collect::<Vec<_>>().join(", ")
     };
-    let quoted = |term: &WhyTerm| format!("“{}”", term.term);
+    let quoted = |term: &WhyTerm| format!("“{}”", term.word());
     let missing: Vec<&WhyTerm> = terms.iter().filter(|term| term.fields.is_empty()).collect();
     let winning: Vec<&WhyTerm> =
         missing.iter().copied().filter(|term| !term.winner_fields.is_empty()).collect();
@@ -679,7 +701,8 @@ fn terms_check(terms: &[WhyTerm], clause: Option<&str>, winner: Option<&Hit>, fi
         .iter()
         .map(|term| {
             let place = if is_excluded(term) { " (only in the exclusion clause)" } else { "" };
-            format!("{}{place}", quoted(term))
+            let written = term.read_as.as_ref().map(|_| format!(" (written “{}”)", term.term));
+            format!("{}{}{place}", quoted(term), written.unwrap_or_default())
         })
         .collect::<Vec<_>>()
         .join(", ");
@@ -699,7 +722,7 @@ fn terms_check(terms: &[WhyTerm], clause: Option<&str>, winner: Option<&Hit>, fi
             format!(
                 "missing: {missing_text}; {} has {}",
                 winner.skill_id,
-                list(&winning, |term| format!("“{}” ({})", term.term, term.winner_fields.join(", ")))
+                list(&winning, |term| format!("“{}” ({})", term.word(), term.winner_fields.join(", ")))
             ),
             help(&winning),
         ),
@@ -984,6 +1007,7 @@ mod tests {
         let matched = |description: &str, words: &[(&str, &str)]| {
             let term = |(word, field): &(&str, &str)| WhyTerm {
                 term: (*word).to_owned(),
+                read_as: None,
                 fields: if field.is_empty() { Vec::new() } else { vec![(*field).to_owned()] },
                 points: 0.0,
                 winner_fields: Vec::new(),

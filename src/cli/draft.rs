@@ -141,17 +141,20 @@ pub fn render(report: &DraftReport, look: TerminalCaps) -> String {
             };
             let _ = writeln!(
                 out,
-                "  {}\n    add “{}” to the description: {:+.2}, {then}",
+                "  {}\n    add “{}” to the description: {:+.2}, {then}; {} won, {} lost",
                 safe_text::line(&advice.query),
                 safe_text::line(&advice.word),
-                advice.gain
+                advice.gain,
+                advice.won,
+                advice.lost
             );
         }
     }
     if !report.clauses.is_empty() {
         let _ = writeln!(out, "\n{}", strong("clauses: queries and MRR lost without each"));
         for clause in &report.clauses {
-            let none = if clause.queries == 0 && clause.mrr.abs() < 1e-9 { "  no effect" } else { "" };
+            let is_idle = clause.queries == 0 && clause.mrr.abs() < 1e-9;
+            let none = if is_idle { "  no golden query depends on it" } else { "" };
             let text = safe_text::line(&clause.clause).into_owned();
             let _ = writeln!(out, "  {:>3}  {:+.3}  {text}{none}", clause.queries, clause.mrr);
         }

@@ -240,7 +240,7 @@ fn explained(explanation: &GoldenExplanation, is_lost: bool, look: TerminalCaps)
     }
     match &explanation.advice {
         Some(advice) => out += &advised(advice, look),
-        None if is_lost => out += "\nno added word of the query wins it without losing other queries\n",
+        None if is_lost => out += "\nfound no words to add that win it without losing other queries\n",
         None => {}
     }
     out

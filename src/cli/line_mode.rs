@@ -222,7 +222,7 @@ pub fn checks(report: &WhyReport) -> String {
         for term in &ranking.terms {
             let theirs = rival.map(|_| format!(", {:.2}", term.winner_points)).unwrap_or_default();
             let missing = if term.fields.is_empty() { " Not in this skill." } else { "" };
-            let _ = writeln!(out, "  {}: {:.2}{theirs}.{missing}", clean(&term.term), term.points);
+            let _ = writeln!(out, "  {}: {:.2}{theirs}.{missing}", clean(&term.label()), term.points);
         }
         if let Some(advice) = &ranking.advice {
             let _ = writeln!(out, "\nAdvice: add \"{}\" to the description.", clean(&advice.word));

@@ -358,6 +358,17 @@ pub struct QueryWord {
     pub correction: Option<Correction>,
 }
 
+impl QueryWord {
+    /// Returns the word that replaces a misspelled one.
+    #[must_use]
+    pub fn reading(&self) -> Option<&str> {
+        match &self.correction {
+            Some(Correction::Typo(word)) => Some(word),
+            _ => None,
+        }
+    }
+}
+
 /// A word that was interpreted as another one.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]

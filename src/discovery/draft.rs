@@ -263,12 +263,23 @@ pub fn compare(cases: &[Case], before: &[Outcome], after: &[Outcome]) -> GoldenC
 pub fn clauses(description: &str) -> Vec<String> {
     let mut out = Vec::new();
     let mut clause = String::new();
-    let mut letters = description.chars().peekable();
+    let mut letters = description.chars();
     while let Some(letter) = letters.next() {
         clause.push(letter);
         let ends = match letter {
             ';' | '\n' | '。' => true,
-            '.' | '!' | '?' => letters.peek().is_none_or(|next| next.is_whitespace()),
+            '.' if clause.ends_with("e.g.") || clause.ends_with("i.e.") => false,
+            '.' | '!' | '?' => {
+                // Closing quotes and brackets belong to the sentence that they end.
+                let rest = letters.as_str();
+                let after = rest.trim_start_matches(['\'', '"', '’', '”', '»', ')', ']']);
+                let ends = after.chars().next().is_none_or(char::is_whitespace);
+                if ends {
+                    clause.push_str(rest.strip_suffix(after).unwrap_or_default());
+                    letters = after.chars();
+                }
+                ends
+            }
             _ => false,
         };
         if ends {
@@ -366,14 +377,16 @@ fn main_word(hit: &Hit) -> Option<String> {
     (written(&best) > 0.0).then(|| best.label.clone())
 }
 
-/// Maximum numbers of lost queries for which words are tried, and of words tried for each.
+/// Maximum number of lost queries for which words are tried.
 const MAX_ADVISED: usize = 5;
-const MAX_WORDS: usize = 6;
+/// Maximum number of words tried for each query, and of words added together.
+const MAX_WORDS: usize = 8;
+const MAX_ADDED: usize = 4;
 /// Maximum number of changes of a description that are measured on the golden set for one query.
 const MAX_MEASURED: usize = 3;
 
 /// Finds, for the skill's lost queries, the missing words that help most, each measured by a draft. `current` holds
-/// the outcomes of `router`.
+/// the outcomes of `router`; `first` is the query that comes first, if it is lost, before those closest to a win.
 ///
 /// # Errors
 /// Returns an error if a case has an empty query.
@@ -382,17 +395,21 @@ pub fn advice(
     document: &Document,
     cases: &[Case],
     current: &[Outcome],
+    first: Option<&str>,
 ) -> Result<Vec<Advice>, RequestError> {
     let own = cases.iter().zip(current).filter(|(case, outcome)| {
         matches!(&case.expect, Expect::AnyOf(ids) if ids.contains(&document.id)) && outcome.rank != Some(1)
     });
-    let own: Vec<&Case> = own.map(|(case, _)| case).take(MAX_ADVISED).collect();
-    let all = own.into_par_iter().map(|case| advise(router, document, &case.query, cases, current));
+    let mut own: Vec<(&Case, &Outcome)> = own.collect();
+    own.sort_by_key(|(case, outcome)| (first != Some(case.query.trim()), outcome.rank.unwrap_or(usize::MAX)));
+    own.truncate(MAX_ADVISED);
+    let all = own.into_par_iter().map(|(case, _)| advise(router, document, &case.query, cases, current));
     Ok(all.collect::<Result<Vec<_>, _>>()?.into_iter().flatten().collect())
 }
 
 /// Finds the missing words of a query that would help the skill most, measured by a draft: they raise its rank and win
-/// more queries of the golden set than they lose. Returns an empty list if there are no such words.
+/// more queries of the golden set than they lose. Each word is tried alone, then the best ones together. Returns `None`
+/// if no such words are found.
 ///
 /// # Errors
 /// Returns an error if a case has an empty query.
@@ -407,43 +424,88 @@ pub fn advise(
     if present.rank == Some(1) {
         return Ok(None);
     }
-    let with = |words: &str| {
-        let description = format!("{} {words}", document.description.trim_end());
+    let with = |words: &[&str]| {
+        let description = format!("{} {}", document.description.trim_end(), words.join(" "));
         router.with_document(Document { description, digest: None, ..document.clone() })
     };
     let gain = |then: &Place| then.score.unwrap_or(0.0) - present.score.unwrap_or(0.0);
-    let words = &present.missing[..present.missing.len().min(MAX_WORDS)];
-    let measured = words.par_iter().map(|word| Ok((word.clone(), place(&with(word), &document.id, query)?)));
-    let mut tried: Vec<(String, Place)> = measured.collect::<Result<_, RequestError>>()?;
-    let order = |a: &(String, Place), b: &(String, Place)| {
-        let rank = |place: &Place| place.rank.unwrap_or(usize::MAX);
-        rank(&a.1).cmp(&rank(&b.1)).then(gain(&b.1).total_cmp(&gain(&a.1)))
-    };
-    tried.sort_by(order);
-    if let [(first, place_of_first), (second, _), ..] = &tried[..]
-        && place_of_first.rank != Some(1)
-    {
-        let both = format!("{first} {second}");
-        let then = place(&with(&both), &document.id, query)?;
-        tried.push((both, then));
-        tried.sort_by(order);
+    let rank = |place: &Place| place.rank.unwrap_or(usize::MAX);
+    let words = missing(router, &document.id, query)?;
+    let alone = words.par_iter().map(|word| {
+        let added = vec![word.as_str()];
+        let then = place(&with(&added), &document.id, query)?;
+        Ok((added, then))
+    });
+    let mut tried: Vec<(Vec<&str>, Place)> = alone.collect::<Result<_, RequestError>>()?;
+    tried.sort_by(|(_, a), (_, b)| rank(a).cmp(&rank(b)).then(gain(b).total_cmp(&gain(a))));
+    let best: Vec<&str> = tried.iter().flat_map(|(words, _)| words.iter().copied()).collect();
+    for count in 2..=MAX_ADDED.min(best.len()) {
+        if tried.iter().any(|(_, then)| then.rank == Some(1)) {
+            break;
+        }
+        let added = best[..count].to_vec();
+        let then = place(&with(&added), &document.id, query)?;
+        tried.push((added, then));
     }
-    let is_better = |then: &Place| match (then.rank, present.rank) {
-        (Some(then), Some(now)) => then < now,
-        (then, now) => then.is_some() && now.is_none(),
-    };
-    for (word, then) in tried.into_iter().filter(|(_, then)| is_better(then)).take(MAX_MEASURED) {
-        let change = compare(cases, current, &outcomes(&with(&word), cases, EvalOptions::default())?);
+    tried.sort_by(|(a_words, a), (b_words, b)| {
+        rank(a).cmp(&rank(b)).then(a_words.len().cmp(&b_words.len())).then(gain(b).total_cmp(&gain(a)))
+    });
+    let better = tried.into_iter().filter(|(_, then)| rank(then) < rank(&present));
+    for (added, then) in better.take(MAX_MEASURED) {
+        let change = compare(cases, current, &outcomes(&with(&added), cases, EvalOptions::default())?);
         let count = |list: &[ChangedQuery]| i64::try_from(list.len()).unwrap_or(i64::MAX);
         let false_triggers = count(&change.triggered) - count(&change.rejected);
         let (won, lost) = (change.won.len(), change.lost.len());
         let harmless = lost == 0 && false_triggers <= 0;
         if harmless || count(&change.won) > count(&change.lost) + false_triggers.max(0) {
-            let (query, gain) = (query.to_owned(), gain(&then));
+            let (query, word, gain) = (query.to_owned(), added.join(" "), gain(&then));
             return Ok(Some(Advice { query, word, gain, rank: then.rank, won, lost, false_triggers }));
         }
     }
     Ok(None)
+}
+
+/// Returns the words of a query that the skill lacks and that a description can have, those by which the first result
+/// is ahead first. A misspelled word is replaced by the one it was read as.
+fn missing(router: &Router, skill: &SkillId, query: &str) -> Result<Vec<String>, RequestError> {
+    let ask = |skill: Option<SkillId>| {
+        router.discover(&Request { intent: query.to_owned(), skill, limit: 1, ..Request::default() })
+    };
+    let (answer, first) = (ask(Some(skill.clone()))?, ask(None)?);
+    let points = |hit: Option<&Hit>, word: usize| {
+        let rows = hit.into_iter().flat_map(|hit| &hit.breakdown.words);
+        rows.filter(|row| row.query_word == Some(word)).map(|row| row.sum).sum::<f64>()
+    };
+    let has = |hit: Option<&Hit>, word: usize| {
+        hit.is_some_and(|hit| {
+            let rows = &hit.breakdown.words;
+            let mut in_field = hit.breakdown.parts.iter().filter(|part| part.field.is_some());
+            in_field.any(|part| rows[part.word].query_word == Some(word))
+        })
+    };
+    let own = answer.results.first();
+    let mut found: Vec<(f64, String)> = Vec::new();
+    for (at, word) in answer.words.iter().enumerate().filter(|(at, word)| !word.stop && !has(own, *at)) {
+        let written = query.get(word.start as usize..word.end as usize).unwrap_or_default();
+        let text = word.reading().unwrap_or(written).to_lowercase();
+        if is_describing(&text) {
+            found.push((points(first.results.first(), at) - points(own, at), text));
+        }
+    }
+    found.sort_by(|(a, _), (b, _)| b.total_cmp(a));
+    let mut stems = std::collections::HashSet::new();
+    let is_new = |text: &String| {
+        let stem: Vec<String> = router.words.split(text).into_iter().map(|word| word.stem).collect();
+        stems.insert(stem)
+    };
+    Ok(found.into_iter().map(|(_, text)| text).filter(is_new).take(MAX_WORDS).collect())
+}
+
+/// Returns whether a word can describe a skill: not an amount such as `20k`, nor a contraction such as `we're`.
+fn is_describing(word: &str) -> bool {
+    let amount = word.strip_suffix(['k', 'm', 'x', '%']).unwrap_or(word);
+    let is_amount = amount.chars().all(|letter| letter.is_ascii_digit() || matches!(letter, '.' | ','));
+    !is_amount && !word.contains(['\'', '’'])
 }
 
 /// Returns the rank of the best of some skills for a query, without a limit, and how far the first result is ahead of
@@ -471,8 +533,6 @@ pub fn rank_of(
 struct Place {
     rank: Option<usize>,
     score: Option<f64>,
-    /// Words of the query that the skill lacks.
-    missing: Vec<String>,
 }
 
 fn place(router: &Router, skill: &SkillId, query: &str) -> Result<Place, RequestError> {
@@ -480,18 +540,7 @@ fn place(router: &Router, skill: &SkillId, query: &str) -> Result<Place, Request
         Request { intent: query.to_owned(), skill: Some(skill.clone()), limit: 1, ..Request::default() };
     let answer = router.discover(&request)?;
     let hit = answer.results.first();
-    let has = |word: usize| {
-        hit.is_some_and(|hit| {
-            let rows = &hit.breakdown.words;
-            let in_field = hit.breakdown.parts.iter().filter(|part| part.field.is_some());
-            in_field.into_iter().any(|part| rows[part.word].query_word == Some(word))
-        })
-    };
-    let words = answer.words.iter().enumerate().filter(|(at, word)| !word.stop && !has(*at));
-    let missing = words.filter_map(|(_, word)| query.get(word.start as usize..word.end as usize));
-    let mut missing: Vec<String> = missing.map(str::to_lowercase).collect();
-    missing.dedup();
-    Ok(Place { rank: hit.map(|hit| hit.rank.unwrap_or(1)), score: hit.map(|hit| hit.score), missing })
+    Ok(Place { rank: hit.map(|hit| hit.rank.unwrap_or(1)), score: hit.map(|hit| hit.score) })
 }
 
 #[cfg(test)]
@@ -587,7 +636,7 @@ mod tests {
         let router = router();
         let document = documents().swap_remove(0);
         let current = outcomes(&router, &cases(), EvalOptions::default()).unwrap();
-        let found = advice(&router, &document, &cases(), &current).unwrap();
+        let found = advice(&router, &document, &cases(), &current, None).unwrap();
         assert_eq!(found.len(), 1, "{found:?}");
         let words = ["spreadsheet", "stripe", "receipt", "pull"];
         assert!(found[0].word.split(' ').all(|word| words.contains(&word)), "{found:?}");
@@ -597,6 +646,47 @@ mod tests {
         let draft = router.with_document(Document { description, ..document });
         let first = outcome(&draft, &cases()[0], EvalOptions::default()).unwrap().first;
         assert_eq!(first, Some(SkillId::new("skill-0")));
+    }
+
+    #[test]
+    fn advice_adds_several_words_and_corrects_misspelled_ones() {
+        let mut router = router();
+        router.update(
+            vec![
+                Document::new("plans", "plans", "Plans tests of features."),
+                Document::new(
+                    "criteria",
+                    "acceptance-criteria",
+                    "Writes acceptance criteria and scenarios for a checkout with gherkin.",
+                ),
+            ],
+            &[],
+        );
+        let document = Document::new("plans", "plans", "Plans tests of features.");
+        let advised = |query: &str| {
+            let case = Case { query: query.to_owned(), expect: Expect::AnyOf(vec![SkillId::new("plans")]) };
+            let current = outcomes(&router, std::slice::from_ref(&case), EvalOptions::default()).unwrap();
+            advise(&router, &document, query, &[case], &current).unwrap()
+        };
+        let found = advised("we're after gherkin scenarios for the checkout, 20k of them").unwrap();
+        assert_eq!((found.rank, found.won, found.lost), (Some(1), 1, 0), "{found:?}");
+        assert!(found.word.split(' ').count() > 1, "{found:?}");
+        let wanted = ["gherkin", "scenarios", "checkout"];
+        assert!(found.word.split(' ').all(|word| wanted.contains(&word)), "{found:?}");
+        let found = advised("features of the chekout, the checkout scenarois").unwrap();
+        let words: Vec<&str> = found.word.split(' ').collect();
+        assert!(words.iter().all(|word| wanted.contains(word)), "{found:?}");
+        assert_eq!(words.iter().collect::<std::collections::HashSet<_>>().len(), words.len(), "{found:?}");
+    }
+
+    #[test]
+    fn amounts_and_contractions_are_no_advice() {
+        for word in ["20k", "2,000", "3.5x", "50%", "we're", "don’t"] {
+            assert!(!is_describing(word), "{word}");
+        }
+        for word in ["h264", "s3", "checkout", "表"] {
+            assert!(is_describing(word), "{word}");
+        }
     }
 
     #[test]
@@ -632,6 +722,10 @@ mod tests {
             ["Reads v1.2 files;", " writes CSV.", " Use it daily"]
         );
         assert!(clauses("One only").len() == 1);
+        assert_eq!(
+            clauses("Use for “fix it.” Also for 'this page (e.g. a form).' Not at 3.5 or \"a.b\""),
+            ["Use for “fix it.”", " Also for 'this page (e.g. a form).'", " Not at 3.5 or \"a.b\""]
+        );
         let document = Document::new("skill-2", "skill-2", "Deploys service 2 to Kubernetes. Sings.");
         let router = router();
         let full =

@@ -94,6 +94,8 @@ pub struct App {
     /// The overlay behind its help, or the one with unsaved text behind the confirmation to quit; restored afterwards.
     behind: Option<Box<dyn Overlay>>,
     notices: Notices,
+    /// When the open dialog was drawn first.
+    overlay_since: Option<Instant>,
     progress: Progress,
     keymap: Keymap,
     themes: Themes,
@@ -175,6 +177,7 @@ impl App {
             overlay: None,
             behind: None,
             notices,
+            overlay_since: None,
             progress: Progress::default(),
             keymap,
             depth,

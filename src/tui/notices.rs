@@ -130,8 +130,29 @@ impl Notices {
 
     /// Draws the notes in one row, newest first, if they are not drawn over the area. Returns whether there are any.
     pub fn draw_in_row(&self, area: Rect, row: Rect, painter: &mut Painter<'_>, now: Instant) -> bool {
-        let Some((_, newest)) = self.notes.back().filter(|_| !roomy(area)) else { return false };
-        let texts: Vec<&str> = self.notes.iter().rev().map(|(text, _)| text.as_str()).collect();
+        !roomy(area) && Self::draw_row(self.notes.iter().rev().collect(), row, painter, now)
+    }
+
+    /// Draws the notes since a moment in one row, newest first. Returns whether there are any.
+    pub fn draw_newer_in_row(
+        &self,
+        since: Instant,
+        row: Rect,
+        painter: &mut Painter<'_>,
+        now: Instant,
+    ) -> bool {
+        let newer = self.notes.iter().rev().filter(|(_, at)| *at >= since);
+        Self::draw_row(newer.collect(), row, painter, now)
+    }
+
+    fn draw_row(
+        newest_first: Vec<&(String, Instant)>,
+        row: Rect,
+        painter: &mut Painter<'_>,
+        now: Instant,
+    ) -> bool {
+        let Some((_, newest)) = newest_first.first() else { return false };
+        let texts: Vec<&str> = newest_first.iter().map(|(text, _)| text.as_str()).collect();
         let text = texts.join(&format!(" {} ", painter.glyphs.dot));
         super::overlay::clear(row, painter);
         let role = if now >= *newest + FULL { Role::Muted } else { Role::Text };

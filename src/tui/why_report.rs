@@ -192,7 +192,7 @@ fn push_rival(ranking: &WhyRanking, passages: &mut Vec<Passage>) {
         .terms
         .iter()
         .filter(|term| term.fields.is_empty() && !term.winner_fields.is_empty())
-        .map(|term| term.term.as_str())
+        .map(WhyTerm::word)
         .collect();
     let note =
         if missing.is_empty() { String::new() } else { format!("; missing here: {}", missing.join(", ")) };
@@ -287,7 +287,7 @@ fn push_terms(report: &WhyReport, ranking: &WhyRanking, description: &str, passa
     passages.push(Passage::Heading("Terms of the request".to_owned()));
     passages.push(text("verdict  ", &ranking.verdict, Role::Muted));
     let rival = ranking.rival.as_ref().filter(|_| ranking.rank != Some(1));
-    let width = ranking.terms.iter().map(|term| shown(&term.term).chars().count()).max().unwrap_or(0) + 2;
+    let width = ranking.terms.iter().map(|term| shown(&term.label()).chars().count()).max().unwrap_or(0) + 2;
     let head = match rival {
         Some(_) => format!("{:>5}  {:>5}", "this", "first"),
         None => report.skill_id.to_string(),
@@ -295,7 +295,7 @@ fn push_terms(report: &WhyReport, ranking: &WhyRanking, description: &str, passa
     passages.push(text(&" ".repeat(width), &head, Role::Muted));
     for term in &ranking.terms {
         let own = match term.fields.as_slice() {
-            [] => match sentence_with(description, &term.term) {
+            [] => match sentence_with(description, term.word()) {
                 Some(clause) if is_exclusion(clause) => format!("only in the exclusion “{clause}”"),
                 Some(clause) => format!("in “{clause}”, which adds no points"),
                 None => "not in its text".to_owned(),
@@ -313,7 +313,7 @@ fn push_terms(report: &WhyReport, ranking: &WhyRanking, description: &str, passa
             None => format!("{}  {own}", points(term.points)),
         };
         let role = if term.fields.is_empty() { Role::Warning } else { Role::Text };
-        passages.push(text(&format!("{:<width$}", shown(&term.term)), &line, role));
+        passages.push(text(&format!("{:<width$}", shown(&term.label())), &line, role));
     }
     let sum = |score: Option<f64>| score.map_or_else(|| "    ·".to_owned(), points);
     let of_terms = |points: fn(&WhyTerm) -> f64| ranking.terms.iter().map(points).sum::<f64>();
@@ -420,6 +420,7 @@ mod tests {
                 rival_score: Some(2.0),
                 verdict: "b fits".to_owned(),
                 terms: vec![WhyTerm {
+                    read_as: None,
                     term: "tables".to_owned(),
                     fields: Vec::new(),
                     points: 0.0,

@@ -87,7 +87,9 @@ impl Local {
             let after = discovery::outcomes(&draft, cases, EvalOptions::default()).map_err(invalid)?;
             report.golden = Some(discovery::compare(cases, &before, &after));
             if request.measure == DraftMeasure::All {
-                report.advice = discovery::advice(&draft, &document, cases, &after).map_err(invalid)?;
+                let intent = request.intent.as_deref().map(str::trim);
+                report.advice =
+                    discovery::advice(&draft, &document, cases, &after, intent).map_err(invalid)?;
             }
             if request.prompt {
                 let shown = std::mem::take(&mut report.shown);

@@ -89,9 +89,14 @@ impl App {
             let behind = self.behind.as_ref().and_then(|behind| behind.changes_in(now));
             let behind = behind.map(|millis| now + Duration::from_millis(millis.max(1)));
             self.aged = self.aged.into_iter().chain(behind).min();
-            self.hits.extend(footer::draw(keys, &mut painter, &hints, &helps));
+            // A dialog covers the notes: those of its own keys take the footer's row.
+            let since = *self.overlay_since.get_or_insert(now);
+            if !self.notices.draw_newer_in_row(since, foot, &mut painter, now) {
+                self.hits.extend(footer::draw(keys, &mut painter, &hints, &helps));
+            }
             self.overlay = Some(overlay);
         } else {
+            self.overlay_since = None;
             let noted = self.notices.draw_in_row(middle, foot, &mut painter, now);
             if !noted {
                 self.hits.extend(footer::draw(keys, &mut painter, &items, &fixed));

@@ -200,8 +200,10 @@ impl DraftEditor {
     fn changed(&mut self) -> Outcome {
         (self.confirming, self.written, self.stages, self.proposed) = (false, None, 0, None);
         self.generation += 1;
+        self.error = None;
         if self.description().trim().is_empty() {
-            self.stages = STAGES.len();
+            // No figures belong to an empty text.
+            (self.stages, self.report) = (STAGES.len(), None);
             self.error = Some("a description needs text".to_owned());
             return Outcome::Stay;
         }
@@ -633,14 +635,14 @@ impl Overlay for DraftEditor {
         let mut first = note_items(left_below.width);
         if let Some(report) = report.as_deref().filter(|_| !self.confirming) {
             if is_wide {
-                first.extend(left_items(report, left_below.width, painter));
+                first.extend(left_items(report, is_pending, left_below.width, painter));
                 let x = left.right() + 3;
                 let right = Rect { x, width: inside.right().saturating_sub(x), ..inside };
                 columns.push((right, right_items(report, intent, is_pending, right.width, painter)));
             } else {
                 first.extend(right_items(report, intent, is_pending, left_below.width, painter));
                 first.push(Item::Gap);
-                first.extend(left_items(report, left_below.width, painter));
+                first.extend(left_items(report, is_pending, left_below.width, painter));
             }
         } else if !self.confirming && self.error.is_none() {
             first.push(Item::Line(RichLine::of("measuring", Role::Muted)));

@@ -45,8 +45,18 @@ fn fixed(text: &str, width: u16, painter: &Painter<'_>) -> String {
     text + &" ".repeat(pad)
 }
 
-/// Returns the left column: clauses with their value, words that attract other queries, clients, findings.
-pub fn left_items(report: &DraftReport, width: u16, painter: &Painter<'_>) -> Vec<Item> {
+/// Mutes the rows from `start` on: they belong to an earlier text.
+fn mute(items: &mut [Item], start: usize) {
+    for item in items.iter_mut().skip(start) {
+        if let Item::Line(line) = item {
+            line.segs.iter_mut().for_each(|seg| (seg.role, seg.plus) = (Role::Muted, Modifier::empty()));
+        }
+    }
+}
+
+/// Returns the left column: clauses with their value, words that attract other queries, clients, findings. While
+/// `is_pending`, values of clauses and words are those of an earlier text.
+pub fn left_items(report: &DraftReport, is_pending: bool, width: u16, painter: &Painter<'_>) -> Vec<Item> {
     let mut out = Vec::new();
     if !report.clauses.is_empty() {
         out.push(Item::Title("Clauses", "queries lost without it".to_owned()));
@@ -80,6 +90,9 @@ pub fn left_items(report: &DraftReport, width: u16, painter: &Painter<'_>) -> Ve
         let text = format!("“{}” attracts {count} {noun} {of}", shown(&attraction.word));
         let segs = [Seg::new(format!("{} ", painter.glyphs.warn), Role::Warning), Seg::new(text, Role::Text)];
         out.extend(wrap_to(&segs, width, 2, painter.glyphs.ellipsis).into_iter().map(Item::Line));
+    }
+    if is_pending {
+        mute(&mut out, 0);
     }
     if !report.shown.is_empty() {
         out.extend([Item::Gap, Item::Title("Clients", "what they show of the description".to_owned())]);
@@ -154,7 +167,8 @@ pub fn right_items(
         }
         return out;
     };
-    golden_items(golden, is_pending, width, painter, &mut out);
+    golden_items(golden, &report.skill_id, is_pending, width, painter, &mut out);
+    let start = out.len();
     for advice in &report.advice {
         let then = match advice.rank {
             Some(1) => "then first".to_owned(),
@@ -162,7 +176,7 @@ pub fn right_items(
             None => "then not ranked".to_owned(),
         };
         let main = format!("add “{}”: {}, {then}", shown(&advice.word), signed(advice.gain, painter.glyphs));
-        let more = format!("  {} won, {} lost, for “{}”", advice.won, advice.lost, shown(&advice.query));
+        let more = format!("; {} won, {} lost, for “{}”", advice.won, advice.lost, shown(&advice.query));
         let main = Seg::new(main, Role::Strong).with(Modifier::BOLD);
         out.push(Item::Gap);
         out.extend(
@@ -170,6 +184,9 @@ pub fn right_items(
                 .into_iter()
                 .map(Item::Line),
         );
+    }
+    if is_pending {
+        mute(&mut out, start);
     }
     out
 }
@@ -195,6 +212,7 @@ fn place_role(before: &DraftPlace, after: &DraftPlace) -> Role {
 
 fn golden_items(
     golden: &GoldenChange,
+    drafted: &SkillId,
     is_pending: bool,
     width: u16,
     painter: &Painter<'_>,
@@ -234,7 +252,7 @@ fn golden_items(
         let (text, role) = if gap >= Split::WIDE_GAP {
             ("overlapping scope: the gain does not hold for held-out queries", Role::Warning)
         } else {
-            ("the gain holds for held-out queries as well", Role::Muted)
+            ("the gain holds for held-out queries, unless their words were used", Role::Muted)
         };
         if !split.is_telling() {
             out.push(line(vec![Seg::new("too few queries for a comparison of the halves", Role::Muted)]));
@@ -243,7 +261,7 @@ fn golden_items(
             out.extend(wrap_to(&segs, width, 2, painter.glyphs.ellipsis).into_iter().map(Item::Line));
         }
     }
-    changed_items(golden, width, painter, out);
+    changed_items(golden, drafted, width, painter, out);
 }
 
 /// Formats a metric: label, value before, value after, and the change.
@@ -276,7 +294,13 @@ fn row(
     ])
 }
 
-fn changed_items(golden: &GoldenChange, width: u16, painter: &Painter<'_>, out: &mut Vec<Item>) {
+fn changed_items(
+    golden: &GoldenChange,
+    drafted: &SkillId,
+    width: u16,
+    painter: &Painter<'_>,
+    out: &mut Vec<Item>,
+) {
     let gains: Vec<&ChangedQuery> = golden.won.iter().chain(&golden.rejected).collect();
     let losses: Vec<&ChangedQuery> = golden.lost.iter().chain(&golden.triggered).collect();
     let note = format!("{} won {} {} lost", gains.len(), painter.glyphs.dot, losses.len());
@@ -286,6 +310,8 @@ fn changed_items(golden: &GoldenChange, width: u16, painter: &Painter<'_>, out: 
         return;
     }
     let name = |id: &Option<SkillId>| id.as_ref().map_or_else(|| "none".to_owned(), |id| shown(id.as_str()));
+    // The draft can take a query from the skill that is expected to win it.
+    let taken_from = |one: &ChangedQuery| one.from.clone().filter(|_| one.to.as_ref() == Some(drafted));
     let other = (width / 3).min(22);
     let parts = [
         (&losses, painter.glyphs.bad, Role::Danger, true),
@@ -294,7 +320,11 @@ fn changed_items(golden: &GoldenChange, width: u16, painter: &Painter<'_>, out: 
     for (queries, sign, role, is_loss) in parts {
         for one in queries.iter().take(MAX_QUERIES) {
             let query = fixed(&shown(&one.query), width.saturating_sub(other + 4), painter);
-            let skill = if is_loss { name(&one.to) } else { name(&one.from) };
+            let skill = match taken_from(one) {
+                Some(owner) if is_loss => format!("from {}", name(&Some(owner))),
+                _ if is_loss => format!("to {}", name(&one.to)),
+                _ => format!("from {}", name(&one.from)),
+            };
             out.push(line(vec![
                 Seg::new(format!("{sign} "), role),
                 Seg::new(query, if is_loss { Role::Strong } else { Role::Text }),
@@ -313,9 +343,10 @@ fn changed_items(golden: &GoldenChange, width: u16, painter: &Painter<'_>, out: 
         neighbors.entry(name(&one.from)).or_default().0 += 1;
     }
     for one in &losses {
-        neighbors.entry(name(&one.to)).or_default().1 += 1;
+        let neighbor = taken_from(one).map_or_else(|| name(&one.to), |owner| name(&Some(owner)));
+        neighbors.entry(neighbor).or_default().1 += 1;
     }
-    out.extend([Item::Gap, Item::Title("Neighbors", "queries won from, lost to".to_owned())]);
+    out.extend([Item::Gap, Item::Title("Neighbors", "queries won, lost".to_owned())]);
     for (neighbor, (won, lost)) in neighbors {
         out.push(line(vec![
             Seg::new(fixed(&neighbor, width.saturating_sub(2 * BAR_WIDTH + 4), painter), Role::Text),

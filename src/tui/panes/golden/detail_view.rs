@@ -91,7 +91,9 @@ impl Golden {
         let mut painter = Painter::new(buf, cx);
         let query = [Seg::new(shown(&result.query.query), Role::Strong)];
         let mut y = area.y + 1;
-        for line in wrap_to(&query, area.width, 3, painter.glyphs.ellipsis) {
+        // The complete query where there is room.
+        let most = usize::from(area.height / 4).max(3);
+        for line in wrap_to(&query, area.width, most, painter.glyphs.ellipsis) {
             painter.line(area.x, y, &line, area.width);
             y += 1;
         }
@@ -136,11 +138,18 @@ impl Golden {
         painter.right(end, area.y, "wrongly", Role::Muted);
         painter.right(end - 9, area.y, "won", Role::Muted);
         painter.right(end - 17, area.y, "P@1", Role::Muted);
-        let rows = usize::from(area.height.saturating_sub(1));
-        self.detail.height = rows;
-        self.detail.roll(0, skills.len());
+        self.detail.follow(skills.len(), usize::from(area.height.saturating_sub(1)));
         let name = area.width.saturating_sub(24);
-        for (skill, y) in skills.iter().skip(self.detail.offset).zip(area.y + 1..area.bottom()) {
+        let shown_skills = skills.iter().enumerate().skip(self.detail.offset);
+        for ((at, skill), y) in shown_skills.zip(area.y + 1..area.bottom()) {
+            let row = Rect { x: area.x - 2, y, width: area.width + 3, height: 1 };
+            self.drawn.skills.push((row, at));
+            if at == self.detail.cursor {
+                let focused = cx.focused && self.focus == Focus::Detail;
+                painter.band(row, if focused { Role::Selection } else { Role::SelectionWeak });
+                let gutter = if focused { Role::Gutter } else { Role::Muted };
+                painter.put(row.x, y, painter.glyphs.gutter, gutter, 1);
+            }
             let is_failing = skill.won < skill.queries || skill.wins_wrongly > 0;
             let role = if is_failing { Role::Text } else { Role::Muted };
             let id = shown(skill.skill_id.as_str());
@@ -276,8 +285,11 @@ fn draw_reasons(
             painter.line(area.x, y, line, area.width);
         }
     } else if result.state == GoldenState::Lost && bottom > y {
-        let text = "no added word of the query wins it without losing others";
-        painter.put(area.x, area.bottom().saturating_sub(1), text, Role::Muted, area.width);
+        let text = "found no words to add that win it without losing other queries";
+        let lines = wrap_to(&[Seg::new(text, Role::Muted)], area.width, 2, painter.glyphs.ellipsis);
+        for (line, y) in lines.iter().zip(area.bottom().saturating_sub(lines.len() as u16)..) {
+            painter.line(area.x, y, line, area.width);
+        }
     }
 }
 

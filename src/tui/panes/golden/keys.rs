@@ -56,7 +56,7 @@ impl Pane for Golden {
             let file = self.measured.as_ref().and_then(|measured| measured.file.as_ref());
             file.is_none().then(|| "the demonstration has no golden set of its own".to_owned())
         };
-        let moves = if self.focus == Focus::Detail { "scroll" } else { "move" };
+        let moves = if self.focus == Focus::Detail && self.tab != Tab::Skills { "scroll" } else { "move" };
         let mut all = vec![shown(Action::Down, moves)];
         if self.drawn.is_folded {
             let (action, label) = match self.focus {
@@ -66,16 +66,21 @@ impl Pane for Golden {
             all.push(shown(action, label));
         }
         let unmeasured = self.measured.is_none().then(|| "nothing is measured yet".to_owned());
+        let open = if self.is_in_skills() {
+            shown(Action::Open, "its queries")
+        } else {
+            on_query(shown(Action::Open, "in Discover"))
+        };
         all.extend([
-            on_query(shown(Action::Open, "in Discover")),
+            open,
             of_skill(shown(Action::Draft, "draft")),
+            shown(Action::Filter, "filter"),
             Command { blocked: no_file(), ..shown(Action::AddQuery, "new") },
             in_file(shown(Action::EditQuery, "change")),
             in_file(shown(Action::RemoveQuery, "remove")),
             Command { blocked: unmeasured, ..shown(Action::SetBaseline, "set baseline") },
             Command { blocked: no_file(), ..shown(Action::ImportGolden, "import") },
             shown(Action::Measure, "measure"),
-            on_query(shown(Action::Filter, "filter")),
             shown(Action::NextTab, "next tab"),
             of_skill(hidden(Action::Why, "why")),
             on_query(hidden(Action::Copy, "copy")),
@@ -111,8 +116,19 @@ impl Pane for Golden {
             Action::NextTab => self.turn(1),
             Action::PreviousTab => self.turn(TABS.len() - 1),
             Action::Filter => {
-                self.result()?;
+                self.measured.as_ref()?;
                 self.focus = Focus::Filter;
+                Vec::new()
+            }
+            Action::Open if self.is_in_skills() => {
+                let skill = self.skill_in_tab()?.to_string();
+                self.filter.set(&skill);
+                (self.focus, self.scroll.cursor) = (Focus::List, 0);
+                self.set_tab(Tab::Query);
+                self.set_rows();
+                if self.drawn.is_folded {
+                    self.focus = Focus::List;
+                }
                 Vec::new()
             }
             Action::Open => {
@@ -152,12 +168,11 @@ impl Pane for Golden {
             }
             Action::Draft => {
                 let skill = self.catalogue.by_id(self.skill()?.as_str())?;
-                let query = self.result()?.query.query.clone();
-                vec![Effect::EditDescription(Drafting::of(skill, Some(query)))]
+                vec![Effect::EditDescription(Drafting::of(skill, self.query_text()))]
             }
             Action::Why => vec![Effect::Why(WhyRequest {
                 skill_id: self.skill()?.to_string(),
-                intent: Some(self.result()?.query.query.clone()),
+                intent: self.query_text(),
                 ..WhyRequest::default()
             })],
             other => return self.move_cursor(other).then(Vec::new),
@@ -214,8 +229,28 @@ fn ask(asking: PromptKind) -> Effect {
 }
 
 impl Golden {
-    /// Returns the skill of the query under the cursor: an expected one that is in the catalog.
+    /// Returns whether keys concern the skill under the cursor of the tab of skills.
+    fn is_in_skills(&self) -> bool {
+        self.focus == Focus::Detail && self.tab == Tab::Skills
+    }
+
+    /// Returns the skill under the cursor of the tab of skills.
+    fn skill_in_tab(&self) -> Option<&SkillId> {
+        let skills = &self.measured.as_ref()?.report.by_skill;
+        skills.get(self.detail.cursor).map(|skill| &skill.skill_id)
+    }
+
+    /// Returns the text of the query that keys concern; none in the tab of skills.
+    fn query_text(&self) -> Option<String> {
+        self.result().filter(|_| !self.is_in_skills()).map(|result| result.query.query.clone())
+    }
+
+    /// Returns the skill that keys concern: that of the tab of skills, or the expected one of the query under the
+    /// cursor, if it is in the catalog.
     fn skill(&self) -> Option<&SkillId> {
+        if self.is_in_skills() {
+            return self.skill_in_tab().filter(|id| self.catalogue.by_id(id.as_str()).is_some());
+        }
         let query = &self.result()?.query;
         query.expect.iter().chain(&query.not).find(|id| self.catalogue.by_id(id.as_str()).is_some())
     }
@@ -255,7 +290,7 @@ impl Golden {
     }
 
     fn set_tab(&mut self, tab: Tab) {
-        (self.tab, self.detail.offset) = (tab, 0);
+        (self.tab, self.detail.offset, self.detail.cursor) = (tab, 0, 0);
         // With one column the tabs are in the other part.
         if self.drawn.is_folded {
             self.focus = Focus::Detail;
@@ -289,13 +324,20 @@ impl Golden {
             Action::Bottom => isize::MAX / 2,
             _ => return false,
         };
-        if self.focus == Focus::Detail {
+        if self.is_in_skills() {
+            self.move_in_skills(by);
+        } else if self.focus == Focus::Detail {
             // Drawing clamps the offset.
             self.detail.offset = self.detail.offset.saturating_add_signed(by).min(100_000);
         } else {
             self.select(rows::moved(&self.rows, self.scroll.cursor, by));
         }
         true
+    }
+
+    fn move_in_skills(&mut self, by: isize) {
+        let skills = self.measured.as_ref().map_or(0, |measured| measured.report.by_skill.len());
+        self.detail.by(by, skills);
     }
 
     fn select(&mut self, row: usize) {
@@ -322,6 +364,9 @@ impl Golden {
             }
         } else if self.drawn.detail.contains(at) {
             self.focus = Focus::Detail;
+            if let Some((_, skill)) = self.drawn.skills.iter().find(|(area, _)| area.contains(at)) {
+                self.detail.cursor = *skill;
+            }
         }
     }
 
@@ -329,6 +374,8 @@ impl Golden {
         if self.drawn.list.contains(at) {
             self.is_followed = false;
             self.scroll.roll(by, self.rows.len());
+        } else if self.drawn.detail.contains(at) && self.tab == Tab::Skills {
+            self.move_in_skills(by);
         } else if self.drawn.detail.contains(at) {
             self.detail.offset = self.detail.offset.saturating_add_signed(by).min(100_000);
         }

@@ -51,6 +51,8 @@ struct FrameAreas {
     rows: Vec<(Rect, usize)>,
     /// Names of the tabs.
     tabs: Vec<(Rect, Tab)>,
+    /// Rows of the tab of skills with their index.
+    skills: Vec<(Rect, usize)>,
     is_folded: bool,
 }
 
