@@ -9,8 +9,8 @@ use skills_skill::{frontmatter_range, parse};
 /// Why a description cannot be written.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum WriteError {
-    /// The file has no description field that can be replaced.
-    #[error("the frontmatter has no `description` at the start of a line; add one manually")]
+    /// The file has no frontmatter to which the field can be added, or a value that is not understood.
+    #[error("there is no frontmatter that can be read; add one with `description` manually")]
     NoField,
     /// The result would not parse to the intended description.
     #[error("the description cannot be changed without affecting other content; edit the file manually")]
@@ -83,7 +83,7 @@ fn with_field(location: &Path, source: &str, key: Key, text: &str) -> Result<Str
                 after.as_ref().is_some_and(|after| (&before.1, &before.2) == (&after.1, &after.2))
             })
     };
-    let lines = lines_of(source, key);
+    let lines = lines_of(source, key.name());
     let candidates: Vec<String> = match (lines, key) {
         (Some(lines), Key::WhenToUse) if text.is_empty() => vec![replaced(lines, "")],
         (Some(_), _) => {
@@ -95,9 +95,17 @@ fn with_field(location: &Path, source: &str, key: Key, text: &str) -> Result<Str
             let written = styles.into_iter().flatten();
             written.map(|text| replaced(value.clone(), &format!("{blank}{text}"))).collect()
         }
-        (None, Key::Description) => return Err(WriteError::NoField),
-        (None, Key::WhenToUse) => {
-            let end = lines_of(source, Key::Description).ok_or(WriteError::NoField)?.end;
+        (None, _) if before.is_none() => return Err(WriteError::NoField),
+        (None, _) => {
+            // A new field is below the name, or below the description.
+            let above = match key {
+                Key::Description => "name",
+                Key::WhenToUse => Key::Description.name(),
+            };
+            let yaml = frontmatter_range(source);
+            let end = lines_of(source, above)
+                .or_else(|| lines_of(source, "name"))
+                .map_or(yaml.start, |lines| lines.end);
             let styles = [styled(text, &Style::Plain, line_end), styled(text, &Style::Double, line_end)];
             let written = styles.into_iter().flatten();
             written.map(|text| replaced(end..end, &format!("{}: {text}{line_end}", key.name()))).collect()
@@ -129,7 +137,7 @@ enum Style {
 }
 
 /// Returns the byte range of the lines of a field, from its key to the last line of its value.
-fn lines_of(source: &str, key: Key) -> Option<Range<usize>> {
+fn lines_of(source: &str, key: &str) -> Option<Range<usize>> {
     let yaml = frontmatter_range(source);
     let text = source.get(yaml.clone())?;
     let mut at = 0;
@@ -138,7 +146,7 @@ fn lines_of(source: &str, key: Key) -> Option<Range<usize>> {
         at += line.len();
         (start, line)
     });
-    let is_key = |line: &str| line.strip_prefix(key.name()).is_some_and(|rest| rest.starts_with(':'));
+    let is_key = |line: &str| line.strip_prefix(key).is_some_and(|rest| rest.starts_with(':'));
     let (start, first) = lines.by_ref().find(|(_, line)| is_key(line))?;
     let mut end = start + first.len();
     for (start, line) in lines {
@@ -155,7 +163,7 @@ fn lines_of(source: &str, key: Key) -> Option<Range<usize>> {
 
 /// Returns the byte range of a field's value, and its style. A trailing comment is not part of it.
 fn value_of(source: &str, key: Key) -> Option<(Range<usize>, Style)> {
-    let lines = lines_of(source, key)?;
+    let lines = lines_of(source, key.name())?;
     let after_key = lines.start + key.name().len() + ":".len();
     let written = source.get(after_key..lines.end)?;
     // A value can begin on the next line.
@@ -313,6 +321,28 @@ mod tests {
     }
 
     #[test]
+    fn a_missing_description_is_added_below_the_name() {
+        for (source, expected) in [
+            (
+                "---\nname: a\ntags: [x]\n---\nBody\n",
+                "---\nname: a\ndescription: New.\ntags: [x]\n---\nBody\n",
+            ),
+            (
+                "---\r\ntags: [x]\r\n---\r\nBody\r\n",
+                "---\r\ndescription: New.\r\ntags: [x]\r\n---\r\nBody\r\n",
+            ),
+        ] {
+            assert_eq!(write(source, "New.").as_deref(), Ok(expected), "{source:?}");
+        }
+        assert_eq!(write("Body\n\nText.\n", "New."), Err(WriteError::NoField));
+        // The key is there in another form.
+        assert_eq!(
+            write("---\nname: a\n\"description\": Old.\n---\nBody\n", "New."),
+            Err(WriteError::NotExact)
+        );
+    }
+
+    #[test]
     fn an_empty_value_and_one_on_the_next_line_are_replaced() {
         for (source, expected) in [
             ("---\nname: a\ndescription:\n---\nBody\n", "---\nname: a\ndescription: New.\n---\nBody\n"),
@@ -363,7 +393,8 @@ mod tests {
         let present = parse(Path::new("/s/a/SKILL.md"), source.as_bytes(), 0).unwrap().description;
         let expected = source.replace("PDFs", "forms");
         assert_eq!(texts(source, &present, Some("On forms.")), Ok(expected));
-        assert_eq!(texts(source, "Other.", None), Err(WriteError::NoField));
+        let expected = source.replace("name: a\n", "name: a\ndescription: Other.\n");
+        assert_eq!(texts(source, "Other.", None), Ok(expected));
     }
 
     #[test]
@@ -376,7 +407,7 @@ mod tests {
 
     #[test]
     fn a_missing_field_and_a_changed_file_are_refused() {
-        assert_eq!(write("---\nname: a\n---\nBody\n", "x"), Err(WriteError::NoField));
+        assert_eq!(write("Body\n", "x"), Err(WriteError::NoField));
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("SKILL.md");
         std::fs::write(&file, "new").unwrap();

@@ -70,7 +70,8 @@ fn show(cx: &Context, log: RingBuffer, play: Option<DemoOptions>) -> Result<Done
         .build()
         .map_err(|e| Error::new(Code::InternalError, format!("cannot start the async runtime: {e}")))?;
     let invocation = invocation(&cx.global, Some(&cx.cwd));
-    let settings = Settings { log, invocation, ..Settings::of(&config) };
+    let depth = cx.global.no_color.then_some(Depth::None);
+    let settings = Settings { log, invocation, depth, ..Settings::of(&config) };
     if config.connect.is_some() {
         let remote = Arc::new(runtime.block_on(connect(&config, &cx.env))?);
         let client: SharedClient = Arc::clone(&remote) as SharedClient;

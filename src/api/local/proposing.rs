@@ -546,6 +546,9 @@ pub(crate) fn read_only(catalogue: &Catalogue, skill: &Skill) -> Option<String> 
         return Some("shipped skills are read-only; copy the skill to your own root".to_owned());
     }
     let real = skill.location.canonicalize().ok()?;
+    if std::fs::metadata(&real).is_ok_and(|found| found.permissions().readonly()) {
+        return Some("the file is read-only".to_owned());
+    }
     // The file is replaced by another one in its folder.
     unwritable(real.parent().unwrap_or(Path::new("."))).then(|| "the folder is read-only".to_owned())
 }

@@ -502,9 +502,37 @@ mod unix {
         written
     }
 
+    /// Removes the temporary files that processes left when they were killed: a replacement takes milliseconds.
+    fn remove_abandoned(folder: &OwnedFd) -> io::Result<()> {
+        const ABANDONED_AFTER_SECONDS: i64 = 600;
+        let now = rustix::time::clock_gettime(rustix::time::ClockId::Realtime).tv_sec;
+        for entry in Dir::read_from(folder)? {
+            let entry = entry?;
+            let name = entry.file_name();
+            if !name.to_str().is_ok_and(is_temporary) {
+                continue;
+            }
+            let stat = statat(folder, name, AtFlags::SYMLINK_NOFOLLOW)?;
+            let is_file = FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile;
+            if is_file && now - stat.st_mtime as i64 > ABANDONED_AFTER_SECONDS {
+                unlinkat(folder, name, AtFlags::empty())?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns whether [`create_temporary`] gives a file this name.
+    fn is_temporary(name: &str) -> bool {
+        let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+        let numbers = name.strip_prefix(".skills-").and_then(|rest| rest.split_once('-'));
+        numbers.is_some_and(|(process, attempt)| is_number(process) && is_number(attempt))
+    }
+
     /// Creates a new file in a folder, and returns its name.
     fn create_temporary(folder: &OwnedFd) -> io::Result<(String, OwnedFd)> {
         const MAX_TRIES: u32 = 100;
+        // What remains is removed by a later replacement.
+        let _ = remove_abandoned(folder);
         for attempt in 0..MAX_TRIES {
             let name = format!(".skills-{}-{attempt}", std::process::id());
             match openat(folder, &name, NEW, Mode::RUSR | Mode::WUSR) {
@@ -828,6 +856,27 @@ mod tests {
         for path in ["x".repeat(300), "x/".repeat(100_000) + "x"] {
             assert!(matches!(folder.read(&path, 100), Err(OpenError::NotInside { .. })));
         }
+    }
+
+    #[test]
+    fn a_replacement_removes_what_a_killed_process_left() {
+        let (_dir, folder) = bundle();
+        let root = folder.path();
+        let old = std::time::SystemTime::now() - std::time::Duration::from_secs(3_600);
+        for (name, is_old) in
+            [(".skills-17-0", true), (".skills-18-0", false), (".skills-own", true), (".skills-1-x", true)]
+        {
+            let file = fs::File::create(root.join(name)).unwrap();
+            if is_old {
+                file.set_modified(old).unwrap();
+            }
+        }
+        fs::write(root.join("SKILL.md"), "old").unwrap();
+        assert!(replace_file(&root.join("SKILL.md"), b"old", b"new").unwrap());
+        assert_eq!(fs::read(root.join("SKILL.md")).unwrap(), b"new");
+        let is_there = |name: &str| root.join(name).exists();
+        assert!(!is_there(".skills-17-0"), "abandoned");
+        assert!(is_there(".skills-18-0") && is_there(".skills-own") && is_there(".skills-1-x"));
     }
 
     #[test]
