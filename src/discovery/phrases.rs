@@ -40,6 +40,9 @@ pub struct ExclusionPhrases {
     /// Phrases that begin like an exclusion but are a compound.
     #[serde(default)]
     pub compounds: Vec<String>,
+    /// Phrases that end an exclusion: what follows is not excluded.
+    #[serde(default)]
+    pub ends: Vec<String>,
     /// Words before a phrase inside a segment that turn it into a condition.
     #[serde(deserialize_with = "word_list")]
     pub conditions: Vec<String>,
@@ -156,6 +159,7 @@ pub(crate) struct Lexicon {
     pub exclusion_negations: Vec<Pattern>,
     pub exclusion_joins: FastSet<String>,
     pub exclusion_compounds: Vec<Pattern>,
+    pub exclusion_ends: Vec<Pattern>,
     pub exclusion_conditions: FastSet<String>,
     /// Code and English name of each language.
     pub languages: Vec<(String, String)>,
@@ -191,6 +195,7 @@ impl Lexicon {
             exclusion_negations: patterns(&phrases.exclusions.negations),
             exclusion_joins: set(&phrases.exclusions.joins),
             exclusion_compounds: patterns(&phrases.exclusions.compounds),
+            exclusion_ends: patterns(&phrases.exclusions.ends),
             exclusion_conditions: set(&phrases.exclusions.conditions),
             languages: phrases.languages.iter().map(|l| (l.code.clone(), l.name.clone())).collect(),
             english_words: set(&phrases.english_words),

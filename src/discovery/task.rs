@@ -283,13 +283,21 @@ pub(crate) fn exclusion_clauses(description: &str, lexicon: &Lexicon) -> Vec<Exc
             continue;
         }
         for segment in segments(description, sentence.clone()) {
-            let tokens = tokens(slice(description, segment.clone()), segment.start);
-            let cue = exclusion_cue(description, &tokens, lexicon);
-            let cue = cue.map(|cue| tokens[cue.start].start..tokens[cue.end - 1].end);
-            if let Some(cue) = cue.filter(|cue| !is_quoted(slice(description, sentence.start..cue.start))) {
-                let is_first = tokens.first().is_some_and(|token| token.start == cue.start);
-                let from = if is_first { segment.start } else { cue.start };
-                out.push(ExclusionClause { clause: from..segment.end, subject: cue.end..segment.end });
+            let all = tokens(slice(description, segment.clone()), segment.start);
+            let mut tokens = all.as_slice();
+            while let Some(cue) = exclusion_cue(description, tokens, lexicon) {
+                let (start, end) = (tokens[cue.start].start, tokens[cue.end - 1].end);
+                if is_quoted(slice(description, sentence.start..start)) {
+                    break;
+                }
+                let ends = (cue.end..tokens.len())
+                    .find(|at| longest(&lexicon.exclusion_ends, tokens, *at).is_some());
+                let to = ends.map_or(segment.end, |at| tokens[at].start);
+                let is_first = all.first().is_some_and(|token| token.start == start);
+                let from = if is_first { segment.start } else { start };
+                out.push(ExclusionClause { clause: from..to, subject: end..to });
+                let Some(rest) = ends.and_then(|at| tokens.get(at..)) else { break };
+                tokens = rest;
             }
         }
     }
@@ -361,7 +369,21 @@ fn refers_elsewhere(text: &str, sentence: &Range<usize>) -> Option<Range<usize>>
     let last = tokens.windows(2).find(|two| {
         matches!(two[1].text.as_str(), "see" | "use") && slice(text, two[0].end..two[1].start).contains(',')
     })?;
-    Some(first.end..last[0].end)
+    // The rest names another skill: no file of this one, nor this one itself.
+    let target = slice(text, last[1].end..sentence.end).trim_matches(|c: char| c.is_whitespace() || c == '.');
+    let target = target.to_lowercase();
+    let is_own = target.contains("this skill") || target.split_whitespace().any(is_file);
+    let is_named = !target.contains(char::is_whitespace)
+        || target.split_whitespace().any(|word| word.contains('-') || word.starts_with("skill"));
+    (is_named && !is_own).then_some(first.end..last[0].end)
+}
+
+/// Returns whether a word is a path or the name of a file.
+fn is_file(word: &str) -> bool {
+    let word = word.trim_matches(|c: char| !c.is_alphanumeric());
+    let ending = word.rsplit_once('.').map_or("", |(_, ending)| ending);
+    word.contains(['/', '\\'])
+        || (1..=5).contains(&ending.len()) && ending.bytes().all(|b| b.is_ascii_alphanumeric())
 }
 
 /// Splits a sentence at semicolons, dashes and brackets.
@@ -510,6 +532,50 @@ mod tests {
             "Flags texts not suitable for children.",
         ] {
             assert_eq!(excluded(text), Vec::<String>::new(), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_a_skill_is_for_stays_in_the_index() {
+        let (_, lexicon) = tools();
+        let excluded = |text: &str| {
+            let ranges = exclusion_ranges(text, &lexicon).into_iter();
+            ranges.map(|range| text[range].trim().to_owned()).collect::<Vec<_>>()
+        };
+        for (text, expected) in [
+            ("Not for quotes, only for invoices and receipts.", "Not for quotes,"),
+            ("Not for vegetables but for flowers.", "Not for vegetables"),
+            ("Do not use unless the user mentions Kubernetes.", "Do not use"),
+            ("Do not use when there is no Dockerfile.", "Do not use when"),
+            ("Do not use for crashes unrelated to the environment setup.", "Do not use for crashes"),
+            ("Not for networks without explicit approval.", "Not for networks"),
+        ] {
+            assert_eq!(excluded(text), [expected], "{text}");
+        }
+        assert_eq!(
+            excluded("Not for maps, but also not for towns."),
+            ["Not for maps,", "also not for towns."]
+        );
+        for text in [
+            "Does not require an API key.",
+            "Doesn't need a server.",
+            "Never lose a notebook again.",
+            "Do not forget deductions.",
+            "Don't hesitate to mention the piano.",
+            "Do not stop until clippy passes.",
+            "Does not only translate idioms.",
+            "Never used Terraform before? This explains it.",
+            "For keyword research, see references/keywords.md.",
+            "For openings, use the opening book in this skill.",
+            "For PDF forms, use this skill.",
+            "For tables, see TABLES.md for the format.",
+        ] {
+            assert_eq!(excluded(text), Vec::<String>::new(), "{text}");
+        }
+        for text in
+            ["For hotels, see hotel-finder.", "For sheets, use xlsx.", "For maps, use the skill atlas."]
+        {
+            assert_eq!(excluded(text), [text], "{text}");
         }
     }
 
