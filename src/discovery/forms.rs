@@ -285,7 +285,7 @@ mod tests {
         assert_eq!(forms.only_form(2), Some(("kubernetes", true)));
         assert_eq!(forms.only_form(8), Some(("can't", false)));
         assert_eq!(forms.only_form(10), Some(("c#", false)));
-        assert!(near(&forms, "cant", 1).is_empty(), "a contraction is no correction");
+        assert!(near(&forms, "cant", 1).is_empty(), "a contraction is not a correction");
         assert!(!forms.is_shared(8, "can't"));
         forms.insert("cant", 8, false);
         assert!(forms.is_shared(8, "can't"));

@@ -25,7 +25,7 @@ pub(crate) fn hit(query: &QueryContext<'_>, candidate: &Ranked, terms: Vec<Score
     let reason = reason(&breakdown, query, entry);
     let name_marks = marks::by_number(&entry.places[0], &numbers, Signal::Name);
     let mut description_marks = marks::by_number(&entry.places[1], &numbers, Signal::Description);
-    // The ranked text goes on with `when_to_use`.
+    // The ranked text continues with `when_to_use`.
     description_marks.retain(|mark| mark.end as usize <= d.description.len());
     if breakdown.signals[super::breakdown::column(Signal::Semantic)] > 0.0
         && let Ok(model) = &query.cx.model

@@ -194,7 +194,7 @@ pub(crate) fn of_description(text: &str, words: &Words, lexicon: &Lexicon) -> Op
 }
 
 /// Detects the language of a request with `unknown` unknown content words; returns `None` for English and if there is
-/// too little evidence. The function words of names are no evidence beside English words (`slides about Rio de
+/// too little evidence. The function words of names are not evidence beside English words (`slides about Rio de
 /// Janeiro`); `is_known` tells whether the skills or the embedding have a word.
 pub(crate) fn of_request(
     text: &str,

@@ -165,7 +165,7 @@ pub(crate) struct Lexicon {
     pub languages: Vec<(String, String)>,
     /// Distinguishing letters of each language, in the order of `languages`.
     pub letters: Vec<String>,
-    /// Function words that alone are no evidence of a language, because English has them too.
+    /// Function words that alone are not evidence of a language, because English has them too.
     pub english_words: FastSet<String>,
     /// Function words, with a bit set of the languages that have them.
     pub function_words: FastMap<String, u32>,

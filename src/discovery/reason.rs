@@ -29,7 +29,7 @@ enum Place {
     Description,
     Tags,
     Body,
-    /// In an exclusion clause of the description; where a term of the score says so, also in the body.
+    /// In an exclusion clause of the description; if a term of the score is from there, also in the body.
     Excluded,
 }
 

@@ -74,7 +74,7 @@ async fn until_end(server: Server, leave: &CancellationToken) -> Result<(), Erro
     }
 }
 
-/// A transport that tolerates two mistakes of clients: it skips messages before the first request, at which the protocol
+/// A transport that tolerates two errors of clients: it skips messages before the first request, at which the protocol
 /// library would end the server, and rejects a request that is too long, which the library would leave unanswered.
 struct LenientTransport<T> {
     inner: T,

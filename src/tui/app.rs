@@ -287,7 +287,7 @@ impl App {
             self.counted = None;
             self.dirty = true;
         }
-        // A dialog behind its help goes on.
+        // A dialog behind its help continues.
         if let Some(overlay) = self.behind.as_mut().or(self.overlay.as_mut()) {
             let outcome = overlay.tick(now);
             self.uncover(&outcome);

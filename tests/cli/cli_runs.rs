@@ -330,12 +330,12 @@ fn plain_output_of_runs_is_numbered_and_labeled() {
     assert!(plain(&["board"]).contains(": 1.\n1. "));
     let shown = plain(&["show", &run]);
     assert!(shown.contains("\nState: ") && shown.contains("\nApproval: "), "{shown}");
-    let asked = desk.run(&["--plain", "runs", "approve", &run]);
-    assert_eq!(asked.code, 5, "{}", asked.stderr);
-    assert!(asked.stderr.contains("\nApproval: "), "{}", asked.stderr);
-    let asked = desk.run(&["--plain", "runs", "cancel", "--where", "state:waiting"]);
-    assert_eq!(asked.code, 5, "{}", asked.stderr);
-    assert!(asked.stderr.contains("\n1. "), "{}", asked.stderr);
+    let refused = desk.run(&["--plain", "runs", "approve", &run]);
+    assert_eq!(refused.code, 5, "{}", refused.stderr);
+    assert!(refused.stderr.contains("\nApproval: "), "{}", refused.stderr);
+    let refused = desk.run(&["--plain", "runs", "cancel", "--where", "state:waiting"]);
+    assert_eq!(refused.code, 5, "{}", refused.stderr);
+    assert!(refused.stderr.contains("\n1. "), "{}", refused.stderr);
 }
 
 #[test]

@@ -305,9 +305,9 @@ async fn a_run_is_subject_to_the_rules_for_what_was_launched() {
         }
     };
     is_refused("the launch").await;
-    let bare = |id: &str| format!("---\nname: {id}\ndescription: Other. Use for others.\n---\n# {id}\n");
-    place.write("skills/capability:test.ledger.book/SKILL.md", &bare("capability"));
-    place.write("skills/test.ledger/SKILL.md", &bare("test-ledger"));
+    let bundle = |id: &str| format!("---\nname: {id}\ndescription: Other. Use for others.\n---\n# {id}\n");
+    place.write("skills/capability:test.ledger.book/SKILL.md", &bundle("capability"));
+    place.write("skills/test.ledger/SKILL.md", &bundle("test-ledger"));
     is_refused("skills of the same names appeared").await;
     for id in ["outer", "wrap", "call"] {
         std::fs::rename(place.path(&format!("skills/{id}")), place.path(&format!("was-{id}"))).unwrap();

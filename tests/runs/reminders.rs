@@ -142,15 +142,15 @@ async fn of_two_processes_one_sends_the_message() {
     let (url, mut messages) = receiver(&[]).await;
     let stop = CancellationToken::new();
     let _stopped = stop.clone().drop_guard();
-    let mut told = Vec::new();
+    let mut receivers = Vec::new();
     for _ in 0..2 {
         let (tell, receiver) = mpsc::channel::<Reminder>(200);
         let webhook = Webhook::new(&url, SECRET).unwrap();
         tokio::spawn(remind(store.clone(), tell, Some(webhook), stop.clone()));
-        told.push(receiver);
+        receivers.push(receiver);
     }
     let mut n = 0;
-    for receiver in &mut told {
+    for receiver in &mut receivers {
         while timeout(Duration::from_millis(300), receiver.recv()).await.is_err() {
             waiting(&*store, n).await;
             n += 1;
@@ -161,7 +161,7 @@ async fn of_two_processes_one_sends_the_message() {
         waiting(&*store, n).await;
     }
     let mut received = Vec::new();
-    for receiver in &mut told {
+    for receiver in &mut receivers {
         while timeout(WAIT_TIMEOUT, receiver.recv()).await.unwrap().unwrap().run.0 != "run-0109" {}
     }
     while let Ok(Some(message)) = timeout(Duration::from_secs(1), messages.recv()).await {

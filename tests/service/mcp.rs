@@ -488,7 +488,7 @@ fn a_request_that_is_too_long_is_refused() {
         lines.send(&format!(r#"{{"method":"tools/call","params":{last},"jsonrpc":"2.0","id":{}}}"#, id + 1));
         assert_eq!(lines.answer(id + 1)["error"]["code"], -32600);
     }
-    assert!(lines.ask(8, "ping", &json!({}))["result"].is_object(), "the connection goes on");
+    assert!(lines.ask(8, "ping", &json!({}))["result"].is_object(), "the connection stays open");
     drop(lines.child.stdin.take());
     assert!(lines.child.wait().unwrap().success());
 }

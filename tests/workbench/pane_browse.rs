@@ -29,7 +29,7 @@ version: 1.2.0
 description: Extracts tables from PDF files.
 inputs:
   file: {type: string, required: true, description: The PDF.}
-  pages: {type: array, description: 'Which pages; all of them, where absent.'}
+  pages: {type: array, description: 'Which pages; default: all of them.'}
   mode: {type: string, enum: [lattice, stream], default: lattice}
 outputs:
   rows: {type: array, required: true}

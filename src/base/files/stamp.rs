@@ -29,7 +29,7 @@ impl FileStamp {
     /// Returns whether a change after this time would change the stamp. Never, where the system has no change time.
     #[must_use]
     pub fn is_settled(&self, read_at: SystemTime) -> bool {
-        self.changed.and_then(|changed| changed.checked_add(RACY)).is_some_and(|settled| settled < read_at)
+        self.changed.and_then(|changed| changed.checked_add(RACY)).is_some_and(|stable| stable < read_at)
     }
 }
 

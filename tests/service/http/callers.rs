@@ -216,11 +216,11 @@ async fn an_open_stream_has_the_rights_that_its_key_has_now() {
     let failure = async |stream: &mut Stream| {
         let failed = house.ask("POST", "/v1/skills/gone/execute", &[("x-api-key", &run)], "{}").await;
         assert_eq!(failed.code(), "upstream_failure", "{}", failed.body);
-        let mut told = String::new();
-        while !told.contains("run.failed") {
-            told += &stream.run().await.data.to_string();
+        let mut events = String::new();
+        while !events.contains("run.failed") {
+            events += &stream.run().await.data.to_string();
         }
-        told
+        events
     };
     assert!(failure(&mut stream).await.contains("hunter2"), "admin sees what the service answered");
     write(&[&demoted, &rest]);

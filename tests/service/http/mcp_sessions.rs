@@ -73,7 +73,7 @@ async fn a_session_is_its_makers_alone() {
             assert_eq!(house.ask(method, "/mcp", &headers, "").await.status, 404, "{method}");
         }
     }
-    // The body of a refused request is read: its connection goes on.
+    // The body of a refused request is read: its connection stays open.
     let own = house.address;
     let refused = format!(
         "DELETE /mcp HTTP/1.1\r\nhost: {own}\r\nx-api-key: {ben}\r\nmcp-session-id: {session}\r\ncontent-type: application/json\r\ncontent-length: 2\r\n\r\n{{}}"

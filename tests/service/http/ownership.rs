@@ -319,9 +319,9 @@ async fn the_audit_log_names_who_assigned_and_unassigned() {
     }
     let filter = AuditFilter { kind: Some("run.assigned".to_owned()), ..AuditFilter::default() };
     let lines = house.core.audit_show(filter).await.unwrap();
-    let told: Vec<_> =
+    let decided: Vec<_> =
         lines.iter().map(|line| (line.by.as_deref(), line.data.get("to").and_then(Value::as_str))).collect();
-    assert_eq!(told, [(Some("ana"), Some("kim")), (Some("bo"), None)]);
+    assert_eq!(decided, [(Some("ana"), Some("kim")), (Some("bo"), None)]);
 }
 
 #[tokio::test(flavor = "multi_thread")]

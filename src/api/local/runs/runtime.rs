@@ -194,7 +194,7 @@ impl Runs {
             if let Some(why) = trust.refusal_of(folder, read, &shown, &shown) {
                 return Err(BundleRefusal::Untrusted(why));
             }
-            // Nothing is claimed while the policy is invalid; what was claimed before goes on.
+            // Nothing is claimed while the policy is invalid; runs claimed before continue.
             let Ok(policy) = policy.current() else { return Ok(()) };
             let catalogue = registry.snapshot();
             let Some((skill, _)) = catalogue.in_folder(folder) else { return Ok(()) };

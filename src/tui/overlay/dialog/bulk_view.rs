@@ -79,8 +79,8 @@ impl BulkDialog {
         let rows = len(self.rows.len());
         let about_room = available.saturating_sub(rows.min(MIN_ROWS.max(available / 2))).saturating_sub(1);
         let about = &about[..about.len().min(usize::from(about_room))];
-        let room = available.saturating_sub(blank(about.len()));
-        let list = Rect { y, height: rows.min(room), ..inside };
+        let left = available.saturating_sub(blank(about.len()));
+        let list = Rect { y, height: rows.min(left), ..inside };
         self.draw_list(list, painter, now);
         y = end.saturating_sub(len(about.len()));
         for (line, y) in about.iter().zip(y..) {
@@ -128,8 +128,8 @@ impl BulkDialog {
             for (at, line) in lines.into_iter().enumerate() {
                 let head = if out.is_empty() { "all runs" } else { "" };
                 let label = if at == 0 { *label } else { "" };
-                let room = usize::from(LABEL);
-                let mut segs = vec![Seg::new(format!("{head:<room$}{label:<room$}"), Role::Muted)];
+                let indent = usize::from(LABEL);
+                let mut segs = vec![Seg::new(format!("{head:<indent$}{label:<indent$}"), Role::Muted)];
                 segs.extend(line.segs);
                 out.push(RichLine::from_segs(segs));
             }
@@ -154,10 +154,10 @@ impl BulkDialog {
             _ => None,
         };
         let labelled = |label: &str, segs: Vec<Seg>, out: &mut Vec<RichLine>| {
-            let room = usize::from(LABEL);
+            let indent = usize::from(LABEL);
             for (at, line) in wrap(&segs, width.saturating_sub(LABEL)).into_iter().enumerate() {
                 let label = if at == 0 { label } else { "" };
-                let mut segs = vec![Seg::new(format!("{label:<room$}"), Role::Muted)];
+                let mut segs = vec![Seg::new(format!("{label:<indent$}"), Role::Muted)];
                 segs.extend(line);
                 out.push(RichLine::from_segs(segs));
             }

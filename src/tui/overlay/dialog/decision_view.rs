@@ -222,8 +222,8 @@ impl Decision {
             painter.put(x, row.y, &cut_end(text, width, painter.glyphs.ellipsis), role, width);
             x += width + 2;
         }
-        let room = row.right().saturating_sub(x);
-        painter.put(x, row.y, &cut_end(&shows.text, room, painter.glyphs.ellipsis), Role::Muted, room);
+        let left = row.right().saturating_sub(x);
+        painter.put(x, row.y, &cut_end(&shows.text, left, painter.glyphs.ellipsis), Role::Muted, left);
         self.drawn.together.push((row, index));
     }
 

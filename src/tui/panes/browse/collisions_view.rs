@@ -463,7 +463,7 @@ fn bar(won: usize, lost: usize, made: usize, width: usize, painter: &Painter<'_>
 
 /// Returns the lines of a pair, from top to bottom.
 fn pair_lines(report: &PairReport, width: u16, painter: &Painter<'_>) -> Vec<RichLine> {
-    // The name gives way before the figures do.
+    // The name is truncated before the figures are.
     let name_width = width.saturating_sub(2 + 5 + 6 + 6).clamp(8, 24);
     let label_width = usize::from(name_width) + 2;
     let mut out = vec![RichLine::of(
