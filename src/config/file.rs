@@ -31,7 +31,7 @@ pub(super) struct Layer {
     pub policy_file: Option<Spanned<String>>,
     pub services: Option<BTreeMap<String, Spanned<ServiceLayer>>>,
     pub bindings: Option<BTreeMap<String, Spanned<String>>>,
-    pub conformance: Option<Conformance>,
+    pub conformance: Option<Spanned<Conformance>>,
     pub audit: Option<Spanned<AuditLog>>,
     pub workers: Option<Spanned<usize>>,
     pub scripts: Option<Spanned<ScriptsLayer>>,

@@ -302,7 +302,13 @@ impl Config {
             }
             self.editor = Some(editor.value);
         }
-        set(&mut self.conformance, layer.conformance);
+        if let Some(conformance) = layer.conformance {
+            if !own && conformance.value < self.conformance {
+                let message = "a lower `conformance` in a project's file would let a repository weaken the checks of outputs";
+                return Err(own_only(file, conformance.referenced, message));
+            }
+            self.conformance = conformance.value;
+        }
         if let Some(audit) = layer.audit {
             if !own {
                 let message = "`audit` in a project's file would let a repository disable your audit log";

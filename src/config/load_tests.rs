@@ -95,6 +95,25 @@ fn a_project_cannot_choose_the_editor() {
 }
 
 #[test]
+fn a_project_can_raise_the_conformance_level_but_not_lower_it() {
+    let read = |own: &str, project: &str| {
+        let place = LocationInFile::new();
+        place.user(own);
+        place.write("repo/.skill-workbench.yaml", project);
+        let level = place.load(&Arguments::default()).map(|config| config.conformance.to_string());
+        level.map_err(|error| place.said(&error))
+    };
+    assert_eq!(read("", "conformance: strict\n"), Ok("strict".to_owned()));
+    assert_eq!(read("conformance: experimental\n", "conformance: standard\n"), Ok("standard".to_owned()));
+    for (own, project) in
+        [("", "conformance: experimental\n"), ("conformance: strict\n", "conformance: standard\n")]
+    {
+        let error = read(own, project).unwrap_err();
+        assert!(error.starts_with("/repo/.skill-workbench.yaml:1:14: a lower `conformance`"), "{error}");
+    }
+}
+
+#[test]
 fn a_project_cannot_choose_the_keys_that_approve() {
     let place = LocationInFile::new();
     place.write("repo/.skill-workbench.yaml", "keys:\n  list: {down: ctrl-n}\n");

@@ -420,7 +420,8 @@ fn a_wait_whose_time_is_over_is_called_expired() {
 #[test]
 fn a_run_that_nobody_answered_in_time_is_not_called_canceled_without_a_reason() {
     let mut run = detail(&id(1), "invoice-intake", RunState::Canceled);
-    run.run.error = Some(json!({ "code": "expired", "message": "no approval in time", "expired_ms": NOW_MS }));
+    run.run.error =
+        Some(json!({ "code": "expired", "message": "no approval in time", "expired_ms": NOW_MS }));
     for (width, height) in [(120, 36), (80, 24)] {
         let mut harness = opened(&core(vec![run.clone()]), width, height);
         has(&harness, &["expired"]);
