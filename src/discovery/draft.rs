@@ -465,8 +465,8 @@ pub fn advise(
     Ok(None)
 }
 
-/// Returns the words of a query that the skill lacks and that a description can have, those by which the first result
-/// is ahead first. A misspelled word is replaced by the one it was read as.
+/// Returns the words of a query that the description lacks and can have, those by which the first result is ahead first:
+/// words that only name or body contain count for less. A misspelled word is replaced by the one it was read as.
 fn missing(router: &Router, skill: &SkillId, query: &str) -> Result<Vec<String>, RequestError> {
     let ask = |skill: Option<SkillId>| {
         router.discover(&Request { intent: query.to_owned(), skill, limit: 1, ..Request::default() })
@@ -479,8 +479,9 @@ fn missing(router: &Router, skill: &SkillId, query: &str) -> Result<Vec<String>,
     let has = |hit: Option<&Hit>, word: usize| {
         hit.is_some_and(|hit| {
             let rows = &hit.breakdown.words;
-            let mut in_field = hit.breakdown.parts.iter().filter(|part| part.field.is_some());
-            in_field.any(|part| rows[part.word].query_word == Some(word))
+            let mut described =
+                hit.breakdown.parts.iter().filter(|part| part.field.as_deref() == Some("description"));
+            described.any(|part| rows[part.word].query_word == Some(word))
         })
     };
     let own = answer.results.first();
@@ -651,9 +652,16 @@ mod tests {
     #[test]
     fn advice_adds_several_words_and_corrects_misspelled_ones() {
         let mut router = router();
+        // What only the body contains is missing from the description.
+        let text = skills_skill::IndexText {
+            body: "Then the checkout.".to_owned(),
+            ..skills_skill::IndexText::default()
+        };
+        let plans =
+            Document { text: Some(text), ..Document::new("plans", "plans", "Plans tests of features.") };
         router.update(
             vec![
-                Document::new("plans", "plans", "Plans tests of features."),
+                plans.clone(),
                 Document::new(
                     "criteria",
                     "acceptance-criteria",
@@ -662,7 +670,7 @@ mod tests {
             ],
             &[],
         );
-        let document = Document::new("plans", "plans", "Plans tests of features.");
+        let document = plans;
         let advised = |query: &str| {
             let case = Case { query: query.to_owned(), expect: Expect::AnyOf(vec![SkillId::new("plans")]) };
             let current = outcomes(&router, std::slice::from_ref(&case), EvalOptions::default()).unwrap();
