@@ -652,13 +652,7 @@ mod tests {
     #[test]
     fn advice_adds_several_words_and_corrects_misspelled_ones() {
         let mut router = router();
-        // What only the body contains is missing from the description.
-        let text = skills_skill::IndexText {
-            body: "Then the checkout.".to_owned(),
-            ..skills_skill::IndexText::default()
-        };
-        let plans =
-            Document { text: Some(text), ..Document::new("plans", "plans", "Plans tests of features.") };
+        let plans = Document::new("plans", "plans", "Plans tests of features.");
         router.update(
             vec![
                 plans.clone(),
@@ -685,6 +679,17 @@ mod tests {
         let words: Vec<&str> = found.word.split(' ').collect();
         assert!(words.iter().all(|word| wanted.contains(word)), "{found:?}");
         assert_eq!(words.iter().collect::<std::collections::HashSet<_>>().len(), words.len(), "{found:?}");
+    }
+
+    #[test]
+    fn words_that_only_the_body_contains_are_missing() {
+        let mut router = router();
+        let body = "Then the checkout.".to_owned();
+        let text = skills_skill::IndexText { body, ..skills_skill::IndexText::default() };
+        let plans = Document { text: Some(text), ..Document::new("plans", "plans", "Plans tests.") };
+        router.update(vec![plans, Document::new("shop", "shop", "Sells goods with a checkout.")], &[]);
+        let found = missing(&router, &SkillId::new("plans"), "tests of the checkout").unwrap();
+        assert_eq!(found, ["checkout"]);
     }
 
     #[test]
