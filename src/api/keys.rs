@@ -91,6 +91,9 @@ impl KeyRing {
         if self.keys.iter().any(|key| key.principal.name == name) {
             return Err(format!("two keys have the name {name:?}"));
         }
+        if name.trim().is_empty() || name.chars().any(char::is_control) {
+            return Err(format!("the key name {name:?} is blank or has control characters"));
+        }
         if stored.scopes.is_empty() {
             let known: Vec<String> = Scope::iter().map(|scope| scope.to_string()).collect();
             return Err(format!("the key {name:?} has no scopes; scopes are {}", known.join(", ")));

@@ -189,7 +189,8 @@ impl Out {
     /// Writes a value as JSON, indented on a terminal, on one line in a pipe.
     pub fn value(&mut self, value: &impl Serialize) -> io::Result<()> {
         if self.look.terminal {
-            serde_json::to_writer_pretty(&mut self.sink, value)?;
+            let text = serde_json::to_string_pretty(value)?;
+            self.sink.write_all(safe_text::json(&text).as_bytes())?;
         } else {
             serde_json::to_writer(&mut self.sink, value)?;
         }
@@ -198,7 +199,12 @@ impl Out {
 
     /// Writes a value as one line of JSON, even on a terminal.
     pub fn json_line(&mut self, value: &impl Serialize) -> io::Result<()> {
-        serde_json::to_writer(&mut self.sink, value)?;
+        if self.look.terminal {
+            let text = serde_json::to_string(value)?;
+            self.sink.write_all(safe_text::json(&text).as_bytes())?;
+        } else {
+            serde_json::to_writer(&mut self.sink, value)?;
+        }
         self.sink.write_all(b"\n")
     }
 

@@ -447,8 +447,11 @@ pub fn advise(
         let then = place(&with(&added), &document.id, query)?;
         tried.push((added, then));
     }
+    // The fewest words that win; without such, those that help most.
+    let words = |words: &[&str], then: &Place| if then.rank == Some(1) { words.len() } else { 0 };
     tried.sort_by(|(a_words, a), (b_words, b)| {
-        rank(a).cmp(&rank(b)).then(a_words.len().cmp(&b_words.len())).then(gain(b).total_cmp(&gain(a)))
+        let fewer = words(a_words, a).cmp(&words(b_words, b));
+        rank(a).cmp(&rank(b)).then(fewer).then(gain(b).total_cmp(&gain(a)))
     });
     let better = tried.into_iter().filter(|(_, then)| rank(then) < rank(&present));
     for (added, then) in better.take(MAX_MEASURED) {

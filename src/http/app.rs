@@ -36,7 +36,7 @@ pub(super) struct App {
     pub patience: Timeouts,
     pub feed: Feed,
     /// Large responses in progress, shared by concurrent identical requests.
-    pub answers: Answers,
+    pub answers: Arc<Answers>,
     /// Whether the service listens on loopback only.
     pub loopback: bool,
     /// Origins whose pages may call.

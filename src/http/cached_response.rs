@@ -1,11 +1,14 @@
 //! Large responses that are the same for all callers: computed once for concurrent requests, and not sent to clients
 //! that already have them.
 
+use std::sync::Arc;
+
 use axum::body::{Body, Bytes};
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::Response;
 use sha2::{Digest as _, Sha256};
 
+use skills_api::operations::Written;
 use skills_api::{Error, SingleFlight};
 
 /// A response body and its entity tag (RFC 9110, section 8.8.3).
@@ -15,8 +18,16 @@ pub(super) struct Tagged {
     tag: HeaderValue,
 }
 
+/// A result that several callers share, and its response for those who may see all of it.
+#[derive(Debug)]
+pub(super) struct SharedResult {
+    pub all: Tagged,
+    /// Set if other callers may not see all of it.
+    pub restricted: Option<Written>,
+}
+
 /// Responses in progress, by request.
-pub(super) type Answers = SingleFlight<Result<Tagged, Error>>;
+pub(super) type Answers = SingleFlight<Result<Arc<SharedResult>, Error>>;
 
 impl Tagged {
     pub fn new(text: Vec<u8>) -> Self {

@@ -14,12 +14,12 @@ use futures::{StreamExt as _, stream};
 use serde_json::{Map, Value};
 
 use super::app::App;
-use super::cached_response::Tagged;
+use super::cached_response::{SharedResult, Tagged};
 use super::problem::ErrorResponse;
 use super::{stream as event_stream, trace};
 use skills_api::operations::{
-    Caller, LARGE_BODY_BYTES, Operation, Permit, Written, ensure_few_values, from_query, large_body_permit,
-    large_wait_permit, response_permit,
+    Caller, LARGE_BODY_BYTES, Operation, Permit, Writing, Written, ensure_few_values, from_query,
+    large_body_permit, large_wait_permit, response_permit,
 };
 use skills_api::{Code, Error};
 use skills_store::RunId;
@@ -150,18 +150,29 @@ async fn looked(
     arguments: Value,
     headers: &HeaderMap,
 ) -> Result<Response, ErrorResponse> {
-    // Each caller needs the permission, whichever of them executes the operation.
-    operation.may(caller)?;
-    let same = operation.shared.then(|| format!("{} {arguments}", operation.name));
-    let look = || operation.call_as_text(&app.service, caller, arguments);
-    match same {
-        Some(same) => {
-            let look = || async { look().await.map(|answer| Tagged::new(answer.json)) };
-            let answer = app.answers.share(&same, look).await.map_err(ErrorResponse::of_operation)?;
-            Ok(answer.answer(headers))
-        }
-        None => Ok(json(operation.status, look().await.map_err(ErrorResponse::of_operation)?)),
+    if !operation.shared {
+        let answer = operation.call_as_text(&app.service, caller, arguments).await;
+        return Ok(json(operation.status, answer.map_err(ErrorResponse::of_operation)?));
     }
+    let answers = Arc::clone(&app.answers);
+    let share = |key: String, call: Writing| async move {
+        let look = || async {
+            let written = call.await?;
+            // Hashing a large text blocks a thread.
+            let tagging = move || {
+                let restricted = written.may_hold_details().then(|| written.clone());
+                Arc::new(SharedResult { all: Tagged::new(written.json), restricted })
+            };
+            tokio::task::spawn_blocking(tagging).await.map_err(|_| broken())
+        };
+        answers.share(&key, look).await
+    };
+    let (caller, answer) = operation
+        .call_shared(&app.service, caller, arguments, share)
+        .await
+        .map_err(ErrorResponse::of_operation)?;
+    let disclosed = answer.restricted.as_ref().map(|written| written.disclosed(&caller)).transpose()?;
+    Ok(disclosed.flatten().map_or_else(|| answer.all.clone(), Tagged::new).answer(headers))
 }
 
 /// Returns the path of a run.

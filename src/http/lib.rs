@@ -117,7 +117,7 @@ impl Server {
             metrics,
             patience,
             feed,
-            answers: Answers::default(),
+            answers: Arc::default(),
             loopback,
             cors: cors.into(),
             end: end.clone(),

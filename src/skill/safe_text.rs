@@ -9,6 +9,7 @@ use std::fmt::Write as _;
 use icu_properties::props::{BidiControl, DefaultIgnorableCodePoint, Emoji, UnifiedIdeograph};
 use icu_properties::{CodePointSetData, CodePointSetDataBorrowed};
 
+
 const BIDI_CONTROL: CodePointSetDataBorrowed<'static> = CodePointSetData::new::<BidiControl>();
 const IGNORABLE: CodePointSetDataBorrowed<'static> = CodePointSetData::new::<DefaultIgnorableCodePoint>();
 const EMOJI: CodePointSetDataBorrowed<'static> = CodePointSetData::new::<Emoji>();
@@ -116,6 +117,31 @@ fn rewrite(text: &str, keep_lines: bool) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
+/// Escapes the invisible characters of a JSON text (`\u009b`); its value stays the same.
+#[must_use]
+pub fn json(text: &str) -> Cow<'_, str> {
+    let mut before = None;
+    let mut is_clean = true;
+    let mut out = String::new();
+    for (at, c) in text.char_indices() {
+        if hidden(c, before).is_some() {
+            if is_clean {
+                out.reserve(text.len() + 16);
+                out.push_str(slice(text, ..at));
+                is_clean = false;
+            }
+            for unit in c.encode_utf16(&mut [0; 2]) {
+                // Writing to a string cannot fail.
+                let _ = write!(out, "\\u{unit:04x}");
+            }
+        } else if !is_clean {
+            out.push(c);
+        }
+        before = Some(c);
+    }
+    if is_clean { Cow::Borrowed(text) } else { Cow::Owned(out) }
+}
+
 fn show(c: char, out: &mut String) {
     match c {
         '\0'..='\u{1f}' => out.extend(char::from_u32(0x2400 + u32::from(c))),
@@ -139,6 +165,16 @@ mod tests {
             assert!(matches!(line(text), Cow::Borrowed(_)), "{text}");
         }
         assert!(matches!(block("a\nb"), Cow::Borrowed(_)));
+    }
+
+    #[test]
+    fn json_is_escaped_and_keeps_its_value() {
+        let value = serde_json::json!({"a": "x\u{9b}31m\u{7f}\u{202e}\u{e0041} ❤\u{fe0f} 表", "b": ["déjà\n"]});
+        let text = serde_json::to_string_pretty(&value).unwrap();
+        let safe = json(&text);
+        assert!(safe.contains("\\u009b31m\\u007f\\u202e\\udb40\\udc41 ❤\u{fe0f} 表"), "{safe}");
+        assert_eq!(serde_json::from_str::<serde_json::Value>(&safe).unwrap(), value);
+        assert!(matches!(json("{\"a\": 1}"), Cow::Borrowed(_)));
     }
 
     #[test]

@@ -86,8 +86,8 @@ pub trait Store: Send + Sync + 'static {
     /// Returns [`StoreError::IdempotencyConflict`] if the key was used with another payload.
     async fn launch(&self, launch: Launch) -> Result<LaunchOutcome, StoreError>;
 
-    /// Claims a run for this worker under a new fencing token: the oldest claimable one of a principal with the fewest
-    /// runs in execution, or the given one only.
+    /// Claims a run for this worker under a new fencing token: the oldest one whose lease has expired, else the oldest
+    /// pending one of a principal with the fewest runs in execution, or the given one only.
     ///
     /// A lease expires by the boot clock of the machine that granted it. On another boot, where that clock has no
     /// meaning, it expires by the wall clock.

@@ -133,7 +133,7 @@ impl Notices {
         !roomy(area) && Self::draw_row(self.notes.iter().rev().collect(), row, painter, now)
     }
 
-    /// Draws the notes since a moment in one row, newest first. Returns whether there are any.
+    /// Draws the notes after a moment in one row, newest first. Returns whether there are any.
     pub fn draw_newer_in_row(
         &self,
         since: Instant,
@@ -141,7 +141,7 @@ impl Notices {
         painter: &mut Painter<'_>,
         now: Instant,
     ) -> bool {
-        let newer = self.notes.iter().rev().filter(|(_, at)| *at >= since);
+        let newer = self.notes.iter().rev().filter(|(_, at)| *at > since);
         Self::draw_row(newer.collect(), row, painter, now)
     }
 

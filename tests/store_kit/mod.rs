@@ -159,6 +159,7 @@ pub async fn run_all<S: Store>(new: impl AsyncFn(Time) -> S) {
         keys_raced_by_many_launches_make_one_run,
         runs_are_claimed_oldest_first_and_by_one_worker,
         principals_share_the_workers,
+        interrupted_runs_are_claimed_before_pending_ones,
         one_worker_alternates_between_principals,
         a_lost_lease_is_taken_over_and_the_sleeper_cannot_write,
         a_run_that_kills_its_workers_is_given_up,

@@ -55,6 +55,20 @@ pub async fn principals_share_the_workers(store: &dyn Store, _: &Time) {
     assert_eq!(ids("cem"), "run-0041 run-0043");
 }
 
+pub async fn interrupted_runs_are_claimed_before_pending_ones(store: &dyn Store, time: &Time) {
+    for n in 0..20 {
+        store.launch(launch(n)).await.unwrap();
+    }
+    let by = |n: u32| Launch { started_by: "bea".into(), ..launch(n) };
+    store.launch(by(20)).await.unwrap();
+    let last = RunId("run-0020".into());
+    let first = store.claim(&worker("w1"), LEASE, Some(&last)).await.unwrap().unwrap();
+    store.release_lease(&last, first.fence).await.unwrap();
+    assert_eq!(claimed(store, "w2").await.run.id, last, "released");
+    time.pass(30_001);
+    assert_eq!(claimed(store, "w3").await.run.id, last, "expired");
+}
+
 pub async fn one_worker_alternates_between_principals(store: &dyn Store, _: &Time) {
     for n in 0..60 {
         store.launch(launch(n)).await.unwrap();

@@ -306,7 +306,10 @@ impl Local {
         };
         let writes = !matches!(order, ProposalOrder::Deny);
         let is_open = matches!(found.facts.state, ProposalState::Waiting | ProposalState::Approved);
-        if by.limited && writes && is_open {
+        // An approval that is repeated is answered with its first outcome.
+        let is_repeated = matches!(order, ProposalOrder::Approve { .. })
+            && found.facts.state == ProposalState::Approved;
+        if by.limited && writes && is_open && !is_repeated {
             self.check_limited(&found, &order, &by).await?;
         }
         if let ProposalOrder::Approve { proposal_digest, base_digest } = &order {

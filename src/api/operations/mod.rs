@@ -237,10 +237,47 @@ pub struct Written {
     pub json: Vec<u8>,
     /// The run that was waited for and is still executing; its outcome has to be requested later.
     pub goes_on: Option<RunId>,
+    /// Whether the text may contain what only administrators see.
+    may_hold_details: bool,
+}
+
+impl Written {
+    fn new(answer: &impl Serialize, goes_on: Option<RunId>) -> Result<Self, Error> {
+        let json = serde_json::to_vec(answer).map_err(unwritten)?;
+        Ok(Self { may_hold_details: may_hold_details(&json), json, goes_on })
+    }
+
+    /// Returns whether the text may contain what only administrators see.
+    #[must_use]
+    pub fn may_hold_details(&self) -> bool {
+        self.may_hold_details
+    }
+
+    /// Returns the text that a caller may see; `None` if that is all of it.
+    ///
+    /// # Errors
+    /// Returns `internal_error` if it cannot be written again.
+    pub fn disclosed(&self, caller: &Caller) -> Result<Option<Vec<u8>>, Error> {
+        if caller.may(Scope::Admin) || !self.may_hold_details {
+            return Ok(None);
+        }
+        let mut value: Value = serde_json::from_slice(&self.json).map_err(unwritten)?;
+        remove_private(caller, &mut value);
+        serde_json::to_vec(&value).map(Some).map_err(unwritten)
+    }
 }
 
 /// The future result as JSON text.
-type Writing = Pin<Box<dyn Future<Output = Result<Written, Error>> + Send>>;
+pub type Writing = Pin<Box<dyn Future<Output = Result<Written, Error>> + Send>>;
+
+/// Runs a conversion of a result off the async threads, which large results would block.
+async fn converted<R: Send + 'static, T: Send + 'static>(
+    answer: R,
+    convert: impl FnOnce(R) -> Result<T, Error> + Send + 'static,
+) -> Result<T, Error> {
+    let converting = tokio::task::spawn_blocking(move || convert(answer));
+    converting.await.map_err(|error| Error::new(Code::InternalError, error.to_string()))?
+}
 
 type Write = Box<dyn Fn(CallContext, Value) -> Writing + Send + Sync>;
 
@@ -308,7 +345,7 @@ impl Operation {
     ) -> Self
     where
         A: DeserializeOwned + JsonSchema + Send + 'static,
-        R: Serialize + JsonSchema + 'static,
+        R: Serialize + JsonSchema + Send + 'static,
         F: Fn(CallContext, A) -> Out + Send + Sync + Copy + 'static,
         Out: Future<Output = Result<R, Error>> + Send + 'static,
     {
@@ -326,7 +363,7 @@ impl Operation {
     ) -> Self
     where
         A: DeserializeOwned + JsonSchema + Send + 'static,
-        R: Serialize + JsonSchema + AsRef<RunRecord> + 'static,
+        R: Serialize + JsonSchema + AsRef<RunRecord> + Send + 'static,
         F: Fn(CallContext, A) -> Out + Send + Sync + Copy + 'static,
         Out: Future<Output = Result<R, Error>> + Send + 'static,
     {
@@ -347,7 +384,7 @@ impl Operation {
     ) -> Self
     where
         A: DeserializeOwned + JsonSchema + Send + 'static,
-        R: Serialize + JsonSchema + 'static,
+        R: Serialize + JsonSchema + Send + 'static,
         F: Fn(CallContext, A) -> Out + Send + Sync + Copy + 'static,
         Out: Future<Output = Result<R, Error>> + Send + 'static,
     {
@@ -374,14 +411,14 @@ impl Operation {
             answer: |generator| generator.subschema_for::<R>(),
             run: Box::new(move |context, arguments| {
                 Box::pin(async move {
-                    serde_json::to_value(run(context, read(arguments)?).await?).map_err(unwritten)
+                    let answer = run(context, read(arguments)?).await?;
+                    converted(answer, |answer| serde_json::to_value(answer).map_err(unwritten)).await
                 })
             }),
             write: Box::new(move |context, arguments| {
                 Box::pin(async move {
                     let answer = run(context, read(arguments)?).await?;
-                    let json = serde_json::to_vec(&answer).map_err(unwritten)?;
-                    Ok(Written { json, goes_on: goes_on(&answer) })
+                    converted(answer, move |answer| Written::new(&answer, goes_on(&answer))).await
                 })
             }),
         }
@@ -516,32 +553,13 @@ impl Operation {
     /// # Errors
     /// Returns `forbidden` for a caller without the scope; `invalid_request` for invalid arguments, naming the field;
     /// and the errors of the operation.
-    pub async fn call(
-        &self,
-        service: &Service,
-        caller: &Caller,
-        mut arguments: Value,
-    ) -> Result<Value, Error> {
-        let caller_input = redact_paths::CallerInput::of(&arguments);
-        let caller = self.admit(service, caller, &mut arguments).await?;
-        let permit = principal_limits::operation_permit(self, &caller, &arguments).await?;
-        // The body of the request, the catalog and the permit were waited for.
-        let caller = self.readmit(caller).await?;
-        let began = Instant::now();
-        let call = (self.run)(CallContext { service: service.clone(), caller: caller.clone() }, arguments);
-        // A measurement ends when its caller leaves.
-        let answer = principal_limits::run(permit, self.measures, call).await;
-        self.log(&caller, began, answer.as_ref().err());
-        let caller = self.after_wait(caller, began).await?;
-        match answer {
-            Ok(mut answer) => {
-                if !caller.may(Scope::Admin) {
-                    remove_private(&caller, &mut answer);
-                }
-                Ok(answer)
-            }
-            Err(error) => Err(refused(service, &caller, error, &caller_input).await),
+    pub async fn call(&self, service: &Service, caller: &Caller, arguments: Value) -> Result<Value, Error> {
+        let run = |context, arguments| (self.run)(context, arguments);
+        let (caller, mut answer) = self.guarded(service, caller, arguments, run).await?;
+        if !caller.may(Scope::Admin) {
+            remove_private(&caller, &mut answer);
         }
+        Ok(answer)
     }
 
     /// Like [`Self::call`] with a result as JSON text: large results are serialized directly, without building a value.
@@ -552,26 +570,63 @@ impl Operation {
         &self,
         service: &Service,
         caller: &Caller,
-        mut arguments: Value,
+        arguments: Value,
     ) -> Result<Written, Error> {
+        let write = |context, arguments| (self.write)(context, arguments);
+        let (caller, answer) = self.guarded(service, caller, arguments, write).await?;
+        let disclosed = answer.disclosed(&caller)?;
+        Ok(Written { json: disclosed.unwrap_or(answer.json), ..answer })
+    }
+
+    /// Like [`Self::call_as_text`] for a result that is the same for all callers: `share` executes the call once for
+    /// concurrent requests with the same key. Permission, limits and errors remain those of each caller. Returns the
+    /// caller as it is after the call.
+    ///
+    /// # Errors
+    /// Same as [`Self::call`].
+    pub async fn call_shared<T, Out>(
+        &self,
+        service: &Service,
+        caller: &Caller,
+        arguments: Value,
+        share: impl FnOnce(String, Writing) -> Out,
+    ) -> Result<(Caller, T), Error>
+    where
+        T: Send + 'static,
+        Out: Future<Output = Result<T, Error>> + Send + 'static,
+    {
+        let write = |context, arguments: Value| {
+            let key = format!("{} {arguments}", self.name);
+            share(key, (self.write)(context, arguments))
+        };
+        self.guarded(service, caller, arguments, write).await
+    }
+
+    /// Executes a call under the limits of its caller, who is authenticated again before and after it.
+    async fn guarded<T, Out>(
+        &self,
+        service: &Service,
+        caller: &Caller,
+        mut arguments: Value,
+        run: impl FnOnce(CallContext, Value) -> Out,
+    ) -> Result<(Caller, T), Error>
+    where
+        T: Send + 'static,
+        Out: Future<Output = Result<T, Error>> + Send + 'static,
+    {
         let caller_input = redact_paths::CallerInput::of(&arguments);
         let caller = self.admit(service, caller, &mut arguments).await?;
         let permit = principal_limits::operation_permit(self, &caller, &arguments).await?;
         // The body of the request, the catalog and the permit were waited for.
         let caller = self.readmit(caller).await?;
         let began = Instant::now();
-        let call = (self.write)(CallContext { service: service.clone(), caller: caller.clone() }, arguments);
+        let call = run(CallContext { service: service.clone(), caller: caller.clone() }, arguments);
         // A measurement ends when its caller leaves.
         let answer = principal_limits::run(permit, self.measures, call).await;
         self.log(&caller, began, answer.as_ref().err());
         let caller = self.after_wait(caller, began).await?;
         match answer {
-            Ok(answer) if caller.may(Scope::Admin) || !may_hold_details(&answer.json) => Ok(answer),
-            Ok(answer) => {
-                let mut value: Value = serde_json::from_slice(&answer.json).map_err(unwritten)?;
-                remove_private(&caller, &mut value);
-                Ok(Written { json: serde_json::to_vec(&value).map_err(unwritten)?, ..answer })
-            }
+            Ok(answer) => Ok((caller, answer)),
             Err(error) => Err(refused(service, &caller, error, &caller_input).await),
         }
     }

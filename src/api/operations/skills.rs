@@ -16,6 +16,24 @@ const VISIBILITY_PAGE: usize = 10;
 /// Maximum number of skills whose tokens are counted in one call.
 const MAX_COUNTED_SKILLS: usize = 1000;
 
+/// Maximum number of results times words of the request: each result has a breakdown with a row for each word.
+const MAX_BREAKDOWN_ROWS: usize = 100_000;
+
+/// Rejects a request whose breakdowns would be too large.
+fn ensure_few_breakdowns(request: &Request) -> Result<(), Error> {
+    let words = request.intent.split_whitespace().count().max(request.intent.len() / 16).max(1);
+    if request.limit.saturating_mul(words) <= MAX_BREAKDOWN_ROWS {
+        return Ok(());
+    }
+    let most = MAX_BREAKDOWN_ROWS / words;
+    let message = format!(
+        "`limit`: {} results of a request of {words} words have too many breakdown rows; use at most {most}, or a \
+         shorter request",
+        request.limit
+    );
+    Err(Error::new(Code::InvalidRequest, message))
+}
+
 pub(super) fn operations() -> Vec<Operation> {
     vec![
         Operation::new(
@@ -27,6 +45,7 @@ pub(super) fn operations() -> Vec<Operation> {
             |context: CallContext, request: Request| async move {
                 let core = &context.service.core;
                 core.wait_for_bodies().await;
+                ensure_few_breakdowns(&request)?;
                 let mut answer = core.discover(request).await?;
                 if answer.bodies_missing > 0 && core.connection() == Connection::Local {
                     let skills = answer.bodies_missing;
@@ -96,6 +115,7 @@ pub(super) fn operations() -> Vec<Operation> {
             |context: CallContext, request: WhyRequest| async move { why(&*context.service.core, &request).await },
         )
         .read_only()
+        .measures()
         .tool(),
         Operation::new(
             "skill.visibility",

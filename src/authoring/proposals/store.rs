@@ -233,7 +233,6 @@ impl ProposalStore {
             Ok(LockedFolder { folder, _lock: lock })
         };
         open().map_err(|error: io::Error| {
-            let is_link = |path: &Path| std::fs::symlink_metadata(path).is_ok_and(|found| found.is_symlink());
             if is_link(&self.folder) || is_link(&self.folder.join(LOCK)) {
                 let why = "the folder of proposals, or the file `.lock` in it, is a link; remove the link";
                 return failed(io::Error::other(why));
@@ -242,10 +241,18 @@ impl ProposalStore {
         })
     }
 
+    /// Opens the folder itself: a repository could make it a link to a folder whose files are none of its readers'
+    /// business.
     fn open(&self) -> Result<Option<Folder>, ProposalError> {
-        match Folder::follow(&self.folder) {
+        let name = self.folder.file_name().unwrap_or_default();
+        let parent = self.folder.parent().unwrap_or(Path::new("/")).canonicalize();
+        match parent.and_then(|parent| Folder::open(&parent.join(name))) {
             Ok(folder) => Ok(Some(folder)),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(_) if is_link(&self.folder) => {
+                let why = "the folder of proposals is a link; remove the link";
+                Err(failed(&self.folder)(io::Error::other(why)))
+            }
             Err(error) => Err(failed(&self.folder)(error)),
         }
     }
@@ -663,6 +670,10 @@ fn new_file(result: Digest) -> String {
 
 fn version_name(digest: Digest) -> String {
     format!("{digest}.md")
+}
+
+fn is_link(path: &Path) -> bool {
+    std::fs::symlink_metadata(path).is_ok_and(|found| found.is_symlink())
 }
 
 #[cfg(test)]

@@ -172,33 +172,35 @@ fn waiting_principals(postgres: bool) -> String {
     )
 }
 
-/// Selects the next run to execute: of the runs whose leases have expired and the oldest pending run of one of the
-/// principals that have the fewest runs in execution, drawn at random, the older one. No principal waits for all
-/// earlier runs of another. `PostgreSQL` skips rows that another transaction is claiming.
+/// Selects the next run to execute: the oldest run whose lease has expired, which was started already, else the oldest
+/// pending run of one of the principals that have the fewest runs in execution, drawn at random. No principal waits for
+/// all earlier runs of another. `PostgreSQL` skips rows that another transaction is claiming.
 fn next_run(postgres: bool, columns: &str, here: &str) -> String {
     let leased = dialect::indexed_by(postgres, "runs_leased");
-    let active =
-        format!("(SELECT count(*) FROM runs {leased} WHERE lease_until_ms IS NOT NULL AND started_by = who)");
+    let active = format!(
+        "(SELECT count(*) FROM runs {leased}
+           WHERE lease_until_ms IS NOT NULL AND started_by = who AND NOT {LEASE_EXPIRED})"
+    );
     let oldest = format!("WHERE {FREE} AND started_by = who AND {here} ORDER BY seq LIMIT 1");
     let lapsed = format!("{leased} WHERE {LEASE_EXPIRED} AND {here} ORDER BY seq LIMIT 1");
     if postgres {
         let skip = "FOR NO KEY UPDATE SKIP LOCKED";
         return format!(
             "SELECT * FROM (
-                SELECT * FROM (SELECT o.* FROM
+                SELECT * FROM (SELECT o.*, 1 AS turn FROM
                     (SELECT who FROM waiting WHERE who IS NOT NULL ORDER BY {active}, random()) w
                     CROSS JOIN LATERAL ({columns} {oldest} {skip}) o LIMIT 1) f
-                UNION ALL SELECT * FROM ({columns} {lapsed} {skip}) l) c
-             ORDER BY seq LIMIT 1"
+                UNION ALL SELECT l.*, 0 AS turn FROM ({columns} {lapsed} {skip}) l) c
+             ORDER BY turn LIMIT 1"
         );
     }
     // Without naming the index, SQLite uses the index of states, and reads and sorts everything pending for each claim.
     format!(
-        "{columns} WHERE seq = (SELECT min(next) FROM (
-            SELECT (SELECT next FROM
+        "{columns} WHERE seq = coalesce(
+            (SELECT seq FROM runs {lapsed}),
+            (SELECT next FROM
                 (SELECT who, (SELECT seq FROM runs INDEXED BY runs_free {oldest}) AS next FROM waiting WHERE who IS NOT NULL)
-                WHERE next IS NOT NULL ORDER BY {active}, random() LIMIT 1) AS next
-            UNION ALL SELECT (SELECT seq FROM runs {lapsed})))"
+                WHERE next IS NOT NULL ORDER BY {active}, random() LIMIT 1))"
     )
 }
 
