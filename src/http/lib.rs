@@ -31,7 +31,6 @@ use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
 use self::app::App;
-use self::cached_response::Answers;
 use self::feed::Feed;
 use self::listen::{Acceptor, Peer};
 use skills_api::operations::Service;

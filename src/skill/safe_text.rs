@@ -9,6 +9,7 @@ use std::fmt::Write as _;
 use icu_properties::props::{BidiControl, DefaultIgnorableCodePoint, Emoji, UnifiedIdeograph};
 use icu_properties::{CodePointSetData, CodePointSetDataBorrowed};
 
+use super::slice;
 
 const BIDI_CONTROL: CodePointSetDataBorrowed<'static> = CodePointSetData::new::<BidiControl>();
 const IGNORABLE: CodePointSetDataBorrowed<'static> = CodePointSetData::new::<DefaultIgnorableCodePoint>();
@@ -169,7 +170,8 @@ mod tests {
 
     #[test]
     fn json_is_escaped_and_keeps_its_value() {
-        let value = serde_json::json!({"a": "x\u{9b}31m\u{7f}\u{202e}\u{e0041} ❤\u{fe0f} 表", "b": ["déjà\n"]});
+        let value =
+            serde_json::json!({"a": "x\u{9b}31m\u{7f}\u{202e}\u{e0041} ❤\u{fe0f} 表", "b": ["déjà\n"]});
         let text = serde_json::to_string_pretty(&value).unwrap();
         let safe = json(&text);
         assert!(safe.contains("\\u009b31m\\u007f\\u202e\\udb40\\udc41 ❤\u{fe0f} 表"), "{safe}");

@@ -307,8 +307,8 @@ impl Local {
         let writes = !matches!(order, ProposalOrder::Deny);
         let is_open = matches!(found.facts.state, ProposalState::Waiting | ProposalState::Approved);
         // An approval that is repeated is answered with its first outcome.
-        let is_repeated = matches!(order, ProposalOrder::Approve { .. })
-            && found.facts.state == ProposalState::Approved;
+        let is_repeated =
+            matches!(order, ProposalOrder::Approve { .. }) && found.facts.state == ProposalState::Approved;
         if by.limited && writes && is_open && !is_repeated {
             self.check_limited(&found, &order, &by).await?;
         }

@@ -132,7 +132,8 @@ impl ProposalHead {
                 None => return Err(NO_END.to_owned()),
             }
         }
-        let mut facts: Facts = serde_saphyr::from_str(&facts).map_err(|error| error.without_snippet().to_string())?;
+        let mut facts: Facts =
+            serde_saphyr::from_str(&facts).map_err(|error| error.without_snippet().to_string())?;
         if let Some(effect) = &mut facts.effect {
             *effect = GoldenChange { before: effect.before, after: effect.after, ..GoldenChange::default() };
         }
@@ -222,7 +223,8 @@ impl Proposal {
     pub fn of_markdown(text: &str) -> Result<Self, String> {
         let rest = text.strip_prefix("---\n").ok_or(NO_START)?;
         let (facts, body) = rest.split_once("\n---\n").ok_or(NO_END)?;
-        let facts: Facts = serde_saphyr::from_str(facts).map_err(|error| error.without_snippet().to_string())?;
+        let facts: Facts =
+            serde_saphyr::from_str(facts).map_err(|error| error.without_snippet().to_string())?;
         let mut sections: [Option<String>; 3] = [None, None, None];
         let mut current = None;
         for line in body.split_inclusive('\n') {
