@@ -60,12 +60,12 @@ pub fn settings(config: &Config) -> Vec<Check> {
     if config.files.is_empty() {
         let usual = config.dirs.config_file();
         return vec![Check::good(
-            "settings",
-            format!("none ({} does not exist): defaults apply", usual.display()),
+            "configuration",
+            format!("none ({} does not exist; using defaults)", usual.display()),
         )];
     }
     let files: Vec<String> = config.files.iter().map(|file| file.display().to_string()).collect();
-    vec![Check::good("settings", files.join(", "))]
+    vec![Check::good("configuration", files.join(", "))]
 }
 
 /// Returns the results of a test request for each matcher.
@@ -74,7 +74,7 @@ pub fn links(reports: &[MatcherReport]) -> Vec<Check> {
         let subject = format!("matcher {}", report.matcher);
         match &report.state {
             MatcherState::Ran => Check::good(subject, "ok"),
-            MatcherState::Idle => Check::good(subject, "ok (not used yet)"),
+            MatcherState::Idle => Check::good(subject, "enabled"),
             MatcherState::Off => Check::note(subject, "disabled", "set in the configuration under `links`"),
             MatcherState::Failed(why) => {
                 Check::problem(subject, why.clone(), "the other matchers continue to work; please report it")

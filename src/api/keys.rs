@@ -78,9 +78,13 @@ impl KeyRing {
     /// Returns `invalid_configuration` if the file is unreadable or invalid, with the location of the error.
     pub fn read(&mut self, path: &Path) -> Result<(), Error> {
         let wrong = |why: String| {
-            Error::new(Code::InvalidConfiguration, format!("the key file {}: {why}", path.display()))
+            Error::new(Code::InvalidConfiguration, format!("invalid key file `{}`: {why}", path.display()))
         };
-        let text = skills_base::files::read_user_text(path).map_err(|error| wrong(error.to_string()))?;
+        let text = skills_base::files::read_user_text(path).map_err(|error| {
+            let reason = skills_base::files::io_reason(&error);
+            let message = format!("cannot read key file `{}`: {reason}", path.display());
+            Error::new(Code::InvalidConfiguration, message)
+        })?;
         let file: KeyFile =
             serde_saphyr::from_str(&text).map_err(|error| wrong(error.without_snippet().to_string()))?;
         file.keys.into_iter().try_for_each(|key| self.keep(key)).map_err(wrong)

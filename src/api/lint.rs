@@ -224,7 +224,7 @@ impl LintReport {
             let near = names::near(unknown, rules::ALL.iter().map(|rule| rule.code));
             let help =
                 if near.is_empty() { String::new() } else { format!("; did you mean {}?", near.join(", ")) };
-            return Err(Error::new(Code::InvalidRequest, format!("there is no lint rule `{unknown}`{help}")));
+            return Err(Error::new(Code::InvalidRequest, format!("lint rule `{unknown}` not found{help}")));
         }
         self.keep_from(filter.level.unwrap_or(Severity::Info));
         let wanted = |found: &LintFinding| {

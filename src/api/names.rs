@@ -70,7 +70,7 @@ pub fn resolve(catalogue: &Catalogue, wanted: &str, place: Option<&Path>) -> Res
     }
     if is_shipped_id(wanted) {
         let message = format!(
-            "there is no skill `{wanted}`; it is a shipped example, and those are used only if no other \
+            "skill `{wanted}` not found; it is a shipped example, and those are used only if no other \
                 skills are found (`skills --demo` uses only them; `--demo --store sqlite:FILE` keeps their runs)"
         );
         return Err(Error::new(Code::NotFound, message));
@@ -78,7 +78,7 @@ pub fn resolve(catalogue: &Catalogue, wanted: &str, place: Option<&Path>) -> Res
     let skills = catalogue.entries.iter().map(|e| [e.skill.id.as_str(), e.skill.name.as_str()]);
     Err(Error {
         suggestions: nearest(wanted, skills),
-        ..Error::new(Code::NotFound, format!("there is no skill `{wanted}`"))
+        ..Error::new(Code::NotFound, format!("skill `{wanted}` not found; `skills list` lists skills"))
     })
 }
 

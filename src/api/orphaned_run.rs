@@ -20,7 +20,7 @@ pub fn unworked(run: &RunRecord, now_ms: i64, age: impl Fn(i64) -> String) -> Op
     let worker = safe_text::line(&worker);
     match lease.holder {
         LeaseHolder::Here | LeaseHolder::Elsewhere => None,
-        LeaseHolder::Dead => Some(format!("no worker owns it: {worker} is dead")),
+        LeaseHolder::Dead => Some(format!("no worker owns it: {worker} has exited")),
         LeaseHolder::RunOut => {
             let ago = age(now_ms - lease.until_ms);
             Some(format!("no worker owns it: the lease of {worker} expired {ago} ago"))

@@ -9,5 +9,6 @@ pub mod hex;
 pub mod idle_cache;
 pub mod locked_folder;
 pub mod nesting;
+pub mod number;
 pub mod private_files;
 pub mod telemetry;

@@ -274,7 +274,7 @@ pub async fn agents(cx: &mut Context, args: &AgentsArgs) -> Result<Done, Failure
         AgentsAction::Show { agent } => {
             let Some(view) = found.iter().find(|view| view.agent.id == *agent) else {
                 let near = skills_api::near(agent, found.iter().map(|view| view.agent.id.as_str()));
-                let error = Error::new(Code::NotFound, format!("there is no agent `{agent}`"));
+                let error = Error::new(Code::NotFound, format!("agent `{agent}` not found"));
                 return Err(Error { suggestions: near, ..error }.into());
             };
             if cx.out.json {

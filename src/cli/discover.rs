@@ -26,7 +26,7 @@ pub async fn run(cx: &mut Context, args: &DiscoverArgs) -> Result<Done, Failure>
         return super::line_mode::run(cx, &intent).await;
     }
     if args.intent.is_empty() {
-        return Err(Failure::usage("give a request, for example: skills discover \"clean this csv\""));
+        return Err(Failure::usage("missing request; for example: `skills discover \"clean this csv\"`"));
     }
     let client = cx.reach(Needs::Index).await?;
     let usual = usual_request(&cx.config()?);

@@ -68,7 +68,8 @@ impl Failure {
             io::ErrorKind::PermissionDenied => Code::Forbidden,
             _ => Code::InvalidRequest,
         };
-        Self::Core(Error::new(code, format!("{}: {error}", path.display())))
+        let reason = skills_base::files::io_reason(error);
+        Self::Core(Error::new(code, format!("cannot read `{}`: {reason}", path.display())))
     }
 }
 

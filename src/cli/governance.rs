@@ -129,11 +129,7 @@ mod tests {
         let look = TerminalCaps { colour: false, unicode: true, width: 80, terminal: true };
         let skills = vec![
             governed("pdf-tables", QualityState::Recommended, &[]),
-            governed(
-                "ledger",
-                QualityState::Validated,
-                &["write 3 more golden requests that should find it"],
-            ),
+            governed("ledger", QualityState::Validated, &["add 3 more golden queries that should find it"]),
             governed("odd\u{1b}[31m", QualityState::Draft, &["fix 1 lint error", "say `status: stable`"]),
         ];
         let page = GovernanceList {

@@ -120,7 +120,7 @@ pub fn render(list: &SkillList, look: TerminalCaps) -> String {
         );
     }
     if !list.refused.is_empty() {
-        let _ = writeln!(out, "\n{}", TextStyle::Strong.paint("refused", look.colour));
+        let _ = writeln!(out, "\n{}", TextStyle::Strong.paint("rejected", look.colour));
     }
     for refusal in &list.refused {
         let id = look.name(&safe_text::line(refusal.id.as_str()), id_width);
@@ -150,7 +150,7 @@ fn footer(list: &SkillList, look: TerminalCaps) -> String {
         parts.push(format!("{shadowed} shadowed"));
     }
     if !list.refused.is_empty() {
-        parts.push(format!("{} refused", list.refused.len()));
+        parts.push(format!("{} rejected", list.refused.len()));
     }
     if let Some(next) = &list.next {
         parts.push(format!("more: --cursor '{}'", safe_text::line(next).replace('\'', "'\\''")));

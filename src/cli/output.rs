@@ -1,6 +1,7 @@
 //! Output of commands: standard output with or without color, as wide as the terminal; a closed pipe (`| head`) ends
 //! the program silently.
 
+pub use skills_base::number::grouped;
 use std::io::{self, BufWriter, IsTerminal, Write};
 
 use serde::Serialize;
@@ -283,19 +284,6 @@ pub fn wrap(text: &str, width: usize) -> Vec<String> {
         lines.push(line);
     }
     lines
-}
-
-/// Formats a number with groups of three digits: `14 639`.
-pub fn grouped(n: u64) -> String {
-    let digits = n.to_string();
-    let mut out = String::new();
-    for (i, digit) in digits.chars().enumerate() {
-        if i > 0 && (digits.len() - i).is_multiple_of(3) {
-            out.push(' ');
-        }
-        out.push(digit);
-    }
-    out
 }
 
 /// Formats tokens, marking an estimate: `≈14 639`.

@@ -1,7 +1,7 @@
 //! `skills package-prepare` and `skills package-validate`: creates and validates packages of skills.
 
 use std::fmt::Write as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use super::Context;
 use super::args::{PackagePrepareArgs, PackageValidateArgs};
@@ -30,13 +30,13 @@ pub async fn prepare(cx: &mut Context, args: &PackagePrepareArgs) -> Result<Done
     };
     let report = skills_api::package_prepare(&job)?;
     let verb = if args.dry_run { "would pack" } else { "packed" };
-    print_report(cx, &report, verb, "cannot be packaged:")
+    print_report(cx, &report, verb, "cannot be packaged", None)
 }
 
 /// Runs `skills package-validate`.
 pub fn validate(cx: &mut Context, args: &PackageValidateArgs) -> Result<Done, Failure> {
     let report = skills_api::package_validate(&cx.cwd.join(&args.file))?;
-    print_report(cx, &report, "valid", "invalid package:")
+    print_report(cx, &report, "valid", "is not a valid package", Some(&args.file))
 }
 
 fn print_report(
@@ -44,17 +44,24 @@ fn print_report(
     report: &PackageReport,
     verb: &str,
     refusal: &str,
+    file: Option<&Path>,
 ) -> Result<Done, Failure> {
     if cx.out.json {
         cx.out.value(report)?;
     } else {
-        let text = render(report, verb, refusal, cx.out.look);
+        let text = render(report, verb, refusal, file, cx.out.look);
         cx.out.raw(text.as_bytes())?;
     }
     Ok(if report.good() { Done::Fine } else { Done::Findings })
 }
 
-fn render(report: &PackageReport, verb: &str, refusal: &str, look: TerminalCaps) -> String {
+fn render(
+    report: &PackageReport,
+    verb: &str,
+    refusal: &str,
+    archive: Option<&Path>,
+    look: TerminalCaps,
+) -> String {
     let mut out = String::new();
     for found in &report.lint {
         out += &finding::render(&found.finding, look);
@@ -64,7 +71,7 @@ fn render(report: &PackageReport, verb: &str, refusal: &str, look: TerminalCaps)
         let _ = writeln!(
             out,
             "  {} {path}{} ({})",
-            TextStyle::Bad.paint("error", look.colour),
+            TextStyle::Bad.paint("error:", look.colour),
             safe_text::line(&found.message),
             safe_text::line(&found.code)
         );
@@ -84,7 +91,11 @@ fn render(report: &PackageReport, verb: &str, refusal: &str, look: TerminalCaps)
         .as_ref()
         .map_or_else(|| "the file".to_owned(), |id| safe_text::line(id.as_str()).into_owned());
     if !report.good() {
-        let _ = writeln!(out, "{} {id}", TextStyle::Bad.paint(refusal, look.colour));
+        let subject = match archive {
+            Some(file) => safe_text::line(&file.display().to_string()).into_owned(),
+            None => id,
+        };
+        let _ = writeln!(out, "`{subject}` {}", TextStyle::Bad.paint(refusal, look.colour));
         return out;
     }
     if let Some(manifest) = &report.manifest {

@@ -162,10 +162,15 @@ pub(super) fn parse(file: &Path, text: &str) -> Result<Layer, ConfigError> {
             Some((said, known)) => (said, Some(known)),
             None => (said, key_at(text, at.line()).and_then(allowed)),
         };
-        let near =
-            known.and_then(|known| near_key(said, known)).map(|near| format!("; did you mean `{near}`?"));
-        let known = known.map_or_else(known_keys, |known| format!("allowed: {known}"));
-        wrong(place(file, at), translate_message(said), known + &near.unwrap_or_default())
+        let advice = match known.and_then(|known| near_key(said, known)) {
+            Some(near) => format!("did you mean `{near}`?"),
+            None => known.map_or_else(known_keys, |known| format!("allowed: {known}")),
+        };
+        let mut message = translate_message(said);
+        if let Some(key) = key_at(text, at.line()).filter(|_| message.starts_with("expected ")) {
+            message = format!("`{key}`: {message}");
+        }
+        wrong(place(file, at), message, advice)
     })?;
     let layer = layer.unwrap_or_default();
     for (key, number, most) in [("limit", &layer.limit, MAX_LIMIT), ("workers", &layer.workers, MAX_WORKERS)]

@@ -29,7 +29,7 @@ use skills_skill::SkillId;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum RequestError {
     /// The request is blank.
-    #[error("the request is empty; describe your task in a few words")]
+    #[error("the request text is empty; describe the task in a few words")]
     Empty,
     /// The measurement that the request belongs to was canceled.
     #[error("canceled")]
@@ -41,7 +41,7 @@ pub type IsCanceled = Arc<dyn Fn() -> bool + Send + Sync>;
 
 /// An unknown matcher.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("there is no matcher `{name}`; known: {known}")]
+#[error("matcher `{name}` not found; expected one of: {known}")]
 pub struct UnknownMatcher {
     /// The name that was requested.
     pub name: String,
@@ -408,7 +408,7 @@ mod tests {
         let error = Router::new(Weights::shipped().unwrap()).without_matchers(["lexicon"]).unwrap_err();
         assert_eq!(
             error.to_string(),
-            "there is no matcher `lexicon`; known: exact, typo, lexical, presence, task, semantic"
+            "matcher `lexicon` not found; expected one of: exact, typo, lexical, presence, task, semantic"
         );
     }
 

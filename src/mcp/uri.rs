@@ -49,7 +49,7 @@ pub fn read(catalogue: &Catalogue, uri: &str) -> Result<(Arc<Skill>, String), Er
     let skill = catalogue.by_id(&id).cloned().ok_or_else(|| {
         let ids = catalogue.entries.iter().map(|entry| entry.skill.id.as_str());
         let suggestions = near(&id, ids);
-        Error { suggestions, ..Error::new(Code::NotFound, format!("there is no skill {id}")) }
+        Error { suggestions, ..Error::new(Code::NotFound, format!("skill `{id}` not found")) }
     })?;
     if skill.name != skill.id.as_str() && parts.next().as_ref() != Some(&skill.name) {
         let message = format!("{uri:?} does not exist; {} is at {}", skill.id, of(&skill, "SKILL.md"));

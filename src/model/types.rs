@@ -197,7 +197,7 @@ impl ApprovalReason {
     #[must_use]
     pub fn describe(&self) -> String {
         match self {
-            Self::Confirmation => "its capability requires approval each time".to_owned(),
+            Self::Confirmation => "the capability always requires approval".to_owned(),
             Self::Gate { capability, reason } => format!("the gate {capability} did not allow it: {reason}"),
             Self::Policy { rule } => format!("required by policy: {rule}"),
             Self::Changed { what, besides, .. } => match besides {
@@ -546,10 +546,11 @@ fn invalid(command: &str, state: RunState, needed: Option<&str>, allowed: &[Comm
     let needed = needed.map(|needed| format!(": {needed}")).unwrap_or_default();
     let (same, others): (Vec<_>, Vec<_>) = allowed.iter().partition(|name| name.to_string() == command);
     if same.is_empty() {
-        return format!("a {state} run does not accept {command}{needed}; accepted: {}", list(allowed));
+        let (state, available) = (state.label(), list(allowed));
+        return format!("cannot {command} a run that is {state}{needed}; available: {available}");
     }
     // The command is accepted in general, but not this one.
-    format!("the run does not accept this {command}{needed}; otherwise accepted: {}", list(&others))
+    format!("the run does not accept this {command}{needed}; also available: {}", list(&others))
 }
 
 /// Formats a deadline: `expired at 2026-07-14 09:28:30 UTC`.

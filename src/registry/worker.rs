@@ -205,7 +205,7 @@ impl Worker {
             Err(why) if why.is_empty() => (Default::default(), "off".to_owned()),
             Err(why) => (Default::default(), format!("rebuilt: {why}")),
         };
-        tracing::info!("warm-start cache: {said}");
+        tracing::info!("index cache: {said}");
         *self.shared.cache.write().unwrap_or_else(PoisonError::into_inner) = said;
         known
     }
@@ -218,7 +218,7 @@ impl Worker {
         match cache::save(&file, &self.settings.build, &self.tree, SystemTime::now()) {
             Ok(()) => self.unsaved = false,
             Err(error) => {
-                tracing::warn!("cannot write the warm-start cache to {}: {error}", file.display());
+                tracing::warn!("cannot write the index cache to {}: {error}", file.display());
             }
         }
     }

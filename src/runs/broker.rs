@@ -371,7 +371,7 @@ impl Caller for Broker {
             return None;
         }
         let binding = &first.offered.binding.id;
-        let message = format!("`{}` through `{binding}`: {message}", capability.id);
+        let message = format!("`{}` (binding `{binding}`): {message}", capability.id);
         let failure = BindingFailure::before(*code, message.clone());
         let public = public(&capability.id, &first.offered, &self.means, &failure);
         let binding = Some(binding.clone());
@@ -430,7 +430,7 @@ fn chain_failure(
         let message = format!("no binding implements `{}`", capability.id);
         return CallError::new(CallFailure::InvalidConfiguration, message);
     };
-    let mut message = format!("`{}` through `{binding}`: {}", capability.id, failure.message);
+    let mut message = format!("`{}` (binding `{binding}`): {}", capability.id, failure.message);
     let at = tried.iter().position(|other| other.binding == binding);
     if failure.effect == Effect::Possible && !repeatable(capability) {
         let at = decision.chain.iter().position(|choice| choice.offered.binding.id == binding);
@@ -484,6 +484,7 @@ fn public(
         kind,
         capability: capability.to_owned(),
         status: failure.status,
+        exit: failure.exit.clone(),
         message: format!("`{capability}`: {said}"),
     }
 }

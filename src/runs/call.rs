@@ -183,6 +183,17 @@ impl FailureKind {
     }
 }
 
+/// How a script exited that reported an error.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct ScriptExit {
+    /// The exit code.
+    #[serde(rename = "exit_code")]
+    pub code: i32,
+    /// The last line that it printed to stderr.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stderr_line: Option<String>,
+}
+
 /// A failure as shown to everyone who may see the run: without the target of the binding and the content of its
 /// response.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
@@ -194,6 +205,9 @@ pub struct PublicFailure {
     /// HTTP status or JSON-RPC error code, if there was a response with one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub status: Option<i64>,
+    /// How the script exited, if it reported an error.
+    #[serde(flatten)]
+    pub exit: Option<ScriptExit>,
     /// The failure as a sentence.
     pub message: String,
 }

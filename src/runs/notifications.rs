@@ -470,7 +470,7 @@ fn client() -> Result<reqwest::Client, StoreError> {
         .redirect(reqwest::redirect::Policy::none())
         .build()
         .map_err(|e| StoreError::Failed {
-            doing: "preparing to send notifications".to_owned(),
+            action: "prepare to send notifications".to_owned(),
             reason: e.to_string(),
         })
 }

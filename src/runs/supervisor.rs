@@ -288,7 +288,7 @@ async fn take_over(shared: &Shared, here: &ProcessIdentity) {
     };
     for worker in holders.iter().filter(|worker| here.is_process_dead(worker)) {
         match shared.store.expire_leases(worker).await {
-            Ok(runs) => tracing::warn!("worker {worker} is dead; claiming {runs} of its runs"),
+            Ok(runs) => tracing::warn!("worker {worker} has exited; claiming {runs} of its runs"),
             Err(error) => tracing::error!("taking over the runs of {worker}: {error}"),
         }
     }

@@ -204,7 +204,7 @@ pub async fn execute_next(
             if let Some(dead) = holder.filter(|holder| here.is_process_dead(holder))
                 && store.expire_leases(&dead).await? > 0
             {
-                tracing::warn!("worker {dead} is dead; claiming run {run}");
+                tracing::warn!("worker {dead} has exited; claiming run {run}");
                 continue;
             }
             // An expiring lease makes no event, so this polls as well.
@@ -223,11 +223,11 @@ pub async fn execute_next(
 
 /// Returns the error for a run that stopped because the store cannot be written, with the cause of the last failure.
 fn not_accepting_writes(store: &dyn Store, run: &RunId) -> StoreError {
-    let doing = format!("executing run {run}");
+    let action = format!("execute run {run}");
     let reason = "the store is not accepting writes (see the log); the run continues when it does".to_owned();
     match store.write_failure().and_then(|failure| failure.error.unavailability()) {
-        Some(cause) => StoreError::Unavailable { cause, doing, reason },
-        None => StoreError::Failed { doing, reason },
+        Some(cause) => StoreError::Unavailable { cause, action, reason },
+        None => StoreError::Failed { action, reason },
     }
 }
 

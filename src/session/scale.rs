@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use unicode_width::UnicodeWidthStr;
 
 use super::compose::Listed;
+use skills_base::number::grouped;
 use skills_skill::client::{Bound, Budget, CountedFormat, Escape, ShareUnit};
 use skills_skill::slice;
 
@@ -225,7 +226,7 @@ fn digits(count: usize) -> usize {
 }
 
 fn part(share: f64, window: u32) -> String {
-    format!("{:.0} % of a context of {window} tokens", share * 100.0)
+    format!("{:.0} % of a context of {} tokens", share * 100.0, grouped(u64::from(window)))
 }
 
 enum TemplatePart<'a> {

@@ -115,24 +115,24 @@ impl KnownStores {
 
     fn read(&self) -> Result<Content, StoreError> {
         match skills_base::files::read_regular_text(&self.file, MAX_BYTES) {
-            Ok(text) => serde_json::from_str(&text).map_err(|error| self.failed("reading", &error)),
+            Ok(text) => serde_json::from_str(&text).map_err(|error| self.failed("read", &error)),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Content::default()),
-            Err(error) => Err(self.failed("reading", &error)),
+            Err(error) => Err(self.failed("read", &error)),
         }
     }
 
     /// Changes the record under a lock, so that concurrent changes of other processes are not lost.
     fn change<T>(&self, change: impl FnOnce(&mut Content) -> T) -> Result<T, StoreError> {
-        let _lock = self.lock().map_err(|error| self.failed("locking", &error))?;
+        let _lock = self.lock().map_err(|error| self.failed("lock", &error))?;
         let mut content = self.read()?;
         let before = content.stores.clone();
         let answer = change(&mut content);
         if content.stores != before {
             content.version = VERSION;
             let text =
-                serde_json::to_string_pretty(&content).map_err(|error| self.failed("writing", &error))?;
+                serde_json::to_string_pretty(&content).map_err(|error| self.failed("write", &error))?;
             private_files::replace(&self.file, format!("{text}\n").as_bytes())
-                .map_err(|error| self.failed("writing", &error))?;
+                .map_err(|error| self.failed("write", &error))?;
         }
         Ok(answer)
     }
@@ -144,10 +144,10 @@ impl KnownStores {
         Ok(lock)
     }
 
-    fn failed(&self, doing: &str, error: &dyn std::fmt::Display) -> StoreError {
+    fn failed(&self, action: &str, error: &dyn std::fmt::Display) -> StoreError {
         StoreError::Unavailable {
             cause: Unavailability::Unopenable,
-            doing: format!("{doing} the record of known stores, {}", self.file.display()),
+            action: format!("{action} the record of known stores, {}", self.file.display()),
             reason: format!("{error}; correct the file, or delete it to record the current stores"),
         }
     }

@@ -509,7 +509,7 @@ fn unknown<const N: usize>(what: &str, name: &str, known: [&'static str; N]) -> 
     let near = near.max_by(|a, b| a.0.total_cmp(&b.0)).filter(|(score, _)| *score > 0.8);
     QueryError(match near {
         Some((_, near)) => format!("unknown {what} `{name}`: did you mean `{near}`?"),
-        None => format!("unknown {what} `{name}`: use one of {}", known.join(", ")),
+        None => format!("unknown {what} `{name}`; expected one of: {}", known.join(", ")),
     })
 }
 
@@ -550,7 +550,7 @@ mod tests {
         for (text, message) in [
             ("stat:failed", "unknown filter key `stat`: did you mean `state`?"),
             ("state:faild", "unknown state `faild`: did you mean `failed`?"),
-            ("colour:red", "unknown filter key `colour`: use one of state, skill"),
+            ("colour:red", "unknown filter key `colour`; expected one of: state, skill"),
             ("age:tomorrow", "`age:tomorrow` is not a duration: write `age:>90s`"),
             ("age:>99999999999999999999d", "is not a duration"),
             ("input.total:>many", "`input.total:>many`: \"many\" is not a number"),

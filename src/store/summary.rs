@@ -62,11 +62,10 @@ pub fn failure_summary(error: &Value) -> String {
         }
         (Some("error_answer"), Some(status)) => Some(format!("error {status}")),
         (Some("error_answer"), None) => Some("error response".to_owned()),
-        // A script that ended with an error has no response; its message has the exit code and its output.
+        // A script that exited with an error has no response.
         (Some("invalid_answer"), _) => {
-            let message = text(error, "message");
-            let ended = message.as_deref().and_then(exit_code);
-            Some(ended.unwrap_or_else(|| "invalid response".to_owned()))
+            let exit = reason.and_then(exit).or_else(|| exit_in_message(&text(error, "message")?));
+            Some(exit.unwrap_or_else(|| "invalid response".to_owned()))
         }
         (Some("unreachable"), _) => Some("service unreachable".to_owned()),
         (Some("timeout"), _) => Some("timed out".to_owned()),
@@ -88,8 +87,16 @@ pub fn failure_summary(error: &Value) -> String {
     }
 }
 
-/// Returns how a script ended, with the line that it printed to stderr: `exit code 3: no such version`.
-fn exit_code(message: &str) -> Option<String> {
+/// Returns how a script exited, with the last line that it printed to stderr: `exit code 3: no such version`.
+fn exit(reason: &Value) -> Option<String> {
+    let code = reason.get("exit_code")?.as_i64()?;
+    let line = reason.get("stderr_line").and_then(Value::as_str);
+    let text = line.map_or_else(|| format!("exit code {code}"), |line| format!("exit code {code}: {line}"));
+    Some(shortened(text.lines().next().unwrap_or_default().trim()))
+}
+
+/// Returns the same for an error that an earlier version stored, whose reason does not have the exit code.
+fn exit_in_message(message: &str) -> Option<String> {
     let at = message.find(" ended with exit code ")?;
     let line = message.get(at + " ended with ".len()..)?.lines().next()?;
     let line = line.strip_suffix(", and printed nothing to stderr").unwrap_or(line).trim();
@@ -140,6 +147,16 @@ mod tests {
             (
                 json!({"code": "runtime_error", "message": "`a.b`: its script ended with exit code 1, and printed nothing to stderr",
                     "reason": {"kind": "invalid_answer"}}),
+                "exit code 1",
+            ),
+            (
+                json!({"code": "runtime_error", "message": "`a.b`: its script exited with code 3: no file a.csv",
+                    "reason": {"kind": "invalid_answer", "exit_code": 3, "stderr_line": "no file a.csv"}}),
+                "exit code 3: no file a.csv",
+            ),
+            (
+                json!({"code": "runtime_error", "message": "`a.b`: its script exited with code 1, and printed nothing to stderr",
+                    "reason": {"kind": "invalid_answer", "exit_code": 1}}),
                 "exit code 1",
             ),
             (

@@ -585,7 +585,7 @@ pub enum StoreError {
         refusal: TransitionError,
     },
     /// No such run.
-    #[error("there is no run {0}")]
+    #[error("run `{0}` not found")]
     NoRun(RunId),
     /// No such checkpoint of this run.
     #[error("run {run} has no checkpoint {checkpoint}")]
@@ -655,12 +655,12 @@ pub enum StoreError {
         found: String,
     },
     /// The store cannot be used now, or not in its current state.
-    #[error("{doing}: {reason}")]
+    #[error("cannot {action}: {reason}")]
     Unavailable {
         /// The cause, for callers that react to it.
         cause: Unavailability,
         /// What was attempted.
-        doing: String,
+        action: String,
         /// What is wrong, and what to do.
         reason: String,
     },
@@ -668,10 +668,10 @@ pub enum StoreError {
     #[error("{0}")]
     InvalidRequest(String),
     /// The disk or the server failed; with the error of the library and what was attempted.
-    #[error("{doing}: {reason}")]
+    #[error("cannot {action}: {reason}")]
     Failed {
         /// What was attempted.
-        doing: String,
+        action: String,
         /// Why it failed.
         reason: String,
     },

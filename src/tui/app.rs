@@ -343,6 +343,7 @@ impl App {
     fn here<T>(&self, look: impl FnOnce(&CommandContext<'_>) -> T) -> T {
         let (pane, contexts, in_text) = self.place();
         let commands = self.panes.get(self.active).map(|pane| pane.commands()).unwrap_or_default();
+        let offered = self.overlay.as_ref().map(|overlay| overlay.help_items());
         look(&CommandContext {
             keymap: &self.keymap,
             glyphs: self.glyphs,
@@ -350,6 +351,7 @@ impl App {
             contexts: &contexts,
             in_text,
             commands: &commands,
+            overlay: offered.as_deref(),
         })
     }
 

@@ -22,6 +22,8 @@ pub struct CommandContext<'a> {
     pub in_text: bool,
     /// The commands that the pane reports as available.
     pub commands: &'a [Command],
+    /// The commands of the overlay that has the keys; `None` if no overlay is shown.
+    pub overlay: Option<&'a [Hint]>,
 }
 
 /// Pairs of actions that help shows in one row.
@@ -157,12 +159,12 @@ impl CommandContext<'_> {
         entries
     }
 
-    /// Returns the help: the sections of this context, and those that apply everywhere.
+    /// Returns the help: the sections of this context, and those that apply everywhere. With an overlay, both have
+    /// only the keys that work in it.
     #[must_use]
     pub fn help(&self) -> (Vec<Section>, Vec<Section>) {
         let mut contexts: Vec<Context> = self.contexts.to_vec();
-        let in_dialog = contexts.iter().any(|context| matches!(context, Context::Dialog | Context::Overlay));
-        if self.in_text && !in_dialog {
+        if self.in_text && self.overlay.is_none() {
             // Help opened in a text field also shows what is available after leaving it.
             let more = self.keymap.bindings().iter().map(|row| row.context);
             for context in more.filter(|context| home(*context) == Some(self.pane)) {
@@ -172,16 +174,63 @@ impl CommandContext<'_> {
             }
         }
         contexts.retain(|context| *context != Context::Global);
-        let left = contexts.iter().map(|context| self.section(*context)).collect();
-        (left, vec![self.section(Context::Global)])
+        let left = contexts.iter().map(|context| self.section(*context, &contexts));
+        let left = left.filter(|section| !section.rows.is_empty()).collect();
+        (left, vec![self.section(Context::Global, &contexts)])
     }
 
-    fn section(&self, context: Context) -> Section {
-        let rows: Vec<&Binding> = self
+    /// Returns whether help lists an action of a context.
+    fn is_listed(&self, row: &Binding) -> bool {
+        let moves = PAIRS[..3].iter().any(|(one, other, _)| row.action == *one || row.action == *other);
+        let Some(offered) = self.overlay else {
+            // Lists and texts are shared by all panes; a pane offers a part of their commands.
+            let shared = matches!(row.context, Context::List | Context::Text);
+            return !shared || moves || self.command(row.action).is_some();
+        };
+        let scrolls = moves && matches!(row.context, Context::Text | Context::Overlay);
+        let partner = |action: Action| {
+            let pair = PAIRS.iter().find(|(one, other, _)| *one == action || *other == action);
+            pair.map(|(one, other, _)| if *one == action { *other } else { *one })
+        };
+        let is_offered = |action: Action| offered.iter().any(|hint| hint.action == action);
+        match row.context {
+            // All other keys belong to the overlay.
+            Context::Global => {
+                matches!(row.action, Action::Help | Action::Suspend | Action::Redraw | Action::Quit)
+            }
+            _ => scrolls || is_offered(row.action) || partner(row.action).is_some_and(is_offered),
+        }
+    }
+
+    /// Returns a row with the keys that trigger its action in these contexts.
+    fn effective(&self, row: &Binding, contexts: &[Context]) -> Option<Binding> {
+        let at = contexts.iter().position(|context| *context == row.context).unwrap_or(contexts.len());
+        let inner = &contexts[..at];
+        let is_effective = |key: &crokey::KeyCombination| {
+            let overridden = self.keymap.bindings().iter().any(|other| {
+                inner.contains(&other.context) && other.action != row.action && other.keys.contains(key)
+            });
+            // A letter never quits from an overlay.
+            let letter = self.overlay.is_some() && row.action == Action::Quit && is_letter(*key);
+            !overridden && !letter
+        };
+        let keys: Vec<_> = row.keys.iter().copied().filter(is_effective).collect();
+        (!keys.is_empty()).then(|| Binding { keys, ..row.clone() })
+    }
+
+    fn section(&self, context: Context, contexts: &[Context]) -> Section {
+        let inner = contexts.iter().take_while(|inner| **inner != context);
+        let inner: Vec<Context> = inner.copied().collect();
+        let is_repeated = |action: Action| {
+            let bound = |row: &Binding| inner.contains(&row.context) && row.action == action;
+            self.keymap.bindings().iter().any(|row| bound(row) && !row.keys.is_empty())
+        };
+        let rows: Vec<Binding> = self
             .keymap
             .bindings()
             .iter()
-            .filter(|row| row.context == context && !row.keys.is_empty())
+            .filter(|row| row.context == context && self.is_listed(row) && !is_repeated(row.action))
+            .filter_map(|row| self.effective(row, contexts))
             .collect();
         let mut shown = Vec::new();
         for row in &rows {
@@ -198,8 +247,10 @@ impl CommandContext<'_> {
                 }
                 Some(_) => {}
                 None => {
-                    let blocked = self.command(row.action).and_then(|command| command.blocked.clone());
-                    shown.push((self.keys(row), row.name.clone(), blocked));
+                    let hint = self.overlay.unwrap_or_default().iter().find(|hint| hint.action == row.action);
+                    let name = hint.map_or_else(|| row.name.clone(), |hint| hint.label.to_owned());
+                    let pane = self.overlay.is_none().then(|| self.command(row.action)).flatten();
+                    shown.push((self.keys(row), name, pane.and_then(|command| command.blocked.clone())));
                 }
             }
         }
@@ -247,6 +298,11 @@ impl CommandContext<'_> {
     }
 }
 
+fn is_letter(key: crokey::KeyCombination) -> bool {
+    let plain = (key.modifiers - crossterm::event::KeyModifiers::SHIFT).is_empty();
+    plain && matches!(key.codes, crokey::OneToThree::One(crossterm::event::KeyCode::Char(_)))
+}
+
 fn place(context: Context) -> String {
     home(context).map_or_else(|| title(context).to_owned(), |pane| pane.name().to_owned())
 }
@@ -274,6 +330,7 @@ mod tests {
             contexts,
             in_text,
             commands,
+            overlay: None,
         })
     }
 
@@ -311,6 +368,45 @@ mod tests {
         assert_eq!(left.iter().map(|part| part.title.as_str()).collect::<Vec<_>>(), ["results", "lists"]);
         assert!(left[1].rows.contains(&("↑↓ k j".into(), "move".into(), None)));
         assert!(left[1].rows.iter().any(|(_, name, blocked)| name == "edit" && blocked.is_some()));
+        assert!(!left[1].rows.iter().any(|(_, name, _)| name == "fold"), "the pane has nothing to fold");
         assert!(right[0].rows.iter().any(|(keys, name, _)| keys == "T" && name == "pick a theme"));
+    }
+
+    #[test]
+    fn help_of_a_dialog_lists_only_what_it_offers() {
+        let keymap = Keymap::shipped().unwrap();
+        let hint = |action, label| Hint { action, label };
+        let help = |contexts: &[Context], hints: &[Hint]| {
+            let here = CommandContext {
+                keymap: &keymap,
+                glyphs: &UNICODE,
+                pane: PaneId::Runs,
+                contexts,
+                in_text: false,
+                commands: &[command(Action::Approve, None)],
+                overlay: Some(hints),
+            };
+            let (left, right) = here.help();
+            let rows = left.into_iter().chain(right).flat_map(|section| section.rows);
+            rows.map(|(keys, name, _)| (keys, name)).collect::<Vec<_>>()
+        };
+        let pairs = |rows: &[(&str, &str)]| {
+            rows.iter().map(|(keys, name)| ((*keys).to_owned(), (*name).to_owned())).collect::<Vec<_>>()
+        };
+        let dialog =
+            [hint(Action::NextPart, "next"), hint(Action::CarryOut, "assign"), hint(Action::Back, "cancel")];
+        let global = [("? F1", "help"), ("^L", "redraw"), ("^Z", "suspend"), ("^C", "quit")];
+        let own = [("⇥ ⇤", "next, previous panel"), ("^S", "assign"), ("Esc", "cancel")];
+        let rows = help(&[Context::Dialog], &dialog);
+        assert_eq!(rows.len(), own.len() + global.len(), "{rows:?}");
+        for row in pairs(&own[1..]).iter().chain(&pairs(&global)) {
+            assert!(rows.contains(row), "{row:?}: {rows:?}");
+        }
+        // Left and right of a matrix bring no other command of the collision map.
+        let matrix =
+            [hint(Action::Left, "client"), hint(Action::Right, "client"), hint(Action::Back, "close")];
+        let rows = help(&[Context::Overlay, Context::BrowseMap], &matrix);
+        assert!(!rows.iter().any(|(_, name)| name == "zoom a cluster"), "{rows:?}");
+        assert!(rows.iter().any(|(_, name)| name == "client"), "{rows:?}");
     }
 }

@@ -257,7 +257,7 @@ async fn unknown(client: &dyn Core, case: &Case) -> String {
     let Ok(catalogue) = client.catalogue().await else { return String::new() };
     let is_unknown = |id: &&SkillId| catalogue.by_id(id.as_str()).is_none();
     let names: Vec<&str> = named.iter().filter(is_unknown).map(SkillId::as_str).collect();
-    if names.is_empty() { String::new() } else { format!("; there is no skill {}", names.join(", ")) }
+    if names.is_empty() { String::new() } else { format!("; not found: {}", names.join(", ")) }
 }
 
 fn own_file(place: &GoldenPlace) -> Result<&Path, Error> {

@@ -127,6 +127,10 @@ pub trait Overlay {
     fn mouse(&mut self, event: MouseEvent) -> Outcome;
     /// Returns the items of the footer.
     fn hints(&self) -> Vec<Hint>;
+    /// Returns the commands that help lists: those of the footer, and those that it shows in another focus.
+    fn help_items(&self) -> Vec<Hint> {
+        self.hints()
+    }
     /// Draws it inside the screen's `area`; returns the position of the terminal's cursor.
     fn draw(&mut self, area: Rect, painter: &mut Painter<'_>, now: Instant) -> Option<Position>;
     /// Returns after how many milliseconds it changes without input; `None` if it does not.

@@ -9,7 +9,10 @@ fn an_unknown_skill_offers_near_names_and_exits_with_3() {
     let home = Home::with_skills();
     let answer = home.run(&["describe", "pdf-tabels"]);
     assert_eq!((answer.code, answer.stdout.as_str()), (3, ""));
-    assert_eq!(answer.stderr, "error: there is no skill `pdf-tabels`\nhelp: did you mean pdf-tables?\n");
+    assert_eq!(
+        answer.stderr,
+        "error: skill `pdf-tabels` not found; `skills list` lists skills\nhelp: did you mean pdf-tables?\n"
+    );
     let mut error = home.run(&["describe", "pdf-tabels", "--json"]).error();
     let trace_id = error["trace_id"].take();
     let trace_id = trace_id.as_str().unwrap();
@@ -17,7 +20,7 @@ fn an_unknown_skill_offers_near_names_and_exits_with_3() {
     let log = home.path().join("home/.local/state/skill-workbench/skills.log");
     let log = std::fs::read_to_string(log).unwrap();
     assert!(log.lines().any(|line| line.contains(trace_id) && line.contains("pdf-tabels")), "{log}");
-    insta::assert_snapshot!(error.to_string(), @r#"{"error":{"code":"not_found","message":"there is no skill `pdf-tabels`","type":"not_found","suggestions":["pdf-tables"]},"trace_id":null}"#);
+    insta::assert_snapshot!(error.to_string(), @r#"{"error":{"code":"not_found","message":"skill `pdf-tabels` not found; `skills list` lists skills","type":"not_found","suggestions":["pdf-tables"]},"trace_id":null}"#);
 }
 
 #[test]

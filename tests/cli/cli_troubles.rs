@@ -19,7 +19,7 @@ fn a_decision_after_the_time_of_a_wait_comes_too_late_whoever_is_awake() {
     assert_eq!((late.code, late.error()["error"]["code"].clone()), (4, json!("invalid_transition")));
     assert_eq!(desk.mails(), Vec::<String>::new());
     let message = late.error()["error"]["message"].as_str().unwrap().to_owned();
-    assert!(message.contains("a canceled run does not accept approve: expired at "), "{message}");
+    assert!(message.contains("cannot approve a run that is canceled: expired at "), "{message}");
     for shown in [desk.run(&["runs", "list"]).stdout, desk.run(&["runs", "show", &id]).stdout] {
         assert!(shown.contains("canceled: expired at "), "{shown}");
     }
@@ -31,7 +31,7 @@ fn a_decision_after_the_time_of_a_wait_comes_too_late_whoever_is_awake() {
 }
 
 #[test]
-fn a_script_that_was_edited_while_its_run_waits_runs_only_after_a_yes_to_what_it_is_now() {
+fn an_edited_script_requires_new_approval() {
     let desk = RunsFixture::new();
     let waits = desk.run(&["run", "send", "--input", "to=ana", "--json"]);
     assert_eq!(waits.code, 5, "{}{}", waits.stdout, waits.stderr);

@@ -348,5 +348,5 @@ pub async fn unknown_runs_are_named(store: &dyn Store, _: &Time) {
     assert!(store.run(&run).await.unwrap().is_none());
     assert!(store.listed_run(&run).await.unwrap().is_none());
     let error = store.command(&run, Command::Cancel, None, None, None).await.unwrap_err();
-    assert_eq!(error.to_string(), "there is no run nowhere");
+    assert_eq!(error.to_string(), "run `nowhere` not found");
 }

@@ -128,7 +128,7 @@ impl Book {
         let found: Vec<usize> = (0..self.runs.len()).filter(|i| fits(&self.runs[*i].run.id.0)).collect();
         match found[..] {
             [one] => Ok(one),
-            [] => Err(Error::new(Code::NotFound, format!("there is no run {named}"))),
+            [] => Err(Error::new(Code::NotFound, format!("run `{named}` not found"))),
             _ => Err(Error::new(Code::InvalidRequest, format!("{} runs are called {named}", found.len()))),
         }
     }
@@ -404,7 +404,7 @@ impl RunClient for FakeRuns {
     async fn explain_capability(&self, capability: &str) -> Result<CapabilityExplanation, Error> {
         let book = self.book();
         let found = book.capabilities.iter().find(|c| c.explanation.capability == capability).cloned();
-        found.ok_or_else(|| Error::new(Code::NotFound, format!("there is no capability {capability}")))
+        found.ok_or_else(|| Error::new(Code::NotFound, format!("capability `{capability}` not found")))
     }
 
     async fn capabilities(&self) -> Result<Vec<String>, Error> {

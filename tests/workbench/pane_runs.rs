@@ -108,7 +108,7 @@ fn a_denial_carries_who_and_why() {
 }
 
 #[test]
-fn somebody_elses_decision_is_told_while_the_sheet_is_open() {
+fn dialog_shows_decision_of_another_person() {
     let client = core(every_state());
     let mut harness = opened(&client, 120, 36);
     harness.press("a").wait_for("Your decision");
@@ -324,7 +324,7 @@ fn a_run_that_nobody_works_says_so() {
     let worker = Some(WorkerId("build-2/1-ab/4711/99/0".to_owned()));
     lost.run.lease =
         Some(RunLease { worker, until_ms: i64::MAX, until_boot: None, holder: LeaseHolder::Dead });
-    opened(&core(vec![lost]), 120, 36).wait_for("no worker owns it: process 4711 on build-2 is dead");
+    opened(&core(vec![lost]), 120, 36).wait_for("no worker owns it: process 4711 on build-2 has exited");
 }
 
 #[test]

@@ -297,7 +297,7 @@ fn a_refused_resume_offers_the_contract_of_the_launch() {
     let mut harness = opened(&client, 120, 36);
     filter(&mut harness, "state:failed");
     let message = "the skill invoice-intake changed since the launch: 1.2.0 then, 1.3.0 now. Resume with the \
-                   contract of the launch (--despite-change), or launch the skill again";
+                   contract of the launch (--allow-changed-skill), or launch the skill again";
     *client.runs.refusal.lock().unwrap() = Some(Error::new(Code::SkillChanged, message));
     harness.press("* r enter S").wait_for("3 refused");
     has(&harness, &["or launch the skill again", "Resume 3 runs despite the change"]);
@@ -333,7 +333,7 @@ fn help_opens_over_a_dialog_and_returns_to_it() {
     harness.press("* r").wait_for("Resume 3 runs");
     for key in ["?", "f1"] {
         harness.press(key).wait_for("Keys in this dialog");
-        has(&harness, &["send now", "undo"]);
+        has(&harness, &["send now", "cancel sending"]);
         harness.press("esc").wait_until("help is closed", |screen| !screen.contains("Keys in this dialog"));
         has(&harness, &["Resume 3 runs"]);
     }

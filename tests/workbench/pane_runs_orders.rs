@@ -224,7 +224,7 @@ fn a_refused_order_keeps_the_sheet_and_what_was_typed() {
     harness.press("s").wait_for("Send a signal").press("ctrl-u").type_text("[1]");
     client.runs.work(&id(2), "step.log", json!({}), |run| run.run.state = RunState::Completed);
     harness.press("ctrl-s");
-    harness.wait_for("does not accept");
+    harness.wait_for("cannot ");
     has(&harness, &["Send a signal", "[1]"]);
 }
 

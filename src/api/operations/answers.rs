@@ -124,7 +124,7 @@ pub struct NewestEvent {
     pub log: String,
 }
 
-/// A run in the format for older callers, in which `canceled` is shown as `failed`.
+/// A run in the legacy format, in which `canceled` is shown as `failed`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct LegacyStatus {
     /// Its id.

@@ -233,7 +233,7 @@ fn looking() -> Vec<Operation> {
             "run.status",
             Route::get("/v1/run_status/{run_id}"),
             Scope::Read,
-            "Returns a run in the format for older callers; canceled runs are shown as failed.",
+            "Returns a run in the legacy format; canceled runs are shown as failed.",
             |context: CallContext, one: OneRun| async move {
                 Ok(legacy(context.service.core.run(&one.run_id).await?.run))
             },
@@ -310,7 +310,7 @@ fn ordering() -> Vec<Operation> {
             "run.cancel_legacy",
             Route::post("/v1/run_cancel/{run_id}"),
             Scope::Run,
-            "Cancels a run and returns it in the format for older callers.",
+            "Cancels a run and returns it in the legacy format.",
             |context: CallContext, ask: OrderOn| async move { Ok(legacy(cancel(&context, ask).await?.run)) },
         )
         .aliases([Route::post("/run_cancel/{run_id}")])

@@ -73,6 +73,7 @@ pub(super) fn operations() -> Vec<Operation> {
             "Returns a skill: metadata, source, findings, files.",
             |context: CallContext, one: OneSkill| async move { context.service.core.describe(&one.skill_id).await },
         )
+        .aliases([Route::get("/v1/skills/{skill_id}")])
         .tool(),
         Operation::new(
             "skill.contract",

@@ -130,7 +130,8 @@ impl Key {
                 std::io::ErrorKind::NotFound => Code::NotFound,
                 _ => Code::InvalidConfiguration,
             };
-            Error::new(code, format!("cannot read the key file {shown}: {error}"))
+            let reason = skills_base::files::io_reason(error);
+            Error::new(code, format!("cannot read key file `{shown}`: {reason}"))
         };
         let metadata = std::fs::metadata(file).map_err(|error| failed(&error))?;
         if metadata.len() > MAX_KEY_BYTES {

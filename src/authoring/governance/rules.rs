@@ -88,27 +88,30 @@ fn golden(facts: &Facts, share: u64) -> Answer {
         return Err(format!(
             "add {} that should find it (golden.yaml of its root, or evals/ of its bundle); at least \
                 {GOLDEN_LEAST}",
-            plural(more as u64, "more golden request", "more golden requests")
+            plural(more as u64, "more golden query", "more golden queries")
         ));
     }
-    let found = format!("first for {} of {} golden requests", golden.found, golden.expected);
+    let found = format!("first for {} of {} golden queries", golden.found, golden.expected);
     // In percent, and never rounded up.
     if golden.found as u64 * 100 >= share * golden.expected as u64 {
-        Ok(found)
+        Ok(format!("{found}, at least {share} %"))
     } else {
-        Err(format!("{found}; {share} % are required (`skills eval` lists missed queries)"))
+        Err(format!("{found}; at least {share} % are required (`skills eval` lists missed queries)"))
     }
 }
 
 fn intrusions(facts: &Facts) -> Answer {
     let golden = facts.golden;
     match golden.intruded {
-        0 if golden.unwanted == 0 => Ok("no out-of-scope golden request".to_owned()),
+        0 if golden.unwanted == 0 => Ok("no out-of-scope golden query".to_owned()),
         0 => Ok(format!(
-            "not first for {} out of scope",
-            plural(golden.unwanted as u64, "golden request", "golden requests")
+            "not first for {}",
+            plural(golden.unwanted as u64, "out-of-scope golden query", "out-of-scope golden queries")
         )),
-        n => Err(format!("first for {} out of scope", plural(n as u64, "golden request", "golden requests"))),
+        n => Err(format!(
+            "first for {}",
+            plural(n as u64, "out-of-scope golden query", "out-of-scope golden queries")
+        )),
     }
 }
 
@@ -230,6 +233,6 @@ mod tests {
     fn nothing_known_is_said_to_be_missing_in_order() {
         let judgment = judge(&Facts { has_contract: true, untrusted: Some("x".into()), ..Facts::default() });
         assert_eq!(judgment.state, QualityState::Validated);
-        assert_eq!(judgment.next.len(), 2, "golden requests and a run, not trust yet: {:?}", judgment.next);
+        assert_eq!(judgment.next.len(), 2, "golden queries and a run, not trust yet: {:?}", judgment.next);
     }
 }

@@ -31,7 +31,7 @@ const VERSIONS: &str = "versions";
 #[derive(Debug, thiserror::Error)]
 pub enum ProposalError {
     /// The proposal does not exist.
-    #[error("there is no proposal {id}")]
+    #[error("proposal `{id}` not found")]
     NotFound {
         /// The requested id.
         id: String,

@@ -26,3 +26,17 @@ pub use folder::{
 pub use refusal::OpenError;
 pub use regular::{open_regular, read_regular, read_regular_text};
 pub use stamp::FileStamp;
+
+/// Returns the reason of an error of the system as part of a sentence, without its number: `no such file or directory`.
+#[must_use]
+pub fn io_reason(error: &std::io::Error) -> String {
+    let text = error.to_string();
+    let text = text.split(" (os error ").next().unwrap_or_default();
+    let mut letters = text.chars();
+    let first = letters.next().map(|first| first.to_ascii_lowercase());
+    let starts_with_acronym = letters.clone().next().is_some_and(char::is_uppercase);
+    match first {
+        Some(first) if !starts_with_acronym => first.to_string() + letters.as_str(),
+        _ => text.to_owned(),
+    }
+}

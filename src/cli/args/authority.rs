@@ -46,6 +46,6 @@ pub struct ExplainPolicyArgs {
     /// Id, name or location of a skill; without one, every skill that a rule matches.
     pub skill: Option<String>,
     /// Compare ranks for this request with and without the policy.
-    #[arg(long, value_name = "TEXT")]
+    #[arg(long = "request", alias = "intent", value_name = "TEXT")]
     pub intent: Option<String>,
 }

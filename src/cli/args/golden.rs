@@ -144,8 +144,8 @@ pub struct GoldenExportArgs {
 /// `skills bisect`
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Reads commits with git, from the newest to older ones, without a checkout; the work tree is not \
-    considered. Skills of roots outside of the repository stay as they are.\nExits with 1 if no commit changed the winner."
+    after_help = "Reads commits with git, from the newest to older ones, without a checkout; the working tree is \
+    ignored. Skills of roots outside of the repository stay as they are.\nExits with 1 if no commit changed the first-ranked skill."
 )]
 pub struct BisectArgs {
     /// Request; `-` reads standard input.
@@ -154,7 +154,7 @@ pub struct BisectArgs {
     /// Search for the commit by which this skill became first, or stopped being first.
     #[arg(long, value_name = "SKILL")]
     pub skill: Option<String>,
-    /// The newest commit to read.
+    /// Start at this commit and go back.
     #[arg(long, value_name = "GIT-REF", default_value = "HEAD")]
     pub from: String,
     /// Maximum number of commits.

@@ -27,7 +27,7 @@ pub struct GovernanceArgs {
     /// Show only these domains.
     #[arg(long, value_delimiter = ',')]
     pub domain: Vec<String>,
-    /// Maximum number of skills, 1 to 1,000 [default: all].
+    /// Maximum number of skills, 1 to 1000 [default: all].
     #[arg(long, value_name = "N")]
     pub limit: Option<usize>,
     /// Continue after the page that ended with this cursor.

@@ -75,7 +75,7 @@ Exit codes:
 
 /// A workbench for Agent Skills: see which skill is selected for a request, and why.
 #[derive(Debug, Parser)]
-#[command(name = "skills", version, after_help = EXIT_CODES, disable_help_subcommand = true)]
+#[command(name = "skills", version, after_help = EXIT_CODES)]
 #[command(long_about = "A workbench for Agent Skills: see which skill is selected for a request, and \
     why.\n\n\
     Without a command, opens the workbench. Skills are read from --root, else from the configuration, else from the folders of known clients in this project and your home directory. If none has skills, the shipped examples are shown.")]
@@ -153,7 +153,7 @@ pub struct Global {
     // Not `global`: if a global option is given both before and after a command, clap keeps only one of them.
     #[arg(long = "root", value_name = "DIR", action = ArgAction::Append)]
     pub roots: Vec<PathBuf>,
-    /// Use only the shipped example skills; your folders are neither read nor written.
+    /// Use only the shipped example skills; runs are kept in memory unless --store is given.
     #[arg(long, global = true)]
     pub demo: bool,
     /// Run store: `sqlite:PATH`, `postgres://USER@HOST/DATABASE`, or `memory:` for a temporary store that ends with
@@ -239,7 +239,7 @@ pub enum Command {
     Governance(GovernanceArgs),
     /// Verify and show the audit log.
     Audit(AuditArgs),
-    /// Delete audit data older than a given date.
+    /// Delete audit entries, and inputs and outputs of runs, older than a date.
     AuditPurge(BeforeArgs),
     /// Manage sessions: load skills, compose model calls.
     Session(SessionArgs),

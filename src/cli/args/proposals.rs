@@ -64,7 +64,7 @@ pub struct ProposalsListArgs {
     /// Show only proposals for this skill.
     #[arg(long)]
     pub skill: Option<String>,
-    /// Maximum number of proposals, 1 to 1,000 [default: all].
+    /// Maximum number of proposals, 1 to 1000 [default: all].
     #[arg(long, value_name = "N")]
     pub limit: Option<usize>,
     /// Continue after the page that ended with this cursor.

@@ -52,7 +52,7 @@ pub struct ExecArgs {
     /// Maximum time to wait for an approval or a signal: 90s, 10m, 2h, 30d.
     #[arg(long, value_name = "DURATION", value_parser = span)]
     pub expires_in: Option<u64>,
-    /// What happens when that time expires.
+    /// Action when the wait expires.
     #[arg(long, requires = "expires_in", default_value = "deny", value_parser = parse_name::<Expiry>(&EXPIRIES))]
     pub on_expiry: Expiry,
     /// Label of the run, for filters, metrics and policy (repeatable).
@@ -261,7 +261,7 @@ pub struct OnwardArgs {
 /// `skills runs approve` and `skills runs deny`
 #[derive(Debug, Args)]
 #[command(after_help = "Shows what would happen and asks for confirmation. The decision applies to \
-    exactly what was shown. Without a terminal, or with --yes alone, prints the details and the full command and exits with 5: an approval needs --yes with --inputs-digest, a denial --yes with --step or --inputs-digest. With --where, use --yes with the --digest that is printed with the list.")]
+    exactly what was shown. Without a terminal, or with --yes alone, prints the details and the full command and exits with 5: an approval needs --yes with --inputs-digest, a denial --yes with --step or --inputs-digest. With --where, use --yes with the --list-digest that is printed with the list.")]
 pub struct DecideArgs {
     /// Id of the run.
     #[arg(required_unless_present = "where", conflicts_with = "where")]
@@ -270,10 +270,10 @@ pub struct DecideArgs {
     #[arg(long, value_name = "FILTER", allow_hyphen_values = true, long_help = where_help!("Decide every waiting run that matches this filter, after listing them with the digest of each and asking for confirmation."),
           conflicts_with_all = ["step", "inputs_digest", "choice", "result"])]
     pub r#where: Option<String>,
-    /// Digest printed with the list of runs.
-    #[arg(long, value_name = "SHA256", requires = "where")]
+    /// Digest that is printed with the list of runs; with --where and --yes.
+    #[arg(long = "list-digest", alias = "digest", value_name = "SHA256", requires = "where")]
     pub digest: Option<String>,
-    /// Skip the confirmation prompt; needs --inputs-digest (to deny, --step is enough).
+    /// Skip the confirmation prompt; an approval also needs --inputs-digest or, with --where, --list-digest.
     #[arg(long, short)]
     pub yes: bool,
     /// Step to decide [default: the waiting step].
@@ -312,7 +312,7 @@ pub struct ResumeArgs {
     #[arg(long, value_name = "N")]
     pub checkpoint: Option<u64>,
     /// Resume although the skill changed since the launch; the contract of the launch is used.
-    #[arg(long)]
+    #[arg(long = "allow-changed-skill", alias = "despite-change")]
     pub despite_change: bool,
     #[command(flatten)]
     #[allow(missing_docs, reason = "flattened")]

@@ -16,14 +16,14 @@ pub struct ServeArgs {
     /// Address or host name to listen on; a non-loopback address needs a key.
     #[arg(long, value_name = "HOST", default_value = "127.0.0.1")]
     pub host: String,
-    /// Port; 0 chooses a free port and prints it.
+    /// Port; 0 uses a free port and prints it.
     #[arg(long, value_name = "PORT", default_value_t = 8080)]
     pub port: u16,
-    /// API key with all scopes. It is visible in the process list; prefer `SKILLS_API_KEY` or --key-file.
+    /// API key with all scopes. It is visible in the process list; prefer `SKILLS_API_KEY` or --keys-file.
     #[arg(long, value_name = "KEY")]
     pub api_key: Option<String>,
     /// File of API keys, each with a name and scopes; `skills keys new` creates them.
-    #[arg(long, value_name = "FILE")]
+    #[arg(long = "keys-file", alias = "key-file", value_name = "FILE")]
     pub key_file: Option<PathBuf>,
     /// Maximum number of requests per window and key, or per address without a key [default: unlimited].
     #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u64).range(1..))]
@@ -71,7 +71,8 @@ pub struct OpenapiArgs {
 #[command(after_help = "Exits with 1 if a check fails. Checks that cannot be run, because the key lacks \
     a scope or the rate limit is exhausted, are reported and do not fail. `controls` exceeds the rate limit deliberately.")]
 pub struct VerifyArgs {
-    /// Groups of checks to run.
+    /// Group of checks to run.
+    #[arg(value_name = "CHECKS")]
     pub verifier: Verifier,
     /// Address of the service.
     #[arg(long, value_name = "URL", default_value = "http://127.0.0.1:8080")]

@@ -17,12 +17,12 @@ const SEVERITIES: &[&str] = &["info", "warning", "error"];
     differently.\nExits with 1 if no skill fits.")]
 pub struct DiscoverArgs {
     /// Request in natural language; `-` reads standard input. With `--plain`, a dialog asks for it.
-    #[arg(value_name = "INTENT")]
+    #[arg(value_name = "REQUEST")]
     pub intent: Vec<String>,
     /// Print the score breakdown by words and signals.
     #[arg(long)]
     pub explain: bool,
-    /// Number of results that `--explain` explains.
+    /// Number of results to explain with --explain.
     #[arg(long, value_name = "N", default_value_t = 3, requires = "explain")]
     pub top: usize,
     /// Explain this skill, whatever its rank.
@@ -68,7 +68,7 @@ pub struct ListArgs {
     /// order and with its names, and what it omits and why.
     #[arg(long, value_name = "CLIENT")]
     pub client: Option<String>,
-    /// Maximum number of skills, 1 to 1,000 [default: all].
+    /// Maximum number of skills, 1 to 1000 [default: all].
     #[arg(long, value_name = "N")]
     pub limit: Option<usize>,
     /// Continue after the page that ended with this cursor.
@@ -120,7 +120,7 @@ pub struct VisibilityArgs {
     /// Show only this client (repeatable) [default: all].
     #[arg(long, value_name = "CLIENT")]
     pub client: Vec<String>,
-    /// Maximum number of skills, 1 to 1,000 [default: all].
+    /// Maximum number of skills, 1 to 1000 [default: all].
     #[arg(long, value_name = "N")]
     pub limit: Option<usize>,
     /// Continue after the page that ended with this cursor.
@@ -354,7 +354,7 @@ fn limit(text: &str) -> Result<usize, String> {
     text.parse()
         .ok()
         .filter(|limit| (1..=MAX_RESULTS).contains(limit))
-        .ok_or_else(|| format!("allowed: an integer from 1 to {MAX_RESULTS}"))
+        .ok_or_else(|| format!("expected an integer from 1 to {MAX_RESULTS}"))
 }
 
 #[cfg(test)]

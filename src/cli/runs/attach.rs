@@ -106,10 +106,10 @@ pub async fn run(cx: &mut Context, args: &AttachArgs) -> Result<Done, Failure> {
 /// Describes what a check requires.
 fn question(check: AttachCheck) -> &'static str {
     match check {
-        AttachCheck::Exists => "the skill can be read",
-        AttachCheck::Invocation => "the skill can be attached",
-        AttachCheck::TargetType => "the target type is accepted",
-        AttachCheck::Target => "the target exists",
+        AttachCheck::Exists => "skill exists",
+        AttachCheck::Invocation => "invocation",
+        AttachCheck::TargetType => "target type",
+        AttachCheck::Target => "target exists",
     }
 }
 

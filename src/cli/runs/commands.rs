@@ -200,6 +200,8 @@ pub fn json(option: &str, text: &str, cx: &Context) -> Result<Value, Failure> {
         None => text.to_owned(),
     };
     serde_json::from_str(&text).map_err(|error| {
-        Failure::usage(format!("{option}: not valid JSON: {error} (strings need quotes: '\"text\"')"))
+        Failure::usage(format!(
+            "invalid value for {option}: not valid JSON: {error} (strings need quotes: '\"text\"')"
+        ))
     })
 }

@@ -232,7 +232,7 @@ mod tests {
         09:28:01  step.log         extract  page ␛[2J1 of 3
         09:28:01  step.log         extract  page 2 of 3
         09:28:02  step.failed      extract  no such file no such file no such file no s…
-        09:28:02  run.abandoned    process 4711 on build-2 is dead
+        09:28:02  run.abandoned    process 4711 on build-2 has exited
         09:28:02  run.claimed      attempt 2 of 6: taken over from process 4711 on buil…
         09:28:02  gate.waiting     send  for signal books-closed
         ");

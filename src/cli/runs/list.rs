@@ -131,7 +131,7 @@ fn check_column(by: &str) -> Result<(), Failure> {
     if RUN_COLUMNS.contains(&column) {
         return Ok(());
     }
-    Err(Failure::usage(format!("unknown column `{column}`; use one of {}", RUN_COLUMNS.join(", "))))
+    Err(Failure::usage(format!("unknown column `{column}`; expected one of: {}", RUN_COLUMNS.join(", "))))
 }
 
 /// Sorts runs by a column; a leading `-` reverses the order.

@@ -92,7 +92,7 @@ pub fn detail(state: RunState) -> RunDetail {
         capability_note: "elevated, not idempotent".to_owned(),
         binding: "openapi POST https://ledger.example/entries".to_owned(),
         isolation: "leaves this machine".to_owned(),
-        why: "requires approval each time".to_owned(),
+        why: "the capability always requires approval".to_owned(),
         outputs: std::collections::BTreeMap::new(),
         irreversible: Some("It leaves this machine and cannot be undone.".to_owned()),
         inputs: json!({ "total": 1204.5, "currency": "EUR" }),

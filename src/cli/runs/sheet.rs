@@ -59,7 +59,7 @@ pub fn render(sheet: &DecisionSheet, now_ms: i64, zone: &TimeZone, look: Termina
     let approver =
         sheet.approver.as_ref().map_or_else(String::new, |(name, origin)| format!("{name} ({origin})"));
     let facts = [
-        ("why", sheet.why.as_str()),
+        ("reason", sheet.why.as_str()),
         ("capability", &capability),
         ("binding", &sheet.binding),
         ("isolation", &sheet.isolation),

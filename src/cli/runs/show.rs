@@ -60,7 +60,7 @@ pub async fn run(cx: &mut Context, args: &RunsShowArgs) -> Result<Done, Failure>
 fn at(detail: &RunDetail, number: u64) -> Result<(&Checkpoint, Vec<Change>), Failure> {
     let Some(place) = detail.checkpoints.iter().position(|checkpoint| checkpoint.number == number) else {
         let last = detail.checkpoints.last().map_or(0, |checkpoint| checkpoint.number);
-        let message = format!("run {} has no checkpoint {number}; it has 0 to {last}", detail.run.id);
+        let message = format!("run {} has no checkpoint {number}; available: 0 to {last}", detail.run.id);
         return Err(Error::new(Code::CheckpointNotFound, message).into());
     };
     let checkpoint = &detail.checkpoints[place];
@@ -474,6 +474,6 @@ mod tests {
         "#);
         let Err(Failure::Core(error)) = at(&detail, 9) else { panic!() };
         assert_eq!((error.code, error.code.exit()), (Code::CheckpointNotFound, 3));
-        assert!(error.message.contains("it has 0 to 3"), "{}", error.message);
+        assert!(error.message.contains("available: 0 to 3"), "{}", error.message);
     }
 }

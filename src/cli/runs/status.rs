@@ -94,7 +94,7 @@ pub fn claim(kind: &EventKind, data: &Value) -> Option<String> {
         Some(safe_text::line(&WorkerId(id.to_owned()).describe()).into_owned())
     };
     match kind {
-        EventKind::RunAbandoned => Some(format!("{} is dead", worker("worker")?)),
+        EventKind::RunAbandoned => Some(format!("{} has exited", worker("worker")?)),
         EventKind::RunClaimed => {
             let by = worker("worker")?;
             let Some(before) = worker("taken_over_from") else { return Some(format!("by {by}")) };
@@ -226,7 +226,7 @@ mod tests {
             why,
             [
                 None,
-                Some("no worker owns it: process 4711 on build-2 is dead".to_owned()),
+                Some("no worker owns it: process 4711 on build-2 has exited".to_owned()),
                 Some("no worker owns it: the lease of process 4711 on build-2 expired 8 s ago".to_owned()),
             ]
         );

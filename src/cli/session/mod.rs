@@ -264,13 +264,13 @@ fn shown(cx: &mut Context, session: &str, answer: &ToolAnswer) -> Result<Done, F
 /// Rewrites a tool's message in terms of commands.
 fn in_commands(message: &str, session: &str) -> String {
     let commands = [
-        ("skills.run_script", "run-script"),
-        ("skills.unload", "unload"),
-        ("skills.load", "load"),
-        ("skills.read", "read"),
+        ("skills.run_script", "run-script", "SCRIPT"),
+        ("skills.unload", "unload", "SKILL"),
+        ("skills.load", "load", "SKILL"),
+        ("skills.read", "read", "FILE"),
     ];
-    commands.into_iter().fold(message.to_owned(), |text, (tool, command)| {
-        text.replace(tool, &format!("skills session {command} {session}"))
+    commands.into_iter().fold(message.to_owned(), |text, (tool, command, argument)| {
+        text.replace(tool, &format!("`skills session {command} {session} {argument}`"))
     })
 }
 

@@ -225,7 +225,7 @@ pub fn receipt(value: &Value, look: TerminalCaps) -> String {
         }
     }
     for name in names("ignored") {
-        let _ = writeln!(out, "{}", TextStyle::Warn.paint(&format!("! {name} was not active"), look.colour));
+        let _ = writeln!(out, "{}", TextStyle::Warn.paint(&format!("! {name} was not loaded"), look.colour));
     }
     let active = value["active"].as_array().map_or(&[][..], Vec::as_slice);
     for skill in active {
@@ -247,7 +247,7 @@ pub fn receipt(value: &Value, look: TerminalCaps) -> String {
     let estimated = active.iter().any(|skill| skill["tokens_estimated"] != false);
     let note = format!("; {} is an estimate, `session show` counts exactly", about(look.unicode));
     let note = if estimated { note.as_str() } else { "" };
-    let count = counted(active.len(), "skill is active", "skills are active");
+    let count = counted(active.len(), "skill loaded", "skills loaded");
     let _ = writeln!(out, "{count}{}", TextStyle::Muted.paint(note, look.colour));
     out
 }

@@ -58,7 +58,7 @@ async fn keys(probe: &Probe) -> Result<Vec<Check>, Failure> {
                 address has all permissions",
         );
         return Ok(vec![
-            check.or("start the service with SKILLS_API_KEY or --key-file, unless it is reachable only \
+            check.or("start the service with SKILLS_API_KEY or --keys-file, unless it is reachable only \
                 from this machine"),
         ]);
     }

@@ -17,7 +17,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::artifacts::Artifacts;
 use super::broker::{BundleCheck, CallObstruction, Environment};
-use super::call::{Artifact, Call, CallFailure, FailureKind};
+use super::call::{Artifact, Call, CallFailure, FailureKind, ScriptExit};
 use super::capabilities::{Capabilities, RegisteredBinding};
 use skills_sandbox::{Limits, Sandbox};
 use skills_skill::contract::{Endpoint, Protocol, Reach};
@@ -119,6 +119,8 @@ pub(super) struct BindingFailure {
     pub kind: Option<FailureKind>,
     /// HTTP status or JSON-RPC error code of the response.
     pub status: Option<i64>,
+    /// How the script exited, if it reported an error.
+    pub exit: Option<ScriptExit>,
 }
 
 impl BindingFailure {
@@ -133,6 +135,7 @@ impl BindingFailure {
             counts: false,
             kind: None,
             status: None,
+            exit: None,
         }
     }
 

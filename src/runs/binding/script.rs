@@ -14,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::super::artifacts::Artifacts;
 use super::super::broker::{CallObstruction, Pin, is_complete};
-use super::super::call::{Artifact, CallFailure, LogLine, LogSink};
+use super::super::call::{Artifact, CallFailure, LogLine, LogSink, ScriptExit};
 use super::super::capabilities::{Capabilities, RegisteredBinding};
 use super::request::{self, kind};
 use super::{BindingCall, BindingContext, BindingFailure, BindingResponse, Effect, excerpt};
@@ -224,21 +224,21 @@ fn check_output(outcome: &Outcome, job: &BindingCall<'_>) -> Result<Map<String, 
         let failed = BindingFailure::answer(format!("{} reached {exceeded}", job.target));
         return Err(BindingFailure { reason: Some(json!(exceeded)), ..failed });
     }
-    let said = || {
+    let last_line = || {
         let text = outcome.stderr.text();
-        match text.lines().rev().find(|line| !line.trim().is_empty()) {
-            Some(line) => format!(": {}", excerpt(line.as_bytes())),
-            None => ", and printed nothing to stderr".to_owned(),
-        }
+        let line = text.lines().rev().find(|line| !line.trim().is_empty())?;
+        Some(excerpt(line.as_bytes()))
+    };
+    let said = || match last_line() {
+        Some(line) => format!(": {line}"),
+        None => ", and printed nothing to stderr".to_owned(),
     };
     match outcome.end {
         End::ExitCode(0) => {}
         End::ExitCode(code) => {
-            return Err(BindingFailure::answer(format!(
-                "{} ended with exit code {code}{}",
-                job.target,
-                said()
-            )));
+            let failed = format!("{} exited with code {code}{}", job.target, said());
+            let exit = ScriptExit { code, stderr_line: last_line() };
+            return Err(BindingFailure { exit: Some(exit), ..BindingFailure::answer(failed) });
         }
         End::Signal(signal) => {
             return Err(BindingFailure::answer(format!(

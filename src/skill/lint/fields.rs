@@ -50,10 +50,21 @@ fn why_invalid(name: &str) -> String {
     if length > 64 {
         return format!("has {length} characters; the maximum is 64");
     }
-    match name.chars().find(|c| !(c.is_ascii_lowercase() || c.is_ascii_digit() || *c == '-')) {
-        Some(' ') => "has a space in it".to_owned(),
-        Some(c) if c.is_uppercase() => format!("has the capital `{c}` in it"),
-        Some(c) => format!("has `{c}` in it"),
+    let mut invalid: Vec<char> = Vec::new();
+    for c in name.chars().filter(|c| !(c.is_ascii_lowercase() || c.is_ascii_digit() || *c == '-')) {
+        if !invalid.contains(&c) {
+            invalid.push(c);
+        }
+    }
+    let described = |c: &char| match c {
+        ' ' => "a space".to_owned(),
+        c if c.is_uppercase() => format!("the uppercase letter `{c}`"),
+        c => format!("`{c}`"),
+    };
+    let listed: Vec<String> = invalid.iter().map(described).collect();
+    match listed.split_last() {
+        Some((last, [])) => format!("contains {last}"),
+        Some((last, others)) => format!("contains {} and {last}", others.join(", ")),
         None if name.contains("--") => "has two hyphens in a row".to_owned(),
         None => "starts or ends with a hyphen".to_owned(),
     }

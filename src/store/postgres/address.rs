@@ -173,7 +173,7 @@ impl PostgresAddress {
     pub(super) fn tls(&self) -> Result<MakeRustlsConnect, StoreError> {
         let failed = |why: &dyn std::fmt::Display| StoreError::Unavailable {
             cause: Unavailability::Unopenable,
-            doing: format!("preparing TLS for {}", self.place),
+            action: format!("prepare TLS for {}", self.place),
             reason: why.to_string(),
         };
         let mut roots = Vec::new();

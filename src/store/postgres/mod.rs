@@ -240,7 +240,7 @@ impl Postgres {
         let client = connection(&self.pool, &self.place).await?;
         for table in ["runs", "steps", "checkpoints", "newest", "intents", "events", "signals", "decisions"] {
             let sql = format!("VACUUM (ANALYZE) {table}");
-            client.batch_execute(&sql).await.map_err(|e| failed("reclaiming free space", &e))?;
+            client.batch_execute(&sql).await.map_err(|e| failed("reclaim free space", &e))?;
         }
         Ok(())
     }
@@ -249,7 +249,7 @@ impl Postgres {
     async fn probe_storage(&self) -> Result<(), StoreError> {
         let identity = write_tx!(self, tx => {
             maintenance::probe(tx).await?;
-            let row = tx.find("probing the store", "SELECT id FROM identity", &[]).await?;
+            let row = tx.find("probe the store", "SELECT id FROM identity", &[]).await?;
             row.map(|mut row| row.take::<String>(0)).transpose()
         })?;
         if identity.as_ref() == Some(&self.identity) {
@@ -257,7 +257,7 @@ impl Postgres {
         }
         Err(StoreError::Unavailable {
             cause: Unavailability::Replaced,
-            doing: format!("writing to {}", self.place),
+            action: format!("write to {}", self.place),
             reason: format!("expected the store {}; restart this process", self.identity),
         })
     }
@@ -268,7 +268,7 @@ impl Postgres {
         let began = Instant::now();
         let limit = format!("SET LOCAL statement_timeout = {}", RunFilter::TIMEOUT.as_millis());
         let page = read_tx!(self, tx => {
-            tx.execute("limiting the time of a search", &limit, &[]).await?;
+            tx.execute("limit the time of a search", &limit, &[]).await?;
             read::runs(tx, &filter).await
         });
         match page {
@@ -322,7 +322,7 @@ const BYTES: &str = "SELECT CAST(coalesce(sum(pg_total_relation_size(c.oid)), 0)
     WHERE c.relnamespace = CAST(current_schema() AS regnamespace) AND c.relkind = 'r' AND c.relpersistence = 'p'";
 
 async fn number(tx: &Transaction, sql: &str) -> Result<u64, StoreError> {
-    tx.find("checking the store", sql, values![]).await?.map_or(Ok(0), |mut row| row.take(0))
+    tx.find("check the store", sql, values![]).await?.map_or(Ok(0), |mut row| row.take(0))
 }
 
 /// Returns corrupt pages that the server reports, if checksums are enabled.
@@ -344,7 +344,7 @@ fn pool(address: &PostgresAddress) -> Result<Pool, StoreError> {
         .recycle_timeout(Some(address.pool_timeout))
         .runtime(Runtime::Tokio1)
         .build()
-        .map_err(|e| crate::sql::failed("making a pool of connections", &e))
+        .map_err(|e| crate::sql::failed("make a pool of connections", &e))
 }
 
 async fn connection(pool: &Pool, place: &str) -> Result<Object, StoreError> {

@@ -63,10 +63,10 @@ fn describe_error(error: &tokio_postgres::Error) -> String {
     }
 }
 
-pub(super) fn failed(doing: &str, error: &tokio_postgres::Error) -> StoreError {
-    let (doing, words) = (doing.to_owned(), describe_error(error));
+pub(super) fn failed(action: &str, error: &tokio_postgres::Error) -> StoreError {
+    let (action, words) = (action.to_owned(), describe_error(error));
     let (cause, advice) = match kind(error) {
-        Kind::Failed | Kind::Again => return StoreError::Failed { doing, reason: words },
+        Kind::Failed | Kind::Again => return StoreError::Failed { action, reason: words },
         Kind::Lost => (Unavailability::Io, "the connection to the database was lost; is the server running?"),
         Kind::Unusable(cause) => (
             cause,
@@ -88,30 +88,30 @@ pub(super) fn failed(doing: &str, error: &tokio_postgres::Error) -> StoreError {
             },
         ),
     };
-    StoreError::Unavailable { cause, doing, reason: format!("{advice} ({words})") }
+    StoreError::Unavailable { cause, action, reason: format!("{advice} ({words})") }
 }
 
 /// Converts the error of a pool that did not provide a connection.
 pub(super) fn no_connection(place: &str, error: &deadpool_postgres::PoolError) -> StoreError {
     use deadpool_postgres::PoolError;
-    let doing = format!("connecting to {place}");
+    let action = format!("connect to {place}");
     match error {
         PoolError::Backend(error) if error.code().is_none() && is_of_connection(error) => {
             StoreError::Unavailable {
                 cause: Unavailability::Io,
-                doing,
+                action,
                 reason: format!("cannot reach the server; is it running? ({})", describe_error(error)),
             }
         }
-        PoolError::Backend(error) => match failed(&doing, error) {
-            StoreError::Failed { doing, reason } => {
-                StoreError::Unavailable { cause: Unavailability::Unopenable, doing, reason }
+        PoolError::Backend(error) => match failed(&action, error) {
+            StoreError::Failed { action, reason } => {
+                StoreError::Unavailable { cause: Unavailability::Unopenable, action, reason }
             }
             unavailable => unavailable,
         },
         _ => StoreError::Unavailable {
             cause: Unavailability::Busy,
-            doing,
+            action,
             reason: "all connections are in use, or the server did not answer in time; try again, or set a larger \
                     pool_size in the address of the store"
                 .to_owned(),

@@ -161,15 +161,15 @@ pub(super) struct Expected<'a> {
 }
 
 fn refused(place: &str, cause: Unavailability, reason: String) -> StoreError {
-    StoreError::Unavailable { cause, doing: format!("opening {place}"), reason }
+    StoreError::Unavailable { cause, action: format!("open {place}"), reason }
 }
 
 /// Ensures that the database is a store of this version, with the expected id if one is given; returns its id.
 /// Migrations run under a lock, so that only one of several processes migrates.
 pub(super) async fn prepare(client: &mut Object, expected: &Expected<'_>) -> Result<String, StoreError> {
     let Expected { place, id, must_exist } = *expected;
-    let doing = format!("opening {place}");
-    let failed = |error: tokio_postgres::Error| failed(&doing, &error);
+    let action = format!("open {place}");
+    let failed = |error: tokio_postgres::Error| failed(&action, &error);
     let sql = "SELECT CAST(current_setting('server_version_num') AS int), current_setting('server_encoding'),
         pg_is_in_recovery(), CAST(current_schema() AS TEXT)";
     let server = client.query_one(sql, &[]).await.map_err(failed)?;

@@ -112,10 +112,10 @@ impl Transaction {
             is_repeatable: AtomicBool::new(false),
             records_events: AtomicBool::new(false),
         };
-        let doing = "beginning a transaction";
+        let action = "begin a transaction";
         if now_ms.is_some() || mode == Mode::Follow {
             now_ms.map(|now_ms| transaction.now.set(now_ms));
-            transaction.send_text(doing, mode.begin()).await?;
+            transaction.send_text(action, mode.begin()).await?;
             return Ok(transaction);
         }
         let (client, now) = (transaction.client()?, Arc::clone(&transaction.now));
@@ -129,7 +129,7 @@ impl Transaction {
             }
             Ok(0)
         };
-        transaction.start(doing, Box::pin(begin)).await?;
+        transaction.start(action, Box::pin(begin)).await?;
         Ok(transaction)
     }
 
@@ -139,24 +139,24 @@ impl Transaction {
     }
 
     fn client(&self) -> Result<Arc<Object>, StoreError> {
-        self.client.clone().ok_or_else(|| crate::sql::failed("using the store", &"the transaction has ended"))
+        self.client.clone().ok_or_else(|| crate::sql::failed("use the store", &"the transaction has ended"))
     }
 
-    fn failed(&self, doing: &str, error: &tokio_postgres::Error) -> StoreError {
+    fn failed(&self, action: &str, error: &tokio_postgres::Error) -> StoreError {
         let repeatable = matches!(kind(error), Kind::Again | Kind::Lost);
         self.is_repeatable.fetch_or(repeatable, Ordering::Relaxed);
-        failed(doing, error)
+        failed(action, error)
     }
 
     /// Sends a request whose response is awaited later.
-    async fn start(&self, doing: &'static str, mut sent: Sent<u64>) -> Result<(), StoreError> {
+    async fn start(&self, action: &'static str, mut sent: Sent<u64>) -> Result<(), StoreError> {
         match send(&mut sent).await {
             Some(Ok(_)) => {}
             Some(Err(error)) => {
                 self.answers().await?;
-                return Err(self.failed(doing, &error));
+                return Err(self.failed(action, &error));
             }
-            None => self.unanswered().push_back((doing, sent)),
+            None => self.unanswered().push_back((action, sent)),
         }
         Ok(())
     }
@@ -178,22 +178,22 @@ impl Transaction {
     /// Waits for the responses to all pending requests.
     async fn answers(&self) -> Result<(), StoreError> {
         loop {
-            let Some((doing, sent)) = self.unanswered().pop_front() else { return Ok(()) };
+            let Some((action, sent)) = self.unanswered().pop_front() else { return Ok(()) };
             if let Err(error) = sent.await {
                 // Requests sent after it failed for the same reason.
                 self.unanswered().clear();
-                return Err(self.failed(doing, &error));
+                return Err(self.failed(action, &error));
             }
         }
     }
 
-    async fn send_text(&self, doing: &'static str, sql: &'static str) -> Result<(), StoreError> {
+    async fn send_text(&self, action: &'static str, sql: &'static str) -> Result<(), StoreError> {
         let client = self.client()?;
         let sent = async move { client.batch_execute(sql).await.map(|()| 0) };
-        self.start(doing, Box::pin(sent)).await
+        self.start(action, Box::pin(sent)).await
     }
 
-    async fn prepare(&self, doing: &'static str, sql: &str, keep: bool) -> Result<Statement, StoreError> {
+    async fn prepare(&self, action: &'static str, sql: &str, keep: bool) -> Result<Statement, StoreError> {
         // The shared statements use the parameter syntax of SQLite, `?1`; the server requires `$1`.
         let text = sql.replace('?', "$");
         let client = self.client()?;
@@ -211,27 +211,27 @@ impl Transaction {
             Ok(statement) => Ok(statement),
             Err(error) => {
                 self.answers().await?;
-                Err(self.failed(doing, &error))
+                Err(self.failed(action, &error))
             }
         }
     }
 
     async fn rows(
         &self,
-        doing: &'static str,
+        action: &'static str,
         sql: &str,
         values: Vec<Value<'static>>,
         keep: bool,
     ) -> Result<Vec<Row>, StoreError> {
-        let statement = self.prepare(doing, sql, keep).await?;
-        let mut found = self.rows_of(doing, vec![(statement, values)]).await?;
+        let statement = self.prepare(action, sql, keep).await?;
+        let mut found = self.rows_of(action, vec![(statement, values)]).await?;
         Ok(found.pop().unwrap_or_default())
     }
 
     /// Sends all queries, then waits.
     async fn rows_of(
         &self,
-        doing: &'static str,
+        action: &'static str,
         queries: Vec<(Statement, Vec<Value<'static>>)>,
     ) -> Result<Vec<Vec<Row>>, StoreError> {
         let mut sent = Vec::with_capacity(queries.len());
@@ -250,18 +250,18 @@ impl Transaction {
                 None => query.await,
             };
             let rows = answered.and_then(|rows| rows.iter().map(row).collect());
-            found.push(rows.map_err(|error| self.failed(doing, &error))?);
+            found.push(rows.map_err(|error| self.failed(action, &error))?);
         }
         Ok(found)
     }
 
     async fn changes(
         &self,
-        doing: &'static str,
+        action: &'static str,
         sql: &str,
         values: Vec<Value<'static>>,
     ) -> Result<Sent<u64>, StoreError> {
-        let (statement, client) = (self.prepare(doing, sql, true).await?, self.client()?);
+        let (statement, client) = (self.prepare(action, sql, true).await?, self.client()?);
         Ok(Box::pin(async move { client.execute(&statement, &parameters(&values)).await }))
     }
 
@@ -272,7 +272,7 @@ impl Transaction {
             Err(error) => {
                 let repeatable = self.is_repeatable.load(Ordering::Relaxed);
                 self.unanswered().clear();
-                if self.send_text("rolling back", "ROLLBACK").await.is_ok() && self.answers().await.is_ok() {
+                if self.send_text("roll back", "ROLLBACK").await.is_ok() && self.answers().await.is_ok() {
                     self.client = None;
                 }
                 return if repeatable { Attempt::Again(error) } else { Attempt::Done(Err(error)) };
@@ -296,10 +296,10 @@ impl Transaction {
                 self.client = None;
                 Attempt::Done(Ok(value))
             }
-            Err(StoreError::Unavailable { cause, doing, reason }) => {
+            Err(StoreError::Unavailable { cause, action, reason }) => {
                 // The server may have committed before the connection was lost.
                 let reason = format!("{reason}; it is not known whether the last change was recorded");
-                Attempt::Done(Err(StoreError::Unavailable { cause, doing, reason }))
+                Attempt::Done(Err(StoreError::Unavailable { cause, action, reason }))
             }
             Err(error) => {
                 // A transaction with a failed statement is rolled back by its commit.
@@ -337,7 +337,7 @@ impl Tx for Transaction {
         if self.now.get().is_none() {
             self.wait().await?;
         }
-        let missing = || crate::sql::failed("using the store", &"the clock was not read");
+        let missing = || crate::sql::failed("use the store", &"the clock was not read");
         Ok(Moment { wall_ms: *self.now.get().ok_or_else(missing)?, boot: None })
     }
 
@@ -347,53 +347,58 @@ impl Tx for Transaction {
 
     fn query(
         &self,
-        doing: &'static str,
+        action: &'static str,
         sql: &str,
         values: &[Value<'_>],
     ) -> impl Future<Output = Result<Vec<Row>, StoreError>> + Send {
-        self.rows(doing, sql, owned(values), true)
+        self.rows(action, sql, owned(values), true)
     }
 
     async fn query_all(
         &self,
-        doing: &'static str,
+        action: &'static str,
         queries: &[(&str, &[Value<'_>])],
     ) -> Result<Vec<Vec<Row>>, StoreError> {
         let mut prepared = Vec::with_capacity(queries.len());
         for (sql, values) in queries {
-            prepared.push((self.prepare(doing, sql, true).await?, owned(values)));
+            prepared.push((self.prepare(action, sql, true).await?, owned(values)));
         }
-        self.rows_of(doing, prepared).await
+        self.rows_of(action, prepared).await
     }
 
     fn query_once(
         &self,
-        doing: &'static str,
+        action: &'static str,
         sql: &str,
         values: &[Value<'_>],
     ) -> impl Future<Output = Result<Vec<Row>, StoreError>> + Send {
-        self.rows(doing, sql, owned(values), false)
+        self.rows(action, sql, owned(values), false)
     }
 
-    async fn execute(&self, doing: &'static str, sql: &str, values: &[Value<'_>]) -> Result<u64, StoreError> {
-        let mut sent = self.changes(doing, sql, owned(values)).await?;
+    async fn execute(
+        &self,
+        action: &'static str,
+        sql: &str,
+        values: &[Value<'_>],
+    ) -> Result<u64, StoreError> {
+        let mut sent = self.changes(action, sql, owned(values)).await?;
         let answered = send(&mut sent).await;
         self.wait().await?;
         let answered = match answered {
             Some(answered) => answered,
             None => sent.await,
         };
-        answered.map_err(|error| self.failed(doing, &error))
+        answered.map_err(|error| self.failed(action, &error))
     }
 
-    async fn post(&self, doing: &'static str, sql: &str, values: &[Value<'_>]) -> Result<(), StoreError> {
-        let sent = self.changes(doing, sql, owned(values)).await?;
-        self.start(doing, sent).await
+    async fn post(&self, action: &'static str, sql: &str, values: &[Value<'_>]) -> Result<(), StoreError> {
+        let sent = self.changes(action, sql, owned(values)).await?;
+        self.start(action, sent).await
     }
 
     async fn reserve_events(&self) -> Result<(), StoreError> {
         self.records_events.store(true, Ordering::Relaxed);
-        self.post("numbering events", RESERVE, &[]).await
+        self.post("number events", RESERVE, &[]).await
     }
 
     fn locking(&self) -> &'static str {

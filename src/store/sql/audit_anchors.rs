@@ -8,7 +8,7 @@ const DAY_MS: i64 = 86_400_000;
 pub(crate) async fn insert<T: Tx>(tx: &T, log: &str, anchor: &AuditAnchor) -> Result<(), StoreError> {
     let day = tx.now().await?.wall_ms / DAY_MS;
     tx.post(
-        "storing the anchor of the audit log",
+        "store the anchor of the audit log",
         "INSERT INTO audit_anchors (log, day, seq, head) VALUES (?1, ?2, ?3, ?4)
          ON CONFLICT (log, day) DO UPDATE SET seq = excluded.seq, head = excluded.head
          WHERE excluded.seq > audit_anchors.seq",
@@ -19,7 +19,7 @@ pub(crate) async fn insert<T: Tx>(tx: &T, log: &str, anchor: &AuditAnchor) -> Re
 
 pub(crate) async fn all<T: Tx>(tx: &T, log: &str) -> Result<Vec<AuditAnchor>, StoreError> {
     let sql = "SELECT seq, head FROM audit_anchors WHERE log = ?1 ORDER BY day";
-    let rows = tx.query("reading the anchors of the audit log", sql, values![log]).await?;
+    let rows = tx.query("read the anchors of the audit log", sql, values![log]).await?;
     let anchor = |mut row: Row| Ok(AuditAnchor { seq: row.take(0)?, head: row.take(1)? });
     rows.into_iter().map(anchor).collect()
 }

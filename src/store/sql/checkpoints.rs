@@ -79,7 +79,7 @@ async fn insert<T: Tx>(
     now_ms: i64,
 ) -> Result<(), StoreError> {
     tx.post(
-        "recording a checkpoint",
+        "record a checkpoint",
         "INSERT INTO checkpoints (run, number, done, state, at_ms, base, digest)
          VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
         values![run, number, done, state, now_ms, base, digest(&[done, state])],
@@ -95,7 +95,7 @@ async fn cache_newest<T: Tx>(
     state: &str,
 ) -> Result<(), StoreError> {
     tx.post(
-        "remembering the newest checkpoint",
+        "remember the newest checkpoint",
         "INSERT INTO newest (run, number, base, spent, done, state) VALUES (?1, ?2, ?3, ?4, ?5, ?6)
          ON CONFLICT (run) DO UPDATE SET number = excluded.number, base = excluded.base, spent = excluded.spent,
             done = excluded.done, state = excluded.state",
@@ -106,13 +106,13 @@ async fn cache_newest<T: Tx>(
 
 /// Deletes the cached checkpoint of a run that no worker executes now.
 pub(super) async fn evict_newest<T: Tx>(tx: &T, run: &RunId) -> Result<(), StoreError> {
-    tx.post("forgetting the newest checkpoint", "DELETE FROM newest WHERE run = ?1", values![run]).await
+    tx.post("forget the newest checkpoint", "DELETE FROM newest WHERE run = ?1", values![run]).await
 }
 
 /// Returns the last checkpoint as the end of its chain: cached, or read if another process wrote it.
 async fn end<T: Tx>(tx: &T, run: &RunId, last: i64) -> Result<Option<End>, StoreError> {
     let sql = "SELECT base, spent, done, state FROM newest WHERE run = ?1 AND number = ?2";
-    let remembered = tx.find("looking up the newest checkpoint", sql, values![run, last]).await?;
+    let remembered = tx.find("look up the newest checkpoint", sql, values![run, last]).await?;
     if let Some(mut row) = remembered {
         let (base, spent) = (row.take(0)?, row.take(1)?);
         return Ok(Some(End { base, spent, done: row.json(2)?, state: row.json(3)? }));
@@ -140,10 +140,10 @@ struct StoredCheckpoint {
 
 /// Returns all rows of a run, or those that lead to one checkpoint.
 async fn rows<T: Tx>(tx: &T, run: &RunId, to: Option<i64>) -> Result<Vec<StoredCheckpoint>, StoreError> {
-    let doing = "reading checkpoints";
+    let action = "read checkpoints";
     let rows = match to {
-        None => tx.query(doing, &format!("{COLUMNS} ORDER BY number"), values![run]).await?,
-        Some(number) => tx.query(doing, &chain_query(), values![run, number]).await?,
+        None => tx.query(action, &format!("{COLUMNS} ORDER BY number"), values![run]).await?,
+        Some(number) => tx.query(action, &chain_query(), values![run, number]).await?,
     };
     rows.into_iter().map(StoredCheckpoint::read).collect()
 }
@@ -198,7 +198,7 @@ impl Chain {
         let StoredCheckpoint { number, base, done, state, .. } = row;
         let damaged = || {
             failed(
-                &format!("reading checkpoint {number} of run {run}"),
+                &format!("read checkpoint {number} of run {run}"),
                 &"its base is missing or damaged; see `skills db check`",
             )
         };
@@ -235,7 +235,7 @@ impl Chain {
 
 /// Returns a checkpoint of a run.
 pub(crate) async fn one<T: Tx>(tx: &T, run: &RunId, number: u64) -> Result<Checkpoint, StoreError> {
-    let rows = tx.query("reading checkpoints", &chain_query(), values![run, number]).await?;
+    let rows = tx.query("read checkpoints", &chain_query(), values![run, number]).await?;
     end_of(run, number, rows)
 }
 

@@ -71,7 +71,7 @@ pub(crate) async fn claim<T: Tx>(
         let lost = lost + u32::from(takeover);
         let lease = granted(Some(worker.clone()), lease_ms, &now);
         tx.post(
-            "leasing a run",
+            "lease a run",
             "UPDATE runs SET worker = ?2, lost_leases = ?3, lease_until_ms = ?4, lease_boot = ?5,
                 lease_until_boot_ms = ?6, events = events + 1 WHERE id = ?1",
             values![
@@ -110,7 +110,7 @@ impl Needed {
     fn read(run: &RunRecord, chain: Vec<Row>, intents: &[Row], contract: &[Row]) -> Result<Self, StoreError> {
         let contract = contract.first().map(|row| row.json(0)).transpose()?.ok_or_else(|| {
             let missing = format!("the contract of run {} is missing; see `skills db check`", run.id);
-            failed("claiming a run", &missing)
+            failed("claim a run", &missing)
         })?;
         Ok(Self {
             checkpoint: checkpoints::end_of(&run.id, run.head, chain)?,
@@ -127,14 +127,14 @@ async fn needed<T: Tx>(tx: &T, run: &RunRecord) -> Result<[Vec<Row>; 3], StoreEr
         (read::INTENTS, values![&run.id]),
         (read::CONTRACT, values![&run.contract_digest]),
     ];
-    let found = tx.query_all("claiming a run", &queries).await?;
-    <[Vec<Row>; 3]>::try_from(found).map_err(|_| failed("claiming a run", &"a result is missing"))
+    let found = tx.query_all("claim a run", &queries).await?;
+    <[Vec<Row>; 3]>::try_from(found).map_err(|_| failed("claim a run", &"a result is missing"))
 }
 
 /// Records why a run failed that no worker executes.
 async fn give_up<T: Tx>(tx: &T, run: &RunId, why: Json, now_ms: i64) -> Result<(), StoreError> {
     let sql = "UPDATE runs SET error = ?2 WHERE id = ?1";
-    tx.post("abandoning a run", sql, values![run, why.to_string()]).await?;
+    tx.post("abandon a run", sql, values![run, why.to_string()]).await?;
     append(tx, run, &[moved(EventKind::RunFailed, why)], now_ms).await
 }
 
@@ -212,7 +212,7 @@ async fn candidate<T: Tx>(
     places: Option<&str>,
     now: &Moment,
 ) -> Result<Option<LockedRun>, StoreError> {
-    let doing = "looking for a run to claim";
+    let action = "look for a run to claim";
     let columns = format!("SELECT {} FROM runs r", LockedRun::columns());
     let here = here(T::POSTGRES, "?4");
     let mut values = lease_expired_values(now);
@@ -223,14 +223,14 @@ async fn candidate<T: Tx>(
             tx.locking()
         );
         values.push(run.into());
-        return tx.find(doing, &sql, &values).await?.map(LockedRun::read).transpose();
+        return tx.find(action, &sql, &values).await?.map(LockedRun::read).transpose();
     }
     let sql = format!(
         "WITH RECURSIVE {} {}",
         waiting_principals(T::POSTGRES),
         next_run(T::POSTGRES, &columns, &here)
     );
-    tx.find(doing, &sql, &values).await?.map(LockedRun::read).transpose()
+    tx.find(action, &sql, &values).await?.map(LockedRun::read).transpose()
 }
 
 /// Releases a lease without a report; the next claim counts no loss.
@@ -238,7 +238,7 @@ pub(crate) async fn release_lease<T: Tx>(tx: &T, run: &RunId, fence: u64) -> Res
     let locked = fenced(tx, run, fence).await?;
     let now_ms = tx.now().await?.wall_ms;
     let sql = "UPDATE runs SET lease_until_ms = 0, worker = NULL, events = events + 1 WHERE id = ?1";
-    tx.post("releasing a lease", sql, values![run]).await?;
+    tx.post("release a lease", sql, values![run]).await?;
     write_events(tx, run, locked.events + 1, &[moved(EventKind::RunGivenBack, json!({}))], now_ms).await
 }
 
@@ -247,7 +247,7 @@ pub(crate) async fn expire_leases<T: Tx>(tx: &T, worker: &WorkerId) -> Result<u6
     let sql =
         "UPDATE runs SET lease_until_ms = 0 WHERE worker = ?1 AND lease_until_ms IS NOT NULL AND lease_until_ms <> 0
          RETURNING id";
-    let runs = tx.query("expiring the leases of a dead worker", sql, values![&worker.0]).await?;
+    let runs = tx.query("expire the leases of a dead worker", sql, values![&worker.0]).await?;
     let now_ms = tx.now().await?.wall_ms;
     let count = runs.len() as u64;
     for mut row in runs {
@@ -271,7 +271,7 @@ pub(crate) async fn note<T: Tx>(
     }
     let now_ms = tx.now().await?.wall_ms;
     let sql = "UPDATE runs SET events = events + ?2 WHERE id = ?1";
-    tx.post("numbering events", sql, values![run, events.len()]).await?;
+    tx.post("number events", sql, values![run, events.len()]).await?;
     write_events(tx, run, locked.events + 1, events, now_ms).await
 }
 
@@ -290,7 +290,7 @@ pub(crate) async fn renew<T: Tx>(tx: &T, run: &RunId, fence: u64, lease_ms: u64)
     let now = tx.now().await?;
     let lease = granted(None, lease_ms, &now);
     tx.post(
-        "leasing a run",
+        "lease a run",
         "UPDATE runs SET lease_until_ms = ?2, lease_boot = ?3, lease_until_boot_ms = ?4 WHERE id = ?1",
         values![
             run,
@@ -325,14 +325,14 @@ pub(crate) async fn record_intent<T: Tx>(
     let now_ms = tx.now().await?.wall_ms;
     let begun = insert_intent(tx, run, intent).await?;
     let sql = "UPDATE runs SET step = ?2, events = events + 1 WHERE id = ?1";
-    tx.post("updating the current step", sql, values![run, &intent.step]).await?;
+    tx.post("update the current step", sql, values![run, &intent.step]).await?;
     write_events(tx, run, locked.events + 1, &[begun], now_ms).await
 }
 
 /// Returns whether a step already has an intent.
 pub(super) async fn has_begun<T: Tx>(tx: &T, run: &RunId, step: &str) -> Result<bool, StoreError> {
     let sql = "SELECT 1 FROM intents WHERE run = ?1 AND step = ?2";
-    Ok(tx.find("looking for an intent", sql, values![run, step]).await?.is_some())
+    Ok(tx.find("look for an intent", sql, values![run, step]).await?.is_some())
 }
 
 /// Records an intent; returns its event.
@@ -342,7 +342,7 @@ pub(super) async fn insert_intent<T: Tx>(
     intent: &StepIntent,
 ) -> Result<NewEvent, StoreError> {
     tx.post(
-        "recording an intent",
+        "record an intent",
         "INSERT INTO intents (run, step, json) VALUES (?1, ?2, ?3)
          ON CONFLICT (run, step) DO UPDATE SET json = excluded.json",
         values![run, &intent.step, encode(intent)?],

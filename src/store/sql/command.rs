@@ -76,7 +76,7 @@ pub(crate) async fn command<T: Tx>(
         Command::Decide(decision) | Command::Endorse { decision, .. } => {
             let record = order.record.clone().unwrap_or(DecisionRecord { approver: None, notes: None });
             tx.post(
-                "recording a decision",
+                "record a decision",
                 "INSERT INTO decisions (run, at_ms, decision, approver, notes) VALUES (?1, ?2, ?3, ?4, ?5)",
                 values![run, now_ms, encode(decision)?, record.approver.as_deref(), record.notes.as_deref()],
             )
@@ -93,7 +93,7 @@ pub(crate) async fn command<T: Tx>(
                 let mut options = before.options.clone();
                 options.pins.get_or_insert_default().extend(now.clone());
                 let sql = "UPDATE runs SET options = ?2 WHERE id = ?1";
-                tx.post("storing the bindings of a run", sql, values![run, encode(&options)?]).await?;
+                tx.post("store the bindings of a run", sql, values![run, encode(&options)?]).await?;
             }
             let approved = decision.verdict == Verdict::Approve;
             events.push(NewEvent {
@@ -115,7 +115,7 @@ pub(crate) async fn command<T: Tx>(
             let encoded = encode(&payload)?;
             ensure_signal_fits(tx, run, encoded.len()).await?;
             let sql = "INSERT INTO signals (run, name, payload) VALUES (?1, ?2, ?3)";
-            tx.post("storing a signal", sql, values![run, name, encoded]).await?;
+            tx.post("store a signal", sql, values![run, name, encoded]).await?;
             let data = signed(json!({"name": name, "payload": payload}), by);
             events.push(moved(EventKind::SignalReceived, data));
         }
@@ -149,7 +149,7 @@ pub(crate) async fn command<T: Tx>(
             events.push(moved(EventKind::RunExpired, gate));
             let mut error = expiry::ended(&before, *expiry, before.expires_ms.unwrap_or(now_ms));
             let sql = "UPDATE runs SET error = ?2 WHERE id = ?1";
-            tx.post("storing an error", sql, values![run, encode(&error)?]).await?;
+            tx.post("store an error", sql, values![run, encode(&error)?]).await?;
             if *expiry == Expiry::Fail {
                 events.push(moved(EventKind::RunFailed, error));
             } else {
@@ -203,8 +203,8 @@ pub(crate) async fn annotate<T: Tx>(
     if !is_met {
         return Err(StoreError::PreconditionFailed { run: run.clone() });
     }
-    let doing = "storing the options of a run";
-    let mut options = serde_json::to_value(&before.options).map_err(|e| failed(doing, &e))?;
+    let action = "store the options of a run";
+    let mut options = serde_json::to_value(&before.options).map_err(|e| failed(action, &e))?;
     for (name, value) in fields {
         match value {
             Value::Null => drop(options.as_object_mut().and_then(|options| options.remove(name))),
@@ -214,7 +214,7 @@ pub(crate) async fn annotate<T: Tx>(
     let options: RunOptions = serde_json::from_value(options)
         .map_err(|e| StoreError::InvalidRequest(format!("invalid options of run {run}: {e}")))?;
     let sql = "UPDATE runs SET options = ?2 WHERE id = ?1";
-    tx.post(doing, sql, values![run, encode(&options)?]).await?;
+    tx.post(action, sql, values![run, encode(&options)?]).await?;
     let now_ms = tx.now().await?.wall_ms;
     append(tx, run, events, now_ms).await?;
     let (after, replays) = get(tx, run).await?;
@@ -256,10 +256,10 @@ async fn resume<T: Tx>(tx: &T, run: &RunId, head: u64, to: Option<u64>) -> Resul
         "UPDATE steps SET superseded = 1 WHERE run = ?1 AND step NOT IN {}",
         dialect::texts(T::POSTGRES, "?2")
     );
-    tx.post("superseding steps", &sql, values![run, encode(&checkpoint.done)?]).await?;
+    tx.post("supersede steps", &sql, values![run, encode(&checkpoint.done)?]).await?;
     // Intents are kept: one without a result may have had an external effect, and the worker has to ask about it.
     tx.post(
-        "moving the head",
+        "move the head",
         "UPDATE runs SET head = ?2, steps_done = ?3, error = NULL, lost_leases = 0, step = NULL
          WHERE id = ?1",
         values![run, number, own_steps(&checkpoint.done)],
@@ -275,10 +275,10 @@ async fn correct<T: Tx>(
     corrected: &Value,
     by: Option<&str>,
 ) -> Result<(), StoreError> {
-    let doing = "correcting the inputs of a run";
+    let action = "correct the inputs of a run";
     let RunRecord { id, inputs, mut options, .. } = run;
     let Some(corrected) = corrected.as_object() else {
-        return Err(failed(doing, &"they are not an object"));
+        return Err(failed(action, &"they are not an object"));
     };
     let mut joined = match inputs {
         Value::Object(inputs) => inputs,
@@ -286,7 +286,7 @@ async fn correct<T: Tx>(
     };
     if damage(tx, &id).await?.is_some() {
         // The unchanged fields would count as sound from here on.
-        return Err(failed(doing, &"its stored data was modified; see `skills db check`"));
+        return Err(failed(action, &"its stored data was modified; see `skills db check`"));
     }
     if let Some(by) =
         by.filter(|by| !corrected.is_empty() && !options.inputs_by.iter().any(|known| known == by))
@@ -296,7 +296,7 @@ async fn correct<T: Tx>(
     joined.extend(corrected.clone());
     let joined = encode(&joined)?;
     tx.post(
-        doing,
+        action,
         "UPDATE runs SET inputs = ?2, inputs_digest = ?3, options = ?4 WHERE id = ?1",
         values![&id, &joined, digest(&[&joined]), encode(&options)?],
     )
@@ -310,7 +310,7 @@ const MAX_SIGNAL_BYTES: i64 = 4 << 20;
 /// Rejects a signal that a run cannot keep: each reader of the run reads all of them.
 async fn ensure_signal_fits<T: Tx>(tx: &T, run: &RunId, bytes: usize) -> Result<(), StoreError> {
     let sql = "SELECT count(*), coalesce(sum(octet_length(payload)), 0) FROM signals WHERE run = ?1";
-    let Some(mut row) = tx.find("counting signals", sql, values![run]).await? else { return Ok(()) };
+    let Some(mut row) = tx.find("count signals", sql, values![run]).await? else { return Ok(()) };
     let (count, size): (i64, i64) = (row.take(0)?, row.take(1)?);
     let total = size.saturating_add(i64::try_from(bytes).unwrap_or(i64::MAX));
     if count < MAX_SIGNALS && total <= MAX_SIGNAL_BYTES {

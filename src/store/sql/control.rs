@@ -24,7 +24,7 @@ pub(crate) async fn control<T: Tx>(
             AND {} IS NOT NULL ORDER BY number LIMIT 1",
         dialect::field(T::POSTGRES, "data", "on")
     );
-    let before = tx.find("looking for what a sidecar asked", &sql, values![sidecar]).await?;
+    let before = tx.find("look for what a sidecar asked", &sql, values![sidecar]).await?;
     if let Some(row) = before {
         let first: serde_json::Value = row.json(0)?;
         return Ok(match first["refused"].as_str() {

@@ -8,7 +8,7 @@ use crate::{Allowance, SkillRuns, StoreError, Tallies, Tally, TallyKind};
 pub(crate) async fn add<T: Tx>(tx: &T, tallies: &[Tally]) -> Result<(), StoreError> {
     let now_ms = tx.now().await?.wall_ms;
     tx.post(
-        "initializing the counts",
+        "initialize the counts",
         "INSERT INTO tally_times (only_one, since_ms) VALUES (1, ?1) ON CONFLICT DO NOTHING",
         values![now_ms],
     )
@@ -18,7 +18,7 @@ pub(crate) async fn add<T: Tx>(tx: &T, tallies: &[Tally]) -> Result<(), StoreErr
     sorted.sort_by(|a, b| (a.kind, &a.name).cmp(&(b.kind, &b.name)));
     for tally in sorted {
         tx.post(
-            "updating a count",
+            "update a count",
             "INSERT INTO tallies (kind, name, calls, errors, total_us, max_us) VALUES (?1, ?2, ?3, ?4, ?5, ?6)
              ON CONFLICT (kind, name) DO UPDATE SET calls = tallies.calls + excluded.calls,
                 errors = tallies.errors + excluded.errors, total_us = tallies.total_us + excluded.total_us,
@@ -38,11 +38,11 @@ pub(crate) async fn add<T: Tx>(tx: &T, tallies: &[Tally]) -> Result<(), StoreErr
 }
 
 pub(crate) async fn reset<T: Tx>(tx: &T) -> Result<Tallies, StoreError> {
-    let doing = "resetting the counts";
+    let action = "reset the counts";
     let now_ms = tx.now().await?.wall_ms;
-    tx.post(doing, "DELETE FROM tallies", &[]).await?;
+    tx.post(action, "DELETE FROM tallies", &[]).await?;
     tx.post(
-        doing,
+        action,
         "INSERT INTO tally_times (only_one, since_ms, reset_ms) VALUES (1, ?1, ?1)
          ON CONFLICT (only_one) DO UPDATE SET since_ms = excluded.since_ms, reset_ms = excluded.reset_ms",
         values![now_ms],
@@ -52,13 +52,13 @@ pub(crate) async fn reset<T: Tx>(tx: &T) -> Result<Tallies, StoreError> {
 }
 
 pub(crate) async fn tallies<T: Tx>(tx: &T) -> Result<Tallies, StoreError> {
-    let doing = "reading the counts";
+    let action = "read the counts";
     let (mut since_ms, mut reset_ms) = (None, None);
-    if let Some(mut row) = tx.find(doing, "SELECT since_ms, reset_ms FROM tally_times", &[]).await? {
+    if let Some(mut row) = tx.find(action, "SELECT since_ms, reset_ms FROM tally_times", &[]).await? {
         (since_ms, reset_ms) = (row.take(0)?, row.take(1)?);
     }
     let sql = "SELECT kind, name, calls, errors, total_us, max_us FROM tallies ORDER BY kind, name";
-    let rows = tx.query(doing, sql, &[]).await?;
+    let rows = tx.query(action, sql, &[]).await?;
     let tally = |mut row: Row| {
         // A kind of a later version cannot be shown.
         let kind: TallyKind = row.text(0)?.parse().ok()?;
@@ -85,23 +85,23 @@ pub(crate) async fn allowance<T: Tx>(
     wanted: u64,
     limit: u64,
 ) -> Result<Allowance, StoreError> {
-    let doing = "granting an allowance";
+    let action = "grant an allowance";
     let window = values![principal, began_ms];
     if T::POSTGRES {
         // The row must exist to be locked.
         let sql =
             "INSERT INTO allowances (principal, began_ms, taken) VALUES (?1, ?2, 0) ON CONFLICT DO NOTHING";
-        tx.post(doing, sql, window).await?;
+        tx.post(action, sql, window).await?;
     }
     let lock = if T::POSTGRES { "FOR UPDATE" } else { "" };
     let sql = format!("SELECT taken FROM allowances WHERE principal = ?1 AND began_ms = ?2 {lock}");
-    let taken: u64 = tx.find(doing, &sql, window).await?.map_or(Ok(0), |mut row| row.take(0))?;
+    let taken: u64 = tx.find(action, &sql, window).await?.map_or(Ok(0), |mut row| row.take(0))?;
     let granted = wanted.min(limit.saturating_sub(taken));
     if granted > 0 {
         let sql = "DELETE FROM allowances WHERE principal = ?1 AND began_ms < ?2";
-        tx.post(doing, sql, window).await?;
+        tx.post(action, sql, window).await?;
         tx.post(
-            doing,
+            action,
             "INSERT INTO allowances (principal, began_ms, taken) VALUES (?1, ?2, ?3)
              ON CONFLICT (principal, began_ms) DO UPDATE SET taken = excluded.taken",
             values![principal, began_ms, taken + granted],
@@ -132,5 +132,5 @@ pub(crate) async fn runs_by_skill<T: Tx>(tx: &T) -> Result<Vec<SkillRuns>, Store
             last_ms: row.take(4)?,
         })
     };
-    tx.query("counting runs by skill", &sql, values![now_ms]).await?.into_iter().map(runs).collect()
+    tx.query("count runs by skill", &sql, values![now_ms]).await?.into_iter().map(runs).collect()
 }

@@ -23,20 +23,20 @@ pub(crate) async fn import<T: Tx>(
     source: &Source,
     mut batches: Receiver<Batch>,
 ) -> Result<Vec<TableRows>, StoreError> {
-    let doing = "copying a store";
+    let action = "copy a store";
     // Followers of this store see none of the events until all of them are there.
     tx.reserve_events().await?;
     if T::POSTGRES {
         // The store stays empty until the copy is complete; counting may take long.
         let lock = "LOCK TABLE runs, sessions, documents IN SHARE ROW EXCLUSIVE MODE";
-        tx.execute(doing, lock, &[]).await?;
-        tx.execute(doing, "SET LOCAL statement_timeout = 0", &[]).await?;
+        tx.execute(action, lock, &[]).await?;
+        tx.execute(action, "SET LOCAL statement_timeout = 0", &[]).await?;
     }
     ensure_empty(tx, place).await?;
     let mut statements = Vec::new();
     for table in source.tables() {
         if table.name != MERGED {
-            tx.post(doing, &format!("DELETE FROM \"{}\"", table.name), &[]).await?;
+            tx.post(action, &format!("DELETE FROM \"{}\"", table.name), &[]).await?;
         }
         let parameters: Vec<String> = (1..=table.columns.len()).map(|n| format!("?{n}")).collect();
         let conflict = if table.name == MERGED {
@@ -58,18 +58,18 @@ pub(crate) async fn import<T: Tx>(
         let Some(sql) = statements.get(table) else { continue };
         let last = rows.pop();
         for row in &rows {
-            tx.post(doing, sql, &row.0).await?;
+            tx.post(action, sql, &row.0).await?;
         }
         // Waits for the responses to the whole batch.
         if let Some(row) = last {
-            tx.execute(doing, sql, &row.0).await?;
+            tx.execute(action, sql, &row.0).await?;
         }
     }
     if T::POSTGRES {
         continue_numbers(tx).await?;
         for table in source.tables() {
             // Without statistics the planner assumes that the tables are small.
-            tx.execute(doing, &format!("ANALYZE \"{}\"", table.name), &[]).await?;
+            tx.execute(action, &format!("ANALYZE \"{}\"", table.name), &[]).await?;
         }
     }
     let copied = verify(tx, source).await?;
@@ -79,7 +79,7 @@ pub(crate) async fn import<T: Tx>(
 
 async fn count<T: Tx>(tx: &T, table: &str) -> Result<u64, StoreError> {
     let sql = format!("SELECT count(*) FROM \"{table}\"");
-    tx.find("counting rows", &sql, &[]).await?.map_or(Ok(0), |mut row| row.take(0))
+    tx.find("count rows", &sql, &[]).await?.map_or(Ok(0), |mut row| row.take(0))
 }
 
 async fn ensure_empty<T: Tx>(tx: &T, place: &str) -> Result<(), StoreError> {
@@ -94,17 +94,17 @@ async fn ensure_empty<T: Tx>(tx: &T, place: &str) -> Result<(), StoreError> {
 
 /// Lets the numbers of new rows follow those of the copied ones.
 async fn continue_numbers<T: Tx>(tx: &T) -> Result<(), StoreError> {
-    let doing = "continuing the numbers of rows";
+    let action = "continue the numbers of rows";
     for (table, column) in NUMBERED {
         let sql = format!(
             "SELECT setval(pg_get_serial_sequence('{table}', '{column}'), max({column})) FROM {table}
                 HAVING max({column}) IS NOT NULL"
         );
-        tx.query(doing, &sql, &[]).await?;
+        tx.query(action, &sql, &[]).await?;
     }
     let sql = "SELECT setval('events_global', greatest(max(global), (SELECT last_value FROM events_global)))
         FROM events HAVING max(global) IS NOT NULL";
-    tx.query(doing, sql, &[]).await.map(drop)
+    tx.query(action, sql, &[]).await.map(drop)
 }
 
 /// Compares the number of rows of each table with the source.
@@ -114,7 +114,7 @@ async fn verify<T: Tx>(tx: &T, source: &Source) -> Result<Vec<TableRows>, StoreE
         let (found, expected) = (count(tx, &table.name).await?, table.rows);
         if found < expected || (found > expected && table.name != MERGED) {
             let reason = format!("{} has {found} rows instead of {expected}; nothing was copied", table.name);
-            return Err(failed("verifying the copy", &reason));
+            return Err(failed("verify the copy", &reason));
         }
         copied.push(TableRows { table: table.name.clone(), rows: expected });
     }

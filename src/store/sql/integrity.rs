@@ -19,11 +19,11 @@ pub(crate) fn digest(texts: &[&str]) -> String {
 /// Returns which part of what a run continues from differs from what was written, if any; `None` also if an earlier
 /// version stored no digest.
 pub(crate) async fn damage<T: Tx>(tx: &T, run: &RunId) -> Result<Option<&'static str>, StoreError> {
-    let doing = "verifying a run";
+    let action = "verify a run";
     let sql = "SELECT inputs, inputs_digest, head FROM runs WHERE id = ?1";
-    let Some(mut row) = tx.find(doing, sql, values![run]).await? else { return Ok(None) };
+    let Some(mut row) = tx.find(action, sql, values![run]).await? else { return Ok(None) };
     let head: i64 = row.take(2)?;
-    let rows = tx.query(doing, &checkpoints::chain_query(), values![run, head]).await?;
+    let rows = tx.query(action, &checkpoints::chain_query(), values![run, head]).await?;
     Ok(part_damaged(row.text(0), row.text(1), &rows))
 }
 

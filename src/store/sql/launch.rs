@@ -34,7 +34,7 @@ pub(crate) async fn launch<T: Tx>(tx: &T, launch: &Launch) -> Result<LaunchOutco
             None => outcome = IdempotencyOutcome::Created,
         }
         tx.post(
-            "storing an idempotency key",
+            "store an idempotency key",
             "INSERT INTO idempotency (principal, skill_id, key, payload_digest, run, expires_ms)
              VALUES (?1, ?2, ?3, ?4, ?5, ?6)
              ON CONFLICT (principal, skill_id, key) DO UPDATE SET payload_digest = excluded.payload_digest,
@@ -58,7 +58,7 @@ pub(crate) async fn launch<T: Tx>(tx: &T, launch: &Launch) -> Result<LaunchOutco
     };
     let inputs = encode(&launch.inputs)?;
     tx.post(
-        "creating a run",
+        "create a run",
         "INSERT INTO runs (id, skill_id, state, contract_digest, inputs, target, trace_id, started_by, steps_total,
                            created_ms, since_ms, options, expires_in_ms, events, inputs_digest)
          VALUES (?1, ?2, 'pending', ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?9, ?10, ?11, 1, ?12)",
@@ -79,7 +79,7 @@ pub(crate) async fn launch<T: Tx>(tx: &T, launch: &Launch) -> Result<LaunchOutco
     )
     .await?;
     tx.post(
-        "keeping the first checkpoint",
+        "keep the first checkpoint",
         "INSERT INTO checkpoints (run, number, done, state, at_ms, digest) VALUES (?1, 0, '[]', '{}', ?2, ?3)",
         values![&launch.id, now_ms, digest(&["[]", "{}"])],
     )
@@ -93,9 +93,9 @@ pub(crate) async fn launch<T: Tx>(tx: &T, launch: &Launch) -> Result<LaunchOutco
 /// Stores the contract unless it exists. Many runs share a contract, so it is serialized only for the first of them.
 async fn insert_contract<T: Tx>(tx: &T, launch: &Launch) -> Result<(), StoreError> {
     let sql = "SELECT 1 FROM contracts WHERE digest = ?1";
-    if tx.find("looking up a contract", sql, values![&launch.contract_digest]).await?.is_none() {
+    if tx.find("look up a contract", sql, values![&launch.contract_digest]).await?.is_none() {
         tx.post(
-            "storing a contract",
+            "store a contract",
             "INSERT INTO contracts (digest, json) VALUES (?1, ?2) ON CONFLICT (digest) DO NOTHING",
             values![&launch.contract_digest, encode(&launch.contract)?],
         )
@@ -141,17 +141,17 @@ async fn found<T: Tx>(
     key: &Idempotency,
     skill: &str,
 ) -> Result<Option<(String, RunId, i64)>, StoreError> {
-    let doing = "looking up an idempotency key";
+    let action = "look up an idempotency key";
     let named = values![&key.principal, skill, &key.key];
     if T::POSTGRES {
         // Launches with the same key are serialized: the second finds the run of the first.
         let lock = "SELECT pg_advisory_xact_lock(hashtextextended(
             CAST(json_build_array('launch', (SELECT id FROM identity), CAST(?1 AS TEXT), CAST(?2 AS TEXT), CAST(?3 AS TEXT)) AS TEXT), 0))";
-        tx.post(doing, lock, named).await?;
+        tx.post(action, lock, named).await?;
     }
     let sql = "SELECT payload_digest, run, expires_ms FROM idempotency
         WHERE principal = ?1 AND skill_id = ?2 AND key = ?3";
-    let row = tx.find(doing, sql, named).await?;
+    let row = tx.find(action, sql, named).await?;
     row.map(|mut row| Ok((row.take(0)?, row.take(1)?, row.take(2)?))).transpose()
 }
 
@@ -177,13 +177,13 @@ pub(crate) async fn fork<T: Tx>(
     match transition(&run_snapshot(&from, replays), &command)? {
         Next::NewRun { .. } => {}
         other => {
-            return Err(failed("branching a run", &format!("the state machine answered {other:?}")));
+            return Err(failed("branch a run", &format!("the state machine answered {other:?}")));
         }
     }
     let number = checkpoint.unwrap_or(from.head);
     let copied = tx
         .execute(
-            "copying checkpoints",
+            "copy checkpoints",
             "INSERT INTO checkpoints (run, number, done, state, at_ms, base, digest)
              SELECT CAST(?2 AS TEXT), number, done, state, at_ms, base, digest
              FROM checkpoints WHERE run = ?1 AND number <= ?3",
@@ -202,7 +202,7 @@ pub(crate) async fn fork<T: Tx>(
         options.inputs_by.push(from.started_by.clone());
     }
     tx.post(
-        "creating a run",
+        "create a run",
         "INSERT INTO runs (id, skill_id, state, held, replays, contract_digest, inputs, target, trace_id, started_by,
                            source_run, source_checkpoint, steps_total, steps_done, head, created_ms, since_ms,
                            options, expires_in_ms, inputs_digest)
@@ -228,7 +228,7 @@ pub(crate) async fn fork<T: Tx>(
          WHERE run = ?1 AND superseded = 0 AND step IN {}",
         dialect::texts(T::POSTGRES, "?3")
     );
-    tx.post("copying steps", &sql, values![source, new, encode(&done)?]).await?;
+    tx.post("copy steps", &sql, values![source, new, encode(&done)?]).await?;
     let (made, led_to) = if paused {
         (EventKind::RunForkedFrom, EventKind::RunForkedTo)
     } else {

@@ -17,9 +17,9 @@ const ENDED: &str = "state IN ('completed', 'canceled', 'failed') AND since_ms <
 
 pub(crate) async fn heartbeat<T: Tx>(tx: &T, worker: &WorkerId) -> Result<(), StoreError> {
     let now = tx.now().await?;
-    let doing = "sending a heartbeat";
+    let action = "send a heartbeat";
     tx.post(
-        doing,
+        action,
         "INSERT INTO workers (worker, seen_ms, boot, seen_boot_ms) VALUES (?1, ?2, ?3, ?4)
          ON CONFLICT (worker) DO UPDATE SET seen_ms = excluded.seen_ms, boot = excluded.boot,
             seen_boot_ms = excluded.seen_boot_ms",
@@ -32,11 +32,11 @@ pub(crate) async fn heartbeat<T: Tx>(tx: &T, worker: &WorkerId) -> Result<(), St
     )
     .await?;
     let sql = "DELETE FROM workers WHERE seen_ms < ?1";
-    tx.post(doing, sql, values![now.wall_ms - FORGET_WORKERS_MS]).await
+    tx.post(action, sql, values![now.wall_ms - FORGET_WORKERS_MS]).await
 }
 
 pub(crate) async fn deregister_worker<T: Tx>(tx: &T, worker: &WorkerId) -> Result<(), StoreError> {
-    tx.post("deregistering a worker", "DELETE FROM workers WHERE worker = ?1", values![&worker.0]).await
+    tx.post("deregister a worker", "DELETE FROM workers WHERE worker = ?1", values![&worker.0]).await
 }
 
 /// Writes to the store, to find out whether that is possible.
@@ -44,7 +44,7 @@ pub(crate) async fn probe<T: Tx>(tx: &T) -> Result<(), StoreError> {
     let now_ms = tx.now().await?.wall_ms;
     let sql = "INSERT INTO write_probe (only_one, at_ms) VALUES (1, ?1)
         ON CONFLICT (only_one) DO UPDATE SET at_ms = excluded.at_ms";
-    tx.post("probing the store", sql, values![now_ms]).await
+    tx.post("probe the store", sql, values![now_ms]).await
 }
 
 /// Deletes at most `limit` of the runs that ended in one of these states before a moment, with everything that belongs
@@ -55,7 +55,7 @@ pub(crate) async fn purge<T: Tx>(
     before_ms: i64,
     limit: usize,
 ) -> Result<u64, StoreError> {
-    let doing = "purging ended runs";
+    let action = "purge ended runs";
     let ends = [RunState::Completed, RunState::Canceled, RunState::Failed];
     let states: Vec<String> =
         ends.iter().filter(|state| states.contains(state)).map(|state| format!("'{state}'")).collect();
@@ -68,7 +68,7 @@ pub(crate) async fn purge<T: Tx>(
         "SELECT id FROM runs WHERE state IN ({}) AND since_ms < ?1 LIMIT ?2 {lock}",
         states.join(", ")
     );
-    let rows = tx.query(doing, &sql, values![before_ms, limit]).await?;
+    let rows = tx.query(action, &sql, values![before_ms, limit]).await?;
     let runs = rows.into_iter().map(|mut row| row.take(0)).collect::<Result<Vec<String>, _>>()?;
     if runs.is_empty() {
         return Ok(0);
@@ -76,9 +76,9 @@ pub(crate) async fn purge<T: Tx>(
     let ids = super::rows::json(&runs)?;
     let of_runs = dialect::texts(T::POSTGRES, "?1");
     for table in OF_RUN {
-        tx.post(doing, &format!("DELETE FROM {table} WHERE run IN {of_runs}"), values![&ids]).await?;
+        tx.post(action, &format!("DELETE FROM {table} WHERE run IN {of_runs}"), values![&ids]).await?;
     }
-    tx.post(doing, &format!("DELETE FROM runs WHERE id IN {of_runs}"), values![&ids]).await?;
+    tx.post(action, &format!("DELETE FROM runs WHERE id IN {of_runs}"), values![&ids]).await?;
     Ok(runs.len() as u64)
 }
 
@@ -86,12 +86,12 @@ pub(crate) async fn purge<T: Tx>(
 pub(crate) async fn purge_contracts<T: Tx>(tx: &T) -> Result<(), StoreError> {
     let sql = "DELETE FROM contracts
         WHERE NOT EXISTS (SELECT 1 FROM runs WHERE runs.contract_digest = contracts.digest)";
-    tx.post("purging contracts", sql, &[]).await
+    tx.post("purge contracts", sql, &[]).await
 }
 
 /// Deletes audit data of ended runs: inputs of steps and output lines, which a replay does not need.
 pub(crate) async fn prune<T: Tx>(tx: &T, before_ms: i64) -> Result<u64, StoreError> {
-    let doing = "purging data of ended runs";
+    let action = "purge data of ended runs";
     let has_inputs = format!("{} IS NOT NULL", dialect::field(T::POSTGRES, "s.json", "inputs"));
     let sql = format!(
         "SELECT id FROM runs WHERE {ENDED}
@@ -100,9 +100,9 @@ pub(crate) async fn prune<T: Tx>(tx: &T, before_ms: i64) -> Result<u64, StoreErr
         tx.locking()
     );
     let mut count = 0;
-    for mut row in tx.query(doing, &sql, values![before_ms]).await? {
+    for mut row in tx.query(action, &sql, values![before_ms]).await? {
         let run: String = row.take(0)?;
-        let steps = tx.query(doing, "SELECT n, json FROM steps WHERE run = ?1", values![&run]).await?;
+        let steps = tx.query(action, "SELECT n, json FROM steps WHERE run = ?1", values![&run]).await?;
         let mut changed = false;
         for mut step in steps {
             let mut record: serde_json::Value = step.json(1)?;
@@ -112,12 +112,12 @@ pub(crate) async fn prune<T: Tx>(tx: &T, before_ms: i64) -> Result<u64, StoreErr
             record["inputs"] = serde_json::Value::Null;
             let n: i64 = step.take(0)?;
             let sql = "UPDATE steps SET json = ?3 WHERE run = ?1 AND n = ?2";
-            tx.post(doing, sql, values![&run, n, record.to_string()]).await?;
+            tx.post(action, sql, values![&run, n, record.to_string()]).await?;
             changed = true;
         }
         // The event is kept, so that numbers have no gaps; only its output is deleted.
         let sql = "UPDATE events SET data = '{}' WHERE run = ?1 AND kind = 'step.log' AND data <> '{}'";
-        changed |= tx.execute(doing, sql, values![&run]).await? > 0;
+        changed |= tx.execute(action, sql, values![&run]).await? > 0;
         count += u64::from(changed);
     }
     Ok(count)
@@ -159,7 +159,7 @@ const VERIFIED: usize = 1000;
 
 /// Returns how many runs and checkpoints were modified after they were written.
 pub(crate) async fn modified<T: Tx>(tx: &T) -> Result<(u64, u64), StoreError> {
-    let doing = "verifying inputs and checkpoints";
+    let action = "verify inputs and checkpoints";
     let count = |rows: &[Row]| {
         rows.iter().filter(|row| !is_sound(row.text(0), row.text(1), row.text(2))).count() as u64
     };
@@ -168,7 +168,7 @@ pub(crate) async fn modified<T: Tx>(tx: &T) -> Result<(u64, u64), StoreError> {
     loop {
         let sql = "SELECT inputs, NULL, inputs_digest, seq FROM runs
             WHERE inputs_digest IS NOT NULL AND seq > ?1 ORDER BY seq LIMIT ?2";
-        let mut rows = tx.query(doing, sql, values![last, VERIFIED]).await?;
+        let mut rows = tx.query(action, sql, values![last, VERIFIED]).await?;
         runs += count(&rows);
         let Some(row) = rows.last_mut() else { break };
         last = row.take(3)?;
@@ -177,7 +177,7 @@ pub(crate) async fn modified<T: Tx>(tx: &T) -> Result<(u64, u64), StoreError> {
     loop {
         let sql = "SELECT done, state, digest, run, number FROM checkpoints
             WHERE digest IS NOT NULL AND (run, number) > (?1, ?2) ORDER BY run, number LIMIT ?3";
-        let mut rows = tx.query(doing, sql, values![&run, number, VERIFIED]).await?;
+        let mut rows = tx.query(action, sql, values![&run, number, VERIFIED]).await?;
         checkpoints += count(&rows);
         let Some(row) = rows.last_mut() else { break };
         (run, number) = (row.take(3)?, row.take(4)?);

@@ -292,7 +292,7 @@ macro_rules! implement_store {
                 let (from, place) = (from.to_owned(), self.place.clone());
                 let source = tokio::task::spawn_blocking(move || Source::open(&from))
                     .await
-                    .map_err(|e| crate::sql::failed("opening the source", &e))??;
+                    .map_err(|e| crate::sql::failed("open the source", &e))??;
                 let source = Arc::new(source);
                 $write!(self, tx => {
                     let rows = source.rows()?;

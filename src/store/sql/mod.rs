@@ -36,12 +36,12 @@ pub(crate) async fn claimable(places: &Arc<OnceLock<Places>>) -> Result<Option<S
     let places = Arc::clone(places);
     tokio::task::spawn_blocking(move || places.get().map(|places| serde_json::json!(*places()).to_string()))
         .await
-        .map_err(|e| failed("looking for the roots of skills", &e))
+        .map_err(|e| failed("look for the roots of skills", &e))
 }
 
 /// Returns the failure of an operation that does not concern the store as a whole.
-pub(crate) fn failed(doing: &str, reason: &dyn Display) -> StoreError {
-    StoreError::Failed { doing: doing.to_owned(), reason: reason.to_string() }
+pub(crate) fn failed(action: &str, reason: &dyn Display) -> StoreError {
+    StoreError::Failed { action: action.to_owned(), reason: reason.to_string() }
 }
 
 /// An open transaction. Parameters of statements are written `?1`, `?2`, ….
@@ -62,7 +62,7 @@ pub(crate) trait Tx {
     /// Runs a query. The statement stays prepared, so the number of different texts must be bounded.
     fn query(
         &self,
-        doing: &'static str,
+        action: &'static str,
         sql: &str,
         values: &[Value<'_>],
     ) -> impl Future<Output = Result<Vec<Row>, StoreError>> + Send;
@@ -70,14 +70,14 @@ pub(crate) trait Tx {
     /// Runs queries in this order, without waiting for the rows of one before sending the next.
     fn query_all(
         &self,
-        doing: &'static str,
+        action: &'static str,
         queries: &[(&str, &[Value<'_>])],
     ) -> impl Future<Output = Result<Vec<Vec<Row>>, StoreError>> + Send;
 
     /// Like [`Self::query`], for a statement that depends on user input.
     fn query_once(
         &self,
-        doing: &'static str,
+        action: &'static str,
         sql: &str,
         values: &[Value<'_>],
     ) -> impl Future<Output = Result<Vec<Row>, StoreError>> + Send;
@@ -85,7 +85,7 @@ pub(crate) trait Tx {
     /// Changes rows; returns how many.
     fn execute(
         &self,
-        doing: &'static str,
+        action: &'static str,
         sql: &str,
         values: &[Value<'_>],
     ) -> impl Future<Output = Result<u64, StoreError>> + Send;
@@ -93,7 +93,7 @@ pub(crate) trait Tx {
     /// Changes rows without waiting for the outcome: a failure is reported by a later statement or by the commit.
     fn post(
         &self,
-        doing: &'static str,
+        action: &'static str,
         sql: &str,
         values: &[Value<'_>],
     ) -> impl Future<Output = Result<(), StoreError>> + Send;
@@ -101,11 +101,11 @@ pub(crate) trait Tx {
     /// Returns at most one row.
     fn find(
         &self,
-        doing: &'static str,
+        action: &'static str,
         sql: &str,
         values: &[Value<'_>],
     ) -> impl Future<Output = Result<Option<Row>, StoreError>> + Send {
-        let rows = self.query(doing, sql, values);
+        let rows = self.query(action, sql, values);
         async move { Ok(rows.await?.into_iter().next()) }
     }
 

@@ -27,16 +27,16 @@ const PAGE: usize = 100;
 
 async fn of_run<T: Tx, R: DeserializeOwned>(
     tx: &T,
-    doing: &'static str,
+    action: &'static str,
     sql: &str,
     run: &RunId,
 ) -> Result<Vec<R>, StoreError> {
-    tx.query(doing, sql, values![run]).await?.iter().map(|row| row.json(0)).collect()
+    tx.query(action, sql, values![run]).await?.iter().map(|row| row.json(0)).collect()
 }
 
 pub(crate) async fn steps<T: Tx>(tx: &T, run: &RunId) -> Result<Vec<StepRecord>, StoreError> {
     let sql = "SELECT json FROM steps WHERE run = ?1 AND superseded = 0 ORDER BY n";
-    of_run(tx, "reading steps", sql, run).await
+    of_run(tx, "read steps", sql, run).await
 }
 
 /// Returns events of one run, or of all runs up to the global number that readers may see.
@@ -48,11 +48,11 @@ pub(crate) async fn events<T: Tx>(
 ) -> Result<Vec<RunEvent>, StoreError> {
     let rows = if let Some(run) = run {
         let sql = event_page("number", "run = ?1 AND number > ?2");
-        tx.query("reading events", &sql, values![run, after, limit]).await?
+        tx.query("read events", &sql, values![run, after, limit]).await?
     } else {
         let last = if T::POSTGRES { newest(tx).await? } else { i64::MAX.unsigned_abs() };
         let sql = event_page("global", "global > ?1 AND global <= ?2");
-        tx.query("reading events", &sql, values![after, last, limit]).await?
+        tx.query("read events", &sql, values![after, last, limit]).await?
     };
     rows.into_iter().map(event).collect()
 }
@@ -92,17 +92,17 @@ pub(super) const CONTRACT: &str = "SELECT json FROM contracts WHERE digest = ?1"
 pub(super) const INTENTS: &str = "SELECT json FROM intents WHERE run = ?1 ORDER BY step";
 
 pub(crate) async fn contract<T: Tx>(tx: &T, digest: &str) -> Result<Option<Json>, StoreError> {
-    let row = tx.find("reading a contract", CONTRACT, values![digest]).await?;
+    let row = tx.find("read a contract", CONTRACT, values![digest]).await?;
     row.map(|row| row.json(0)).transpose()
 }
 
 pub(crate) async fn intents<T: Tx>(tx: &T, run: &RunId) -> Result<Vec<StepIntent>, StoreError> {
-    of_run(tx, "reading intents", INTENTS, run).await
+    of_run(tx, "read intents", INTENTS, run).await
 }
 
 pub(crate) async fn decisions<T: Tx>(tx: &T, run: &RunId) -> Result<Vec<RecordedDecision>, StoreError> {
     let sql = "SELECT decision, approver, notes, at_ms FROM decisions WHERE run = ?1 ORDER BY rowid";
-    let rows = tx.query("reading decisions", sql, values![run]).await?;
+    let rows = tx.query("read decisions", sql, values![run]).await?;
     let decided = |mut row: Row| {
         Ok(RecordedDecision {
             decision: row.json(0)?,
@@ -115,7 +115,7 @@ pub(crate) async fn decisions<T: Tx>(tx: &T, run: &RunId) -> Result<Vec<Recorded
 
 pub(crate) async fn descendants<T: Tx>(tx: &T, run: &RunId) -> Result<Vec<RunId>, StoreError> {
     let sql = "SELECT id FROM runs WHERE source_run = ?1 ORDER BY seq";
-    let rows = tx.query("reading descendants", sql, values![run]).await?;
+    let rows = tx.query("read descendants", sql, values![run]).await?;
     rows.into_iter().map(|mut row| row.take(0)).collect()
 }
 
@@ -123,7 +123,7 @@ pub(crate) async fn descendants<T: Tx>(tx: &T, run: &RunId) -> Result<Vec<RunId>
 pub(crate) async fn expired<T: Tx>(tx: &T) -> Result<Vec<RunRecord>, StoreError> {
     let sql = format!("SELECT {RUN_COLUMNS} FROM runs r WHERE r.expires_ms <= ?1 ORDER BY r.expires_ms");
     let now = tx.now().await?;
-    let rows = tx.query("looking for expired runs", &sql, values![now.wall_ms]).await?;
+    let rows = tx.query("look for expired runs", &sql, values![now.wall_ms]).await?;
     rows.into_iter().map(|row| Ok(record(row)?.0)).collect()
 }
 
@@ -145,7 +145,7 @@ pub(crate) async fn unescalated<T: Tx>(
         dialect::indexed_by(T::POSTGRES, "runs_asking"),
     );
     let values = values![since_ms, after_ms, after_seq, now_ms];
-    let rows = tx.query_once("looking for late approvals", &sql, values).await?;
+    let rows = tx.query_once("look for late approvals", &sql, values).await?;
     let placed = |row| {
         let (run, seq) = listed(row, now_ms)?;
         let place = (run.since_ms, seq);
@@ -171,7 +171,7 @@ pub(crate) async fn due<T: Tx>(tx: &T, places: Option<&str>) -> Result<Due, Stor
     );
     let mut values = lease_expired_values(&tx.now().await?);
     values.push(places.into());
-    let row = tx.find("polling for work", &sql, &values).await?;
+    let row = tx.find("poll for work", &sql, &values).await?;
     let mut row = row.unwrap_or(Row(Vec::new()));
     Ok(Due { claimable: row.take(0)?, expired: row.take(1)? })
 }
@@ -182,7 +182,7 @@ pub(super) fn place(postgres: bool) -> String {
 }
 
 async fn workers_by<T: Tx>(tx: &T, sql: &str, values: &[Value<'_>]) -> Result<Vec<WorkerId>, StoreError> {
-    let rows = tx.query("looking for workers", sql, values).await?;
+    let rows = tx.query("look for workers", sql, values).await?;
     rows.into_iter().map(|mut row| Ok(WorkerId(row.take(0)?))).collect()
 }
 
@@ -211,19 +211,19 @@ pub(crate) async fn workers<T: Tx>(tx: &T, max_age_ms: u64) -> Result<Vec<Worker
 /// existing number before it takes its own, so what an open transaction will write is beyond the lowest locked number.
 /// The newest number is read before the locks: a transaction that locks afterwards takes later numbers.
 pub(crate) async fn newest<T: Tx>(tx: &T) -> Result<u64, StoreError> {
-    let doing = "looking for new events";
+    let action = "look for new events";
     if !T::POSTGRES {
         let sql = "SELECT coalesce((SELECT seq FROM sqlite_sequence WHERE name = 'events'), 0)";
-        let row = tx.find(doing, sql, &[]).await?;
+        let row = tx.find(action, sql, &[]).await?;
         return row.map_or(Ok(0), |mut row| row.take(0));
     }
-    let last = tx.find(doing, "SELECT last_value FROM events_global", &[]).await?;
+    let last = tx.find(action, "SELECT last_value FROM events_global", &[]).await?;
     let last: i64 = last.map_or(Ok(0), |mut row| row.take(0))?;
     let locks = "SELECT CAST(objid AS bigint) FROM pg_locks, identity
         WHERE locktype = 'advisory' AND objsubid = 2 AND CAST(classid AS bigint) = CAST(events_lock AS bigint)
           AND database = (SELECT oid FROM pg_database WHERE datname = current_database())";
     let mut newest = last;
-    for mut row in tx.query(doing, locks, &[]).await? {
+    for mut row in tx.query(action, locks, &[]).await? {
         let low: i64 = row.take(0)?;
         // The lock has the lower 32 bits; the locked number is at most slightly above the newest one.
         let behind = last.wrapping_sub(low).rem_euclid(1 << 32);
@@ -267,7 +267,7 @@ impl DueWaits {
             "SELECT r.state, {}, count(*) FROM runs r WHERE r.expires_ms <= ?1 GROUP BY 1, 2",
             ended_state(T::POSTGRES)
         );
-        let rows = tx.query("looking for expired runs", &sql, values![now_ms]).await?;
+        let rows = tx.query("look for expired runs", &sql, values![now_ms]).await?;
         let moved = rows.into_iter().map(|mut row| Ok((state(&row, 0)?, state(&row, 1)?, row.take(2)?)));
         let moved = moved.collect::<Result<Vec<_>, StoreError>>()?;
         let of = "(SELECT seq FROM runs WHERE expires_ms <= ?1)".to_owned();
@@ -311,7 +311,7 @@ impl Searches {
         // The semaphores are never closed.
         permit.ok().and_then(Result::ok).ok_or_else(|| StoreError::Unavailable {
             cause: Unavailability::Busy,
-            doing: "searching runs".to_owned(),
+            action: "search runs".to_owned(),
             reason: "too many searches are running; try again later".to_owned(),
         })
     }
@@ -374,7 +374,7 @@ pub(crate) async fn runs<T: Tx>(tx: &T, filter: &RunFilter) -> Result<RunPage, S
     rows.truncate(limit);
     let mut counts: BTreeMap<RunState, u64> = BTreeMap::new();
     let sql = "SELECT state, count(*) FROM runs GROUP BY state";
-    for mut row in tx.query("counting runs", sql, &[]).await? {
+    for mut row in tx.query("count runs", sql, &[]).await? {
         // A state of a later version cannot be counted.
         if let Ok(state) = state(&row, 0) {
             counts.insert(state, row.take(1)?);
@@ -417,6 +417,6 @@ async fn page<T: Tx>(
         dialect::indexed_by(T::POSTGRES, index),
         conditions.sql
     );
-    let rows = tx.query_once("listing runs", &sql, &conditions.values).await?;
+    let rows = tx.query_once("list runs", &sql, &conditions.values).await?;
     rows.into_iter().map(|row| listed(row, now_ms)).collect()
 }

@@ -83,7 +83,7 @@ pub(crate) async fn report<T: Tx>(tx: &T, run: &RunId, report: &Report) -> Resul
         events.iter().filter(|e| e.kind == EventKind::SignalConsumed).filter_map(|e| e.data["name"].as_str())
     {
         tx.post(
-            "taking a signal",
+            "take a signal",
             "DELETE FROM signals WHERE n = (SELECT min(n) FROM signals WHERE run = ?1 AND name = ?2)",
             values![run, name],
         )
@@ -117,7 +117,7 @@ async fn locked<T: Tx>(tx: &T, run: &RunId, numbered: bool) -> Result<(LockedRun
     }
     // The lock comes first, so that no other transaction adds a checkpoint afterwards.
     let (locking, id) = (LockedRun::query(tx), values![run]);
-    let found = tx.query_all("reading a run", &[(&locking, id), (checkpoints::LAST, id)]).await?;
+    let found = tx.query_all("read a run", &[(&locking, id), (checkpoints::LAST, id)]).await?;
     let mut rows = found.into_iter().map(|rows| rows.into_iter().next());
     let locked = rows.next().flatten().map(LockedRun::read).transpose()?;
     let last = rows.next().flatten().map_or(Ok(-1), |mut row| row.take(0))?;
@@ -137,7 +137,7 @@ async fn finish<T: Tx>(tx: &T, run: &RunId, finished: &[StepRecord]) -> Result<V
     );
     for step in finished {
         tx.post(
-            "recording a step",
+            "record a step",
             "INSERT INTO steps (run, n, step, json)
              SELECT CAST(?1 AS TEXT), coalesce(max(n), 0) + 1, CAST(?2 AS TEXT), CAST(?3 AS TEXT)
              FROM steps WHERE run = ?1",
@@ -146,7 +146,7 @@ async fn finish<T: Tx>(tx: &T, run: &RunId, finished: &[StepRecord]) -> Result<V
         .await?;
         // A failure without another attempt leaves the outcome of the previous one unknown: the worker has to ask.
         let unseen = step.status == StepStatus::Failed && step.attempts == 0;
-        tx.post("closing an intent", &close, values![run, &step.step, unseen]).await?;
+        tx.post("close an intent", &close, values![run, &step.step, unseen]).await?;
         events.push(NewEvent {
             kind: match step.status {
                 StepStatus::Completed => EventKind::StepCompleted,
@@ -234,7 +234,7 @@ async fn show<T: Tx>(
         shown.outputs.as_ref().map(encode).transpose()?,
         shown.error.as_ref().map(encode).transpose()?
     ];
-    tx.post("updating the state of a run", sql, values).await?;
+    tx.post("update the state of a run", sql, values).await?;
     write_events(tx, run, last_event + 1, events, now_ms).await
 }
 
@@ -245,6 +245,6 @@ pub(crate) async fn buffered_signal<T: Tx>(
     name: &str,
 ) -> Result<Option<serde_json::Value>, StoreError> {
     let sql = "SELECT payload FROM signals WHERE run = ?1 AND name = ?2 ORDER BY n LIMIT 1";
-    let row = tx.find("looking for a signal", sql, values![run, name]).await?;
+    let row = tx.find("look for a signal", sql, values![run, name]).await?;
     row.map(|row| row.json(0)).transpose()
 }

@@ -58,7 +58,7 @@ const COUNTED: usize = 30;
 
 /// Encodes a value that can be read again.
 pub(super) fn json<T: Serialize>(value: &T) -> Result<String, StoreError> {
-    let text = serde_json::to_string(value).map_err(|e| failed("encoding a record", &e))?;
+    let text = serde_json::to_string(value).map_err(|e| failed("encode a record", &e))?;
     if nesting::text_exceeds(&text, MAX_STORED_LEVELS) {
         let message = format!("a value is nested more than {MAX_STORED_LEVELS} levels deep");
         return Err(StoreError::InvalidRequest(message));
@@ -68,7 +68,7 @@ pub(super) fn json<T: Serialize>(value: &T) -> Result<String, StoreError> {
 
 pub(super) fn state(row: &Row, index: usize) -> Result<RunState, StoreError> {
     let name = row.text(index).unwrap_or_default();
-    name.parse().map_err(|_| failed("reading a row", &format!("the state {name:?} is unknown")))
+    name.parse().map_err(|_| failed("read a row", &format!("the state {name:?} is unknown")))
 }
 
 /// Reads a worker's lease from a run's columns.
@@ -189,7 +189,7 @@ pub(super) fn as_of(mut run: RunRecord, replays: bool, now_ms: i64) -> RunRecord
 /// Returns a run and whether it is a replay; in a transaction that writes it is locked.
 pub(super) async fn find<T: Tx>(tx: &T, run: &RunId) -> Result<Option<(RunRecord, bool)>, StoreError> {
     let sql = format!("SELECT {RUN_COLUMNS} FROM runs r WHERE r.id = ?1{}", tx.locking());
-    let row = tx.find("reading a run", &sql, values![run]).await?;
+    let row = tx.find("read a run", &sql, values![run]).await?;
     row.map(record).transpose()
 }
 
@@ -262,14 +262,14 @@ pub(super) fn expires_in_ms(options: &RunOptions) -> Option<i64> {
 
 /// Returns a run that is about to change, locked.
 pub(super) async fn lock_run<T: Tx>(tx: &T, run: &RunId) -> Result<LockedRun, StoreError> {
-    let row = tx.find("reading a run", &LockedRun::query(tx), values![run]).await?;
+    let row = tx.find("read a run", &LockedRun::query(tx), values![run]).await?;
     row.map(LockedRun::read).transpose()?.ok_or_else(|| StoreError::NoRun(run.clone()))
 }
 
 /// Returns a run without values that are too long for a list, with the state at the current moment.
 pub(crate) async fn find_listed<T: Tx>(tx: &T, run: &RunId) -> Result<Option<RunRecord>, StoreError> {
     let sql = format!("SELECT {} FROM runs r WHERE r.id = ?1", listed_columns(T::POSTGRES));
-    let Some(row) = tx.find("reading a run", &sql, values![run]).await? else { return Ok(None) };
+    let Some(row) = tx.find("read a run", &sql, values![run]).await? else { return Ok(None) };
     let now_ms = tx.now().await?.wall_ms;
     Ok(Some(listed(row, now_ms)?.0))
 }
@@ -297,7 +297,7 @@ pub(super) async fn append<T: Tx>(
         return Ok(());
     }
     let sql = "UPDATE runs SET events = events + ?2 WHERE id = ?1 RETURNING events - ?2 + 1";
-    let numbered = tx.find("numbering events", sql, values![run, events.len()]).await?;
+    let numbered = tx.find("number events", sql, values![run, events.len()]).await?;
     let first = numbered.ok_or_else(|| StoreError::NoRun(run.clone()))?.take(0)?;
     write_events(tx, run, first, events, now_ms).await
 }
@@ -316,7 +316,7 @@ pub(super) async fn write_events<T: Tx>(
     let at_ms = tx.event_ms(now_ms);
     for (number, event) in (first..).zip(events) {
         tx.post(
-            "recording events",
+            "record events",
             "INSERT INTO events (run, number, at_ms, kind, step, data) VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
             values![run, number, at_ms, event.kind.as_str(), event.step.as_deref(), json(&event.data)?],
         )
@@ -357,7 +357,7 @@ pub(super) async fn apply<T: Tx>(
     let gate = gate.as_ref().map(json::<Gate>).transpose()?;
     let decided = decided.map(json::<Decision>).transpose()?;
     tx.post(
-        "moving a run",
+        "move a run",
         "UPDATE runs SET since_ms = CASE WHEN state = ?2 THEN since_ms ELSE ?8 END, state = ?2, fence = ?3, held = ?4,
             gate = ?5, decided = CASE WHEN CAST(?5 AS TEXT) IS NULL THEN coalesce(?6, decided) END,
             worker = CASE WHEN ?7 THEN NULL ELSE worker END,

@@ -14,7 +14,7 @@ pub(crate) async fn create<T: Tx>(
 ) -> Result<SessionRow, StoreError> {
     let now_ms = tx.now().await?.wall_ms;
     tx.post(
-        "storing a session",
+        "store a session",
         "INSERT INTO sessions (id, created_ms, changed_ms, version, document, owner)
          VALUES (?1, ?2, ?2, 0, ?3, ?4)",
         values![id, now_ms, encode(document)?, owner],
@@ -32,11 +32,11 @@ pub(crate) async fn create<T: Tx>(
 }
 
 pub(crate) async fn read<T: Tx>(tx: &T, id: &str, known: u64) -> Result<Option<SessionRow>, StoreError> {
-    let doing = "reading a session";
+    let action = "read a session";
     let sql = "SELECT created_ms, changed_ms, version, document, owner FROM sessions WHERE id = ?1";
-    let Some(mut row) = tx.find(doing, sql, values![id]).await? else { return Ok(None) };
+    let Some(mut row) = tx.find(action, sql, values![id]).await? else { return Ok(None) };
     let sql = "SELECT json FROM session_lines WHERE session = ?1 AND number > ?2 ORDER BY number";
-    let lines = tx.query(doing, sql, values![id, known]).await?;
+    let lines = tx.query(action, sql, values![id, known]).await?;
     Ok(Some(SessionRow {
         id: id.to_owned(),
         created_ms: row.take(0)?,
@@ -67,7 +67,7 @@ pub(crate) async fn list<T: Tx>(
             owner: row.take(5)?,
         })
     };
-    tx.query("listing sessions", sql, values![limit, owner]).await?.into_iter().map(head).collect()
+    tx.query("list sessions", sql, values![limit, owner]).await?.into_iter().map(head).collect()
 }
 
 pub(crate) async fn change<T: Tx>(
@@ -80,7 +80,7 @@ pub(crate) async fn change<T: Tx>(
     let now_ms = tx.now().await?.wall_ms;
     let changed = tx
         .execute(
-            "changing a session",
+            "change a session",
             "UPDATE sessions SET version = version + 1, changed_ms = ?3, document = ?4
              WHERE id = ?1 AND version = ?2",
             values![id, version, now_ms, encode(document)?],
@@ -91,7 +91,7 @@ pub(crate) async fn change<T: Tx>(
     }
     for line in lines {
         tx.post(
-            "appending to a session",
+            "append to a session",
             "INSERT INTO session_lines (session, number, json)
              SELECT CAST(?1 AS TEXT), coalesce(max(number), 0) + 1, CAST(?2 AS TEXT)
              FROM session_lines WHERE session = ?1",
@@ -104,7 +104,7 @@ pub(crate) async fn change<T: Tx>(
 
 pub(crate) async fn store_last_call<T: Tx>(tx: &T, id: &str, text: &str) -> Result<(), StoreError> {
     tx.post(
-        "keeping the last call of a session",
+        "keep the last call of a session",
         "INSERT INTO session_calls (session, text) SELECT id, CAST(?2 AS TEXT) FROM sessions WHERE id = ?1
          ON CONFLICT (session) DO UPDATE SET text = excluded.text",
         values![id, text],
@@ -114,7 +114,7 @@ pub(crate) async fn store_last_call<T: Tx>(tx: &T, id: &str, text: &str) -> Resu
 
 pub(crate) async fn load_last_call<T: Tx>(tx: &T, id: &str) -> Result<Option<String>, StoreError> {
     let sql = "SELECT text FROM session_calls WHERE session = ?1";
-    let row = tx.find("reading the last call of a session", sql, values![id]).await?;
+    let row = tx.find("read the last call of a session", sql, values![id]).await?;
     row.map(|mut row| row.take(0)).transpose()
 }
 
@@ -123,18 +123,18 @@ pub(crate) async fn usage<T: Tx>(tx: &T, owner: &str) -> Result<SessionUsage, St
     let sql = "SELECT count(*), CAST(coalesce(sum(octet_length(document)), 0) AS BIGINT), CAST(coalesce(sum((
                 SELECT sum(octet_length(json)) FROM session_lines l WHERE l.session = s.id)), 0) AS BIGINT)
         FROM sessions s WHERE owner = ?1";
-    let row = tx.find("adding up the sizes of sessions", sql, values![owner]).await?;
+    let row = tx.find("add up the sizes of sessions", sql, values![owner]).await?;
     let Some(mut row) = row else { return Ok(SessionUsage::default()) };
     let (sessions, documents, lines): (u64, u64, u64) = (row.take(0)?, row.take(1)?, row.take(2)?);
     Ok(SessionUsage { sessions, bytes: documents + lines })
 }
 
 pub(crate) async fn purge<T: Tx>(tx: &T, before_ms: i64) -> Result<u64, StoreError> {
-    let doing = "purging sessions";
+    let action = "purge sessions";
     for table in ["session_lines", "session_calls"] {
         let sql =
             format!("DELETE FROM {table} WHERE session IN (SELECT id FROM sessions WHERE changed_ms < ?1)");
-        tx.post(doing, &sql, values![before_ms]).await?;
+        tx.post(action, &sql, values![before_ms]).await?;
     }
-    tx.execute(doing, "DELETE FROM sessions WHERE changed_ms < ?1", values![before_ms]).await
+    tx.execute(action, "DELETE FROM sessions WHERE changed_ms < ?1", values![before_ms]).await
 }

@@ -170,7 +170,7 @@ impl Row {
     /// Takes a column out of the row, without copying its text.
     pub fn take<T: Column>(&mut self, index: usize) -> Result<T, StoreError> {
         let value = self.0.get_mut(index).and_then(T::read);
-        value.ok_or_else(|| failed("reading a row", &format!("column {index} has another type")))
+        value.ok_or_else(|| failed("read a row", &format!("column {index} has another type")))
     }
 
     /// Returns the text of a column; `None` for null.
@@ -183,9 +183,8 @@ impl Row {
 
     /// Reads a column of JSON text.
     pub fn json<T: DeserializeOwned>(&self, index: usize) -> Result<T, StoreError> {
-        let text = self
-            .text(index)
-            .ok_or_else(|| failed("reading a row", &format!("column {index} is not a text")))?;
+        let text =
+            self.text(index).ok_or_else(|| failed("read a row", &format!("column {index} is not a text")))?;
         serde_json::from_str(text)
             .map_err(|error| failed("reading a row", &format!("column {index}: {error}")))
     }

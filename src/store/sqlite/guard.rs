@@ -40,7 +40,7 @@ impl FileGuard {
     pub fn check(&self) -> Result<(), StoreError> {
         let lost = |cause, reason: String| StoreError::Unavailable {
             cause,
-            doing: format!("writing to {}", self.place),
+            action: format!("write to {}", self.place),
             reason: format!("{reason}; restore the original file, or restart this process"),
         };
         for (at, (path, known)) in self.files.iter().enumerate() {

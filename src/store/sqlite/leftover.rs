@@ -41,7 +41,7 @@ pub(super) fn check_leftover_log(path: &Path, place: &str, expected: Option<&str
     }
     Err(StoreError::Unavailable {
         cause: Unavailability::Busy,
-        doing: format!("opening {place}"),
+        action: format!("open {place}"),
         reason: "other processes open and close it; try again".to_owned(),
     })
 }
@@ -64,7 +64,7 @@ pub(super) fn ensure_shared_memory(path: &Path, place: &str) -> Result<(), Store
         if started.elapsed() > TIMEOUT {
             return Err(StoreError::Unavailable {
                 cause: Unavailability::Missing,
-                doing: format!("opening {place}"),
+                action: format!("open {place}"),
                 reason: format!(
                     "process {process} has it open, but {} no longer exists; stop that process first",
                     memory.display()
@@ -90,7 +90,7 @@ fn check(path: &Path, place: &str, expected: Option<&str>) -> Result<(), StoreEr
             return match error.unavailability() {
                 // Opening it for writing or reading fails too, with a message that states what to do.
                 Some(Unavailability::Unopenable | Unavailability::ReadOnly) => Ok(()),
-                _ => Err(super::failed(format!("opening {place}"), &error)),
+                _ => Err(super::failed(format!("open {place}"), &error)),
             };
         }
     };
@@ -117,7 +117,7 @@ fn check(path: &Path, place: &str, expected: Option<&str>) -> Result<(), StoreEr
     match (damage.into_iter().next(), interrupted) {
         (Some(found), _) => Err(mismatch(path, place, &found)),
         (None, Some(error)) if schema::is_damage(&error) => Err(mismatch(path, place, &error.to_string())),
-        (None, Some(error)) => Err(super::failed(format!("checking {place}"), &error)),
+        (None, Some(error)) => Err(super::failed(format!("check {place}"), &error)),
         (None, None) => Ok(()),
     }
 }
@@ -129,7 +129,7 @@ pub(super) fn ensure_own(path: &Path, place: &str) -> Result<(), StoreError> {
             let what = if found.is_dir() { "a folder" } else { "a device, socket or pipe" };
             return Err(StoreError::Unavailable {
                 cause: Unavailability::Unopenable,
-                doing: format!("checking {place}"),
+                action: format!("check {place}"),
                 reason: format!("it is {what}, not the file of a store, and was left unchanged; name a file"),
             });
         }
@@ -162,7 +162,7 @@ fn open(path: &Path) -> rusqlite::Result<(Connection, i64)> {
 fn without_log(path: &Path, place: &str) -> Result<(Option<String>, i64), StoreError> {
     let connection = reading(path, place, true)?;
     let version =
-        schema_version(&connection).map_err(|error| super::failed(format!("reading {place}"), &error))?;
+        schema_version(&connection).map_err(|error| super::failed(format!("read {place}"), &error))?;
     // A new store may have everything in its log.
     Ok((identity_of(&connection, place).ok(), version))
 }
@@ -177,7 +177,7 @@ fn mismatch(path: &Path, place: &str, found: &str) -> StoreError {
     let [_, log, index] = files_of(path);
     StoreError::Unavailable {
         cause: Unavailability::Damaged,
-        doing: format!("opening {place}"),
+        action: format!("open {place}"),
         reason: format!(
             "the file and the write-ahead log next to it, which a killed process left, do not match ({found}); \
                 neither was modified. If the file is a backup that was copied there, move {} and {} away. Otherwise \

@@ -75,11 +75,11 @@ impl std::fmt::Debug for Sqlite {
     }
 }
 
-pub(super) fn failed(doing: String, reason: &dyn Reason) -> StoreError {
+pub(super) fn failed(action: String, reason: &dyn Reason) -> StoreError {
     let words = reason.describe();
     match reason.unavailability() {
-        Some(cause) => StoreError::Unavailable { cause, doing, reason: words },
-        None => StoreError::Failed { doing, reason: words },
+        Some(cause) => StoreError::Unavailable { cause, action, reason: words },
+        None => StoreError::Failed { action, reason: words },
     }
 }
 
@@ -99,7 +99,7 @@ impl Sqlite {
     /// Returns [`StoreError::Failed`] if the database cannot be created.
     pub fn in_memory(clocks: impl Into<Clocks>) -> Result<Self, StoreError> {
         let connection =
-            Connection::open_in_memory().map_err(|e| failed("making a store in memory".into(), &e))?;
+            Connection::open_in_memory().map_err(|e| failed("make a store in memory".into(), &e))?;
         Self::start(connection, || Ok(None), "memory:".to_owned(), None, clocks.into())
     }
 
@@ -113,11 +113,11 @@ impl Sqlite {
         schema::migrate(&mut connection, &place)?;
         connection
             .execute_batch(schema::NEWEST)
-            .map_err(|e| failed(format!("preparing to write to {place}"), &e))?;
+            .map_err(|e| failed(format!("prepare to write to {place}"), &e))?;
         let reader = reader()?;
         let from = connection
             .query_row("SELECT coalesce(max(since_ms), 0) FROM runs", [], |row| row.get(0))
-            .map_err(|e| failed(format!("reading {place}"), &e))?;
+            .map_err(|e| failed(format!("read {place}"), &e))?;
         let identity = identity_of(&connection, &place)?;
         let (commits, committed) = watch::channel(0_u64);
         let commits = Arc::new(commits);
@@ -198,7 +198,7 @@ impl Sqlite {
         self.writer.as_ref().ok_or_else(|| {
             self.health
                 .refusal()
-                .unwrap_or_else(|| failed(format!("writing to {}", self.place), &"it is opened read-only"))
+                .unwrap_or_else(|| failed(format!("write to {}", self.place), &"it is opened read-only"))
         })
     }
 
@@ -247,11 +247,11 @@ impl Sqlite {
             let connection = reader.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
             let _moment = connection
                 .unchecked_transaction()
-                .map_err(|e| failed("beginning to read the store".into(), &e))?;
+                .map_err(|e| failed("begin to read the store".into(), &e))?;
             work(Transaction::new(&connection, now))
         })
         .await
-        .map_err(|e| failed("reading the store".into(), &e))?
+        .map_err(|e| failed("read the store".into(), &e))?
     }
 }
 
@@ -273,7 +273,7 @@ impl Sqlite {
             };
             looked = tokio::task::spawn_blocking(look)
                 .await
-                .map_err(|e| failed("looking at the store".into(), &e))?;
+                .map_err(|e| failed("look at the store".into(), &e))?;
             match &looked {
                 Ok(()) => self.health.allow_writes(),
                 Err(error) => {
@@ -297,7 +297,7 @@ impl Sqlite {
         let (place, immutable) = (self.place.clone(), self.immutable);
         tokio::task::spawn_blocking(move || work(&reading(&path, &place, immutable)?))
             .await
-            .map_err(|e| failed("reading the store".into(), &e))?
+            .map_err(|e| failed("read the store".into(), &e))?
     }
 }
 
@@ -329,7 +329,7 @@ impl Sqlite {
             let _permit = permit;
             let _snapshot = connection
                 .unchecked_transaction()
-                .map_err(|e| failed("beginning to read the store".into(), &e))?;
+                .map_err(|e| failed("begin to read the store".into(), &e))?;
             let search = || complete(read::runs(&Transaction::new(connection, now), &filter));
             let (page, is_interrupted) = storage::within(connection, RunFilter::TIMEOUT, search);
             if is_interrupted && page.is_err() { Err(read::too_slow()) } else { page }
@@ -377,7 +377,7 @@ fn reading(path: &Path, place: &str, immutable: bool) -> Result<Connection, Stor
             schema::enable_statement_cache(&connection);
             schema::set_busy_timeout(&connection).map(|()| connection)
         })
-        .map_err(|e| failed(format!("opening {place} for reading"), &e))
+        .map_err(|e| failed(format!("open {place} for reading"), &e))
 }
 
 /// <https://sqlite.org/uri.html>
@@ -397,7 +397,7 @@ fn immutable_uri(path: &Path) -> String {
 fn identity_of(connection: &Connection, place: &str) -> Result<String, StoreError> {
     connection
         .query_row("SELECT id FROM identity", [], |row| row.get(0))
-        .map_err(|e| failed(format!("reading {place}"), &e))
+        .map_err(|e| failed(format!("read {place}"), &e))
 }
 
 #[cfg(test)]
@@ -412,7 +412,7 @@ mod tests {
         let store = Sqlite::open(&path, Arc::new(|| 0)).unwrap().store;
         let tables = |transaction: &Transaction<'_>| {
             let sql = "SELECT count(*) FROM sqlite_schema";
-            let mut rows = complete(transaction.query("counting tables", sql, &[])).unwrap();
+            let mut rows = complete(transaction.query("count tables", sql, &[])).unwrap();
             rows[0].take::<i64>(0).unwrap()
         };
         let between = move |transaction: Transaction<'_>| {

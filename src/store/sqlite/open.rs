@@ -150,7 +150,7 @@ fn ensure_complete(path: &Path, place: &str) -> Result<(), StoreError> {
     }
     Err(StoreError::Unavailable {
         cause: Unavailability::Damaged,
-        doing: format!("opening {place}"),
+        action: format!("open {place}"),
         reason: format!(
             "it is truncated: it has {length} bytes, and its header names {expected}. Restore a backup (`skills db \
              restore FILE`), or start with an empty store (`skills db reset`)"
@@ -164,7 +164,7 @@ fn ensure_complete(path: &Path, place: &str) -> Result<(), StoreError> {
 /// Returns [`StoreError::Unavailable`] if a process has the store open, for a database of another program, and if a
 /// file cannot be renamed; or the [`StoreError`] of opening the new one.
 pub fn reset(path: &Path, options: &OpenOptions, clocks: impl Into<Clocks>) -> Result<Reset, StoreError> {
-    ensure_closed(path, &format!("resetting {}", place_of(path)))?;
+    ensure_closed(path, &format!("reset {}", place_of(path)))?;
     ensure_own(path, &place_of(path))?;
     let clocks = clocks.into();
     let set_aside = set_aside(path, &format!(".reset-{}", stamp(&clocks)))?;
@@ -186,14 +186,14 @@ pub fn restore(
     options: &OpenOptions,
     clocks: impl Into<Clocks>,
 ) -> Result<Reset, StoreError> {
-    let doing = format!("restoring {}", place_of(path));
-    ensure_closed(path, &doing)?;
+    let action = format!("restore {}", place_of(path));
+    ensure_closed(path, &action)?;
     ensure_own(path, &place_of(path))?;
     let expected = options.known.as_ref().map(|known| known.id_at(path)).transpose()?.flatten();
     ensure_backup(backup, expected.as_deref())?;
     let clocks = clocks.into();
     let stamp = stamp(&clocks);
-    let failed = |error: std::io::Error| failed(doing.clone(), &error);
+    let failed = |error: std::io::Error| failed(action.clone(), &error);
     if let Some(folder) = path.parent() {
         private_files::create_folder(folder).map_err(failed)?;
     }
@@ -216,16 +216,16 @@ pub fn restore(
 fn ensure_backup(file: &Path, expected: Option<&str>) -> Result<(), StoreError> {
     let place = place_of(file);
     let refused = |cause, reason: String| {
-        Err(StoreError::Unavailable { cause, doing: format!("checking {place}"), reason })
+        Err(StoreError::Unavailable { cause, action: format!("check {place}"), reason })
     };
     match std::fs::metadata(file) {
         Ok(found) if !found.is_file() => {
             return refused(Unavailability::Unopenable, "it is not a file".into());
         }
         Ok(_) => {}
-        Err(error) => return Err(failed(format!("opening {place}"), &error)),
+        Err(error) => return Err(failed(format!("open {place}"), &error)),
     }
-    ensure_closed(file, &format!("reading {place}"))?;
+    ensure_closed(file, &format!("read {place}"))?;
     if has_log(file) {
         let reason = "it has a write-ahead log (-wal), so the file alone is not complete; copy the store with \
                       `skills db backup` instead";
@@ -243,7 +243,7 @@ fn ensure_backup(file: &Path, expected: Option<&str>) -> Result<(), StoreError> 
             let reason = format!("it is not an SQLite database, or its header is damaged; {instead}");
             return refused(Unavailability::Damaged, reason);
         }
-        Err(error) => return Err(failed(format!("opening {place}"), &error)),
+        Err(error) => return Err(failed(format!("open {place}"), &error)),
     }
     schema::is_present(&connection, &place)?;
     let (damage, interrupted) = storage::damage(&connection, "PRAGMA integrity_check(1)");
@@ -252,7 +252,7 @@ fn ensure_backup(file: &Path, expected: Option<&str>) -> Result<(), StoreError> 
     }
     let tables: i64 = connection
         .query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))
-        .map_err(|error| failed(format!("reading {place}"), &error))?;
+        .map_err(|error| failed(format!("read {place}"), &error))?;
     if tables == 0 {
         return refused(Unavailability::Damaged, format!("it is an empty database; {instead}"));
     }
@@ -271,12 +271,12 @@ fn ensure_backup(file: &Path, expected: Option<&str>) -> Result<(), StoreError> 
 }
 
 /// Checks that no process has a database open.
-pub(super) fn ensure_closed(path: &Path, doing: &str) -> Result<(), StoreError> {
+pub(super) fn ensure_closed(path: &Path, action: &str) -> Result<(), StoreError> {
     match super::guard::process_using(path) {
         None => Ok(()),
         Some(process) => Err(StoreError::Unavailable {
             cause: Unavailability::Busy,
-            doing: doing.to_owned(),
+            action: action.to_owned(),
             reason: format!("it is open in process {process}; stop that process first"),
         }),
     }
@@ -298,7 +298,7 @@ fn set_aside(path: &Path, suffix: &str) -> Result<Vec<PathBuf>, StoreError> {
         match std::fs::rename(&from, &to) {
             Ok(()) => set_aside.push(to),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
-            Err(error) => return Err(failed(format!("renaming {}", from.display()), &error)),
+            Err(error) => return Err(failed(format!("rename {}", from.display()), &error)),
         }
     }
     set_aside.reverse();
@@ -314,7 +314,7 @@ pub fn adopt(path: &Path, options: &OpenOptions, clocks: impl Into<Clocks>) -> R
         let place = place_of(path);
         return Err(StoreError::Unavailable {
             cause: Unavailability::Missing,
-            doing: format!("opening {place}"),
+            action: format!("open {place}"),
             reason: "the file is missing or empty. Move the store's file back, restore a backup with `skills db restore \
                      FILE`, or start with an empty store: `skills db reset`"
                 .to_owned(),
@@ -371,7 +371,7 @@ pub(super) fn file_state(path: &Path) -> FileState {
 fn prepare_file(path: &Path, options: &OpenOptions, expected: Option<&str>) -> Result<bool, StoreError> {
     let place = place_of(path);
     let refused = |cause, reason: String| {
-        Err(StoreError::Unavailable { cause, doing: format!("opening {place}"), reason })
+        Err(StoreError::Unavailable { cause, action: format!("open {place}"), reason })
     };
     let ways_out = "Move the file back or mount its volume, restore a backup with `skills db restore FILE`, or start \
                     with an empty store: `skills db reset`";
@@ -408,10 +408,10 @@ fn prepare_file(path: &Path, options: &OpenOptions, expected: Option<&str>) -> R
         (None, None) => {
             if let Some(folder) = path.parent() {
                 private_files::create_folder(folder)
-                    .map_err(|e| failed(format!("creating the folder of {place}"), &e))?;
+                    .map_err(|e| failed(format!("create the folder of {place}"), &e))?;
             }
             private_files::create_file(path, options.mode)
-                .map_err(|e| failed(format!("creating {place}"), &e))?;
+                .map_err(|e| failed(format!("create {place}"), &e))?;
         }
     }
     Ok(false)
@@ -419,15 +419,15 @@ fn prepare_file(path: &Path, options: &OpenOptions, expected: Option<&str>) -> R
 
 /// Opens a writing connection to a file that contains a store of this program, or nothing yet.
 fn connect(path: &Path, place: &str, expected: Option<&str>) -> Result<Connection, StoreError> {
-    let doing = || format!("opening {place}");
+    let action = || format!("open {place}");
     // Never create it: a file that vanished since the check must not come back empty.
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let connection = Connection::open_with_flags(path, flags).map_err(|e| failed(doing(), &e))?;
-    schema::set_busy_timeout(&connection).map_err(|e| failed(doing(), &e))?;
-    if connection.is_readonly("main").map_err(|e| failed(doing(), &e))? {
+    let connection = Connection::open_with_flags(path, flags).map_err(|e| failed(action(), &e))?;
+    schema::set_busy_timeout(&connection).map_err(|e| failed(action(), &e))?;
+    if connection.is_readonly("main").map_err(|e| failed(action(), &e))? {
         return Err(StoreError::Unavailable {
             cause: Unavailability::ReadOnly,
-            doing: doing(),
+            action: action(),
             reason: if is_mounted_read_only(path) {
                 "its file system is mounted read-only; remount it, or use another --store".to_owned()
             } else {
@@ -456,7 +456,7 @@ fn open_for_writing(
     clocks: &Clocks,
 ) -> Result<Sqlite, StoreError> {
     let connection = connect(path, place, expected)?;
-    schema::configure(&connection).map_err(|e| failed(format!("opening {place}"), &e))?;
+    schema::configure(&connection).map_err(|e| failed(format!("open {place}"), &e))?;
     let reader = || reading(path, place, false).map(Some);
     Sqlite::start(connection, reader, place.to_owned(), Some(path), clocks.clone())
 }
@@ -532,14 +532,14 @@ pub(super) fn migrated_copy(
 ) -> Result<MigratedCopy, StoreError> {
     let (folder, file) = copy(path, place, error)?;
     let mut connection = connect(&file, place, expected)?;
-    schema::configure(&connection).map_err(|e| failed(format!("opening a copy of {place}"), &e))?;
+    schema::configure(&connection).map_err(|e| failed(format!("open a copy of {place}"), &e))?;
     schema::migrate(&mut connection, place)?;
     Ok(MigratedCopy { folder, file, connection })
 }
 
 /// Copies a database and its log to a temporary folder; `error` is why the original cannot be written.
 fn copy(path: &Path, place: &str, error: &StoreError) -> Result<(tempfile::TempDir, PathBuf), StoreError> {
-    let failed = |e: std::io::Error| failed(format!("copying {place} to read it"), &e);
+    let failed = |e: std::io::Error| failed(format!("copy {place} to read it"), &e);
     let folder = tempfile::tempdir().map_err(failed)?;
     let copy = folder.path().join("runs.db");
     let [_, from_log, _] = files_of(path);
@@ -572,7 +572,7 @@ impl Sqlite {
         let is_full = error.unavailability() == Some(Unavailability::DiskFull);
         let refusal = StoreError::Unavailable {
             cause: if is_full { Unavailability::DiskFull } else { Unavailability::ReadOnly },
-            doing: format!("writing to {place}"),
+            action: format!("write to {place}"),
             reason: format!("it is opened read-only: {}", reason(&error)),
         };
         store.health.refuse_writes(refusal, store.clocks.now().wall_ms);
@@ -586,7 +586,7 @@ pub(super) fn replaced(place: &str, expected: &str, found: Option<&str>) -> Stor
     let found = found.map_or_else(|| "no store id".to_owned(), |id| format!("the store {id}"));
     StoreError::Unavailable {
         cause: Unavailability::Replaced,
-        doing: format!("opening {place}"),
+        action: format!("open {place}"),
         reason: format!(
             "expected the store {expected}, but the file has {found}. Restore the original file, or \
                 accept this one with `skills db adopt`"

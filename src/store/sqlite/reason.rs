@@ -18,6 +18,10 @@ pub trait Reason {
 impl Reason for rusqlite::Error {
     fn describe(&self) -> String {
         let advice = match self.unavailability() {
+            Some(Unavailability::Damaged) if self.sqlite_error_code() == Some(ErrorCode::NotADatabase) => {
+                "it is not a SQLite database, or its header is damaged; it was not modified. Specify another file with \
+                    --store, or restore a backup with `skills db restore FILE`"
+            }
             Some(Unavailability::DiskFull) => {
                 "the disk is full; nothing recorded before is lost. Free some space, then try again"
             }
@@ -63,7 +67,7 @@ fn is_shared_memory_full(error: &rusqlite::Error) -> bool {
 
 impl Reason for std::io::Error {
     fn describe(&self) -> String {
-        self.to_string()
+        skills_base::files::io_reason(self)
     }
 
     fn unavailability(&self) -> Option<Unavailability> {

@@ -196,12 +196,12 @@ pub(super) fn recognize(
     let number = |sql: &str| {
         connection
             .query_row(sql, [], |row| row.get::<_, i64>(0))
-            .map_err(|e| failed(format!("opening {place}"), &e))
+            .map_err(|e| failed(format!("open {place}"), &e))
     };
-    if is_foreign(connection).map_err(|e| failed(format!("opening {place}"), &e))? {
+    if is_foreign(connection).map_err(|e| failed(format!("open {place}"), &e))? {
         return Err(StoreError::Unavailable {
             cause: Unavailability::Unopenable,
-            doing: format!("opening {place}"),
+            action: format!("open {place}"),
             reason: "it is a database of another program; use another --store".to_owned(),
         });
     }
@@ -222,7 +222,7 @@ pub(super) fn recognize(
 pub(super) fn is_present(connection: &Connection, place: &str) -> Result<bool, StoreError> {
     let found: i64 = connection
         .pragma_query_value(None, "user_version", |row| row.get(0))
-        .map_err(|e| failed(format!("reading the schema of {place}"), &e))?;
+        .map_err(|e| failed(format!("read the schema of {place}"), &e))?;
     let known = i64::try_from(MIGRATIONS.len()).unwrap_or(i64::MAX);
     if found > known {
         return Err(StoreError::Newer { place: place.to_owned(), found, known });
@@ -235,27 +235,27 @@ pub(super) fn is_present(connection: &Connection, place: &str) -> Result<bool, S
 /// # Errors
 /// Returns [`StoreError::Newer`] for a database of a later version; it is left untouched.
 pub(super) fn migrate(connection: &mut Connection, place: &str) -> Result<(), StoreError> {
-    let doing = |what: &str| format!("{what} the schema of {place}");
+    let action = |what: &str| format!("{what} the schema of {place}");
     let transaction = connection
         .transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)
-        .map_err(|e| failed(doing("locking"), &e))?;
+        .map_err(|e| failed(action("locking"), &e))?;
     let found: i64 = transaction
         .pragma_query_value(None, "user_version", |row| row.get(0))
-        .map_err(|e| failed(doing("reading"), &e))?;
+        .map_err(|e| failed(action("reading"), &e))?;
     let known = i64::try_from(MIGRATIONS.len()).unwrap_or(i64::MAX);
     if found > known {
         return Err(StoreError::Newer { place: place.to_owned(), found, known });
     }
     for migration in MIGRATIONS.iter().skip(usize::try_from(found).unwrap_or(0)) {
-        transaction.execute_batch(migration).map_err(|e| failed(doing("migrating"), &e))?;
+        transaction.execute_batch(migration).map_err(|e| failed(action("migrating"), &e))?;
     }
     if found < known {
         transaction
             .pragma_update(None, "user_version", known)
             .and_then(|()| transaction.pragma_update(None, "application_id", APPLICATION_ID))
-            .map_err(|e| failed(doing("stamping"), &e))?;
+            .map_err(|e| failed(action("stamping"), &e))?;
     }
-    transaction.commit().map_err(|e| failed(doing("committing"), &e))
+    transaction.commit().map_err(|e| failed(action("committing"), &e))
 }
 
 /// Returns whether an error means that the file itself is damaged (rather than busy, full or locked).

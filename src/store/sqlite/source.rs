@@ -60,23 +60,22 @@ impl Source {
     pub fn open(path: &Path) -> Result<Self, StoreError> {
         let place = place_of(path);
         let refused = |cause, reason: &str| {
-            Err(StoreError::Unavailable {
-                cause,
-                doing: format!("opening {place}"),
-                reason: reason.to_owned(),
-            })
+            Err(StoreError::Unavailable { cause, action: format!("open {place}"), reason: reason.to_owned() })
         };
         match std::fs::metadata(path) {
             Ok(found) if !found.is_file() => return refused(Unavailability::Unopenable, "it is not a file"),
             Ok(found) if found.len() == 0 => return refused(Unavailability::Damaged, "the file is empty"),
             Ok(_) => {}
-            Err(error) => return Err(failed(format!("opening {place}"), &error)),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+                return refused(Unavailability::Missing, "the file does not exist");
+            }
+            Err(error) => return Err(failed(format!("open {place}"), &error)),
         }
-        ensure_closed(path, &format!("reading {place}"))?;
+        ensure_closed(path, &format!("read {place}"))?;
         check_leftover_log(path, &place, None)?;
         let state = file_state(path);
         let (connection, copy) = connect(path, &place)?;
-        let tables = tables(&connection).map_err(|e| failed(format!("reading {place}"), &e))?;
+        let tables = tables(&connection).map_err(|e| failed(format!("read {place}"), &e))?;
         Ok(Self {
             place,
             path: path.to_owned(),
@@ -106,14 +105,14 @@ impl Source {
                 let connection = connection.lock().unwrap_or_else(PoisonError::into_inner);
                 for (index, table) in tables.iter().enumerate() {
                     if let Err(error) = read(&connection, index, table, &batches) {
-                        let error = failed(format!("reading {} of {place}", table.name), &error);
+                        let error = failed(format!("read {} of {place}", table.name), &error);
                         // Fails only if the receiver was dropped.
                         let _ = batches.blocking_send(Err(error));
                         return;
                     }
                 }
             })
-            .map_err(|e| failed("starting to read the source".into(), &e))?;
+            .map_err(|e| failed("start to read the source".into(), &e))?;
         Ok(receiver)
     }
 
@@ -122,13 +121,13 @@ impl Source {
     /// # Errors
     /// Returns [`StoreError::Unavailable`] otherwise.
     pub fn ensure_unchanged(&self) -> Result<(), StoreError> {
-        ensure_closed(&self.path, &format!("reading {}", self.place))?;
+        ensure_closed(&self.path, &format!("read {}", self.place))?;
         if file_state(&self.path) == self.state {
             return Ok(());
         }
         Err(StoreError::Unavailable {
             cause: Unavailability::Busy,
-            doing: format!("reading {}", self.place),
+            action: format!("read {}", self.place),
             reason: "another process wrote to it meanwhile, so nothing was copied; stop that process first"
                 .to_owned(),
         })
@@ -155,7 +154,7 @@ fn connect(path: &Path, place: &str) -> Result<(Connection, Option<tempfile::Tem
     }
     let unreadable = StoreError::Unavailable {
         cause: Unavailability::Unopenable,
-        doing: format!("opening {place}"),
+        action: format!("open {place}"),
         reason: "it cannot be read; check the permissions of the file".to_owned(),
     };
     let copy = migrated_copy(path, place, None, &unreadable)?;

@@ -49,7 +49,7 @@ pub(super) fn quick_check(connection: &Connection, patience: Duration) -> Result
                 }
                 Ok(QuickCheck { damage, is_complete: false })
             }
-            _ => Err(failed("checking the store".to_owned(), &error)),
+            _ => Err(failed("check the store".to_owned(), &error)),
         },
     }
 }
@@ -90,12 +90,12 @@ pub fn damage_of(path: &Path) -> Vec<String> {
 }
 
 pub(super) fn check(connection: &Connection, now: Moment) -> Result<Health, StoreError> {
-    let doing = || "checking the store".to_owned();
+    let action = || "check the store".to_owned();
     let number = |sql: &str| {
         connection
             .query_row(sql, [], |row| row.get::<_, i64>(0))
             .map(i64::unsigned_abs)
-            .map_err(|e| failed(doing(), &e))
+            .map_err(|e| failed(action(), &e))
     };
     let (mut damage, broken_off) = damage(connection, "PRAGMA integrity_check");
     match broken_off {
@@ -110,7 +110,7 @@ pub(super) fn check(connection: &Connection, now: Moment) -> Result<Health, Stor
                 format!("cannot check indices: {error}")
             });
         }
-        Some(error) => return Err(failed(doing(), &error)),
+        Some(error) => return Err(failed(action(), &error)),
     }
     // The content of a damaged page cannot be counted; the rest is still reported.
     let mut counted = |sql: &str| match number(sql) {
@@ -150,20 +150,20 @@ pub(super) fn check(connection: &Connection, now: Moment) -> Result<Health, Stor
 
 /// Writes a complete copy, first under a temporary name, so that an interrupted one is never mistaken for a store.
 pub(super) fn backup(connection: &Connection, to: &Path) -> Result<(), StoreError> {
-    let doing = || format!("backing up to {}", to.display());
+    let action = || format!("back up to {}", to.display());
     if to.exists() {
-        return Err(failed(doing(), &"the file already exists; choose another"));
+        return Err(failed(action(), &"the file already exists; choose another"));
     }
     let mut draft = to.as_os_str().to_owned();
     draft.push(".part");
     let draft = PathBuf::from(draft);
     // An empty file is filled and keeps its permissions.
     let copied = private_files::create_file(&draft, private_files::FILE_MODE)
-        .map_err(|e| failed(doing(), &e))
+        .map_err(|e| failed(action(), &e))
         .and_then(|_| {
-            connection.execute("VACUUM INTO ?1", [draft.to_string_lossy()]).map_err(|e| failed(doing(), &e))
+            connection.execute("VACUUM INTO ?1", [draft.to_string_lossy()]).map_err(|e| failed(action(), &e))
         })
-        .and_then(|_| std::fs::rename(&draft, to).map_err(|e| failed(doing(), &e)));
+        .and_then(|_| std::fs::rename(&draft, to).map_err(|e| failed(action(), &e)));
     if copied.is_err() {
         let _ = std::fs::remove_file(&draft);
     }
@@ -174,5 +174,5 @@ pub(super) fn backup(connection: &Connection, to: &Path) -> Result<(), StoreErro
 pub(super) fn compact(connection: &Connection) -> Result<(), StoreError> {
     connection
         .execute_batch("VACUUM; PRAGMA wal_checkpoint(TRUNCATE)")
-        .map_err(|e| failed("reclaiming free space".into(), &e))
+        .map_err(|e| failed("reclaim free space".into(), &e))
 }

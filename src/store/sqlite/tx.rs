@@ -55,12 +55,12 @@ impl<'c> Transaction<'c> {
         Ok(rows)
     }
 
-    fn changes(&self, doing: &str, sql: &str, values: &[Value<'_>]) -> Result<u64, StoreError> {
+    fn changes(&self, action: &str, sql: &str, values: &[Value<'_>]) -> Result<u64, StoreError> {
         self.connection
             .prepare_cached(sql)
             .and_then(|mut statement| statement.execute(params_from_iter(values)))
             .map(|changed| changed as u64)
-            .map_err(|e| failed(doing.to_owned(), &e))
+            .map_err(|e| failed(action.to_owned(), &e))
     }
 }
 
@@ -73,47 +73,47 @@ impl Tx for Transaction<'_> {
 
     fn query(
         &self,
-        doing: &'static str,
+        action: &'static str,
         sql: &str,
         values: &[Value<'_>],
     ) -> impl Future<Output = Result<Vec<Row>, StoreError>> + Send {
-        ready(self.rows(sql, values).map_err(|e| failed(doing.to_owned(), &e)))
+        ready(self.rows(sql, values).map_err(|e| failed(action.to_owned(), &e)))
     }
 
     fn query_all(
         &self,
-        doing: &'static str,
+        action: &'static str,
         queries: &[(&str, &[Value<'_>])],
     ) -> impl Future<Output = Result<Vec<Vec<Row>>, StoreError>> + Send {
         let rows = queries.iter().map(|(sql, values)| self.rows(sql, values)).collect::<Result<_, _>>();
-        ready(rows.map_err(|e| failed(doing.to_owned(), &e)))
+        ready(rows.map_err(|e| failed(action.to_owned(), &e)))
     }
 
     fn query_once(
         &self,
-        doing: &'static str,
+        action: &'static str,
         sql: &str,
         values: &[Value<'_>],
     ) -> impl Future<Output = Result<Vec<Row>, StoreError>> + Send {
-        self.query(doing, sql, values)
+        self.query(action, sql, values)
     }
 
     fn execute(
         &self,
-        doing: &'static str,
+        action: &'static str,
         sql: &str,
         values: &[Value<'_>],
     ) -> impl Future<Output = Result<u64, StoreError>> + Send {
-        ready(self.changes(doing, sql, values))
+        ready(self.changes(action, sql, values))
     }
 
     fn post(
         &self,
-        doing: &'static str,
+        action: &'static str,
         sql: &str,
         values: &[Value<'_>],
     ) -> impl Future<Output = Result<(), StoreError>> + Send {
-        ready(self.changes(doing, sql, values).map(drop))
+        ready(self.changes(action, sql, values).map(drop))
     }
 
     fn reserve_events(&self) -> impl Future<Output = Result<(), StoreError>> + Send {
@@ -129,7 +129,7 @@ impl Tx for Transaction<'_> {
 pub(super) fn complete<T>(work: impl Future<Output = Result<T, StoreError>>) -> Result<T, StoreError> {
     match pin!(work).poll(&mut Context::from_waker(Waker::noop())) {
         Poll::Ready(result) => result,
-        Poll::Pending => Err(failed("using the store".into(), &"a statement did not complete")),
+        Poll::Pending => Err(failed("use the store".into(), &"a statement did not complete")),
     }
 }
 

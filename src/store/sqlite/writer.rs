@@ -83,7 +83,7 @@ impl Writer {
         let thread = std::thread::Builder::new()
             .name("store-writer".into())
             .spawn(move || write(&connection, &mut queue, &target, &committed, &observer))
-            .map_err(|e| failed("starting the store's writer".into(), &e))?;
+            .map_err(|e| failed("start the store's writer".into(), &e))?;
         Ok(Self { jobs: Some(jobs), thread: Some(thread) })
     }
 
@@ -125,7 +125,7 @@ impl Writer {
             (log, error)
         }));
         self.jobs.as_ref().ok_or_else(gone)?.try_send(job).map_err(|refused| match refused {
-            TrySendError::Full(_) => failed("writing to the store".into(), &"too many pending writes"),
+            TrySendError::Full(_) => failed("write to the store".into(), &"too many pending writes"),
             TrySendError::Closed(_) => gone(),
         })
     }
@@ -150,7 +150,7 @@ impl Writer {
 }
 
 fn gone() -> StoreError {
-    failed("writing to the store".into(), &"the writer has stopped; see the log")
+    failed("write to the store".into(), &"the writer has stopped; see the log")
 }
 
 impl Drop for Writer {
@@ -232,7 +232,7 @@ fn together(
     let place = &target.place;
     let before = connection.total_changes();
     let begun = cached(connection, "BEGIN IMMEDIATE");
-    let mut broken = begun.map_err(|e| failed(format!("locking {place}"), &e)).err();
+    let mut broken = begun.map_err(|e| failed(format!("lock {place}"), &e)).err();
     let mut next = Some(first);
     while let Some(work) = next.take() {
         // Without a transaction a job must not run: its savepoint alone would commit.
@@ -240,7 +240,7 @@ fn together(
         answers.push(answer);
         if broken.is_none() && connection.is_autocommit() {
             // A full or failing disk ends the transaction, with everything done in it.
-            broken = error.or_else(|| Some(failed(format!("writing to {place}"), &"the transaction failed")));
+            broken = error.or_else(|| Some(failed(format!("write to {place}"), &"the transaction failed")));
         }
         if broken.is_none() && answers.len() < BATCH {
             match queue.try_recv() {
@@ -253,7 +253,7 @@ fn together(
     let outcome = match broken {
         Some(error) => Err(error),
         None => target.check().and_then(|()| {
-            cached(connection, "COMMIT").map_err(|e| failed(format!("committing to {place}"), &e))
+            cached(connection, "COMMIT").map_err(|e| failed(format!("commit to {place}"), &e))
         }),
     };
     match &outcome {

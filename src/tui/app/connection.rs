@@ -268,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn a_service_that_falls_silent_is_told_in_the_header_by_the_second_and_dims_the_screen() {
+    fn header_shows_lost_connection() {
         let start = Instant::now();
         let mut app = app(false, start);
         let later = start + Duration::from_secs(20);

@@ -178,10 +178,10 @@ impl Entry {
             }
             _ => type_name(self.field.kind, read),
         };
-        if *meaning == Meaning::Absent && self.field.default.is_some() {
-            format!("{name}, default")
-        } else {
-            name
+        match (&self.control, &self.field.default) {
+            (Control::Choice { .. }, Some(_)) if *meaning == Meaning::Absent => "default".to_owned(),
+            (_, Some(_)) if *meaning == Meaning::Absent => format!("{name}, default"),
+            _ => name,
         }
     }
 

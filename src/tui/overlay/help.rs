@@ -102,7 +102,7 @@ impl Help {
         let mut segs = Vec::new();
         for (sign, role, means) in cells {
             segs.push(Seg::new(format!("  {sign} "), role));
-            segs.push(Seg::new(format!("{means:<15}"), Role::Text));
+            segs.push(Seg::new(format!("{means:<20}"), Role::Text));
         }
         RichLine::from_segs(segs)
     }
@@ -111,8 +111,8 @@ impl Help {
         vec![
             RichLine::of("symbols", Role::Muted),
             Self::pair([
-                (glyphs.waiting, Role::Waiting, "needs approval"),
-                (glyphs.signal, Role::Text, "for a signal"),
+                (glyphs.waiting, Role::Waiting, "waiting for approval"),
+                (glyphs.signal, Role::Text, "waiting for a signal"),
             ]),
             Self::pair([
                 (glyphs.running[0], Role::Info, "running"),
@@ -131,8 +131,8 @@ impl Help {
         vec![
             RichLine::of("symbols", Role::Muted),
             row([
-                (glyphs.set, Role::Success, "fits or set"),
-                (glyphs.pending, Role::Waiting, "none or unset"),
+                (glyphs.set, Role::Success, "fits, selected"),
+                (glyphs.pending, Role::Waiting, "no match, unselected"),
             ]),
             row([(glyphs.warn, Role::Warning, "warning"), (glyphs.bad, Role::Danger, "error")]),
             row([(glyphs.edited, Role::Info, "changed"), (glyphs.tick, Role::Faint, "threshold")]),

@@ -347,6 +347,15 @@ impl Overlay for Reader {
         hints
     }
 
+    fn help_items(&self) -> Vec<Hint> {
+        let mut hints = self.hints();
+        hints.extend([
+            Hint { action: Action::FindNext, label: "next match" },
+            Hint { action: Action::FindPrevious, label: "previous match" },
+        ]);
+        hints
+    }
+
     fn draw(&mut self, area: Rect, painter: &mut Painter<'_>, _now: Instant) -> Option<Position> {
         let width = area.width.saturating_sub(4).max(1);
         if self.is_stale || (width, area.height) != (self.width, self.height) {
@@ -374,7 +383,8 @@ impl Overlay for Reader {
         self.scroll.roll(0, self.rows.len());
         let (first, all) = (self.scroll.offset, self.rows.len());
         let last = (first + self.scroll.height).min(all);
-        let note = format!("{} to {} of {} lines", count(first + 1), count(last), count(all));
+        let to = if painter.glyphs.ascii { "-" } else { "–" };
+        let note = format!("{}{to}{} of {} lines", count(first + 1), count(last), count(all));
         let inside = frame(area, painter, &shown(&self.reading.title), &note, false);
         let shown_rows = self.rows.iter().enumerate().skip(first).take(self.scroll.height);
         for ((at, row), y) in shown_rows.zip(inside.y..) {

@@ -65,15 +65,7 @@ pub fn bytes(count: u64) -> String {
 /// Formats a count with thousands separators: `14 639`.
 #[must_use]
 pub fn count(value: usize) -> String {
-    let digits = value.to_string();
-    let mut out = String::with_capacity(digits.len() + digits.len() / 3);
-    for (at, digit) in digits.char_indices() {
-        if at > 0 && (digits.len() - at).is_multiple_of(3) {
-            out.push(' ');
-        }
-        out.push(digit);
-    }
-    out
+    skills_base::number::grouped(value as u64)
 }
 
 /// Formats a count with its noun: `1 skill`, `312 skills`.

@@ -149,7 +149,7 @@ impl Runs {
             }
         };
         let skill = Arc::clone(&read.skill);
-        looked.record_passed(AttachCheck::Exists, format!("{} {}, loads", skill.id, read.contract.version));
+        looked.record_passed(AttachCheck::Exists, format!("{} {} loaded", skill.id, read.contract.version));
         looked.read = Some(read);
 
         let invocation = skill.classification.invocation.value;
@@ -159,7 +159,12 @@ impl Runs {
             let error = Error::new(Code::AttachInvalid, message);
             return Ok(looked.fails(AttachCheck::Invocation, &invocation.to_string(), allowed, error));
         }
-        looked.record_passed(AttachCheck::Invocation, format!("invocation {invocation}"));
+        let found = if invocation == Invocation::Both {
+            "can be attached or invoked directly"
+        } else {
+            "can be attached"
+        };
+        looked.record_passed(AttachCheck::Invocation, found.to_owned());
 
         let targets = &skill.classification.attach_targets;
         let allowed: Vec<String> = targets.iter().map(ToString::to_string).collect();
@@ -169,12 +174,12 @@ impl Runs {
             let message = if allowed.is_empty() {
                 format!("{} declares no targets in its classification", skill.id)
             } else {
-                format!("{} accepts {}, not {target_type:?}", skill.id, allowed.join(", "))
+                format!("{} accepts {}, not `{target_type}`", skill.id, allowed.join(", "))
             };
             let error = Error::new(Code::AttachInvalid, message);
             return Ok(looked.fails(AttachCheck::TargetType, target_type, allowed, error));
         };
-        looked.record_passed(AttachCheck::TargetType, format!("takes {}", allowed.join(", ")));
+        looked.record_passed(AttachCheck::TargetType, format!("accepts {}", allowed.join(", ")));
 
         let (sessions, local_files) = (&request.sessions, request.local_files.as_ref());
         match self.target(runtime, kind, &request.target_ref, sessions, local_files).await {
@@ -266,7 +271,7 @@ fn steers(skill: &Skill) -> bool {
 
 fn effect(skill: &Skill) -> String {
     match skill.classification.effect_mode.value {
-        EffectMode::ReadOnly => "reads the target and its inputs, without side effects".to_owned(),
+        EffectMode::ReadOnly => "reads the target and its inputs; no side effects".to_owned(),
         EffectMode::Enrich => "reads the target and its inputs, and returns information about it".to_owned(),
         EffectMode::ControlSignal => "can pause or cancel the target run, or send it a signal".to_owned(),
     }

@@ -85,7 +85,7 @@ impl Runs {
 pub(super) fn known(capabilities: &Capabilities, wanted: &str) -> Result<Arc<Capability>, Error> {
     capabilities.capability(wanted).cloned().ok_or_else(|| Error {
         suggestions: names::near(wanted, capabilities.ids()),
-        ..Error::new(Code::NotFound, format!("there is no capability `{wanted}`"))
+        ..Error::new(Code::NotFound, format!("capability `{wanted}` not found"))
     })
 }
 
@@ -109,7 +109,7 @@ fn of_capability(capabilities: &Capabilities, capability: &Capability, binding: 
             suggestions: names::near(binding, others.iter().copied()),
             ..Error::new(
                 Code::NotFound,
-                format!("there is no binding `{binding}`; bindings of {}: {have}", capability.id),
+                format!("binding `{binding}` not found; bindings of `{}`: {have}", capability.id),
             )
         }),
     }

@@ -369,7 +369,7 @@ impl Runs {
             _ => format!("the skill {} changed since the launch", run.skill_id),
         };
         let message = format!(
-            "{what}. Resume with the contract of the launch (--despite-change), or launch the skill again"
+            "{what}. Resume with the contract of the launch (--allow-changed-skill), or launch the skill again"
         );
         let reason = json!({ "launched": run.contract_digest, "present": present });
         Err(Error { reason: Some(reason), ..Error::new(Code::SkillChanged, message) })
@@ -548,7 +548,7 @@ async fn has_checkpoint(runtime: &RunRuntime, run: &RunRecord, number: u64) -> R
         Err(StoreError::NoCheckpoint { .. }) => {
             let known = runtime.store.checkpoints(&run.id).await?;
             let last = known.last().map_or(0, |checkpoint| checkpoint.number);
-            let message = format!("run {} has no checkpoint {number}; it has 0 to {last}", run.id);
+            let message = format!("run {} has no checkpoint {number}; available: 0 to {last}", run.id);
             Err(Error::new(Code::CheckpointNotFound, message))
         }
         outcome => Ok(outcome.map(drop)?),

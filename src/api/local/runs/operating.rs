@@ -243,9 +243,9 @@ impl Runs {
                 let known = if known.is_empty() {
                     "no workers are registered".to_owned()
                 } else {
-                    format!("known: {}", known.join(", "))
+                    format!("expected one of: {}", known.join(", "))
                 };
-                return Err(Error::new(Code::NotFound, format!("there is no worker `{wanted}`; {known}")));
+                return Err(Error::new(Code::NotFound, format!("worker `{wanted}` not found: {known}")));
             }
             _ => {
                 let message = format!("{} workers match {wanted:?}; name more of the id", found.len());
@@ -293,7 +293,10 @@ impl Runs {
         let document = match filter {
             None => {
                 if !self.views().await?.views.iter().any(|view| view.name == name) {
-                    return Err(Error::new(Code::NotFound, format!("there is no view `{name}`")));
+                    return Err(Error::new(
+                        Code::NotFound,
+                        format!("view `{name}` not found; `skills runs views` lists views"),
+                    ));
                 }
                 None
             }

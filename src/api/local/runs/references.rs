@@ -214,7 +214,7 @@ impl Runs {
             Err(_) => {
                 let why = unreadable.map(|why| format!(" ({why})")).unwrap_or_default();
                 Err(missing(format!(
-                    "there is no task {id}, neither in a {} of the roots nor as a run{why}",
+                    "task `{id}` not found, neither in a {} of the roots nor as a run{why}",
                     tasks::FILE
                 )))
             }

@@ -589,8 +589,8 @@ impl Execute for CurrentEngine {
                     }
                     // The lease is released: a typing error in the policy must not fail runs.
                     Err(error) => {
-                        let doing = format!("executing run {}", claimed.run.id);
-                        return Err(StoreError::Failed { doing, reason: error.message });
+                        let action = format!("execute run {}", claimed.run.id);
+                        return Err(StoreError::Failed { action, reason: error.message });
                     }
                 },
                 () = cancel.cancelled() => return Ok(()),

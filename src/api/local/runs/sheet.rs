@@ -117,7 +117,7 @@ fn reason(why: &ApprovalReason, changed: bool) -> String {
 
 fn because(why: &ApprovalReason) -> String {
     match why {
-        ApprovalReason::Confirmation => "requires approval each time".to_owned(),
+        ApprovalReason::Confirmation => ApprovalReason::Confirmation.describe(),
         ApprovalReason::UnknownOutcome => {
             "its worker was lost during execution, and it is not declared idempotent".to_owned()
         }
@@ -130,7 +130,7 @@ fn irreversible(capability: &Capability, unknown: bool) -> Option<String> {
         return Some("If it was executed, running it again repeats its side effects.".to_owned());
     }
     match (capability.properties.side_effects, capability.safety.reversible) {
-        (true, Some(false)) => Some("It cannot be undone.".to_owned()),
+        (true, Some(false)) => Some("This step cannot be undone.".to_owned()),
         (true, None) if !capability.properties.idempotent => {
             Some("It has external side effects; whether they can be undone is not declared.".to_owned())
         }
@@ -172,7 +172,7 @@ pub(super) fn gates(capability: &Capability) -> Vec<String> {
         })
         .collect();
     if capability.safety.requires_confirmation {
-        words.push("requires approval each time".to_owned());
+        words.push("always requires approval".to_owned());
     }
     words
 }

@@ -23,8 +23,11 @@ pub(super) fn of_failure(error: &Value) -> String {
     match (text("message"), text("code")) {
         // The capability and the binding are shown next to it.
         (Some(message), _) => {
-            let without_prefix = message.split_once("`: ").filter(|(head, _)| head.starts_with('`'));
-            cut(without_prefix.map_or(message, |(_, why)| why), 2 * MAX_TEXT_LEN)
+            // "`CAPABILITY`: …", "`CAPABILITY` (binding `BINDING`): …", and "… through `BINDING`: …" of earlier versions.
+            let without_prefix = ["`: ", "`): "].into_iter().filter_map(|end| message.split_once(end));
+            let shortest = without_prefix.min_by_key(|(head, _)| head.len());
+            let why = shortest.filter(|(head, _)| head.starts_with('`')).map_or(message, |(_, why)| why);
+            cut(why, 2 * MAX_TEXT_LEN)
         }
         (None, Some(code)) => code.replace('_', " "),
         (None, None) => cut(&error.to_string(), 2 * MAX_TEXT_LEN),
@@ -112,7 +115,9 @@ mod tests {
     fn a_failure_is_told_by_its_message() {
         assert_eq!(of_failure(&json!({ "code": "upstream_failure", "message": "http 502" })), "http 502");
         assert_eq!(of_failure(&json!({ "code": "step_timeout" })), "step timeout");
-        let through = json!({ "message": "`a.b` through `c`: scripts/x.sh ended with exit code 3" });
-        assert_eq!(of_failure(&through), "scripts/x.sh ended with exit code 3");
+        for prefix in ["`a.b`", "`a.b` (binding `c`)", "`a.b` through `c`"] {
+            let failed = json!({ "message": format!("{prefix}: scripts/x.sh exited with code 3") });
+            assert_eq!(of_failure(&failed), "scripts/x.sh exited with code 3");
+        }
     }
 }

@@ -37,7 +37,7 @@ pub(in crate::local) fn profile(id: &str) -> Result<&'static Profile, Error> {
         let ids = client::profiles().iter().map(|profile| profile.id.as_str());
         let near = names::near(id, ids.clone());
         let known: Vec<&str> = ids.chain([PLAIN]).collect();
-        let message = format!("there is no client profile `{id}`; known: {}", known.join(", "));
+        let message = format!("client profile `{id}` not found; expected one of: {}", known.join(", "));
         Error { suggestions: near, ..Error::new(Code::NotFound, message) }
     })
 }

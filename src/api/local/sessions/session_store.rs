@@ -199,7 +199,7 @@ pub(in crate::local) async fn find(
             .ok_or_else(|| Error::new(Code::NotFound, format!("session {one} no longer exists"))),
         [] => Err(Error::new(
             Code::NotFound,
-            format!("there is no session {wanted}; `skills session list` lists sessions"),
+            format!("session `{wanted}` not found; `skills session list` lists sessions"),
         )),
         several => Err(Error::new(
             Code::InvalidRequest,

@@ -57,7 +57,7 @@ fn wanted(tool: &str, compat: bool) -> Result<Wanted, Error> {
     let known: Vec<String> =
         Tool::specs(ToolNameFormat::Dotted, compat).into_iter().map(|spec| spec.name).collect();
     let near = names::near(tool, known.iter().map(String::as_str));
-    let message = format!("there is no runtime tool `{tool}`; known: {}", known.join(", "));
+    let message = format!("runtime tool `{tool}` not found; expected one of: {}", known.join(", "));
     Err(Error { suggestions: near, ..Error::new(Code::NotFound, message) })
 }
 

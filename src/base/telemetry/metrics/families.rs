@@ -221,7 +221,7 @@ impl Families {
             workers: book.counter("runtime.workers", "Worker processes of the store", Gauges::default()),
             expired_leases: book.counter(
                 "runtime.leases.expired",
-                "Runs whose worker is dead or has not renewed its lease",
+                "Runs whose worker has exited or has not renewed its lease",
                 Gauge::default(),
             ),
             takeovers: book.counter(

@@ -1,5 +1,5 @@
 //! One command for many runs: each run is listed with what distinguishes it, the commands are sent one by one after a
-//! delay in which they can be withdrawn, and each outcome is shown.
+//! delay in which sending can be canceled, and each outcome is shown.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -26,8 +26,8 @@ use skills_api::{Code, DecisionSheet, RunCommand, RunDetail};
 use skills_model::{ApprovalReason, CommandName, Gate, Verdict};
 use skills_store::RunRecord;
 
-/// Delay before the first command is sent, in which all can be withdrawn.
-const UNDO_DELAY: Duration = Duration::from_secs(3);
+/// Delay before the first command is sent, in which sending can be canceled.
+const CANCEL_DELAY: Duration = Duration::from_secs(3);
 
 /// A run of the dialog.
 pub(super) struct Row {
@@ -259,7 +259,7 @@ impl BulkDialog {
         if self.phase == Phase::Choosing && self.unsent() > 0 {
             self.said = None;
             let now = self.now.unwrap_or_else(Instant::now);
-            self.phase = Phase::Counting(now + UNDO_DELAY);
+            self.phase = Phase::Counting(now + CANCEL_DELAY);
             self.focus = Focus::Button(0);
         }
         Outcome::Stay
@@ -325,7 +325,7 @@ impl BulkDialog {
         Some(Effect::Run(RunRequest::Order { run, order: Box::new(order), ticket: self.ticket }))
     }
 
-    /// Handles Esc: withdraws, stops or closes.
+    /// Handles Esc: cancels sending, stops or closes.
     fn back(&mut self) -> Outcome {
         match self.phase {
             Phase::Counting(_) => (self.phase, self.focus) = (Phase::Choosing, self.first_focus()),
@@ -425,6 +425,17 @@ impl BulkDialog {
         }
     }
 
+    /// Returns the label of the key that sends the commands.
+    fn verb_label(&self) -> &'static str {
+        match self.command {
+            CommandName::Approve => "approve",
+            CommandName::Deny => "deny",
+            CommandName::Cancel => "cancel runs",
+            CommandName::Signal => "signal",
+            _ => "resume",
+        }
+    }
+
     pub(super) fn buttons(&self) -> Vec<Button> {
         let runs = plural(self.unsent());
         let (action, key, danger) = match self.command {
@@ -435,7 +446,7 @@ impl BulkDialog {
         };
         let changed = self.changed().count();
         let despite = |label: &str| {
-            let label = format!("{label} {} despite the change", plural(changed));
+            let label = format!("{label} {} with the launched version", plural(changed));
             (changed > 0).then(|| Button::new(Action::DespiteChange, label, "W"))
         };
         match self.phase {
@@ -452,7 +463,7 @@ impl BulkDialog {
                 out
             }
             Phase::Counting(_) => vec![
-                Button::new(Action::Undo, "Undo", "u"),
+                Button::new(Action::Undo, "Cancel sending", "u"),
                 Button::new(Action::SendNow, format!("Send {} now", self.unsent()), "S"),
             ],
             Phase::Sending(_) => vec![Button::new(Action::Back, "Stop", "Esc")],
@@ -485,10 +496,7 @@ impl BulkDialog {
             }
             Phase::Counting(until) => {
                 let left = until.saturating_duration_since(now).as_millis().div_ceil(1_000).max(1);
-                (
-                    format!("Sending in {left} s. Nothing is sent yet: u withdraws all of it, S sends now."),
-                    Role::Waiting,
-                )
+                (format!("Sending in {left} s. Nothing is sent yet: u cancels, S sends now."), Role::Waiting)
             }
             Phase::Sending(_) => (format!("{} of {} sent", ok + refused, self.included()), Role::Info),
             Phase::Done => {
@@ -701,7 +709,7 @@ impl Overlay for BulkDialog {
         if self.in_text() {
             return vec![
                 hint(Action::NextPart, "next"),
-                hint(Action::CarryOut, "apply"),
+                hint(Action::CarryOut, self.verb_label()),
                 hint(Action::Back, "leave the field"),
             ];
         }
@@ -712,22 +720,46 @@ impl Overlay for BulkDialog {
                     out.push(hint(Action::Notes, self.texts[0].label));
                 }
                 if self.changed().next().is_some() {
-                    out.push(hint(Action::DespiteChange, "despite the change"));
+                    out.push(hint(Action::DespiteChange, "use the launched version"));
                 }
                 out.extend([hint(Action::NextPart, "next button"), hint(Action::Back, "back")]);
                 out
             }
-            Phase::Counting(_) => vec![hint(Action::Undo, "undo"), hint(Action::SendNow, "send now")],
+            Phase::Counting(_) => {
+                vec![hint(Action::Undo, "cancel sending"), hint(Action::SendNow, "send now")]
+            }
             Phase::Sending(_) => vec![hint(Action::Back, "stop")],
             Phase::Done => {
                 let mut out = vec![hint(Action::Up, "run")];
                 if self.changed().next().is_some() {
-                    out.push(hint(Action::DespiteChange, "resume despite the change"));
+                    out.push(hint(Action::DespiteChange, "resume with the launched version"));
                 }
                 out.push(hint(Action::Back, "close"));
                 out
             }
         }
+    }
+
+    fn help_items(&self) -> Vec<Hint> {
+        let mut out = self.hints();
+        let buttons = self.buttons();
+        let send = buttons.iter().find(|button| button.action != Action::Back).map(|button| button.action);
+        let all = [Action::NextPart, Action::Up, Action::PageDown, Action::Mark, Action::Open];
+        let all = all
+            .into_iter()
+            .map(|action| (action, "select"))
+            .filter(|(action, _)| *action != Action::Mark || self.phase == Phase::Choosing);
+        out.extend(all.map(|(action, label)| Hint { action, label }));
+        out.extend(
+            send.filter(|_| self.phase == Phase::Choosing)
+                .map(|action| Hint { action, label: self.verb_label() }),
+        );
+        out.extend([
+            Hint { action: Action::SendNow, label: "send now" },
+            Hint { action: Action::Undo, label: "cancel sending" },
+            Hint { action: Action::Back, label: "close" },
+        ]);
+        out
     }
 
     fn draw(&mut self, area: Rect, painter: &mut Painter<'_>, now: Instant) -> Option<Position> {

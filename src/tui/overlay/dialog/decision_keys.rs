@@ -6,6 +6,7 @@ use crossterm::event::{KeyCode, KeyEvent, KeyModifiers, MouseButton, MouseEvent,
 use ratatui::layout::{Position, Rect};
 
 use super::decision::{Decision, Focus};
+use super::parts;
 use crate::action::{Action, Context};
 use crate::overlay::{Hint, Outcome, Overlay};
 use crate::pane::{Effect, Message, PaneId};
@@ -44,6 +45,37 @@ impl Decision {
             return false;
         }
         true
+    }
+}
+
+impl Decision {
+    /// Returns the keys of the buttons that decide.
+    fn button_hints(&self) -> Vec<Hint> {
+        let label = |action| match action {
+            Action::DenyNow => "deny",
+            Action::ApproveNow => "approve",
+            Action::RunAgain => "run again",
+            Action::ItHappened => "mark completed",
+            Action::SkipStep => "skip",
+            _ => "fail",
+        };
+        let buttons = self.buttons();
+        let decides = buttons.iter().filter(|button| button.action != Action::Back);
+        decides.map(|button| Hint { action: button.action, label: label(button.action) }).collect()
+    }
+
+    /// Returns the keys that help shows in every focus.
+    fn command_hints(&self) -> Vec<Hint> {
+        let mut out = self.button_hints();
+        if self.waiting.len() > 1 {
+            out.push(Hint { action: Action::Mark, label: "select" });
+        }
+        out.extend([
+            Hint { action: Action::PageDown, label: "scroll" },
+            Hint { action: Action::Copy, label: "copy inputs" },
+            Hint { action: Action::Back, label: "cancel" },
+        ]);
+        out
     }
 }
 
@@ -186,23 +218,13 @@ impl Overlay for Decision {
         match self.focus {
             Focus::Together => out.push(Hint { action: Action::Mark, label: "select" }),
             Focus::Button(0) => out.push(Hint { action: Action::Open, label: "cancel" }),
-            _ => out.push(Hint { action: Action::Open, label: "press" }),
+            _ => out.push(Hint { action: Action::Open, label: "select" }),
         }
         let several = self.waiting.len() > 1;
         if several && self.focus != Focus::Together {
             out.push(Hint { action: Action::Mark, label: "select" });
         }
-        for button in self.buttons().iter().skip(1) {
-            let label = match button.action {
-                Action::DenyNow => "deny",
-                Action::ApproveNow => "approve",
-                Action::RunAgain => "run again",
-                Action::ItHappened => "mark completed",
-                Action::SkipStep => "skip",
-                _ => "fail",
-            };
-            out.push(Hint { action: button.action, label });
-        }
+        out.extend(self.button_hints());
         if several {
             out.push(Hint { action: Action::Up, label: "run" });
             out.push(Hint { action: Action::PageDown, label: "scroll" });
@@ -211,6 +233,14 @@ impl Overlay for Decision {
         }
         out.push(Hint { action: Action::Copy, label: "copy inputs" });
         out.push(Hint { action: Action::Back, label: "cancel" });
+        out
+    }
+
+    fn help_items(&self) -> Vec<Hint> {
+        let mut out = parts::with_form_keys(self.hints());
+        if !self.sending() {
+            out.extend(self.command_hints());
+        }
         out
     }
 

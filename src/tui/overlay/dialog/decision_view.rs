@@ -47,7 +47,10 @@ impl Decision {
         } else if matches!(self.focus, Focus::Approver | Focus::Notes) {
             ["Esc leaves the field; then choose a button.", "Esc leaves the field, then decide."]
         } else if self.notes.is_empty() {
-            ["Lowercase keys start notes, uppercase keys decide.", "Lowercase keys start notes."]
+            match self.waiting[0].sheet.outcome_unknown {
+                true => ["Type to add notes. Uppercase keys decide."; 2],
+                false => ["Type to add notes. A approves, D denies."; 2],
+            }
         } else {
             [
                 "Notes are stored with the decision, and kept as a draft if you close.",
@@ -297,7 +300,7 @@ impl Decision {
             );
         }
         for (label, text) in
-            [("binding", &sheet.binding), ("isolation", &sheet.isolation), ("why", &sheet.why)]
+            [("binding", &sheet.binding), ("isolation", &sheet.isolation), ("reason", &sheet.why)]
         {
             if !text.trim().is_empty() {
                 labelled(label, vec![Seg::new(shown(text), Role::Text)], width, &mut out);

@@ -316,7 +316,7 @@ impl Overlay for LaunchDialog {
         }
         let mut out = vec![Hint { action: Action::NextPart, label: "next" }];
         if self.button.is_some() {
-            out.push(Hint { action: Action::Open, label: "press" });
+            out.push(Hint { action: Action::Open, label: "select" });
         }
         if self.view.blocked.is_none() {
             out.push(Hint { action: Action::CarryOut, label: "launch" });
@@ -327,6 +327,10 @@ impl Overlay for LaunchDialog {
             out.push(Hint { action: Action::LeaveField, label: "leave the field" });
         }
         out
+    }
+
+    fn help_items(&self) -> Vec<Hint> {
+        parts::with_form_keys(self.hints())
     }
 
     fn draw(&mut self, area: Rect, painter: &mut Painter<'_>, now: Instant) -> Option<Position> {

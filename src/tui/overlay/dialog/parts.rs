@@ -7,6 +7,7 @@ use ratatui::layout::{Position, Rect};
 use crate::action::Action;
 use crate::field::Field;
 use crate::form::Text;
+use crate::overlay::Hint;
 use crate::theme::Role;
 use crate::widgets::painter::Painter;
 use crate::widgets::rich::RichLine;
@@ -39,6 +40,26 @@ impl Button {
     pub fn danger(action: Action, label: impl Into<String>, key: &'static str) -> Self {
         Self { danger: true, ..Self::new(action, label, key) }
     }
+}
+
+/// Adds the keys of fields and buttons to those of a dialog's footer, for help.
+pub fn with_form_keys(mut hints: Vec<Hint>) -> Vec<Hint> {
+    let keys = [
+        (Action::NextPart, "next"),
+        (Action::Up, "move"),
+        (Action::Open, "select"),
+        (Action::Submit, "next field"),
+        (Action::NewLine, "new line"),
+        (Action::Clear, "clear"),
+        (Action::LeaveField, "leave the field"),
+        (Action::Back, "cancel"),
+    ];
+    for (action, label) in keys {
+        if !hints.iter().any(|hint| hint.action == action) {
+            hints.push(Hint { action, label });
+        }
+    }
+    hints
 }
 
 /// Draws the visible lines of a text that scrolls, and how many more there are below.

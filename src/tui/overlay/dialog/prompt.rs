@@ -91,10 +91,10 @@ impl PromptKind {
                 let path = "File to write. Empty: session-ID-FORMAT in the working directory.";
                 BTreeMap::from([
                     ("format".to_owned(), choice("What to export.", &first.to_string(), forms)),
-                    ("into".to_owned(), choice("Destination.", into, vec![json!(CLIPBOARD), json!(FILE)])),
+                    ("to".to_owned(), choice("Destination.", into, vec![json!(CLIPBOARD), json!(FILE)])),
                     ("path".to_owned(), field(path)),
                     (
-                        "replace".to_owned(),
+                        "overwrite".to_owned(),
                         choice("Overwrite an existing file.", "no", vec![json!("no"), json!("yes")]),
                     ),
                 ])
@@ -194,11 +194,11 @@ impl PromptKind {
                 };
                 let size = made.text.len();
                 let usual = if size > MAX_COPY_BYTES && !desktop { FILE } else { CLIPBOARD };
-                let into = Some(text("into")).filter(|into| !into.is_empty()).unwrap_or(usual);
-                if into == FILE || !text("path").trim().is_empty() && text("into").is_empty() {
+                let into = Some(text("to")).filter(|into| !into.is_empty()).unwrap_or(usual);
+                if into == FILE || !text("path").trim().is_empty() && text("to").is_empty() {
                     let path = Some(text("path").trim()).filter(|path| !path.is_empty());
                     let path = path.map_or_else(|| format.file_name(session), str::to_owned);
-                    let (text, replace) = (Arc::clone(&made.text), text("replace") == "yes");
+                    let (text, replace) = (Arc::clone(&made.text), text("overwrite") == "yes");
                     return Ok(Effect::Session(SessionRequest::Write { path, text, replace }));
                 }
                 if size > MAX_COPY_BYTES && !desktop {
@@ -332,9 +332,9 @@ mod tests {
         };
         let written = file(export(60_000, false, &json!({})));
         assert_eq!(written, ("session-123456-openai-chat.json".to_owned(), false), "too long to copy");
-        let named = json!({"format": "text", "path": " out.txt ", "replace": "yes"});
+        let named = json!({"format": "text", "path": " out.txt ", "overwrite": "yes"});
         assert_eq!(file(export(10, false, &named)), ("out.txt".to_owned(), true), "a path means a file");
-        let over = export(60_000, false, &json!({"into": "clipboard"})).unwrap_err();
+        let over = export(60_000, false, &json!({"to": "clipboard"})).unwrap_err();
         assert!(over.contains("clipboard") && over.contains("choose file"), "{over}");
         assert!(
             matches!(export(60_000, true, &json!({})), Ok(Effect::Copy(..))),

@@ -297,7 +297,7 @@ impl Overlay for PromptDialog {
             PromptKind::Import => ("import", "cancel"),
         };
         if self.button.is_some() {
-            out.push(Hint { action: Action::Open, label: "press" });
+            out.push(Hint { action: Action::Open, label: "select" });
         }
         out.push(Hint { action: Action::CarryOut, label: act });
         if self.button.is_some() {
@@ -306,6 +306,10 @@ impl Overlay for PromptDialog {
             out.push(Hint { action: Action::LeaveField, label: "leave the field" });
         }
         out
+    }
+
+    fn help_items(&self) -> Vec<Hint> {
+        parts::with_form_keys(self.hints())
     }
 
     fn draw(&mut self, area: Rect, painter: &mut Painter<'_>, now: Instant) -> Option<Position> {

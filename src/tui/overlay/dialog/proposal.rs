@@ -169,6 +169,25 @@ impl ProposalDialog {
     }
 }
 
+impl ProposalDialog {
+    /// Returns the keys outside of the notes.
+    fn button_hints(&self) -> Vec<Hint> {
+        let mut hints = match self.command {
+            ProposalCommand::RollBack => vec![Hint { action: Action::CarryOut, label: "roll back" }],
+            ProposalCommand::Approve | ProposalCommand::Deny => vec![
+                Hint { action: Action::ApproveNow, label: "approve" },
+                Hint { action: Action::DenyNow, label: "deny" },
+            ],
+        };
+        hints.extend([
+            Hint { action: Action::NextPart, label: "next" },
+            Hint { action: Action::PageDown, label: "scroll" },
+            Hint { action: Action::Back, label: "back" },
+        ]);
+        hints
+    }
+}
+
 impl Overlay for ProposalDialog {
     fn in_text(&self) -> bool {
         self.focus == Focus::Notes
@@ -243,19 +262,13 @@ impl Overlay for ProposalDialog {
         if self.in_text() {
             return vec![Hint { action: Action::LeaveField, label: "leave the notes" }];
         }
-        let mut hints = match self.command {
-            ProposalCommand::RollBack => vec![Hint { action: Action::CarryOut, label: "roll back" }],
-            ProposalCommand::Approve | ProposalCommand::Deny => vec![
-                Hint { action: Action::ApproveNow, label: "approve" },
-                Hint { action: Action::DenyNow, label: "deny" },
-            ],
-        };
-        hints.extend([
-            Hint { action: Action::NextPart, label: "next" },
-            Hint { action: Action::PageDown, label: "scroll" },
-            Hint { action: Action::Back, label: "back" },
-        ]);
-        hints
+        self.button_hints()
+    }
+
+    fn help_items(&self) -> Vec<Hint> {
+        let mut items = parts::with_form_keys(self.hints());
+        items.extend(self.button_hints());
+        items
     }
 
     fn draw(&mut self, area: Rect, painter: &mut Painter<'_>, _now: Instant) -> Option<Position> {

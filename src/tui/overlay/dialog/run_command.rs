@@ -263,22 +263,27 @@ impl RunCommandDialog {
         if !self.open() {
             return vec![Button::new(Action::Back, "Close", "Esc")];
         }
-        let label = match &self.kind {
-            RunCommandKind::Resume { .. } => "Resume",
-            RunCommandKind::Signal { .. } => "Send",
-            RunCommandKind::Happened { .. } => "Mark completed",
-            RunCommandKind::Cancel => "Cancel run",
-            RunCommandKind::Replay => "Replay",
-            RunCommandKind::Fork => "Fork",
-            RunCommandKind::Assign if self.run.options.assigned.is_some() => "Reassign",
-            RunCommandKind::Assign => "Assign",
-        };
+        let label = self.labels().0;
         let act = if self.kind == RunCommandKind::Cancel {
             Button::danger(Action::CarryOut, label, "^S")
         } else {
             Button::new(Action::CarryOut, label, "^S")
         };
         vec![Button::new(Action::Back, self.closing(), "Esc"), act]
+    }
+
+    /// Returns the labels of the button that sends the command, and of its key in the footer.
+    pub(super) fn labels(&self) -> (&'static str, &'static str) {
+        match &self.kind {
+            RunCommandKind::Resume { .. } => ("Resume", "resume"),
+            RunCommandKind::Signal { .. } => ("Send", "send"),
+            RunCommandKind::Happened { .. } => ("Mark completed", "mark completed"),
+            RunCommandKind::Cancel => ("Cancel run", "cancel run"),
+            RunCommandKind::Replay => ("Replay", "replay"),
+            RunCommandKind::Fork => ("Fork", "fork"),
+            RunCommandKind::Assign if self.run.options.assigned.is_some() => ("Reassign", "reassign"),
+            RunCommandKind::Assign => ("Assign", "assign"),
+        }
     }
 
     /// Returns the label of the button that sends nothing.

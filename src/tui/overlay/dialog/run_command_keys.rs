@@ -5,6 +5,7 @@ use std::time::Instant;
 use crossterm::event::{KeyCode, KeyEvent, MouseButton, MouseEvent, MouseEventKind};
 use ratatui::layout::{Position, Rect};
 
+use super::parts;
 use super::run_command::{Focus, RunCommandDialog};
 use crate::action::{Action, Context};
 use crate::form::FormOutcome;
@@ -160,14 +161,14 @@ impl Overlay for RunCommandDialog {
         let closing = if self.kind == super::RunCommandKind::Cancel { "keep running" } else { "cancel" };
         match self.focus {
             Focus::Checkpoint => out.push(Hint { action: Action::Up, label: "choose" }),
-            Focus::Despite => out.push(Hint { action: Action::Mark, label: "turn" }),
+            Focus::Despite => out.push(Hint { action: Action::Mark, label: "toggle" }),
             Focus::Form => {}
             Focus::Button(0) if self.open() => out.push(Hint { action: Action::Open, label: closing }),
             Focus::Button(0) => out.push(Hint { action: Action::Open, label: "close" }),
-            Focus::Button(_) => out.push(Hint { action: Action::Open, label: "press" }),
+            Focus::Button(_) => out.push(Hint { action: Action::Open, label: "select" }),
         }
         if self.open() {
-            out.push(Hint { action: Action::CarryOut, label: "apply" });
+            out.push(Hint { action: Action::CarryOut, label: self.labels().1 });
         }
         if self.in_text() {
             out.push(Hint { action: Action::NewLine, label: "new line" });
@@ -176,6 +177,10 @@ impl Overlay for RunCommandDialog {
             out.push(Hint { action: Action::Back, label: closing });
         }
         out
+    }
+
+    fn help_items(&self) -> Vec<Hint> {
+        parts::with_form_keys(self.hints())
     }
 
     fn draw(&mut self, area: Rect, painter: &mut Painter<'_>, now: Instant) -> Option<Position> {

@@ -151,7 +151,7 @@ impl Overlay for ScriptDialog {
     fn hints(&self) -> Vec<Hint> {
         let mut hints = vec![
             Hint { action: Action::NextPart, label: "next" },
-            Hint { action: Action::Open, label: "press" },
+            Hint { action: Action::Open, label: "select" },
             Hint { action: Action::CarryOut, label: "run it" },
         ];
         if self.rows > self.scroll.height {
@@ -159,6 +159,11 @@ impl Overlay for ScriptDialog {
         }
         hints.push(Hint { action: Action::Back, label: "cancel" });
         hints
+    }
+
+    fn help_items(&self) -> Vec<Hint> {
+        let scroll = [Action::Up, Action::PageDown].map(|action| Hint { action, label: "scroll" });
+        self.hints().into_iter().chain(scroll).collect()
     }
 
     fn draw(&mut self, area: Rect, painter: &mut Painter<'_>, _now: Instant) -> Option<Position> {

@@ -41,7 +41,7 @@ impl Attach {
             return Some(shown(&error.message));
         }
         if self.reference.text().trim().is_empty() && self.target.is_some() {
-            return Some("no target yet".to_owned());
+            return Some("select a target".to_owned());
         }
         if let Some(failed) = self.preview.failed().filter(|_| !self.preview.pending()) {
             return Some(shown(&failed.note));
@@ -79,7 +79,7 @@ impl Attach {
     /// Returns why a type of target cannot be chosen, if so.
     pub(super) fn refuses(&self, target: AttachTarget) -> Option<&'static str> {
         let skill = self.chosen()?;
-        (!skill.classification.attach_targets.contains(&target)).then_some("not an accepted target")
+        (!skill.classification.attach_targets.contains(&target)).then_some("not accepted by this skill")
     }
 
     /// Copies a form of the preview to the clipboard.

@@ -51,11 +51,11 @@ impl Attach {
         let offset = scroll.offset;
         let note = if rows.len() > usize::from(body.height) {
             let last = (offset + usize::from(body.height)).min(rows.len());
-            format!("lines {}–{last} of {}", offset + 1, rows.len())
+            format!("{}–{last} of {} lines", offset + 1, rows.len())
         } else if self.preview.pending() {
             "checking".to_owned()
         } else {
-            "as sent".to_owned()
+            String::new()
         };
         let note = if cx.glyphs.ascii { note.replace('–', "-") } else { note };
         let mut painter = Painter::new(buf, cx);
@@ -234,7 +234,7 @@ impl Attach {
     }
 }
 
-const SAME: &str = "As a command";
+const SAME: &str = "Equivalent command";
 
 /// Returns the click targets of the two command forms in a note that ends before `end`.
 fn same_places(note: &RichLine, end: u16, y: u16) -> Vec<(Rect, CommandForm)> {

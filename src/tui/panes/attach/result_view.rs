@@ -165,8 +165,8 @@ fn failed(
 pub(super) fn check_name(check: skills_api::AttachCheck) -> &'static str {
     use skills_api::AttachCheck;
     match check {
-        AttachCheck::Exists => "exists",
-        AttachCheck::Invocation => "attachable",
+        AttachCheck::Exists => "skill exists",
+        AttachCheck::Invocation => "invocation",
         AttachCheck::TargetType => "target type",
         AttachCheck::Target => "target exists",
     }

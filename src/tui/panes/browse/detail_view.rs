@@ -180,7 +180,7 @@ impl Browse {
     fn position(&self, lines: usize) -> String {
         let scroll = &self.detail.text;
         let last = (scroll.offset + scroll.height).min(lines);
-        format!("lines {}–{last} of {lines}", scroll.offset + 1)
+        format!("{}–{last} of {lines} lines", scroll.offset + 1)
     }
 
     /// Draws the frontmatter verbatim, with findings below their lines.
@@ -263,7 +263,7 @@ impl Browse {
         let Some(refusal) = self.refusal() else { return String::new() };
         let place = shown(&refusal.location.display().to_string());
         let mut painter = Painter::new(buf, cx);
-        painter.put(area.x + 2, area.y, "refused: fix this to use the skill", Role::Strong, area.width);
+        painter.put(area.x + 2, area.y, "rejected: fix this to use the skill", Role::Strong, area.width);
         let width = area.width.saturating_sub(4);
         let place =
             crate::widgets::text_width::cut_middle(&place, width, painter.glyphs.ellipsis).into_owned();

@@ -96,20 +96,20 @@ impl Browse {
             }
         }
         let trusted = self.detail.skill.as_ref().filter(|d| d.skill.id == id).map(|d| d.summary.trusted);
-        let line = part_played(&skill, trusted);
+        let line = part_played(&skill, trusted, painter.glyphs.dot);
         let y = area.y + if area.height >= 7 { 5 } else { 4 };
         let available = area.width.saturating_sub(3);
         painter.line(x, y, &cut_line(&line, available, painter.glyphs.ellipsis), available);
     }
 }
 
-/// Formats the classification: `role procedure inferred   effect read only   trusted no   tools Read, Bash`.
-fn part_played(skill: &skills_skill::Skill, trusted: Option<TrustSummary>) -> RichLine {
+/// Formats the classification: `role procedure inferred · effect read only · trust no · tools Read, Bash`.
+fn part_played(skill: &skills_skill::Skill, trusted: Option<TrustSummary>, dot: &str) -> RichLine {
     let class = &skill.classification;
     let mut segs = Vec::new();
     let mut push_in = |label: &str, value: String, role: Role, inferred: bool| {
         if !segs.is_empty() {
-            segs.push(Seg::new("   ", Role::Text));
+            segs.push(Seg::new(format!(" {dot} "), Role::Muted));
         }
         segs.push(Seg::new(format!("{label} "), Role::Muted));
         segs.push(Seg::new(value, role));
@@ -123,7 +123,7 @@ fn part_played(skill: &skills_skill::Skill, trusted: Option<TrustSummary>) -> Ri
     push("effect", effect, class.effect_mode.inferred);
     if let Some(trusted) = trusted {
         let role = if trusted == TrustSummary::Changed { Role::Warning } else { Role::Text };
-        push_in("trusted", trusted.to_string(), role, false);
+        push_in("trust", trusted.to_string(), role, false);
     }
     let mut push = |label: &str, value: String, inferred: bool| push_in(label, value, Role::Text, inferred);
     if !skill.properties.allowed_tools.is_empty() {

@@ -110,7 +110,7 @@ impl Browse {
         scrolled(&mut self.detail.preview, &lines, window, &mut Painter::new(buf, cx));
         let scroll = &self.detail.preview;
         let last = (scroll.offset + scroll.height).min(total);
-        format!("lines {}–{last} of {total}", scroll.offset + 1)
+        format!("{}–{last} of {total} lines", scroll.offset + 1)
     }
 }
 

@@ -302,9 +302,9 @@ impl Browse {
                 let warnings = self.entries.iter().filter(|e| e.findings.0 == 0 && e.findings.1 > 0).count();
                 let bad = RichLine::from_segs(vec![
                     Seg::new(format!("{} ", painter.glyphs.bad), Role::Danger),
-                    Seg::new(format!("{} with errors   ", count(errors)), Role::Muted),
+                    Seg::new(format!("{}   ", counted(errors, "error")), Role::Muted),
                     Seg::new(format!("{} ", painter.glyphs.warn), Role::Warning),
-                    Seg::new(format!("{} warned", count(warnings)), Role::Muted),
+                    Seg::new(counted(warnings, "warning"), Role::Muted),
                 ]);
                 painter.line(x, y, &bad, width);
                 y += 1;
@@ -312,7 +312,7 @@ impl Browse {
             if y + 1 < area.bottom() {
                 let (shadowed, refused) = (self.catalogue.shadowed.len(), self.catalogue.refused.len());
                 let dot = painter.glyphs.dot;
-                let text = format!("{} shadowed {dot} {} refused", count(shadowed), count(refused));
+                let text = format!("{} shadowed {dot} {} rejected", count(shadowed), count(refused));
                 painter.put(x, y, &text, Role::Muted, width);
                 y += 1;
             }

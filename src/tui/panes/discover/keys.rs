@@ -407,7 +407,7 @@ impl Discover {
         }
         let ranked = self.asking.shown().is_none().then(|| "no results yet".to_owned());
         out.extend([
-            shown(Action::FocusIntent, "intent"),
+            shown(Action::FocusIntent, "request"),
             Command { blocked: ranked, ..shown(Action::Filter, "filter") },
             shown(Action::OpenByName, "open by name"),
             shown(Action::TogglePolicy, "policy"),

@@ -296,7 +296,7 @@ pub(super) fn waiting_lines(
     if let Some(why) = &sheet.blocked {
         row("blocked", vec![Seg::new(cut(why), Role::Danger)]);
     }
-    row("why", vec![Seg::new(cut(&sheet.why), Role::Text)]);
+    row("reason", vec![Seg::new(cut(&sheet.why), Role::Text)]);
 }
 
 /// Appends the result of the run, or its error.

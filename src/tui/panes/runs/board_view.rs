@@ -309,7 +309,8 @@ impl Runs {
                     let offset = at_row.saturating_sub(height.saturating_sub(1));
                     if height < runs.len() {
                         let (from, to) = (count(offset + 1), count(offset + height));
-                        let note = format!("{from} to {to} of {}", count(runs.len()));
+                        let dash = if cx.glyphs.ascii { "-" } else { "–" };
+                        let note = format!("{from}{dash}{to} of {}", count(runs.len()));
                         Painter::new(buf, cx).right(area.right().saturating_sub(1), y, &note, Role::Muted);
                     }
                     for ((at_run, run), y) in runs.iter().enumerate().skip(offset).zip(y + 1..y + share) {
@@ -336,7 +337,7 @@ impl Runs {
         let role = if waiting > 0 { Role::Waiting } else { Role::Muted };
         let (signals, pending) = (of(&[RunState::WaitingForSignal]), of(&[RunState::Pending]));
         let mut parts = vec![
-            (glyphs.waiting, role, format!("{} waiting", number(waiting))),
+            (glyphs.waiting, role, format!("{} to approve", number(waiting))),
             (
                 glyphs.running[0],
                 Role::Info,
@@ -347,7 +348,7 @@ impl Runs {
         ];
         // Rare states are shown only if there are runs in them.
         if signals > 0 {
-            parts.insert(2, (glyphs.signal, Role::Text, format!("{} signal", number(signals))));
+            parts.insert(2, (glyphs.signal, Role::Text, format!("{} waiting for a signal", number(signals))));
         }
         if pending > 0 {
             parts.insert(2, (glyphs.pending, Role::Muted, format!("{} pending", number(pending))));
@@ -519,7 +520,8 @@ impl Runs {
         let offset = offset.min(board.workers.len().saturating_sub(height));
         if (1..board.workers.len()).contains(&height) {
             let (from, to) = (offset + 1, offset + height);
-            let text = format!(" {dot} {from} to {to} of {}", board.workers.len());
+            let dash = if painter.glyphs.ascii { "-" } else { "–" };
+            let text = format!(" {dot} {from}{dash}{to} of {}", board.workers.len());
             note.push(Seg::new(text, Role::Muted));
         }
         let mut title = Title::of("Workers", false);

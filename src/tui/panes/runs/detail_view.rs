@@ -205,7 +205,7 @@ impl Runs {
             Group::Done => format!("{} after {}", ago(passed), duration(record.since_ms - record.created_ms)),
             Group::Running => lasting(making.now_ms - record.created_ms),
             _ if passed < 1_000 => ago(passed),
-            _ => format!("since {}", age(passed)),
+            _ => format!("for {}", age(passed)),
         };
         let dot = glyphs.dot;
         let first = vec![

@@ -26,8 +26,8 @@ impl Group {
         match self {
             Self::You => "waiting for approval",
             Self::Running => "running",
-            Self::Others => "signal or paused",
-            Self::Done => "done",
+            Self::Others => "waiting for a signal, paused",
+            Self::Done => "ended",
         }
     }
 

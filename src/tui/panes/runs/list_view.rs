@@ -181,7 +181,7 @@ impl Runs {
             segs.push(Seg::new(format!(" {dot} "), Role::Muted));
         }
         if waiting > 0 {
-            let text = format!("{}{} waiting", cx.glyphs.waiting, number(waiting));
+            let text = format!("{}{} to approve", cx.glyphs.waiting, number(waiting));
             segs.push(Seg::new(text, Role::Waiting));
             segs.push(Seg::new(format!(" {dot} "), Role::Muted));
         }

@@ -53,7 +53,7 @@ impl Runs {
         let filter = |name: &str, filter: &str| Tab::Filter(name.to_owned(), filter.to_owned());
         let mut tabs = vec![
             filter("All", ""),
-            filter("Waiting", "state:waiting_for_human"),
+            filter("Approvals", "state:waiting_for_human"),
             filter("Running", "state:running,replaying"),
             filter("Failed", "state:failed"),
         ];

@@ -39,7 +39,7 @@ impl SessionPane {
             y += 1;
         }
         let foot = area.bottom().saturating_sub(1);
-        let at = painter.put(area.x + 2, foot, "sandbox: ", Role::Muted, area.width.saturating_sub(3));
+        let at = painter.put(area.x + 2, foot, "isolation: ", Role::Muted, area.width.saturating_sub(3));
         let available = end.saturating_sub(at);
         painter.put(
             at,

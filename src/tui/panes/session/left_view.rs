@@ -145,7 +145,7 @@ impl SessionPane {
             let (begun, changed) = (moment(session.created_ms), moment(session.changed_ms));
             let all = [
                 format!("session {short}  created {begun}, changed {changed}"),
-                format!("session {short}  {}", span(&begun, &changed)),
+                format!("session {short}, created {}", span(&begun, &changed)),
                 format!("id {short}  {changed}"),
                 short.to_owned(),
             ];
@@ -225,13 +225,13 @@ fn drift_text(drift: SkillDrift) -> Option<String> {
     Some(format!("{text}; {then}"))
 }
 
-/// Formats a time span, with the day once if it is the same: `22 Nov 12:04 to 12:31`.
+/// Formats when something was created and changed, with the day once: `22 Nov 12:04, changed 12:31`.
 fn span(begun: &str, changed: &str) -> String {
     let days = (begun.rsplit_once(' '), changed.rsplit_once(' '));
     match days {
-        _ if begun == changed => format!("of {begun}"),
-        (Some((day, _)), Some((same, time))) if day == same => format!("{begun} to {time}"),
-        _ => format!("{begun} to {changed}"),
+        _ if begun == changed => begun.to_owned(),
+        (Some((day, _)), Some((same, time))) if day == same => format!("{begun}, changed {time}"),
+        _ => format!("{begun}, changed {changed}"),
     }
 }
 
@@ -251,8 +251,8 @@ mod tests {
 
     #[test]
     fn the_day_is_said_once_where_a_session_is_of_one_day() {
-        assert_eq!(span("22 Nov 12:04", "22 Nov 12:31"), "22 Nov 12:04 to 12:31");
-        assert_eq!(span("22 Nov 12:04", "23 Nov 01:00"), "22 Nov 12:04 to 23 Nov 01:00");
-        assert_eq!(span("22 Nov 12:04", "22 Nov 12:04"), "of 22 Nov 12:04");
+        assert_eq!(span("22 Nov 12:04", "22 Nov 12:31"), "22 Nov 12:04, changed 12:31");
+        assert_eq!(span("22 Nov 12:04", "23 Nov 01:00"), "22 Nov 12:04, changed 23 Nov 01:00");
+        assert_eq!(span("22 Nov 12:04", "22 Nov 12:04"), "22 Nov 12:04");
     }
 }

@@ -48,9 +48,9 @@ enum Tab {
 }
 
 const TABS: [(Tab, &str); 4] = [
-    (Tab::Composed, "Composed"),
-    (Tab::PerLevel, "Per level"),
-    (Tab::Payload, "Call payload"),
+    (Tab::Composed, "Instructions"),
+    (Tab::PerLevel, "Levels"),
+    (Tab::Payload, "Request"),
     (Tab::Transcript, "Transcript"),
 ];
 
