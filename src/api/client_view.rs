@@ -330,13 +330,11 @@ fn candidate<'a>(
     let file = match files.read(&one.found.real) {
         Ok(file) => file,
         Err(why) => {
-            match too_large(profile, &one.found.real) {
-                Some(why) => one.leave_out(ClientViewState::Dropped(why.clone()), why),
-                None => {
-                    let what =
-                        format!("{why}: not supported here; {} may handle it differently", profile.name);
-                    one.leave_out(ClientViewState::Unknown(what), "unreadable file".to_owned());
-                }
+            if let Some(why) = too_large(profile, &one.found.real) {
+                one.leave_out(ClientViewState::Dropped(why.clone()), why);
+            } else {
+                let what = format!("{why}: not supported here; {} may handle it differently", profile.name);
+                one.leave_out(ClientViewState::Unknown(what), "unreadable file".to_owned());
             }
             return one;
         }

@@ -96,13 +96,13 @@ pub(super) fn unclosed_quote(yaml_text: &str, error: usize) -> Option<(&str, usi
         let quote_at = line_start + line.len() - quoted.len();
         let inside = indent(line);
         // Its further lines are blank or have a deeper indentation.
-        let more = yaml_text[start..].split_inclusive('\n');
+        let more = slice(yaml_text, start..).split_inclusive('\n');
         let more: usize =
             more.take_while(|line| line.trim().is_empty() || indent(line) > inside).map(str::len).sum();
-        match closing_quote(&yaml_text[quote_at + 1..start + more], quote) {
+        match closing_quote(slice(yaml_text, quote_at + 1..start + more), quote) {
             None => {
                 let end = quote_at + quoted.trim_end().len();
-                let closed = format!("{}{quote}{}", &yaml_text[..end], &yaml_text[end..]);
+                let closed = format!("{}{quote}{}", slice(yaml_text, ..end), slice(yaml_text, end..));
                 let is_beyond = yaml::parse(&closed).err().is_none_or(|again| again.at.start > error + 1);
                 return is_beyond.then(|| (key.trim(), quote_at));
             }
