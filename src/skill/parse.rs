@@ -241,6 +241,13 @@ fn read_yaml(source: &str, range: Range<usize>, notes: &mut Notes<'_>) -> Result
             let repaired = repair::quote_values(yaml_text, |_| true);
             let again = repaired.as_ref().and_then(|repaired| yaml::parse(&repaired.text).ok());
             let (Some(repaired), Some(root)) = (repaired, again) else {
+                if let Some((key, quote)) = repair::unclosed_quote(yaml_text, error.at.start) {
+                    let at = quote + base..quote + base + 1;
+                    let message = format!("the frontmatter is not YAML: the quote of `{key}` is not closed");
+                    let finding = notes.add(&rules::BAD_YAML, Some(key), at, message);
+                    "Close the quote at the end of the value.".clone_into(&mut finding.help);
+                    return Err(());
+                }
                 let at = error.at.start + base..error.at.end + base;
                 let before = slice(yaml_text, ..error.at.start);
                 let line = before.rfind('\n').map_or(0, |newline| newline + 1);

@@ -81,6 +81,55 @@ pub(super) fn quote_values(yaml_text: &str, wanted: impl Fn(&Quoted) -> bool) ->
     (!quoted.is_empty()).then(|| put_in(yaml_text, quoted))
 }
 
+/// Returns the key whose quoted value is not closed before a line that is not part of it, and the offset of the quote, if
+/// that is the error at `error`: with the quote closed, the text is valid at least beyond it.
+pub(super) fn unclosed_quote(yaml_text: &str, error: usize) -> Option<(&str, usize)> {
+    let indent = |line: &str| line.len() - line.trim_start_matches(' ').len();
+    let mut start = 0;
+    let mut lines = yaml_text.split_inclusive('\n');
+    while let Some(line) = lines.next() {
+        let line_start = start;
+        start += line.len();
+        let Some((key, value)) = line.split_once(':') else { continue };
+        let quoted = value.trim_start_matches(' ');
+        let Some(quote) = quoted.chars().next().filter(|sign| matches!(sign, '"' | '\'')) else { continue };
+        let quote_at = line_start + line.len() - quoted.len();
+        let inside = indent(line);
+        // Its further lines are blank or have a deeper indentation.
+        let more = slice(yaml_text, start..).split_inclusive('\n');
+        let more: usize =
+            more.take_while(|line| line.trim().is_empty() || indent(line) > inside).map(str::len).sum();
+        match closing_quote(slice(yaml_text, quote_at + 1..start + more), quote) {
+            None => {
+                let end = quote_at + quoted.trim_end().len();
+                let closed = format!("{}{quote}{}", slice(yaml_text, ..end), slice(yaml_text, end..));
+                let is_beyond = yaml::parse(&closed).err().is_none_or(|again| again.at.start > error + 1);
+                return is_beyond.then(|| (key.trim(), quote_at));
+            }
+            // The next key is behind the end of the value.
+            Some(end) => {
+                while start <= quote_at + 1 + end {
+                    start += lines.next()?.len();
+                }
+            }
+        }
+    }
+    None
+}
+
+/// Returns the offset of the quote that closes a value.
+fn closing_quote(text: &str, quote: char) -> Option<usize> {
+    let mut signs = text.char_indices().peekable();
+    while let Some((at, sign)) = signs.next() {
+        if quote == '"' && sign == '\\' {
+            signs.next();
+        } else if sign == quote && (quote == '"' || signs.next_if(|(_, next)| *next == quote).is_none()) {
+            return Some(at);
+        }
+    }
+    None
+}
+
 /// The context of an entry: names that other entries anchor, and keys of the specification at the start of a line.
 /// Both are collected once, so that the time stays linear in the text.
 struct Surroundings<'a> {
@@ -233,6 +282,23 @@ fn put_in(text: &str, quoted: Vec<Quoted>) -> Repaired {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_quote_that_is_not_closed_is_found_at_its_key() {
+        let found = |text: &str| {
+            let error = yaml::parse(text).err().map(|error| error.at.start);
+            error.and_then(|error| unclosed_quote(text, error)).map(|(key, at)| (key.to_owned(), at))
+        };
+        let description = Some(("description".to_owned(), 21));
+        assert_eq!(found("name: a\ndescription: \"Makes bills.\nlicense: MIT\n"), description);
+        assert_eq!(found("name: a\ndescription: 'It''s a bill.\nlicense: MIT\n"), description);
+        let twice = "name: a\ndescription: \"Makes bills.\ntags: [a, b\n";
+        assert_eq!(found(twice), description, "another defect below");
+        let multi = "name: a\ndescription: \"Makes\n  bills.\n\n  \\\"More\\\".\"\ntags: [a\n";
+        assert_eq!(found(multi), None, "closed on a further line");
+        let block = "name: a\ndescription: |\n  note: \"open\ntags: [a\n";
+        assert_eq!(found(block), None, "in a block, a quote is text");
+    }
 
     fn repaired(text: &str) -> String {
         quote_values(text, |_| true).map_or_else(|| text.to_owned(), |repaired| repaired.text)

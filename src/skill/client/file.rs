@@ -128,17 +128,20 @@ impl SkillFile {
             })
             .collect();
         let quoted = repair::quote_values(&without_tabs, |_| true);
-        for value in quoted.iter().flat_map(|repaired| &repaired.quoted) {
-            let text = slice(&without_tabs, value.value.clone());
-            self.defects.push(match value.colon {
-                true if text.contains(": ") => YamlDefect::UnquotedColon,
-                true => YamlDefect::TrailingColon,
-                false => YamlDefect::ReservedStart,
-            });
-        }
-        let text = quoted.map_or(without_tabs, |repaired| repaired.text);
-        match yaml::parse(&text) {
-            Ok(node) if matches!(node.value, Content::Map(_)) => self.repaired = Some((text, node)),
+        let text = quoted.as_ref().map_or(without_tabs.as_str(), |repaired| &repaired.text);
+        match yaml::parse(text) {
+            Ok(node) if matches!(node.value, Content::Map(_)) => {
+                for value in quoted.iter().flat_map(|repaired| &repaired.quoted) {
+                    let text = slice(&without_tabs, value.value.clone());
+                    self.defects.push(match value.colon {
+                        true if text.contains(": ") => YamlDefect::UnquotedColon,
+                        true => YamlDefect::TrailingColon,
+                        false => YamlDefect::ReservedStart,
+                    });
+                }
+                self.repaired = Some((text.to_owned(), node));
+            }
+            // Quotes do not repair it: what is wrong is something else.
             _ => self.defects.push(YamlDefect::Other),
         }
         if self.defects.is_empty() {

@@ -14,6 +14,8 @@ pub struct AsRead {
     pub description: String,
     /// Whether the description was truncated because of its own length.
     pub cut: bool,
+    /// Whether the description is another text of the file.
+    pub other_text: bool,
     /// How the client repaired a defect.
     pub repaired: Option<String>,
     /// Which behavior of the client is not known.
@@ -242,6 +244,7 @@ impl Reader<'_> {
             let handling = self.defect(fact, what)?;
             from_body |= handling == Some(Handling::FromBody) || handling.is_none() && text.trim().is_empty();
         }
+        self.read.other_text = from_body;
         let text = if from_body {
             let has_no_frontmatter = !self.file.fenced;
             self.file.first_line(!has_no_frontmatter).unwrap_or("Skill").to_owned()

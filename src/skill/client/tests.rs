@@ -107,3 +107,16 @@ fn a_list_as_description_is_json_for_openclaw() {
         }
     }
 }
+
+#[test]
+fn a_defect_that_quotes_do_not_repair_is_not_one_of_values() {
+    let source = "---\nname: x\ndescription: \"Makes bills.\ntags: [a, b\n---\n# Title\n";
+    let file = SkillFile::of(source.as_bytes());
+    assert_eq!(file.defects, [YamlDefect::Other]);
+    match read(profile("claude-code").unwrap(), &file, "x") {
+        Taken::Listed(read) => {
+            assert_eq!((read.description.as_str(), read.unknown, read.other_text), ("Title", None, true));
+        }
+        dropped @ Taken::Dropped { .. } => panic!("{dropped:?}"),
+    }
+}
