@@ -164,18 +164,22 @@ pub(super) struct Overridden {
 }
 
 /// The key of Claude Code's settings.
-const SKILL_OVERRIDES: &str = "skillOverrides";
+pub(super) const SKILL_OVERRIDES: &str = "skillOverrides";
+/// The user's settings of Claude Code, relative to the home folder.
+pub(super) const USER_SETTINGS: &str = ".claude/settings.json";
+/// The settings of Codex, relative to the home folder.
+pub(super) const CODEX_SETTINGS: &str = ".codex/config.toml";
 
 const CLAUDE_CODE: OverrideFile = OverrideFile {
     levels: &[FitLevel::NameOnly, FitLevel::Manual],
-    path: ".claude/settings.json",
+    path: USER_SETTINGS,
     source: "https://code.claude.com/docs/en/skills (skillOverrides, from 2.1.129 on)",
     text: claude_code,
 };
 
 const CODEX: OverrideFile = OverrideFile {
     levels: &[FitLevel::Off],
-    path: ".codex/config.toml",
+    path: CODEX_SETTINGS,
     source: "https://developers.openai.com/codex/skills ([[skills.config]])",
     text: codex,
 };
@@ -190,12 +194,13 @@ impl OverrideFile {
         }
     }
 
+    /// Returns the settings file.
+    pub(super) fn file(&self, home: &Path) -> PathBuf {
+        home.join(self.path)
+    }
+
     pub(super) fn overrides(&self, home: &Path, skills: &[Overridden]) -> ClientOverrides {
-        ClientOverrides {
-            file: home.join(self.path),
-            text: (self.text)(skills),
-            source: self.source.to_owned(),
-        }
+        ClientOverrides { file: self.file(home), text: (self.text)(skills), source: self.source.to_owned() }
     }
 }
 
@@ -222,13 +227,19 @@ fn codex(skills: &[Overridden]) -> String {
 /// Returns the content of a client's settings file with the additions.
 ///
 /// # Errors
-/// Returns `invalid_configuration` for a JSON file that is not an object.
+/// Returns `invalid_configuration` for a JSON file that is not an object, and a TOML file that is invalid with them.
 fn with_overrides(present: &str, overrides: &ClientOverrides) -> Result<String, Error> {
-    if overrides.file.extension().is_none_or(|extension| extension != "json") {
-        return Ok(format!("{present}{}", overrides.text));
-    }
     let invalid =
         |why: String| Error::new(Code::InvalidConfiguration, format!("{}: {why}", overrides.file.display()));
+    if overrides.file.extension().is_none_or(|extension| extension != "json") {
+        let gap = if present.is_empty() || present.ends_with('\n') { "" } else { "\n" };
+        let text = format!("{present}{gap}{}", overrides.text);
+        // A list of skills in another notation cannot be extended at the end of the file.
+        return match toml::from_str::<toml::Table>(&text) {
+            Ok(_) => Ok(text),
+            Err(error) => Err(invalid(error.message().to_owned())),
+        };
+    }
     let object = |text: &str| -> Result<Map<String, Value>, Error> {
         serde_json::from_str(text).map_err(|error| invalid(error.to_string()))
     };
@@ -294,6 +305,16 @@ mod tests {
         let text = with_overrides("model = \"x\"\n", &overrides).unwrap();
         let added = "\n[[skills.config]]\npath = \"/s/p\\\"df/SKILL.md\"\nenabled = false\n";
         assert_eq!(text, format!("model = \"x\"\n{added}"));
+    }
+
+    #[test]
+    fn a_list_of_skills_in_another_notation_is_not_extended() {
+        let overrides = CODEX.overrides(Path::new("/h"), &[skill(FitLevel::Off)]);
+        let inline = "skills.config = [{ name = \"pdf\", enabled = true }]\n";
+        let refused = with_overrides(inline, &overrides).unwrap_err();
+        assert_eq!(refused.code, Code::InvalidConfiguration);
+        let text = with_overrides("model = \"x\"", &overrides).unwrap();
+        assert!(text.starts_with("model = \"x\"\n\n[[skills.config]]"), "the last line had no end: {text}");
     }
 
     #[test]

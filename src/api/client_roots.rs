@@ -5,6 +5,7 @@ use std::collections::{HashSet, VecDeque};
 use std::fs;
 use std::path::{Component, Path, PathBuf};
 
+use super::AssumedFolder;
 use skills_config::Config;
 use skills_registry::{Catalogue, RootOrigin};
 use skills_skill::client::{Depth, Folder, Links, Profile, Reading, Scope};
@@ -21,6 +22,8 @@ const MAX_FOLDERS: usize = 50_000;
 pub(super) struct ClientFolder {
     pub path: PathBuf,
     pub scope: Scope,
+    /// Set if the client does not search it and is shown as if it did.
+    pub assumed: Option<AssumedFolder>,
     /// The path with links resolved; `None` if the folder does not exist.
     real: Option<PathBuf>,
     /// Which links below it the client follows.
@@ -54,17 +57,22 @@ pub(super) enum Missed {
     TooDeep,
     /// It does not have the expected file name.
     Name(String),
-    /// Another reason, as text that applies to every file of that kind.
-    Because(String),
+    /// Another reason, as text that applies to every file of that kind, and what to do about it.
+    Because(String, String),
+    /// Whether the client finds it is not known.
+    Unknown(String),
 }
 
 /// Returns the folders that a client scans, in order of precedence: those named on the command line, to show what the
 /// client would do with them, then its own. The shipped skills stand in for its own if those contain no skill, and in a
-/// demonstration, which reads none of the user's folders.
+/// demonstration, which reads none of the user's folders. Folders that are not its own are marked as assumed.
 pub(super) fn places(profile: &Profile, catalogue: &Catalogue, config: &Config) -> Vec<ClientFolder> {
     let named = |origin: &RootOrigin, scope: Scope| -> Vec<ClientFolder> {
         let roots = catalogue.roots.iter().filter(|root| root.origin == *origin);
-        roots.map(|root| ClientFolder::new(root.path.clone(), scope, profile, None)).collect()
+        let shipped = *origin == RootOrigin::Shipped;
+        let assumed = |path: &Path| Some(AssumedFolder { path: path.to_owned(), shipped });
+        let folder = |path: &Path| ClientFolder::new(path.to_owned(), scope, profile, None);
+        roots.map(|root| ClientFolder { assumed: assumed(&root.path), ..folder(&root.path) }).collect()
     };
     let mut own = Vec::new();
     let top = config.repository.as_deref().unwrap_or(&config.cwd);
@@ -81,6 +89,7 @@ pub(super) fn places(profile: &Profile, catalogue: &Catalogue, config: &Config) 
         }
     }
     let mut places = named(&RootOrigin::Argument, Scope::Project);
+    places.retain(|place| !own.iter().any(|own| own.path == place.path || own.is_same(place)));
     let shipped = named(&RootOrigin::Shipped, Scope::User);
     if !shipped.is_empty() && own.iter().all(|place| place.found(profile).is_empty()) {
         places.extend(shipped);
@@ -98,7 +107,12 @@ impl ClientFolder {
         let links = folder.and_then(|folder| folder.links).or(profile.links.value().copied());
         let everywhere = profile.reading.value().into_iter().flat_map(|reading| &reading.skips);
         let skips = everywhere.chain(folder.into_iter().flat_map(|folder| &folder.skips)).cloned().collect();
-        Self { path, scope, real, links, skips }
+        Self { path, scope, assumed: None, real, links, skips }
+    }
+
+    /// Returns whether both are the same folder on disk.
+    fn is_same(&self, other: &Self) -> bool {
+        self.real.is_some() && self.real == other.real
     }
 
     /// Returns the path with links resolved, or the path as written if the folder does not exist.
@@ -137,7 +151,9 @@ impl ClientFolder {
     /// Returns why the client does not find a file below this folder; `None` for a file elsewhere.
     pub fn missed(&self, file: &Path, profile: &Profile) -> Option<Missed> {
         let below = file.strip_prefix(&self.path).ok()?;
-        let because = |why: String| Some(Missed::Because(why));
+        let because = |why: String, help: &str| Some(Missed::Because(why, help.to_owned()));
+        let top = self.path.display();
+        let move_up = format!("move the folder directly into {top}");
         let client = &profile.name;
         let is_file = file.file_name().and_then(|name| name.to_str()).is_some_and(is_main_file);
         let folder = if is_file { below.parent().unwrap_or(Path::new("")) } else { below };
@@ -147,28 +163,32 @@ impl ClientFolder {
             let Component::Normal(name) = part else { continue };
             let name = name.to_string_lossy();
             if let Some(skip) = skipped(&name, &self.skips) {
-                return because(if skip == ".*" {
+                let why = if skip == ".*" {
                     format!("in a hidden folder, which {client} skips")
                 } else {
                     format!("in a folder named {skip}, which {client} skips")
-                });
+                };
+                return because(why, &format!("{move_up}, under another name"));
             }
         }
         if reading.is_some_and(|reading| reading.stops_at_skill)
             && folder.ancestors().skip(1).any(|above| self.path.join(above).join(SKILL_FILE).exists())
         {
-            return because(format!("inside another skill's folder, which {client} does not search"));
+            let why = format!("inside another skill's folder, which {client} does not search");
+            return because(why, &move_up);
         }
         match profile.depth.value() {
             Some(Depth::One) if deep == 0 => {
-                return because(format!(
-                    "directly in the folder of skills; {client} searches only its subfolders"
-                ));
+                let why = format!("directly in the folder of skills; {client} searches only its subfolders");
+                return because(why, &format!("move {SKILL_FILE} to {top}/NAME/{SKILL_FILE}"));
             }
             Some(Depth::One) if deep != 1 => return Some(Missed::TooDeep),
             Some(Depth::AtMost(1)) if deep > 1 => return Some(Missed::TooDeep),
             Some(Depth::AtMost(most)) if deep > *most as usize => {
-                return because(format!("nested too deep: {client} searches at most {most} levels"));
+                return because(
+                    format!("nested too deep: {client} searches at most {most} levels"),
+                    &move_up,
+                );
             }
             _ => {}
         }
@@ -176,26 +196,35 @@ impl ClientFolder {
             return Some(Missed::Name(format!("not named {SKILL_FILE}; {client} reads only that name")));
         }
         if file.ancestors().take_while(|path| path.starts_with(&self.path)).any(is_link) {
-            return because(match self.links {
-                None => format!("behind a symbolic link; whether {client} follows it is not documented"),
-                Some(Links::Inside) => {
-                    format!("behind a symbolic link out of its folder, which {client} does not follow")
+            let (why, help) = match self.links {
+                None => {
+                    let what = "behind a symbolic link; whether";
+                    return Some(Missed::Unknown(format!("{what} {client} follows it is not documented")));
                 }
-                Some(Links::Folders) => {
-                    format!("{SKILL_FILE} is a symbolic link, which {client} does not follow")
+                Some(Links::Inside) => (
+                    format!("behind a symbolic link out of its folder, which {client} does not follow"),
+                    "replace the link by a copy",
+                ),
+                Some(Links::Folders) => (
+                    format!("{SKILL_FILE} is a symbolic link, which {client} does not follow"),
+                    "replace the link by a copy, or link the folder",
+                ),
+                Some(Links::All) => {
+                    ("behind a broken symbolic link".to_owned(), "correct or remove the link")
                 }
-                Some(Links::All) => "behind a broken symbolic link".to_owned(),
-            });
+            };
+            return because(why, help);
         }
-        because(match reading {
+        let fewer = format!("move other folders out of {top}");
+        match reading {
             Some(Reading { children: Some(most), .. }) => {
-                format!("beyond the first {most} entries of a folder, the limit of {client}")
+                because(format!("beyond the first {most} entries of a folder, the limit of {client}"), &fewer)
             }
             Some(Reading { folders: Some(most), .. }) => {
-                format!("beyond the first {most} folders of a root, the limit of {client}")
+                because(format!("beyond the first {most} folders of a root, the limit of {client}"), &fewer)
             }
-            _ => "unreadable file".to_owned(),
-        })
+            _ => because("unreadable file".to_owned(), "check the permissions of the file and its folders"),
+        }
     }
 }
 

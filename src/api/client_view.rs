@@ -11,8 +11,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::SystemTime;
 
 use super::client_order::english;
-use super::client_roots::{ClientFolder, Found, Missed, places};
-use super::{ClientViewState, ForeignBundle, user_invocable};
+use super::client_roots::{ClientFolder, Found, Missed, SKILL_FILE, places};
+use super::client_settings::{ClientSettings, Level, Selected};
+use super::{AssumedFolder, ClientViewEntry, ClientViewState, ForeignBundle, user_invocable};
 use skills_base::files;
 use skills_config::Config;
 use skills_registry::Catalogue;
@@ -23,11 +24,9 @@ use skills_skill::client::{
 use skills_skill::{MAX_BYTES, RefusalReason, RejectedBundle, Skill, SkillId};
 
 /// A bundle of the catalog in a client's view.
-pub struct ClientBundle<'a> {
-    /// Its id in the catalog.
-    pub id: &'a SkillId,
+pub struct ClientBundle {
     /// What the client does with it.
-    pub state: ClientViewState,
+    pub entry: ClientViewEntry,
     /// Why the client does not list it, without details of this bundle, so that reasons can be counted.
     pub why: Option<String>,
 }
@@ -45,11 +44,13 @@ pub struct ClientCatalog<'a> {
     /// The listed skills, in the client's order if known.
     pub rows: Vec<Row<'a>>,
     /// The bundles of the catalog: those that it lists in its order, then the others.
-    pub bundles: Vec<ClientBundle<'a>>,
+    pub bundles: Vec<ClientBundle>,
     /// Bundles in its folders that are not in the catalog.
     pub foreign: Vec<ForeignBundle>,
     /// Those of them that it does not list: name, or path if the name is an id of the catalog, and reason.
     pub others: Vec<(String, String)>,
+    /// Folders that it does not search and is shown as if it did.
+    pub assumed_folders: Vec<AssumedFolder>,
 }
 
 /// Cache of skill files, valid until they change.
@@ -106,7 +107,15 @@ struct Candidate<'a> {
     state: ClientViewState,
     /// Why it is not listed, as text that applies to all of its kind.
     why: Option<String>,
+    /// What to do about that, if the client does not find it.
+    help: Option<String>,
     bundled: bool,
+    /// Whether its folder is none of the client's.
+    assumed: bool,
+    /// The setting of the client that applies to it.
+    setting: Option<String>,
+    /// The setting that reduces it to its name.
+    name_only: Option<String>,
 }
 
 impl Candidate<'_> {
@@ -116,6 +125,18 @@ impl Candidate<'_> {
 
     fn leave_out(&mut self, state: ClientViewState, why: String) {
         (self.state, self.why) = (state, Some(why));
+    }
+
+    /// Returns what the client does with it, as a bundle of the catalog.
+    fn bundle(&self, id: &SkillId) -> ClientBundle {
+        let entry = ClientViewEntry {
+            skill_id: id.clone(),
+            state: self.state.clone(),
+            help: self.help.clone(),
+            setting: self.setting.clone(),
+            assumed: self.assumed,
+        };
+        ClientBundle { entry, why: self.why.clone() }
     }
 }
 
@@ -169,6 +190,7 @@ pub fn sight<'a>(
     catalogue: &'a Catalogue,
     config: &Config,
     files: &SkillFiles,
+    settings: &ClientSettings,
 ) -> ClientCatalog<'a> {
     let places = places(profile, catalogue, config);
     let known = Known::of(catalogue);
@@ -183,15 +205,20 @@ pub fn sight<'a>(
             candidates.push(candidate(profile, which, place, found, &known, files));
         }
     }
+    // What the client finds in its own folders is not assumed.
+    let own: HashSet<PathBuf> =
+        candidates.iter().filter(|one| !one.assumed).map(|one| one.found.real.clone()).collect();
+    candidates.retain(|one| !one.assumed || !own.contains(&one.found.real));
     candidates.extend(bundled(profile, places.len(), config, &known, files));
     first_of_each_folder(&mut candidates, profile, places.len());
     let either = one_of_each_name(&mut candidates, profile);
     kept_from_the_model(&mut candidates);
+    apply_settings(&mut candidates, settings);
     let order = in_order(&candidates, profile, &places);
     let scopes: Vec<Scope> = places.iter().map(|place| place.scope).collect();
     let aliases = aliases(&candidates, places.len(), profile);
     let writing = Writing { profile, config, places: &places, scopes: &scopes, aliases: &aliases };
-    let mut bundles: Vec<ClientBundle<'a>> = Vec::new();
+    let mut bundles: Vec<ClientBundle> = Vec::new();
     let (mut rows, mut others, mut seen_bundles) = (Vec::new(), Vec::new(), HashSet::new());
     let (mut foreign, mut seen_files) = (Vec::new(), HashSet::new());
     let mut add_foreign = |one: &Candidate<'_>| {
@@ -201,6 +228,8 @@ pub fn sight<'a>(
                 location: one.found.file.clone(),
                 description: one.read.description.clone(),
                 state: one.state.clone(),
+                setting: one.setting.clone(),
+                assumed: one.assumed,
             });
         }
     };
@@ -211,7 +240,7 @@ pub fn sight<'a>(
     for at in listed {
         let one = &candidates[at];
         if let Some(id) = one.id.filter(|id| seen_bundles.insert(id.as_str())) {
-            bundles.push(ClientBundle { id, state: one.state.clone(), why: None });
+            bundles.push(one.bundle(id));
         }
         add_foreign(one);
         if !either.hidden.contains(&at) {
@@ -226,7 +255,7 @@ pub fn sight<'a>(
         add_foreign(one);
         match one.id {
             Some(id) if seen_bundles.insert(id.as_str()) => {
-                bundles.push(ClientBundle { id, state: one.state.clone(), why: Some(why) });
+                bundles.push(one.bundle(id));
             }
             Some(_) => {}
             // Ids of the catalog are names of its own bundles only.
@@ -238,21 +267,30 @@ pub fn sight<'a>(
     }
     for (id, location, refusal) in everything(catalogue) {
         if seen_bundles.insert(id.as_str()) {
-            let (state, why) = match refusal.and_then(|refusal| without_file(refusal, &places)) {
-                Some(why) => (ClientViewState::NotRead(why), "no SKILL.md".to_owned()),
-                None => missed(location, catalogue, &places, profile, &config.dirs.home),
-            };
-            bundles.push(ClientBundle { id, state, why: Some(why) });
+            let without_file = refusal.and_then(|refusal| without_file(id, refusal, &places));
+            let missed = || missed(id, location, catalogue, &places, profile, &config.dirs.home);
+            bundles.push(without_file.unwrap_or_else(missed));
         }
     }
-    ClientCatalog { rows, bundles, foreign, others }
+    let is_in = |folder: &AssumedFolder| {
+        everything(catalogue).any(|(_, location, _)| location.starts_with(&folder.path))
+    };
+    let assumed_folders = places.into_iter().filter_map(|place| place.assumed).filter(is_in).collect();
+    ClientCatalog { rows, bundles, foreign, others, assumed_folders }
 }
 
 /// Returns why the client finds no skill, for a folder of its own without a SKILL.md.
-fn without_file(refusal: &RejectedBundle, places: &[ClientFolder]) -> Option<String> {
-    let is_searched = || places.iter().any(|place| refusal.location.starts_with(&place.path));
-    let is_missing = refusal.reason == RefusalReason::NoSkillFile && is_searched();
-    refusal.findings.last().filter(|_| is_missing).map(|finding| finding.message.clone())
+fn without_file(id: &SkillId, refusal: &RejectedBundle, places: &[ClientFolder]) -> Option<ClientBundle> {
+    let place = places.iter().find(|place| refusal.location.starts_with(&place.path))?;
+    let finding = refusal.findings.last().filter(|_| refusal.reason == RefusalReason::NoSkillFile)?;
+    let entry = ClientViewEntry {
+        skill_id: id.clone(),
+        state: ClientViewState::NotRead(finding.message.clone()),
+        help: Some(finding.help.clone()).filter(|help| !help.is_empty()),
+        setting: None,
+        assumed: place.assumed.is_some(),
+    };
+    Some(ClientBundle { entry, why: Some(format!("no {SKILL_FILE}")) })
 }
 
 /// Returns the ids and locations of all bundles of the catalog, and the rejected ones.
@@ -283,16 +321,21 @@ fn candidate<'a>(
         id,
         state: ClientViewState::Found,
         why: None,
+        help: None,
         bundled: false,
+        assumed: place.assumed.is_some(),
+        setting: None,
+        name_only: None,
     };
     let file = match files.read(&one.found.real) {
         Ok(file) => file,
         Err(why) => {
-            let state = ClientViewState::NotRead(format!(
-                "{why}: not supported here; {} may handle it differently",
-                profile.name
-            ));
-            one.leave_out(state, "unreadable file".to_owned());
+            if let Some(why) = too_large(profile, &one.found.real) {
+                one.leave_out(ClientViewState::Dropped(why.clone()), why);
+            } else {
+                let what = format!("{why}: not supported here; {} may handle it differently", profile.name);
+                one.leave_out(ClientViewState::Unknown(what), "unreadable file".to_owned());
+            }
             return one;
         }
     };
@@ -300,7 +343,8 @@ fn candidate<'a>(
     let outside = place.left_by(&one.found.real);
     if outside && !file.has_fields() {
         let why = "a link out of the folder to a file without readable frontmatter".to_owned();
-        one.leave_out(ClientViewState::NotRead(why.clone()), why);
+        let what = format!("{why}: not read here; {} may handle it differently", profile.name);
+        one.leave_out(ClientViewState::Unknown(what), why);
         return one;
     }
     match read(profile, &file, &folder) {
@@ -312,6 +356,10 @@ fn candidate<'a>(
                 (None, None) => ClientViewState::Found,
             };
             one.read = read;
+            let is_repaired = matches!(one.state, ClientViewState::Repaired(_));
+            if let Some(skill) = skill.filter(|_| is_repaired) {
+                one.read.other_text |= is_other_text(&skill.description, &one.read.description);
+            }
             if let Some(mark) =
                 one.found.real.parent().and_then(|folder| user_invocable::mark(profile, folder))
             {
@@ -320,6 +368,22 @@ fn candidate<'a>(
         }
     }
     one
+}
+
+/// Returns whether a client's text is neither the description, nor its beginning, nor the description with more text.
+fn is_other_text(description: &str, text: &str) -> bool {
+    let one_line = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let own = one_line(description);
+    let text = one_line(&text.replace("&lt;", "<").replace("&gt;", ">"));
+    let beginning = text.trim_end_matches(['…', '.', ' ']);
+    !own.starts_with(beginning) && !text.starts_with(&own)
+}
+
+/// Returns why the client drops a file of this size, if it does.
+fn too_large(profile: &Profile, file: &Path) -> Option<String> {
+    let most = profile.file.bytes.value().copied().flatten()?;
+    let bytes = std::fs::metadata(file).ok()?.len();
+    (bytes > most).then(|| format!("its SKILL.md has {bytes} bytes; the maximum is {most}"))
 }
 
 /// Returns the skills that the client includes: those it has unpacked, else those of its profile.
@@ -341,7 +405,11 @@ fn bundled<'a>(
         id: skill.map(|skill| &skill.id),
         state: ClientViewState::Found,
         why: None,
+        help: None,
         bundled: true,
+        assumed: false,
+        setting: None,
+        name_only: None,
     };
     if let Some(folder) = unpacked.filter(|folder| folder.is_dir()) {
         let found = ClientFolder::new(folder, Scope::User, profile, None).found(profile);
@@ -385,6 +453,7 @@ fn first_of_each_folder(candidates: &mut [Candidate<'_>], profile: &Profile, pla
         for one in here.skip(most as usize) {
             let why = format!("beyond the first {most} skills of a folder, the limit of {}", profile.name);
             one.leave_out(ClientViewState::NotRead(why.clone()), why);
+            one.help = Some("move other skills out of the folder".to_owned());
         }
     }
 }
@@ -443,6 +512,36 @@ fn kept_from_the_model(candidates: &mut [Candidate<'_>]) {
         } else if let Some(until) = one.read.waits.clone() {
             one.leave_out(ClientViewState::Waiting(until.clone()), until);
         }
+    }
+}
+
+/// Applies the client's settings: they hide a skill, reduce it to its name, or have an effect that is not known.
+fn apply_settings(candidates: &mut [Candidate<'_>], settings: &ClientSettings) {
+    let is_loaded =
+        |one: &Candidate<'_>| one.is_listed() || matches!(one.state, ClientViewState::ForPeople(_));
+    for one in candidates.iter_mut().filter(|one| is_loaded(one)) {
+        let selected = Selected {
+            name: &one.read.name,
+            other_name: one.read.other_name.as_deref(),
+            file: &one.found.real,
+            bundled: one.bundled,
+        };
+        let Some(setting) = settings.of(&selected) else { continue };
+        let source = setting.source;
+        match setting.level {
+            Level::Off => {
+                one.leave_out(ClientViewState::TurnedOff(source.clone()), format!("turned off: {source}"));
+            }
+            // The file itself hides it already.
+            _ if !one.is_listed() => continue,
+            Level::On => {}
+            Level::NameOnly => one.name_only = Some(source.clone()),
+            Level::UserOnly => {
+                one.leave_out(ClientViewState::ForPeople(source.clone()), format!("user-only: {source}"));
+            }
+            Level::Unknown(what) => one.state = ClientViewState::Unknown(what),
+        }
+        one.setting = Some(source);
     }
 }
 
@@ -553,11 +652,18 @@ impl Writing<'_> {
     fn row<'a>(&self, one: &Candidate<'a>, other_name: Option<&str>) -> Row<'a> {
         let entry = Listed {
             name: one.read.name.clone(),
-            description: one.read.description.clone(),
+            description: if one.name_only.is_some() { String::new() } else { one.read.description.clone() },
             location: (!one.bundled || one.skill.is_some()).then(|| one.found.file.clone()),
             skill_id: one.skill.map(|skill| skill.id.clone()),
             bundled: one.bundled,
-            cut: one.read.cut,
+            cut: one.read.cut && one.name_only.is_none(),
+            other_text: one.read.other_text && one.name_only.is_none(),
+            name_only: one.name_only.clone(),
+            unknown: match &one.state {
+                ClientViewState::Unknown(what) => Some(what.clone()),
+                _ => None,
+            },
+            assumed: one.assumed,
             title: other_name.map(|other| format!("{} ({other})", one.read.name)),
             written_location: self.location(one),
         };
@@ -590,14 +696,20 @@ impl Writing<'_> {
     }
 }
 
-/// Returns why the client does not find a bundle of the catalog: the state, and a text that applies to all of its kind.
+/// Returns why the client does not find a bundle of the catalog.
 fn missed(
+    id: &SkillId,
     location: &Path,
     catalogue: &Catalogue,
     places: &[ClientFolder],
     profile: &Profile,
     home: &Path,
-) -> (ClientViewState, String) {
+) -> ClientBundle {
+    let bundle = |state: ClientViewState, why: String, help: Option<String>, place: Option<&ClientFolder>| {
+        let assumed = place.is_some_and(|place| place.assumed.is_some());
+        let entry = ClientViewEntry { skill_id: id.clone(), state, help, setting: None, assumed };
+        ClientBundle { entry, why: Some(why) }
+    };
     let aliases = catalogue.aliases.iter().filter(|alias| alias.same_as == location);
     let paths: Vec<&Path> =
         std::iter::once(location).chain(aliases.map(|alias| alias.location.as_path())).collect();
@@ -610,13 +722,20 @@ fn missed(
                     "nested too deep: {name} loads only folders directly in {}",
                     from_home(&place.path, home)
                 );
-                return (ClientViewState::TooDeep(place.path.clone()), why);
+                return bundle(ClientViewState::TooDeep(place.path.clone()), why, None, Some(place));
             }
-            Some(Missed::Name(why)) => return (ClientViewState::Dropped(why.clone()), why),
-            Some(Missed::Because(why)) => return (ClientViewState::NotRead(why.clone()), why),
+            Some(Missed::Name(why)) => {
+                return bundle(ClientViewState::Dropped(why.clone()), why, None, Some(place));
+            }
+            Some(Missed::Because(why, help)) => {
+                return bundle(ClientViewState::NotRead(why.clone()), why, Some(help), Some(place));
+            }
+            Some(Missed::Unknown(what)) => {
+                return bundle(ClientViewState::Unknown(what.clone()), what, None, Some(place));
+            }
         }
     }
-    (ClientViewState::NotLooked, format!("not in a folder that {name} searches"))
+    bundle(ClientViewState::NotLooked, format!("not in a folder that {name} searches"), None, None)
 }
 
 fn from_home(path: &Path, home: &Path) -> String {

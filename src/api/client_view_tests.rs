@@ -46,8 +46,13 @@ impl Home {
     fn whys(&self, client: &str, skills: Vec<Skill>) -> HashMap<String, String> {
         let catalogue = Self::catalogue(skills);
         let profile = client::profile(client).unwrap();
-        let sight = sight(profile, &catalogue, &self.config(), &SkillFiles::default());
-        sight.bundles.into_iter().map(|one| (one.id.to_string(), one.why.unwrap_or_default())).collect()
+        let sight =
+            sight(profile, &catalogue, &self.config(), &SkillFiles::default(), &ClientSettings::default());
+        sight
+            .bundles
+            .into_iter()
+            .map(|one| (one.entry.skill_id.to_string(), one.why.unwrap_or_default()))
+            .collect()
     }
 }
 
@@ -114,8 +119,10 @@ fn the_clients_order_decides_who_wins_not_ours() {
         ..Catalogue::default()
     };
     let profile = client::profile("gemini-cli").unwrap();
-    let sight = sight(profile, &catalogue, &home.config(), &SkillFiles::default());
-    let state = |id: &str| &sight.bundles.iter().find(|one| one.id.as_str() == id).unwrap().state;
+    let sight =
+        sight(profile, &catalogue, &home.config(), &SkillFiles::default(), &ClientSettings::default());
+    let state =
+        |id: &str| &sight.bundles.iter().find(|one| one.entry.skill_id.as_str() == id).unwrap().entry.state;
     assert_eq!(state("a@12345678"), &ClientViewState::Found);
     assert_eq!(state("a"), &ClientViewState::Shadowed(home.path("repo/.agents/skills/a/SKILL.md")));
 }
@@ -127,9 +134,10 @@ fn what_nobody_published_is_told_and_not_taken_for_found() {
     fs::write(&skill.location, "---\ndescription: No name.\n---\nBODY\n").unwrap();
     let catalogue = Home::catalogue(vec![skill]);
     let profile = client::profile("cursor").unwrap();
-    let sight = sight(profile, &catalogue, &home.config(), &SkillFiles::default());
+    let sight =
+        sight(profile, &catalogue, &home.config(), &SkillFiles::default(), &ClientSettings::default());
     let message = "what Cursor does with no name is not documented".to_owned();
-    assert_eq!(sight.bundles[0].state, ClientViewState::Unknown(message));
+    assert_eq!(sight.bundles[0].entry.state, ClientViewState::Unknown(message));
     assert_eq!(sight.rows.len(), 1);
 }
 
@@ -153,7 +161,9 @@ fn codex_reads_its_own_skills_where_it_has_unpacked_them() {
     let own = |home: &Home| {
         let catalogue = Catalogue::default();
         let profile = client::profile("codex").unwrap();
-        let rows = sight(profile, &catalogue, &home.config(), &SkillFiles::default()).rows;
+        let rows =
+            sight(profile, &catalogue, &home.config(), &SkillFiles::default(), &ClientSettings::default())
+                .rows;
         rows.into_iter().map(|row| (row.entry.name, row.entry.bundled)).collect::<Vec<_>>()
     };
     assert_eq!(own(&home).len(), 4, "those of its profile");
@@ -181,8 +191,10 @@ fn what_codex_has_unpacked_is_listed_as_its_own() {
     fs::write(users_only.root_dir.join("agents/openai.yaml"), policy).unwrap();
     let catalogue = Home::catalogue(vec![own, users_only]);
     let profile = client::profile("codex").unwrap();
-    let sight = sight(profile, &catalogue, &home.config(), &SkillFiles::default());
-    let states: Vec<_> = sight.bundles.iter().map(|one| (one.id.as_str(), &one.state)).collect();
+    let sight =
+        sight(profile, &catalogue, &home.config(), &SkillFiles::default(), &ClientSettings::default());
+    let states: Vec<_> =
+        sight.bundles.iter().map(|one| (one.entry.skill_id.as_str(), &one.entry.state)).collect();
     assert!(
         matches!(
             states[..],
@@ -202,10 +214,11 @@ fn a_dropped_file_outside_the_catalog_has_no_id_of_it() {
     fs::write(&bad.location, "---\nname: tool\ndescription: Bad.\nname: other\n---\n").unwrap();
     let catalogue = Home::catalogue(vec![good]);
     let profile = client::profile("codex").unwrap();
-    let sight = sight(profile, &catalogue, &home.config(), &SkillFiles::default());
+    let sight =
+        sight(profile, &catalogue, &home.config(), &SkillFiles::default(), &ClientSettings::default());
     let names: Vec<_> = sight.others.iter().map(|(name, _)| name.as_str()).collect();
     assert_eq!(names, [bad.location.to_str().unwrap()]);
-    assert_eq!(sight.bundles[0].state, ClientViewState::Found);
+    assert_eq!(sight.bundles[0].entry.state, ClientViewState::Found);
 }
 
 #[test]
@@ -224,7 +237,8 @@ fn shipped_skills_stand_in_for_folders_without_a_skill() {
         let profile = client::profile("openclaw").unwrap();
         let mut config = home.config();
         config.demo = demo;
-        let rows = sight(profile, &catalogue, &config, &SkillFiles::default()).rows;
+        let rows =
+            sight(profile, &catalogue, &config, &SkillFiles::default(), &ClientSettings::default()).rows;
         let rows = rows.into_iter().filter(|row| !row.entry.bundled);
         rows.map(|row| row.entry.name).collect::<Vec<_>>()
     };
@@ -245,7 +259,8 @@ fn openclaw_follows_links_out_of_a_folder_of_the_user_only() {
     }
     let catalogue = Catalogue::default();
     let profile = client::profile("openclaw").unwrap();
-    let rows = sight(profile, &catalogue, &home.config(), &SkillFiles::default()).rows;
+    let rows =
+        sight(profile, &catalogue, &home.config(), &SkillFiles::default(), &ClientSettings::default()).rows;
     let names: Vec<_> = rows.into_iter().filter(|row| !row.entry.bundled).map(|row| row.entry.name).collect();
     assert_eq!(names, ["personal"]);
 }
@@ -258,7 +273,8 @@ fn claude_code_shows_a_name_that_no_other_skill_has_after_the_folders() {
     }
     let catalogue = Catalogue::default();
     let profile = client::profile("claude-code").unwrap();
-    let rows = sight(profile, &catalogue, &home.config(), &SkillFiles::default()).rows;
+    let rows =
+        sight(profile, &catalogue, &home.config(), &SkillFiles::default(), &ClientSettings::default()).rows;
     let shown = rows.into_iter().filter(|row| !row.entry.bundled);
     let shown: Vec<_> = shown.map(|row| row.entry.title.unwrap_or(row.entry.name)).collect();
     assert_eq!(shown, ["aa (same)", "bb", "cc", "dd", "ee"]);
@@ -275,7 +291,8 @@ fn copilot_lists_a_folder_by_name_byte_by_byte() {
     home.skill("repo/.agents/skills/g", "Alpha");
     let catalogue = Catalogue::default();
     let profile = client::profile("copilot").unwrap();
-    let rows = sight(profile, &catalogue, &home.config(), &SkillFiles::default()).rows;
+    let rows =
+        sight(profile, &catalogue, &home.config(), &SkillFiles::default(), &ClientSettings::default()).rows;
     let names: Vec<_> = rows.into_iter().filter(|row| !row.entry.bundled).map(|row| row.entry.name).collect();
     assert_eq!(names, ["1x", "Zeta", "_x", "beta", "within", "Alpha"]);
 }
@@ -290,7 +307,8 @@ fn opencode_enters_hidden_folders_of_other_clients_only() {
     }
     let catalogue = Catalogue::default();
     let profile = client::profile("opencode").unwrap();
-    let rows = sight(profile, &catalogue, &home.config(), &SkillFiles::default()).rows;
+    let rows =
+        sight(profile, &catalogue, &home.config(), &SkillFiles::default(), &ClientSettings::default()).rows;
     let names: Vec<_> = rows.into_iter().filter(|row| !row.entry.bundled).map(|row| row.entry.name).collect();
     assert_eq!(names, [".claude", "repo/.agents", "repo/.claude"]);
 }
@@ -303,7 +321,8 @@ fn behind_a_link_no_text_without_frontmatter_is_read() {
     std::os::unix::fs::symlink(home.path("secret"), home.path("repo/.claude/skills/a/SKILL.md")).unwrap();
     let catalogue = Catalogue::default();
     let profile = client::profile("claude-code").unwrap();
-    let sight = sight(profile, &catalogue, &home.config(), &SkillFiles::default());
+    let sight =
+        sight(profile, &catalogue, &home.config(), &SkillFiles::default(), &ClientSettings::default());
     assert!(
         sight.rows.iter().all(|row| !row.entry.description.contains("secret")),
         "hidden skills are not listed"
@@ -320,7 +339,8 @@ fn what_only_the_client_finds_has_its_state() {
     let known = home.skill("repo/.agents/skills/known", "known");
     let catalogue = Home::catalogue(vec![known]);
     let profile = client::profile("openclaw").unwrap();
-    let sight = sight(profile, &catalogue, &home.config(), &SkillFiles::default());
+    let sight =
+        sight(profile, &catalogue, &home.config(), &SkillFiles::default(), &ClientSettings::default());
     let found: Vec<_> = sight.foreign.iter().map(|one| (one.name.as_str(), &one.state)).collect();
     assert!(
         matches!(found[..], [("pdf", ClientViewState::Found), ("broken", ClientViewState::Dropped(_))]),

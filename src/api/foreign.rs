@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::path::Path;
 
-use super::{ClientView, ClientViewState, ForeignBundle};
+use super::{AssumedFolder, ClientView, ClientViewEntry, ForeignBundle};
 use skills_registry::Catalogue;
 use skills_session::{Listed, Shown};
 use skills_skill::{RefusalReason, RejectedBundle, SkillId};
@@ -52,13 +52,32 @@ pub(super) fn is_named(id: &SkillId, location: &Path, wanted: &str) -> bool {
             .is_some_and(|folder| folder == path || folder.file_name().is_some_and(|name| name == wanted))
 }
 
+impl ForeignBundle {
+    /// Returns what the client does with it, under its path as id.
+    pub(super) fn entry(&self) -> ClientViewEntry {
+        ClientViewEntry {
+            skill_id: SkillId::new(self.location.display().to_string()),
+            state: self.state.clone(),
+            help: None,
+            setting: self.setting.clone(),
+            assumed: self.assumed,
+        }
+    }
+}
+
 impl ClientView {
     /// Returns what the client does with a bundle, whether the catalog contains it or not.
     #[must_use]
-    pub fn state_of(&self, id: &SkillId, location: &Path) -> Option<&ClientViewState> {
-        let own = self.entries.iter().find(|entry| entry.skill_id == *id).map(|entry| &entry.state);
-        let foreign = || self.foreign.iter().find(|one| one.location == location).map(|one| &one.state);
-        own.or_else(foreign)
+    pub fn entry_of(&self, id: &SkillId, location: &Path) -> Option<ClientViewEntry> {
+        let own = self.entries.iter().find(|entry| entry.skill_id == *id).cloned();
+        let foreign = || self.foreign.iter().find(|one| one.location == location);
+        own.or_else(|| foreign().map(ForeignBundle::entry))
+    }
+
+    /// Returns the notes about folders that the client does not search and is shown as if it did.
+    #[must_use]
+    pub fn notes(&self) -> Vec<String> {
+        AssumedFolder::notes(&[(&self.name, &self.assumed_folders)])
     }
 
     /// Returns a bundle's entry in the client's list, whether the catalog can read it or not. The location of a link

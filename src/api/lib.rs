@@ -6,6 +6,7 @@ mod budget_fit;
 mod client;
 mod client_order;
 mod client_roots;
+mod client_settings;
 mod client_view;
 mod collisions;
 mod content;
@@ -141,9 +142,9 @@ pub use skills_session::call_order;
 pub use trace::new_trace_id;
 pub use trusting::TrustSubject;
 pub use types::{
-    ClientView, ClientViewEntry, ClientViewState, Connection, ConnectionState, Diagnostics, Event,
-    FileContent, FileEntry, FileText, ForeignBundle, IndexProgress, LevelTokens, ListFilter, OperationCount,
-    SkillDetail, SkillList, SkillSummary,
+    AssumedFolder, ClientView, ClientViewEntry, ClientViewState, Connection, ConnectionState, Diagnostics,
+    Event, FileContent, FileEntry, FileText, ForeignBundle, IndexProgress, LevelTokens, ListFilter,
+    OperationCount, SkillDetail, SkillList, SkillSummary,
 };
 pub use visibility::{
     Visibility, VisibilityCell, VisibilityClient, VisibilityReport, VisibilityRequest, VisibilityRow,
@@ -151,5 +152,5 @@ pub use visibility::{
 };
 pub use why::{
     CheckKind, CheckResult, ClientChecks, CutDescription, WhyCheck, WhyHit, WhyRanking, WhyReport,
-    WhyRequest, WhyTerm, why,
+    WhyRequest, WhyTerm, instead_of_description, why,
 };

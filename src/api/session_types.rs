@@ -426,6 +426,9 @@ pub struct BudgetView {
     pub tokens_estimated: bool,
     /// Descriptions of more than the recommended twenty tokens: name and tokens, largest first.
     pub long: Vec<(String, u32)>,
+    /// Folders that the client does not search and is shown as if it did.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub assumed_folders: Vec<super::AssumedFolder>,
 }
 
 /// A known agent.

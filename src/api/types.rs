@@ -297,6 +297,8 @@ pub enum ClientViewState {
     NotRead(String),
     /// Loaded, but user-only; the setting that hides it from the model.
     ForPeople(String),
+    /// Not loaded: the client's settings turn it off; the setting and its file.
+    TurnedOff(String),
     /// One of several skills with its name is listed, which one varies between starts; locations of the
     /// others.
     Either(Vec<PathBuf>),
@@ -311,6 +313,61 @@ pub struct ClientViewEntry {
     pub skill_id: SkillId,
     /// What happens to it.
     pub state: ClientViewState,
+    /// What to do, if the client does not find it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub help: Option<String>,
+    /// The setting of the client that applies to it, with its file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub setting: Option<String>,
+    /// Whether it is in no folder of the client and is shown as if it were.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub assumed: bool,
+}
+
+/// A folder that a client does not search and is shown as if it did.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct AssumedFolder {
+    /// The folder.
+    pub path: PathBuf,
+    /// Whether it contains the skills of this program, which stand in for those of a user without any; otherwise it is
+    /// given by `--root`.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub shipped: bool,
+}
+
+impl AssumedFolder {
+    /// Returns a note for each folder, with the names of the clients that do not search it, for the top of a list.
+    #[must_use]
+    pub fn notes(clients: &[(&str, &[Self])]) -> Vec<String> {
+        let mut folders: Vec<(&Self, Vec<&str>)> = Vec::new();
+        for (client, own) in clients {
+            for folder in *own {
+                match folders.iter_mut().find(|(known, _)| *known == folder) {
+                    Some((_, clients)) => clients.push(client),
+                    None => folders.push((folder, vec![client])),
+                }
+            }
+        }
+        let note = |(folder, names): (&Self, Vec<&str>)| {
+            let is_all = names.len() == clients.len() && names.len() > 1;
+            folder.note(&if is_all { "these clients".to_owned() } else { names.join(", ") })
+        };
+        folders.into_iter().map(note).collect()
+    }
+
+    /// Returns the note for a client or several.
+    #[must_use]
+    pub fn note(&self, clients: &str) -> String {
+        if self.shipped {
+            return format!(
+                "assumed: the skills of this program are in no folder of {clients}; they are shown as if they were"
+            );
+        }
+        let path = self.path.display();
+        format!(
+            "assumed: {path}, given by --root, is no folder of {clients}; its skills are shown as if it were"
+        )
+    }
 }
 
 /// A bundle in a client's folders that this catalog does not contain: it is in no root, or behind a link out of one.
@@ -325,6 +382,12 @@ pub struct ForeignBundle {
     pub description: String,
     /// What happens to it.
     pub state: ClientViewState,
+    /// The setting of the client that applies to it, with its file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub setting: Option<String>,
+    /// Whether it is in no folder of the client and is shown as if it were.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub assumed: bool,
 }
 
 /// The catalog as a given client sees it.
@@ -351,6 +414,9 @@ pub struct ClientView {
     /// Skills that are not in that list, by reason.
     #[serde(default)]
     pub not_listed: Vec<super::NotListed>,
+    /// Folders that the client does not search and is shown as if it did.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub assumed_folders: Vec<AssumedFolder>,
 }
 
 /// Number and duration of calls of an operation.

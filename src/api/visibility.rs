@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use strum::Display;
 
 use super::foreign::{foreign, is_named, linked_description};
-use super::{Client, ClientView, ClientViewState, Error, paging, why};
+use super::{AssumedFolder, Client, ClientView, ClientViewEntry, ClientViewState, Error, paging, why};
 use skills_registry::Catalogue;
 use skills_session::{Listed, Shown};
 use skills_skill::SkillId;
@@ -39,12 +39,16 @@ pub struct VisibilityRequest {
 pub enum Visibility {
     /// Name and complete description.
     Full,
+    /// Another text of the file in place of the description.
+    OtherText,
     /// The beginning of the description.
     Cut,
     /// The name.
     NameOnly,
     /// Nothing: users call the skill.
     Manual,
+    /// Nothing: the client's settings turn it off.
+    Off,
     /// Nothing: the client rejects the file or has no space for it.
     Dropped,
     /// Nothing: another skill has its name.
@@ -63,9 +67,11 @@ impl Visibility {
     pub fn sign(self, unicode: bool) -> &'static str {
         let (sign, ascii) = match self {
             Self::Full => ("●", "@"),
+            Self::OtherText => ("≠", "~"),
             Self::Cut => ("◐", "%"),
             Self::NameOnly => ("○", "o"),
             Self::Manual => ("/", "/"),
+            Self::Off => ("⊘", "-"),
             Self::Dropped => ("✗", "x"),
             Self::Shadowed => ("◌", "s"),
             Self::Undefined => ("±", "="),
@@ -80,9 +86,11 @@ impl Visibility {
     pub fn label(self) -> &'static str {
         match self {
             Self::Full => "full",
+            Self::OtherText => "other text",
             Self::Cut => "cut",
             Self::NameOnly => "name only",
             Self::Manual => "manual",
+            Self::Off => "off",
             Self::Dropped => "dropped",
             Self::Shadowed => "shadowed",
             Self::Undefined => "undefined",
@@ -92,11 +100,13 @@ impl Visibility {
     }
 
     /// All states, in the order of a legend.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 11] = [
         Self::Full,
         Self::Cut,
+        Self::OtherText,
         Self::NameOnly,
         Self::Manual,
+        Self::Off,
         Self::Dropped,
         Self::Shadowed,
         Self::Undefined,
@@ -123,9 +133,13 @@ pub struct VisibilityCell {
     /// Why it is not shown in full.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// What is shown of the description, if one skill is requested and it is not all of it.
+    /// What is shown of the description, if one skill is requested and it is not all of it; another text in place of the
+    /// description always.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shown: Option<String>,
+    /// Whether the skill is in no folder of the client and is shown as if it were.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub assumed: bool,
 }
 
 /// A skill in all requested clients.
@@ -162,6 +176,9 @@ pub struct VisibilityClient {
     pub with_description: usize,
     /// The limit of its list of skills, as text.
     pub limit: String,
+    /// Folders that the client does not search and is shown as if it did.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub assumed_folders: Vec<AssumedFolder>,
 }
 
 /// Skills by clients.
@@ -178,6 +195,17 @@ pub struct VisibilityReport {
     pub next: Option<String>,
 }
 
+impl VisibilityReport {
+    /// Returns the notes about folders that clients do not search and are shown as if they did.
+    #[must_use]
+    pub fn notes(&self) -> Vec<String> {
+        let clients = self.clients.iter();
+        let clients: Vec<_> =
+            clients.map(|client| (client.name.as_str(), client.assumed_folders.as_slice())).collect();
+        AssumedFolder::notes(&clients)
+    }
+}
+
 /// A skill of the catalog, parsed or not, or one that only clients find.
 struct Subject<'c> {
     id: SkillId,
@@ -190,11 +218,11 @@ struct Subject<'c> {
 /// The parts of a client's view by skill.
 struct Index<'v> {
     view: &'v ClientView,
-    states: HashMap<&'v str, &'v ClientViewState>,
+    entries: HashMap<&'v str, &'v ClientViewEntry>,
     listed: HashMap<&'v str, &'v (Listed, Shown)>,
     /// What it lists that the catalog cannot read, and what it does with bundles that the catalog does not contain.
     listed_files: HashMap<&'v Path, &'v (Listed, Shown)>,
-    foreign: HashMap<&'v Path, &'v ClientViewState>,
+    foreign: HashMap<&'v Path, ClientViewEntry>,
     withheld: HashMap<&'v str, &'v str>,
 }
 
@@ -243,6 +271,7 @@ pub async fn visibility(
         source: index.view.source.clone(),
         with_description: with_description(index),
         limit: index.view.list.fill.limit_from.clone(),
+        assumed_folders: index.view.assumed_folders.clone(),
     });
     let clients = clients.collect();
     let rows = subjects[page].iter().map(|subject| VisibilityRow {
@@ -293,17 +322,17 @@ fn words(text: &str) -> usize {
 
 impl<'v> Index<'v> {
     fn of(view: &'v ClientView) -> Self {
-        let states = view.entries.iter().map(|entry| (entry.skill_id.as_str(), &entry.state));
-        let entries = view.list.entries.iter();
-        let listed = entries.filter_map(|entry| Some((entry.0.skill_id.as_ref()?.as_str(), entry)));
+        let entries = view.entries.iter().map(|entry| (entry.skill_id.as_str(), entry));
+        let listed = view.list.entries.iter();
+        let listed = listed.filter_map(|entry| Some((entry.0.skill_id.as_ref()?.as_str(), entry)));
         let files = view.list.entries.iter().filter(|(entry, _)| entry.skill_id.is_none() && !entry.bundled);
         let listed_files = files.filter_map(|entry| Some((entry.0.location.as_deref()?, entry)));
-        let foreign = view.foreign.iter().map(|one| (one.location.as_path(), &one.state));
+        let foreign = view.foreign.iter().map(|one| (one.location.as_path(), one.entry()));
         let groups = view.not_listed.iter();
         let withheld =
             groups.flat_map(|group| group.names.iter().map(|name| (name.as_str(), group.why.as_str())));
         Self {
-            states: states.collect(),
+            entries: entries.collect(),
             listed: listed.collect(),
             listed_files: listed_files.collect(),
             foreign: foreign.collect(),
@@ -315,6 +344,9 @@ impl<'v> Index<'v> {
     fn cell(&self, subject: &Subject<'_>, with_text: bool) -> VisibilityCell {
         let id = subject.id.as_str();
         let name = &self.view.name;
+        let foreign = self.foreign.get(subject.location.as_path());
+        let entry = self.entries.get(id).copied().or(foreign);
+        let assumed = entry.is_some_and(|entry| entry.assumed);
         let without = |state: Visibility, reason: String| VisibilityCell {
             client: self.view.client.clone(),
             state,
@@ -323,10 +355,10 @@ impl<'v> Index<'v> {
             repaired: None,
             reason: Some(reason).filter(|reason| !reason.is_empty()),
             shown: None,
+            assumed,
         };
         let (mut undefined, mut repaired) = (None, None);
-        let foreign = self.foreign.get(subject.location.as_path());
-        match self.states.get(id).or(foreign) {
+        match entry.map(|entry| &entry.state) {
             None | Some(ClientViewState::NotLooked) => {
                 return without(Visibility::NotSearched, format!("{name} does not search its folder"));
             }
@@ -344,6 +376,9 @@ impl<'v> Index<'v> {
             }
             Some(ClientViewState::ForPeople(said)) => {
                 return without(Visibility::Manual, format!("user-only: {said}"));
+            }
+            Some(ClientViewState::TurnedOff(said)) => {
+                return without(Visibility::Off, format!("turned off: {said}"));
             }
             Some(ClientViewState::Waiting(until)) => {
                 return without(Visibility::Manual, format!("not offered yet: {until}"));
@@ -371,8 +406,12 @@ impl<'v> Index<'v> {
         };
         let text = why::shown_text(listed, shown);
         let (state, reason) = match shown {
-            Shown::Complete if !listed.cut => (Visibility::Full, None),
-            Shown::Complete => {
+            _ if listed.other_text && !text.is_empty() => {
+                (Visibility::OtherText, Some(format!("{name} shows {}", why::instead_of_description(text))))
+            }
+            Shown::Complete | Shown::OtherText if !listed.cut => (Visibility::Full, None),
+            Shown::Unknown { what } => (Visibility::Unknown, Some(what.clone())),
+            Shown::Complete | Shown::OtherText => {
                 (Visibility::Cut, Some("the client's own limit for one description".to_owned()))
             }
             Shown::Shortened { why, .. } if text.is_empty() => (Visibility::NameOnly, Some(why.clone())),
@@ -385,7 +424,7 @@ impl<'v> Index<'v> {
             }
         };
         let state = if undefined.is_some() { Visibility::Undefined } else { state };
-        let is_complete = state == Visibility::Full;
+        let is_shown = with_text && state != Visibility::Full || state == Visibility::OtherText;
         VisibilityCell {
             client: self.view.client.clone(),
             state,
@@ -393,7 +432,8 @@ impl<'v> Index<'v> {
             name: Some(listed.name.clone()).filter(|_| !matches!(shown, Shown::Omitted { .. })),
             repaired,
             reason: undefined.or(reason),
-            shown: (with_text && !is_complete).then(|| text.to_owned()),
+            shown: is_shown.then(|| text.to_owned()),
+            assumed,
         }
     }
 }

@@ -127,6 +127,9 @@ pub struct ClientChecks {
     pub source: String,
     /// Whether the client searches the skill's folder.
     pub searches_folder: bool,
+    /// Whether the checks assume that it does.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub assumed: bool,
     /// The checks, in order; none after the first that fails.
     pub checks: Vec<WhyCheck>,
     /// How the client repairs the file, if it does.
@@ -138,12 +141,32 @@ pub struct ClientChecks {
 }
 
 impl ClientChecks {
-    /// Returns whether all checks pass without a repair, and the description is shown in full.
+    /// Returns whether all checks pass without a repair, and the description is shown in full. An assumed folder is
+    /// not a check.
     #[must_use]
     pub fn passes(&self) -> bool {
-        self.description.is_none()
-            && self.repaired.is_none()
-            && self.checks.iter().all(|check| check.result == CheckResult::Pass)
+        let is_passed = |check: &WhyCheck| check.result == CheckResult::Pass || self.assumes(check);
+        self.description.is_none() && self.repaired.is_none() && self.checks.iter().all(is_passed)
+    }
+
+    /// Returns whether a check is the one of an assumed folder.
+    #[must_use]
+    pub fn assumes(&self, check: &WhyCheck) -> bool {
+        self.assumed && check.check == CheckKind::Folder && check.result == CheckResult::Unknown
+    }
+
+    /// Returns whether the client shows other text instead of the description.
+    fn shows_other_text(&self) -> bool {
+        let is_other =
+            |check: &WhyCheck| check.check == CheckKind::Description && check.result == CheckResult::Fail;
+        self.repaired.is_some() && self.description.is_none() && self.checks.iter().any(is_other)
+    }
+
+    /// Returns whether the client shows nothing of the skill to its model.
+    fn is_hidden(&self) -> bool {
+        let is_shown = self.description.is_some() || self.repaired.is_some();
+        let hides = |check: &WhyCheck| check.check != CheckKind::Description || !is_shown;
+        self.checks.iter().any(|check| check.result == CheckResult::Fail && hides(check))
     }
 }
 
@@ -246,6 +269,72 @@ pub struct WhyReport {
     pub ranking: Option<WhyRanking>,
 }
 
+impl WhyReport {
+    /// Returns the answer in one sentence or two: whether the skill is selected, and which clients do not offer it.
+    #[must_use]
+    pub fn answer(&self) -> String {
+        let is_failed = |check: &WhyCheck| check.result == CheckResult::Fail;
+        let ranks = !self.checks.iter().any(is_failed);
+        let names = |is: &dyn Fn(&ClientChecks) -> bool| -> Vec<&str> {
+            self.clients.iter().filter(|client| is(client)).map(|client| client.name.as_str()).collect()
+        };
+        let hidden = names(&|client| client.is_hidden());
+        let other = names(&|client| !client.is_hidden() && client.shows_other_text());
+        let is_cut = |client: &ClientChecks| !client.is_hidden() && !client.shows_other_text();
+        let cut = names(&|client| is_cut(client) && client.checks.iter().any(is_failed));
+        let is_none_left = !hidden.is_empty() && hidden.len() == self.clients.len();
+        let verb = |names: &[&str], one: &str, more: &str| {
+            format!("{} {}", listed(names), if names.len() == 1 { one } else { more })
+        };
+        let mut parts = Vec::new();
+        if is_none_left {
+            parts.push("no client offers it".to_owned());
+        } else if !hidden.is_empty() {
+            parts.push(format!("{} not offer it", verb(&hidden, "does", "do")));
+        }
+        if !other.is_empty() {
+            let shows = verb(&other, "shows", "show");
+            parts.push(format!("{shows} other text instead of its description"));
+        }
+        if parts.is_empty() && !cut.is_empty() {
+            parts.push(format!("{} not show all of its description", verb(&cut, "does", "do")));
+        }
+        let offers = parts.join("; ");
+        match (&self.intent, ranks, offers.as_str()) {
+            (Some(_), true, "") if self.wins => {
+                "The skill is offered and ranks first for this request.".to_owned()
+            }
+            (Some(_), true, _) if self.ranking.is_some() => {
+                format!("The skill ranks first for this request, but {offers}.")
+            }
+            (Some(_), _, "") => "The skill is not selected for this request.".to_owned(),
+            (Some(_), ..) => format!("The skill is not selected for this request, and {offers}."),
+            (None, true, "") => "Clients offer the skill.".to_owned(),
+            (None, _, "") => "The skill is not in the catalog.".to_owned(),
+            (None, ..) if is_none_left => "No client offers the skill.".to_owned(),
+            (None, ..) => format!("{}.", offers.replace("offer it", "offer the skill")),
+        }
+    }
+}
+
+/// Joins names: `a`, `a and b`, `a, b and c`.
+fn listed(names: &[&str]) -> String {
+    match names {
+        [] => String::new(),
+        [one] => (*one).to_owned(),
+        [first @ .., last] => format!("{} and {last}", first.join(", ")),
+    }
+}
+
+/// Returns what a client shows of a skill if it is another text than the description.
+#[must_use]
+pub fn instead_of_description(text: &str) -> String {
+    let text = one_line(text);
+    let start: String = text.chars().take(MAX_QUOTED).collect();
+    let more = if start.len() < text.len() { "…" } else { "" };
+    format!("“{start}{more}” instead of the description")
+}
+
 /// Maximum number of words, articles and the like not counted, of a part of a clause that one word matches.
 const MAX_SHORT_WORDS: usize = 4;
 /// Maximum number of characters of another text quoted as evidence.
@@ -254,6 +343,8 @@ const MAX_QUOTED: usize = 80;
 /// The skill in question, parsed or not.
 struct Subject {
     id: SkillId,
+    /// Its name, which other copies have too.
+    name: String,
     location: PathBuf,
     description: String,
     when_to_use: Option<String>,
@@ -299,6 +390,8 @@ pub async fn why(core: &(impl Client + ?Sized), request: &WhyRequest) -> Result<
     let terms = ranking.as_ref().map_or(&[][..], |ranking| ranking.terms.as_slice());
     let mut clients: Vec<ClientChecks> =
         views.iter().map(|view| client_checks(view, &subject, terms, intent.is_some())).collect();
+    // The clients after which the folder is named come first.
+    clients.sort_by_key(|client| !is_named_after(&subject.location, &client.client));
     if let Some(intent) = intent {
         measure_cuts(core, &subject.id, intent, &mut clients).await;
     }
@@ -377,6 +470,7 @@ async fn subject(core: &(impl Client + ?Sized), wanted: &str) -> Result<Subject,
     match core.describe(wanted).await {
         Ok(detail) => Ok(Subject {
             id: detail.summary.skill_id.clone(),
+            name: detail.summary.name.clone(),
             location: detail.summary.location.clone(),
             description: detail.summary.description.clone(),
             when_to_use: detail.skill.clients.when_to_use.clone().filter(|text| !text.trim().is_empty()),
@@ -391,6 +485,7 @@ async fn subject(core: &(impl Client + ?Sized), wanted: &str) -> Result<Subject,
             let refusal = all.find(|one| is_named(&one.id, &one.location, wanted)).ok_or(error)?;
             Ok(Subject {
                 id: refusal.id.clone(),
+                name: refusal.id.to_string(),
                 location: refusal.location.clone(),
                 description: String::new(),
                 when_to_use: None,
@@ -411,6 +506,7 @@ fn foreign_subject(catalogue: &Catalogue, views: &[ClientView], wanted: &str) ->
     let evidence = "in no root of this catalog: only its frontmatter is read, and it is not ranked";
     Some(Subject {
         id,
+        name: one.name.clone(),
         location: one.location.clone(),
         description: one.description.clone(),
         when_to_use: None,
@@ -714,6 +810,31 @@ fn terms_check(terms: &[WhyTerm], clause: Option<&str>, winner: Option<&Hit>, fi
     }
 }
 
+/// Returns whether a folder of a path is named after a client: `.claude` after `claude-code`.
+fn is_named_after(location: &Path, client: &str) -> bool {
+    let name =
+        |folder: &str| folder.strip_prefix('.').is_some_and(|name| client.split('-').next() == Some(name));
+    location.components().any(|part| part.as_os_str().to_str().is_some_and(name))
+}
+
+/// Returns the evidence of a folder that the client does not search, and what to do.
+fn not_searched(view: &ClientView, subject: &Subject) -> (String, String) {
+    let name = &view.name;
+    let evidence = format!("{name} does not search {}", folder_of(&subject.location));
+    let is_same = |entry: &&Listed| entry.name == subject.name && !entry.bundled;
+    let own = view.list.included().find(is_same);
+    if let Some((entry, path)) = own.and_then(|own| Some((own, own.location.as_ref()?))) {
+        let id = entry.skill_id.as_ref().map_or_else(|| path.display().to_string(), ToString::to_string);
+        let evidence = format!("{evidence}; it lists its own copy: {}", path.display());
+        return (evidence, format!("edit that copy, or see `skills why {id} --client {}`", view.client));
+    }
+    let help = format!(
+        "copy or link the folder into one that {name} searches: `skills list --client {}`",
+        view.client
+    );
+    (evidence, help)
+}
+
 /// Returns the checks of a client, up to the first that fails.
 fn client_checks(view: &ClientView, subject: &Subject, terms: &[WhyTerm], has_request: bool) -> ClientChecks {
     use CheckKind::{Folder, Name, Offered, Parse};
@@ -724,39 +845,62 @@ fn client_checks(view: &ClientView, subject: &Subject, terms: &[WhyTerm], has_re
         let is_found = matches!(state, ClientViewState::Found | ClientViewState::Repaired(_));
         !subject.parsed && is_found && !is_listed()
     };
-    let state = view.state_of(&subject.id, &subject.location).filter(|state| !is_other(state));
+    let entry = view.entry_of(&subject.id, &subject.location).filter(|entry| !is_other(&entry.state));
+    let (state, setting, place_help) = match &entry {
+        Some(entry) => (Some(&entry.state), entry.setting.as_deref(), entry.help.as_deref()),
+        None => (None, None, None),
+    };
+    let assumed = entry.as_ref().is_some_and(|entry| entry.assumed);
+    let is_shipped = || {
+        let folders = view.assumed_folders.iter();
+        folders.filter(|folder| subject.location.starts_with(&folder.path)).any(|folder| folder.shipped)
+    };
     let mut checks = Vec::new();
-    let mut searches_folder = true;
-    let searched = || WhyCheck::pass(Folder, format!("{name} searches the folder"));
+    let mut searches_folder = !assumed;
+    let searched = || {
+        if !assumed {
+            return WhyCheck::pass(Folder, format!("{name} searches the folder"));
+        }
+        let evidence = if is_shipped() {
+            format!("a skill of this program, in no folder of {name}: checked as if {name} searched it")
+        } else {
+            format!("given by --root: checked as if {name} searched it")
+        };
+        WhyCheck::unknown(Folder, evidence)
+    };
     let (mut description, mut repaired) = (None, None);
     let read = || WhyCheck::pass(Parse, format!("{name} reads the file"));
     match state {
         None | Some(ClientViewState::NotLooked) => {
             searches_folder = false;
-            checks.push(WhyCheck::fail(
-                Folder,
-                format!("{name} does not search {}", folder_of(&subject.location)),
-                format!(
-                    "copy or link the folder into one that {name} searches: `skills list --client {}`",
-                    view.client
-                ),
-            ));
+            let (evidence, help) = not_searched(view, subject);
+            checks.push(WhyCheck::fail(Folder, evidence, help));
         }
         Some(ClientViewState::TooDeep(top)) => checks.push(WhyCheck::fail(
             Folder,
             format!("nested too deep: {name} searches only folders directly in {}", top.display()),
             format!("move the folder directly into {}", top.display()),
         )),
-        Some(ClientViewState::NotRead(why)) => checks.push(WhyCheck::fail(Folder, why.clone(), "")),
+        Some(ClientViewState::NotRead(why)) => {
+            checks.push(WhyCheck::fail(Folder, why.clone(), place_help.unwrap_or_default()));
+        }
         Some(ClientViewState::Dropped(why)) => {
             let help = repair_help(subject);
             let named = why.starts_with(name.as_str());
             let evidence = if named { why.clone() } else { format!("{name} drops it: {why}") };
             checks.extend([searched(), WhyCheck::fail(Parse, evidence, help)]);
         }
-        Some(ClientViewState::Unknown(what)) => {
+        Some(ClientViewState::Unknown(what)) if setting.is_some() => checks.extend([
+            searched(),
+            read(),
+            WhyCheck::pass(Name, "not shadowed"),
+            WhyCheck::unknown(Offered, what.clone()),
+        ]),
+        Some(ClientViewState::Unknown(what)) if is_listed() => {
             checks.extend([searched(), WhyCheck::unknown(Parse, what.clone())]);
         }
+        // Whether the client finds it is unknown.
+        Some(ClientViewState::Unknown(what)) => checks.push(WhyCheck::unknown(Folder, what.clone())),
         Some(ClientViewState::Shadowed(winner)) => checks.extend([
             searched(),
             read(),
@@ -773,14 +917,28 @@ fn client_checks(view: &ClientView, subject: &Subject, terms: &[WhyTerm], has_re
             WhyCheck::fail(
                 Offered,
                 format!("user-only; the model cannot invoke it: {said}"),
-                "remove the setting if the model should invoke the skill",
+                format!("remove {said} if the model of {name} should invoke the skill"),
+            ),
+        ]),
+        Some(ClientViewState::TurnedOff(said)) => checks.extend([
+            searched(),
+            read(),
+            WhyCheck::pass(Name, "not shadowed"),
+            WhyCheck::fail(
+                Offered,
+                format!("turned off in the settings of {name}: {said}"),
+                format!("remove {said} if {name} should offer the skill"),
             ),
         ]),
         Some(ClientViewState::Waiting(until)) => checks.extend([
             searched(),
             read(),
             WhyCheck::pass(Name, "not shadowed"),
-            WhyCheck::fail(Offered, format!("not offered yet: {until}"), ""),
+            WhyCheck::fail(
+                Offered,
+                format!("not offered yet: {until}"),
+                format!("remove `paths` from the frontmatter if {name} should always offer the skill"),
+            ),
         ]),
         Some(
             state @ (ClientViewState::Found | ClientViewState::Repaired(_) | ClientViewState::Either(_)),
@@ -813,7 +971,7 @@ fn client_checks(view: &ClientView, subject: &Subject, terms: &[WhyTerm], has_re
                 // The names are those of skills of the catalog.
                 .filter(|_| view.foreign.iter().all(|one| one.location != subject.location));
             if let Some(group) = withheld {
-                checks.push(WhyCheck::fail(Offered, group.why.clone(), ""));
+                checks.push(WhyCheck::fail(Offered, group.why.clone(), withheld_help(&group.why)));
             } else {
                 checks.push(WhyCheck::pass(Offered, "it is offered to the model"));
                 let (check, cut) = description_check(view, subject, terms, has_request, repaired.as_deref());
@@ -827,6 +985,7 @@ fn client_checks(view: &ClientView, subject: &Subject, terms: &[WhyTerm], has_re
         name: name.clone(),
         source: view.source.clone(),
         searches_folder,
+        assumed,
         checks,
         repaired,
         description,
@@ -849,12 +1008,23 @@ fn folder_of(location: &Path) -> String {
     folder.display().to_string()
 }
 
+/// Returns what to do about a skill that this program hides from the models of all clients.
+fn withheld_help(why: &str) -> &'static str {
+    if why.contains("policy") {
+        "`skills policy explain` names the rule"
+    } else {
+        "remove `disable-model-invocation` if models should invoke the skill"
+    }
+}
+
 /// Returns what a client shows of a description, without the ellipsis of a truncated one.
 pub(super) fn shown_text<'l>(listed: &'l Listed, shown: &Shown) -> &'l str {
     match shown {
         Shown::NameOnly { .. } | Shown::Omitted { .. } | Shown::Beyond => "",
-        Shown::Complete if !listed.cut => &listed.description,
-        Shown::Complete | Shown::Shortened { .. } => listed.description.trim_end_matches(['…', '.', ' ']),
+        Shown::Complete | Shown::OtherText | Shown::Unknown { .. } if !listed.cut => &listed.description,
+        Shown::Complete | Shown::OtherText | Shown::Unknown { .. } | Shown::Shortened { .. } => {
+            listed.description.trim_end_matches(['…', '.', ' '])
+        }
     }
 }
 
@@ -868,18 +1038,6 @@ pub(super) async fn subject_id(core: &(impl Client + ?Sized), wanted: &str) -> R
 
 fn one_line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
-}
-
-/// Returns the check of a client that shows another text, because a repair takes it from elsewhere in the file.
-fn other_text_check(name: &str, subject: &Subject, text: &str) -> Option<WhyCheck> {
-    let (own, text) = (one_line(&subject.description), one_line(text));
-    if text.is_empty() || own.starts_with(&text) || text.starts_with(&own) && !own.is_empty() {
-        return None;
-    }
-    let start: String = text.chars().take(MAX_QUOTED).collect();
-    let more = if start.len() < text.len() { "…" } else { "" };
-    let evidence = format!("{name} shows “{start}{more}” instead of the description");
-    Some(WhyCheck::fail(CheckKind::Description, evidence, repair_help(subject)))
 }
 
 /// Returns the check of what the client's catalog budget leaves of the description. `repaired` is how the client
@@ -896,9 +1054,10 @@ fn description_check(
         let evidence = format!("which text {} shows as the description is not known", view.name);
         return (WhyCheck::unknown(kind, evidence), None);
     };
-    let other = repaired.and_then(|_| other_text_check(&view.name, subject, shown_text(listed, shown)));
-    if let Some(check) = other {
-        return (check, None);
+    let text = shown_text(listed, shown);
+    if listed.other_text && !text.is_empty() {
+        let evidence = format!("{} shows {}", view.name, instead_of_description(text));
+        return (WhyCheck::fail(kind, evidence, repair_help(subject)), None);
     }
     let fit = format!("shorten the whole list: `skills budget fit --client {}`", view.client);
     let profile = profile(&view.client);
@@ -912,6 +1071,7 @@ fn description_check(
     let is_whole = repaired.is_none() || one_line(&listed.description).starts_with(&one_line(&stated));
     let cut_by_client = listed.cut || !stated.trim().starts_with(listed.description.trim());
     let text = match shown {
+        Shown::Unknown { what } => return (WhyCheck::unknown(kind, what.clone()), None),
         Shown::Complete if !listed.cut && is_whole => {
             let evidence = match when_to_use {
                 None => format!("all {all} characters of the description are shown"),
@@ -932,7 +1092,7 @@ fn description_check(
         Shown::Omitted { why } => {
             return (WhyCheck::fail(kind, format!("not in the catalog: {why}"), fit), None);
         }
-        Shown::NameOnly { .. } | Shown::Complete | Shown::Shortened { .. } => shown_text(listed, shown),
+        Shown::NameOnly { .. } | Shown::Complete | Shown::OtherText | Shown::Shortened { .. } => text,
     };
     // If a client rewrites the text, the truncation cannot be shown in the original.
     let full = stated.trim();
@@ -958,7 +1118,11 @@ fn description_check(
         format!("{count} of {all} characters are shown{because}")
     };
     // If no description is shown, no change of this one helps.
-    let help = if text.is_empty() {
+    let setting = listed.name_only.as_ref();
+    let removed = setting.map(|setting| format!("remove {setting} if the model should see the description"));
+    let help = if let Some(removed) = &removed {
+        removed
+    } else if text.is_empty() {
         fit.as_str()
     } else {
         "put the most important terms first, or shorten the description"

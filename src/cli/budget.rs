@@ -7,7 +7,7 @@ use super::args::{AgentsAction, AgentsArgs, BudgetAction, BudgetArgs};
 use super::failure::{Done, Failure};
 use super::output::{TerminalCaps, TextStyle, about, counted, cut, fit, grouped, tokens, wrap};
 use serde_json::json;
-use skills_api::{BudgetView, Code, Error, Needs, call_order};
+use skills_api::{AssumedFolder, BudgetView, Code, Error, Needs, call_order, instead_of_description};
 use skills_session::{BudgetResult, Listed, Shown};
 use skills_skill::safe_text;
 use skills_skill::tokens::TokenCount;
@@ -41,14 +41,22 @@ pub async fn run(cx: &mut Context, args: &BudgetArgs) -> Result<Done, Failure> {
     Ok(Done::Fine)
 }
 
+/// Returns the notes about folders that clients do not search and are shown as if they did.
+fn assumptions(views: &[BudgetView]) -> Vec<String> {
+    let clients = views.iter().filter(|view| view.client.is_some());
+    let clients: Vec<_> = clients.map(|view| (view.name.as_str(), view.assumed_folders.as_slice())).collect();
+    AssumedFolder::notes(&clients)
+}
+
 fn all(views: &[BudgetView], look: TerminalCaps) -> String {
-    let mut out = String::new();
+    let mut out = super::list::notes(&assumptions(views), look);
     let head = "client        not loaded  entries complete  truncated  name only   omitted  tokens \
         used, of the budget";
     let _ = writeln!(out, "{}", TextStyle::Muted.paint(head, look.colour));
     for view in views {
         let fill = &view.allowance.fill;
-        let BudgetResult { complete: unchanged, shortened, name_only, omitted, beyond } = fill.made;
+        let BudgetResult { complete: unchanged, shortened, name_only, omitted, beyond, other_text, unknown } =
+            fill.made;
         let unseen: usize = view.not_listed.iter().map(|group| group.skills).sum();
         let limit = match (&view.client, fill.limit) {
             (None, _) => "none".to_owned(),
@@ -66,9 +74,11 @@ fn all(views: &[BudgetView], look: TerminalCaps) -> String {
         };
         let entries = view.allowance.entries.iter().filter(|(entry, _)| !entry.bundled).count();
         let beyond = if beyond > 0 { format!(", {beyond} over the limit") } else { String::new() };
+        let other = if other_text > 0 { format!(", {other_text} with other text") } else { String::new() };
+        let unknown = if unknown > 0 { format!(", {unknown} unknown") } else { String::new() };
         let _ = writeln!(
             out,
-            "{}  {unseen:>8}  {:>7}  {unchanged:>7}  {shortened:>9}  {name_only:>9}  {omitted:>8}  {:>6}  {limit}{beyond}{own}",
+            "{}  {unseen:>8}  {:>7}  {unchanged:>7}  {shortened:>9}  {name_only:>9}  {omitted:>8}  {:>6}  {limit}{beyond}{other}{unknown}{own}",
             TextStyle::Strong
                 .paint(&fit(view.client.as_deref().unwrap_or("plain"), 14, look.unicode), look.colour),
             entries,
@@ -79,7 +89,7 @@ fn all(views: &[BudgetView], look: TerminalCaps) -> String {
 }
 
 fn one(view: &BudgetView, every: bool, look: TerminalCaps) -> String {
-    let mut out = String::new();
+    let mut out = super::list::notes(&assumptions(std::slice::from_ref(view)), look);
     let allowance = &view.allowance;
     let measured_at = view.version.as_ref().map(|version| format!(" {version}")).unwrap_or_default();
     let _ = writeln!(out, "{}", TextStyle::Strong.paint(&format!("{}{measured_at}", view.name), look.colour));
@@ -136,6 +146,10 @@ fn one(view: &BudgetView, every: bool, look: TerminalCaps) -> String {
                 "beyond",
                 "over budget; how the client truncates is not published".to_owned(),
             ),
+            Shown::OtherText => {
+                (TextStyle::Warn, "other", format!("shows {}", instead_of_description(&entry.description)))
+            }
+            Shown::Unknown { what } => (TextStyle::Warn, "unknown", what.clone()),
         };
         if shown == 0 {
             out.push('\n');

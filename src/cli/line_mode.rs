@@ -187,6 +187,7 @@ pub fn checks(report: &WhyReport) -> String {
     let mut out = String::new();
     let _ = writeln!(out, "\nWhy {}?", clean(report.skill_id.as_str()));
     let _ = writeln!(out, "File: {}", clean(&report.location.display().to_string()));
+    let _ = writeln!(out, "{}", clean(&report.answer()));
     let _ = writeln!(out, "Result: {}.", if report.wins { "no check failed" } else { "a check failed" });
     if let Some(ranking) = &report.ranking {
         let _ = writeln!(out, "Verdict: {}.", clean(&ranking.verdict));
@@ -200,7 +201,9 @@ pub fn checks(report: &WhyReport) -> String {
     for client in &report.clients {
         let name = clean(&client.name);
         if client.passes() {
-            let _ = writeln!(out, "Client {name}: all checks passed.");
+            let all =
+                if client.assumed { "folder assumed, all other checks passed" } else { "all checks passed" };
+            let _ = writeln!(out, "Client {name}: {all}.");
             continue;
         }
         let _ = writeln!(out, "Client {name}:");

@@ -9,8 +9,10 @@ use serde::Serialize;
 use super::Context;
 use super::args::ListArgs;
 use super::failure::{Done, Failure};
-use super::output::{TerminalCaps, TextStyle, cells, counted, cut, fit};
-use skills_api::{ClientView, ClientViewState, ListFilter, Needs, SkillList, SkillSummary};
+use super::output::{TerminalCaps, TextStyle, cells, counted, cut, fit, wrap};
+use skills_api::{
+    ClientView, ClientViewState, ListFilter, Needs, SkillList, SkillSummary, instead_of_description,
+};
 use skills_session::{Listed, Shown};
 use skills_skill::{SkillId, safe_text};
 
@@ -179,7 +181,7 @@ fn render_client(list: &SkillList, view: &ClientView, filtered: bool, look: Term
     let width =
         look.name_width(titles.iter().map(String::as_str), 12, if look.width >= 120 { 48 } else { 30 });
     let about = look.text_width(usize::MAX).saturating_sub(6 + width + 2 + 10 + 2).max(8);
-    let mut out = String::new();
+    let mut out = notes(&view.notes(), look);
     if !rows.is_empty() {
         let head = format!("{:>4}  {}  {:<10}  description", "", fit("name", width, look.unicode), "shown");
         let _ = writeln!(out, "{}", TextStyle::Muted.paint(head.trim_end(), look.colour));
@@ -191,15 +193,22 @@ fn render_client(list: &SkillList, view: &ClientView, filtered: bool, look: Term
             Shown::NameOnly { .. } => (TextStyle::Warn, "name only".to_owned()),
             Shown::Omitted { .. } => (TextStyle::Bad, "omitted".to_owned()),
             Shown::Beyond => (TextStyle::Warn, "beyond".to_owned()),
+            Shown::OtherText => (TextStyle::Warn, "other text".to_owned()),
+            Shown::Unknown { .. } => (TextStyle::Warn, "unknown".to_owned()),
         };
         let state = entry.skill_id.as_ref().and_then(|id| states.get(id.as_str()));
-        let text = match state {
-            None => format!(
+        let text = match (state, &entry.unknown, &entry.name_only) {
+            _ if entry.other_text && !entry.description.is_empty() => {
+                format!("shows {}", instead_of_description(&entry.description))
+            }
+            (_, Some(what), _) => format!("unknown: {what}"),
+            (_, _, Some(setting)) => format!("name only: {setting}"),
+            (None, ..) => format!(
                 "not in this catalog: {}",
                 entry.location.as_deref().map(path_text).unwrap_or_default()
             ),
-            Some(ClientViewState::Found) => entry.description.clone(),
-            Some(state) => state_text(state),
+            (Some(ClientViewState::Found), ..) => entry.description.clone(),
+            (Some(state), ..) => state_text(state),
         };
         let name = look.name(&safe_text::line(title), width);
         let _ = writeln!(
@@ -210,11 +219,24 @@ fn render_client(list: &SkillList, view: &ClientView, filtered: bool, look: Term
             TextStyle::Muted.paint(&cut(&safe_text::line(&text), about, look.unicode), look.colour),
         );
     }
+    // A skill whose state is unknown may have no entry.
+    let has_entry = |id: &SkillId, location: Option<&Path>| {
+        view.list.entries.iter().any(|(entry, _)| match &entry.skill_id {
+            Some(listed) => listed == id,
+            None => entry.location.as_deref().is_some_and(|file| Some(file) == location),
+        })
+    };
+    let is_unseen = |state: &ClientViewState, id: &SkillId, location: Option<&Path>| match state {
+        ClientViewState::Unknown(_) => !has_entry(id, location),
+        state => !is_listed(state),
+    };
     let known = view.entries.iter().filter(|entry| is_wanted(Some(&entry.skill_id)));
+    let known = known.filter(|entry| is_unseen(&entry.state, &entry.skill_id, None));
     let known = known.map(|entry| (entry.skill_id.as_str(), &entry.state));
-    let foreign = view.foreign.iter().filter(|_| is_wanted(None)).map(|one| (one.name.as_str(), &one.state));
-    let unseen: Vec<(&str, &ClientViewState)> =
-        known.chain(foreign).filter(|(_, state)| !is_listed(state)).collect();
+    let foreign = view.foreign.iter().filter(|_| is_wanted(None));
+    let foreign = foreign.filter(|one| is_unseen(&one.state, &SkillId::new(&*one.name), Some(&one.location)));
+    let foreign = foreign.map(|one| (one.name.as_str(), &one.state));
+    let unseen: Vec<(&str, &ClientViewState)> = known.chain(foreign).collect();
     if !unseen.is_empty() {
         let _ = writeln!(out, "\n{}", TextStyle::Strong.paint("not listed", look.colour));
     }
@@ -237,6 +259,16 @@ fn render_client(list: &SkillList, view: &ClientView, filtered: bool, look: Term
     out + "\n" + &TextStyle::Muted.paint(&parts.join(dot), look.colour) + "\n"
 }
 
+/// Renders notes above a list, a line each.
+pub fn notes(notes: &[String], look: TerminalCaps) -> String {
+    let lines = notes.iter().flat_map(|note| wrap(&safe_text::line(note), look.text_width(120)));
+    let mut out: String = lines.map(|line| TextStyle::Warn.paint(&line, look.colour) + "\n").collect();
+    if !out.is_empty() {
+        out.push('\n');
+    }
+    out
+}
+
 fn is_listed(state: &ClientViewState) -> bool {
     use ClientViewState::{Either, Found, Repaired, Unknown};
     matches!(state, Found | Repaired(_) | Unknown(_) | Either(_))
@@ -251,6 +283,7 @@ fn state_text(state: &ClientViewState) -> String {
         ClientViewState::Unknown(why) => format!("unknown: {why}"),
         ClientViewState::NotRead(why) => format!("cannot be read: {why}"),
         ClientViewState::ForPeople(said) => format!("user-only: {said}"),
+        ClientViewState::TurnedOff(said) => format!("turned off: {said}"),
         ClientViewState::Either(others) => {
             let others: Vec<String> = others.iter().map(|path| path_text(path)).collect();
             format!("undefined: this skill or {}; the choice varies between starts", others.join(" or "))

@@ -46,7 +46,7 @@ fn ink(state: Visibility) -> TextStyle {
     match state {
         Visibility::Full | Visibility::Cut => TextStyle::Strong,
         Visibility::Dropped => TextStyle::Bad,
-        Visibility::Undefined => TextStyle::Warn,
+        Visibility::Undefined | Visibility::OtherText => TextStyle::Warn,
         _ => TextStyle::Muted,
     }
 }
@@ -64,6 +64,7 @@ fn render(report: &VisibilityReport, look: TerminalCaps) -> String {
     let ids = report.skills.iter().map(|row| row.skill_id.as_str());
     let width = look.name_width(ids, 16, 40);
     let column = |name: &str| cells(name).max(MIN_COLUMN_WIDTH);
+    out.push_str(&super::list::notes(&report.notes(), look));
     let mut head = format!("{:<width$}  {:>5}", "skill", "words");
     let mut shown = format!("{:<width$}  {:>5}", "shown with text", "");
     for client in &report.clients {
@@ -105,6 +106,10 @@ fn render_one(report: &VisibilityReport, row: &VisibilityRow, look: TerminalCaps
     let muted = |text: &str| TextStyle::Muted.paint(text, look.colour);
     let location = safe_text::line(&row.location.display().to_string()).into_owned();
     let _ = writeln!(out, "{}  {}", strong(&safe_text::line(row.skill_id.as_str())), muted(&location));
+    if row.cells.iter().any(|cell| cell.assumed) {
+        let _ = write!(out, "\n{}", super::list::notes(&report.notes(), look).trim_end_matches('\n'));
+        out.push('\n');
+    }
     let indent = 18;
     let width = look.width.saturating_sub(indent).clamp(40, 100);
     let text = |out: &mut String, label: &str, text: &str| {
@@ -123,9 +128,10 @@ fn render_one(report: &VisibilityReport, row: &VisibilityRow, look: TerminalCaps
         let title = format!("{} {}", client.name, version);
         let _ = writeln!(
             out,
-            "\n{} {}  {state}",
+            "\n{} {}  {state}{}",
             ink(cell.state).paint(sign, look.colour),
-            strong(&safe_text::line(&title))
+            strong(&safe_text::line(&title)),
+            if cell.assumed { " (assumed)" } else { "" }
         );
         if cell.state == Visibility::Full && cell.repaired.is_none() {
             continue;

@@ -6,7 +6,7 @@ use super::Context;
 use super::args::WhyArgs;
 use super::failure::{Done, Failure};
 use super::output::{TerminalCaps, TextStyle, cells, wrap};
-use skills_api::{CheckKind, CheckResult, Needs, WhyCheck, WhyReport, WhyRequest, why};
+use skills_api::{CheckKind, CheckResult, ClientChecks, Needs, WhyCheck, WhyReport, WhyRequest, why};
 use skills_skill::safe_text;
 
 /// Runs the command.
@@ -90,6 +90,7 @@ pub fn render(report: &WhyReport, look: TerminalCaps) -> String {
     if let Some(intent) = &report.intent {
         let _ = writeln!(out, "request: {}", safe_text::line(intent));
     }
+    let _ = writeln!(out, "{}", safe_text::line(&report.answer()));
     out.push('\n');
     for check in &report.checks {
         line(&mut out, check, look);
@@ -111,14 +112,22 @@ pub fn render(report: &WhyReport, look: TerminalCaps) -> String {
         let text = format!("advice: add “{word}” to the description: {:+.2}{rank}{golden}", advice.gain);
         let _ = writeln!(out, "    {}", TextStyle::Strong.paint(&text, look.colour));
     }
-    let passing: Vec<&str> =
-        report.clients.iter().filter(|client| client.passes()).map(|client| client.name.as_str()).collect();
-    if !passing.is_empty() {
+    for assumed in [false, true] {
+        let clients = report.clients.iter().filter(|client| client.passes() && client.assumed == assumed);
+        let passing: Vec<&ClientChecks> = clients.collect();
+        let Some(first) = passing.first() else { continue };
+        let names: Vec<&str> = passing.iter().map(|client| client.name.as_str()).collect();
+        let _ = writeln!(out, "\n{}", strong(&safe_text::line(&names.join(", "))));
+        if let Some(check) = first.checks.iter().find(|check| first.assumes(check)) {
+            let evidence = check.evidence.replace(&first.name, "each client");
+            line(&mut out, &WhyCheck { evidence, ..check.clone() }, look);
+        }
         let sign = if look.unicode { "✓" } else { "ok" };
-        let names = safe_text::line(&passing.join(", ")).into_owned();
-        let _ = writeln!(out, "\n{}", strong(&names));
-        let all =
-            "all checks pass: folder searched, file read, not shadowed, offered, description shown in full";
+        let all = if assumed {
+            "all other checks pass: file read, not shadowed, offered, description shown in full"
+        } else {
+            "all checks pass: folder searched, file read, not shadowed, offered, description shown in full"
+        };
         let _ = writeln!(out, "  {} {all}", TextStyle::Good.paint(sign, look.colour));
     }
     for client in report.clients.iter().filter(|client| !client.passes()) {

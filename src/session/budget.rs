@@ -36,6 +36,13 @@ pub enum Shown {
     },
     /// It exceeds the budget; how the client truncates is not published.
     Beyond,
+    /// Another text of the file is shown in place of its description.
+    OtherText,
+    /// Whether it is listed, or with which text, is not known.
+    Unknown {
+        /// The unknown behavior of the client.
+        what: String,
+    },
 }
 
 /// A catalog under a client's budget.
@@ -110,6 +117,17 @@ pub struct BudgetResult {
     pub omitted: usize,
     /// Over a budget whose truncation is not published.
     pub beyond: usize,
+    /// With another text in place of the description.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub other_text: usize,
+    /// Not known to be listed, or with which text.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub unknown: usize,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_zero(count: &usize) -> bool {
+    *count == 0
 }
 
 impl BudgetResult {
@@ -122,6 +140,8 @@ impl BudgetResult {
                 Shown::NameOnly { .. } => &mut made.name_only,
                 Shown::Omitted { .. } => &mut made.omitted,
                 Shown::Beyond => &mut made.beyond,
+                Shown::OtherText => &mut made.other_text,
+                Shown::Unknown { .. } => &mut made.unknown,
             } += 1;
         }
         made
@@ -217,16 +237,25 @@ pub fn shorten(entries: &[Listed], uses: &[u64], profile: &Profile, window: u32)
         approximate: bundled.is_some_and(|bundled| bundled.approximate),
     };
     let used = work.total();
+    for (entry, shown) in &mut work.rows {
+        if let Some(what) = &entry.unknown {
+            *shown = Shown::Unknown { what: what.clone() };
+        }
+    }
     let (unit, measured) = (work.scale.unit, work.scale.measure_label());
     let made = BudgetResult::of(&work.rows);
     let fill = Fill { limit, unbounded, unit, limit_from, measured, wanted, used, over, unknown, made, own };
     Allowance { entries: work.rows, fill }
 }
 
-/// Returns the truncation of an entry before the budget is applied: its description may be too long in itself.
+/// Returns the truncation of an entry before the budget is applied: its description may be too long in itself, or
+/// the client's settings may reduce it to its name.
 fn at_first(entry: &Listed) -> Shown {
+    if let Some(why) = &entry.name_only {
+        return Shown::NameOnly { why: why.clone() };
+    }
     if !entry.cut {
-        return Shown::Complete;
+        return if entry.other_text { Shown::OtherText } else { Shown::Complete };
     }
     let characters = entry.description.chars().count();
     Shown::Shortened { characters, why: format!("descriptions are limited to {characters} characters") }

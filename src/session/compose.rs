@@ -127,6 +127,18 @@ pub struct Listed {
     /// In a client's list: its location there, if it is not the path.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub written_location: Option<String>,
+    /// In a client's list: whether the client shows another text of the file in place of the description.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub other_text: bool,
+    /// In a client's list: the setting of the client that reduces the skill to its name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name_only: Option<String>,
+    /// In a client's list: the unknown behavior of the client on which it depends whether the skill is listed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unknown: Option<String>,
+    /// In a client's list: whether the skill is in no folder of the client and is shown as if it were.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub assumed: bool,
 }
 
 /// What a part of the instructions is.

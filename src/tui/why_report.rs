@@ -35,30 +35,11 @@ pub fn reading(report: &WhyReport, skill: Option<&Skill>) -> Reading {
         Some(intent) => format!("Why {}: {intent}", report.skill_id),
         None => format!("Why {}", report.skill_id),
     };
-    let is_failed = |check: &&WhyCheck| check.result == CheckResult::Fail;
-    let is_fine_here = !report.checks.iter().any(|check| is_failed(&check));
-    // A client that shows no description, not even truncated or repaired, does not list the skill.
-    let is_only_cut = report.clients.iter().all(|client| {
-        let is_listed = client.description.is_some() || client.repaired.is_some();
-        let mut failed = client.checks.iter().filter(is_failed);
-        failed.all(|check| check.check == CheckKind::Description && is_listed)
-    });
-    let answer = match (&report.intent, report.wins) {
-        (Some(_), true) => "The skill is offered and ranks first for this request.",
-        (Some(_), false) if is_fine_here && is_only_cut => {
-            "The skill ranks first for this request, but not every client shows all of its description."
-        }
-        (Some(_), false) if is_fine_here => {
-            "The skill ranks first for this request, but some clients do not offer it. See the first failed check."
-        }
-        (Some(_), false) => "The skill is not selected for this request. See the first failed check.",
-        (None, true) => "Clients offer the skill. Type a request in Discover to also check the ranking.",
-        (None, false) if is_fine_here && is_only_cut => {
-            "Clients offer the skill, but not every client shows all of its description."
-        }
-        (None, false) => "Some clients do not offer the skill. See the first failed check.",
-    };
-    passages.push(text("", answer, if report.wins { Role::Success } else { Role::Warning }));
+    let mut answer = report.answer();
+    if report.intent.is_none() && report.wins {
+        answer.push_str(" Type a request in Discover to also check the ranking.");
+    }
+    passages.push(text("", &answer, if report.wins { Role::Success } else { Role::Warning }));
     passages.push(text("", &report.location.display().to_string(), Role::Muted));
     for (name, kinds) in GROUPS {
         push_group(report, name, kinds, &mut passages);
@@ -78,23 +59,25 @@ pub fn reading(report: &WhyReport, skill: Option<&Skill>) -> Reading {
     }
     let mut foot = Vec::new();
     let draft = skill.map(|skill| Drafting::of(skill, report.intent.clone()));
-    if draft.is_some() && !report.wins {
-        push_advice(report, &mut foot);
+    if !report.wins {
+        push_advice(report, draft.is_some(), &mut foot);
     }
     Reading { title: shown(&title), what: "report".to_owned(), passages, alongside, foot, draft }
 }
 
-/// Appends the advice: a measured change of the description, else the help of the check that failed.
-fn push_advice(report: &WhyReport, passages: &mut Vec<Passage>) {
-    passages.push(Passage::Heading("Advice".to_owned()));
+/// Appends the advice: a measured change of the description, else the help of the check that failed. A file that cannot
+/// be parsed has no draft.
+fn push_advice(report: &WhyReport, has_draft: bool, passages: &mut Vec<Passage>) {
     let measured = report.ranking.as_ref().and_then(|ranking| ranking.advice.as_ref());
     let what = measured.map_or_else(
-        || advice(report),
+        || advice(report, has_draft),
         |measured| {
             let word = &measured.word;
-            format!("add “{word}” to the description if the skill does that: {DRAFT}")
+            Some(format!("add “{word}” to the description if the skill does that: {DRAFT}"))
         },
     );
+    let Some(what) = what else { return };
+    passages.push(Passage::Heading("Advice".to_owned()));
     passages.push(text("", &what, Role::Strong));
     if let Some(measured) = measured {
         let rank = measured.rank.map_or_else(|| "not ranked".to_owned(), |rank| format!("rank {rank}"));
@@ -201,34 +184,46 @@ fn push_rival(ranking: &WhyRanking, passages: &mut Vec<Passage>) {
     passages.push(Passage::Marked { text, marks });
 }
 
-/// Returns the advice: for failed ranking checks the help for the ranking, else the help for a client.
-fn advice(report: &WhyReport) -> String {
+/// Returns the advice: for failed ranking checks the help for the ranking, else the help of the first client that does
+/// not offer the skill, else the help for the text that clients show.
+fn advice(report: &WhyReport, has_draft: bool) -> Option<String> {
     let is_failed = |check: &&WhyCheck| check.result == CheckResult::Fail;
     let is_of_ranking =
         |check: &&WhyCheck| matches!(check.check, CheckKind::Terms | CheckKind::Exclusion | CheckKind::Rank);
     let of_ranking: Vec<&WhyCheck> = report.checks.iter().filter(is_failed).filter(is_of_ranking).collect();
-    let of_clients = report.clients.iter().flat_map(|client| &client.checks).filter(is_failed);
+    let of_clients = report
+        .clients
+        .iter()
+        .flat_map(|client| client.checks.iter().map(move |check| (client, check)))
+        .filter(|(_, check)| is_failed(check));
+    let with_client = |client: &ClientChecks, help: &str| {
+        let name = &client.name;
+        if help.contains(name.as_str()) { help.to_owned() } else { format!("{name}: {help}") }
+    };
     let help = if of_ranking.is_empty() {
-        let is_of_text = |check: &&WhyCheck| check.check == CheckKind::Description;
-        let mut of_file = report.checks.iter().filter(is_failed).chain(of_clients.clone());
-        let of_text = of_clients.filter(is_of_text).find_map(|check| check.help.clone());
-        // Another description does not help a file that no client reads.
-        if let (None, Some(help)) = (&of_text, of_file.find_map(|check| check.help.clone())) {
-            return help;
+        let is_of_text = |check: &WhyCheck| check.check == CheckKind::Description;
+        let mut of_file = report.checks.iter().filter(is_failed).filter_map(|check| check.help.clone());
+        let helps = |(client, check): (&ClientChecks, &WhyCheck)| {
+            check.help.as_deref().map(|help| with_client(client, help))
+        };
+        // Another description does not help a client that does not offer the skill.
+        let hidden = of_clients.clone().filter(|(_, check)| !is_of_text(check)).find_map(helps);
+        if let Some(help) = of_file.next().or(hidden) {
+            return Some(help);
         }
-        of_text
+        of_clients.filter(|(_, check)| is_of_text(check)).find_map(helps)
     } else {
         of_ranking.iter().find_map(|check| check.help.clone())
     };
     let rival = report.ranking.as_ref().and_then(|ranking| ranking.rival.as_ref());
     match (help, rival) {
         // Help that names a command or key does not concern the wording of the description.
-        (Some(help), _) if help.contains('`') => help,
-        (Some(help), _) => format!("{help}: {DRAFT}"),
+        (Some(help), _) if help.contains('`') || !has_draft => Some(help),
+        (Some(help), _) => Some(format!("{help}: {DRAFT}")),
         (None, Some(rival)) if !of_ranking.is_empty() => {
-            format!("say what {rival} does not do, and measure it: {DRAFT}")
+            Some(format!("say what {rival} does not do, and measure it: {DRAFT}"))
         }
-        (None, _) => format!("measure another description: {DRAFT}"),
+        (None, _) => has_draft.then(|| format!("measure another description: {DRAFT}")),
     }
 }
 
@@ -246,20 +241,28 @@ fn push_group(report: &WhyReport, name: &str, kinds: &[CheckKind], passages: &mu
     let has_text = kinds.contains(&CheckKind::Description);
     let has_file = kinds.contains(&CheckKind::Parse);
     let passes = |client: &&ClientChecks| {
-        client.checks.iter().filter(is_here).all(|check| check.result == CheckResult::Pass)
+        let is_passed = |check: &WhyCheck| check.result == CheckResult::Pass || client.assumes(check);
+        client.checks.iter().filter(is_here).all(is_passed)
             && !(has_text && client.description.is_some())
             && !(has_file && client.repaired.is_some())
             && of_client(client)
     };
-    let passing: Vec<&str> =
-        report.clients.iter().filter(passes).map(|client| client.name.as_str()).collect();
-    if !passing.is_empty() {
-        let what = if has_text {
-            "offered, description shown in full"
-        } else {
-            "folder searched, file read, not shadowed"
+    for assumed in [false, true] {
+        let passing = report.clients.iter().filter(passes).filter(|client| client.assumed == assumed);
+        let passing: Vec<&ClientChecks> = passing.collect();
+        let Some(first) = passing.first() else { continue };
+        let names = passing.iter().map(|client| client.name.as_str()).collect::<Vec<_>>().join(", ");
+        let what = match (has_text, assumed) {
+            (true, _) => "offered, description shown in full",
+            (false, false) => "folder searched, file read, not shadowed",
+            (false, true) => "file read, not shadowed",
         };
-        let text = format!("{}: {what}", passing.join(", "));
+        let folder = first.checks.iter().filter(is_here).find(|check| first.assumes(check));
+        if let Some(check) = folder {
+            let evidence = check.evidence.replace(&first.name, "each client");
+            push_check("", &WhyCheck { evidence, ..check.clone() }, passages);
+        }
+        let text = format!("{names}: {what}");
         passages.push(Passage::Check { result: CheckResult::Pass, name: label("clients"), text });
     }
     for client in report.clients.iter().filter(|client| !passes(client)) {
@@ -382,6 +385,7 @@ mod tests {
             name: name.to_owned(),
             source: String::new(),
             searches_folder: true,
+            assumed: false,
             checks: vec![check(CheckKind::Offered, result, "evidence")],
             repaired: None,
             description: None,
@@ -449,7 +453,7 @@ mod tests {
         };
         let report_of = reading(&report, None);
         let mut advised = Vec::new();
-        push_advice(&report, &mut advised);
+        push_advice(&report, true, &mut advised);
         let all =
             report_of.passages.into_iter().chain(report_of.alongside).chain(advised).chain(report_of.foot);
         let text: Vec<String> = all
@@ -508,6 +512,7 @@ mod tests {
                 name: "OpenClaw".to_owned(),
                 source: String::new(),
                 searches_folder: true,
+                assumed: false,
                 checks: vec![failed(
                     CheckKind::Description,
                     Some("shorten the whole list: `skills budget fit --client openclaw`"),
@@ -518,13 +523,17 @@ mod tests {
             other_clients: Vec::new(),
             ranking: None,
         };
+        let advice = |report: &WhyReport| advice(report, true).unwrap_or_default();
         assert_eq!(advice(&report), "measure another description: w opens a draft of the description");
         report.checks.push(failed(CheckKind::Terms, Some("add “tables”")));
         assert_eq!(advice(&report), "add “tables”: w opens a draft of the description");
         report.checks.clear();
-        assert_eq!(advice(&report), "shorten the whole list: `skills budget fit --client openclaw`");
+        let whole = "OpenClaw: shorten the whole list: `skills budget fit --client openclaw`";
+        assert_eq!(advice(&report), whole);
         report.clients[0].checks = vec![failed(CheckKind::Parse, Some("rename the file to SKILL.md"))];
-        assert_eq!(advice(&report), "rename the file to SKILL.md");
+        assert_eq!(advice(&report), "OpenClaw: rename the file to SKILL.md");
+        report.clients[0].checks = vec![failed(CheckKind::Offered, None)];
+        assert_eq!(super::advice(&report, false), None, "a file without a draft");
     }
 
     #[test]
@@ -541,6 +550,7 @@ mod tests {
                     name: "One".to_owned(),
                     source: String::new(),
                     searches_folder: true,
+                    assumed: false,
                     checks: vec![WhyCheck {
                         check: failed,
                         result: CheckResult::Fail,
@@ -565,12 +575,13 @@ mod tests {
                 _ => String::new(),
             }
         };
-        let cut = "not every client shows all of its description.";
-        let intent = Some("read tables");
-        assert!(answer(CheckKind::Description, None, intent).ends_with(cut));
-        assert!(answer(CheckKind::Description, Some("a tab"), None).ends_with(cut));
-        assert!(answer(CheckKind::Parse, None, intent).contains("some clients do not offer it"));
-        assert!(answer(CheckKind::Offered, None, None).starts_with("Some clients do not offer"));
+        let cut = "One does not show all of its description.";
+        assert_eq!(answer(CheckKind::Description, None, None), cut);
+        let other = "One shows other text instead of its description.";
+        assert_eq!(answer(CheckKind::Description, Some("a tab"), None), other);
+        let not_selected = "The skill is not selected for this request, and no client offers it.";
+        assert_eq!(answer(CheckKind::Parse, None, Some("read tables")), not_selected);
+        assert_eq!(answer(CheckKind::Offered, None, None), "No client offers the skill.");
     }
 
     #[test]

@@ -8,7 +8,10 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use serde::Deserialize;
-use skills_api::{BudgetView, Client as _, ClientViewState, Local, Needs, SessionClient as _};
+use skills_api::{
+    BudgetView, CheckKind, CheckResult, Client as _, ClientViewState, Local, Needs, SessionClient as _,
+    Visibility, VisibilityCell, VisibilityRequest, WhyReport, WhyRequest, visibility, why,
+};
 use skills_config::{Config, Env};
 use skills_session::Shown;
 
@@ -491,4 +494,242 @@ async fn claude_code_and_copilot_look_upwards_and_list_the_persons_skills_in_the
     assert_eq!(same.description, "from repo/pk/app/.claude");
     let earlier = scene.names("claude-code@2.1.197", "repo/pk/app").await;
     assert_eq!(earlier.iter().filter(|name| *name == "same").count(), 4, "2.1.197 lists every copy");
+}
+
+/// Returns what every view says about a skill in a client: the state, the column of the list, the visibility and the
+/// result of the check.
+async fn views_of(core: &Local, client: &str, skill: &str) -> (String, String, VisibilityCell, WhyReport) {
+    let view = core.client_view(client).await.unwrap();
+    let entry = view.entries.iter().find(|entry| entry.skill_id.as_str() == skill);
+    let state = format!("{:?}", entry.map(|entry| &entry.state));
+    let budget = core.budget(Some(client), None).await.unwrap();
+    assert_eq!(view.list, budget.allowance, "the list is the budget's");
+    let request = VisibilityRequest {
+        skill: Some(skill.to_owned()),
+        clients: vec![client.to_owned()],
+        ..VisibilityRequest::default()
+    };
+    let row = visibility(core, &request).await.unwrap().skills[0].clone();
+    let listed = view.listed(&row.skill_id, &row.location);
+    let column = listed.map_or_else(|| "not listed".to_owned(), |(_, shown)| format!("{shown:?}"));
+    let cell = row.cells[0].clone();
+    let request = WhyRequest { skill_id: skill.to_owned(), intent: None, clients: vec![client.to_owned()] };
+    (state, column, cell, why(core, &request).await.unwrap())
+}
+
+fn check(report: &WhyReport, kind: CheckKind) -> (CheckResult, &str, &str) {
+    let check = report.clients[0].checks.iter().find(|check| check.check == kind).unwrap();
+    (check.result, &check.evidence, check.help.as_deref().unwrap_or_default())
+}
+
+#[tokio::test]
+async fn the_settings_of_a_client_count_in_every_view() {
+    let scene = Scene::new();
+    for name in ["on", "name", "user", "off", "odd", "local"] {
+        scene.skill(&format!("home/.claude/skills/{name}"), name, &format!("Does {name}."));
+        scene.skill(&format!("home/.codex/skills/{name}"), name, &format!("Does {name}."));
+    }
+    scene.write(
+        "home/.claude/settings.json",
+        r#"{"model": "x", "skillOverrides": {"name": "name-only", "user": "user-invocable-only", "off": "off",
+            "odd": 3, "local": "off"}}"#,
+    );
+    scene.write("repo/.claude/settings.local.json", r#"{"skillOverrides": {"local": "on"}}"#);
+    let core = scene.core("repo").await;
+    let (_, column, cell, report) = views_of(&core, "claude-code", "on").await;
+    assert_eq!((column.as_str(), cell.state, report.wins), ("Complete", Visibility::Full, true));
+    let (_, column, cell, report) = views_of(&core, "claude-code", "local").await;
+    assert_eq!((column.as_str(), cell.state, report.wins), ("Complete", Visibility::Full, true));
+    let (state, column, cell, report) = views_of(&core, "claude-code", "name").await;
+    assert_eq!((state.as_str(), cell.state), ("Some(Found)", Visibility::NameOnly));
+    let setting = "`skillOverrides: name-only` in ~/.claude/settings.json";
+    assert!(column.contains("NameOnly") && column.contains(setting), "{column}");
+    let (result, evidence, help) = check(&report, CheckKind::Description);
+    assert_eq!((result, evidence), (CheckResult::Fail, &*format!("only the name is shown ({setting})")));
+    assert!(help.contains(setting), "{help}");
+    let (state, column, cell, report) = views_of(&core, "claude-code", "user").await;
+    assert_eq!((column.as_str(), cell.state), ("not listed", Visibility::Manual));
+    assert!(state.contains("ForPeople(\"`skillOverrides: user-invocable-only` in ~/.claude"), "{state}");
+    assert_eq!(check(&report, CheckKind::Offered).0, CheckResult::Fail);
+    let (state, column, cell, report) = views_of(&core, "claude-code", "off").await;
+    assert_eq!((column.as_str(), cell.state), ("not listed", Visibility::Off));
+    assert!(state.contains("TurnedOff(\"`skillOverrides: off` in ~/.claude/settings.json"), "{state}");
+    assert_eq!(check(&report, CheckKind::Offered).0, CheckResult::Fail);
+    let (state, column, cell, report) = views_of(&core, "claude-code", "odd").await;
+    assert!(column.contains("Unknown"), "{column}");
+    assert_eq!(cell.state, Visibility::Unknown);
+    assert!(state.contains("unknown value 3 of `skillOverrides` in ~/.claude/settings.json"), "{state}");
+    assert_eq!(check(&report, CheckKind::Offered).0, CheckResult::Unknown);
+
+    let off = scene.out.join("home/.codex/skills/off/SKILL.md");
+    scene.write(
+        "home/.codex/config.toml",
+        format!(
+            "model = \"x\"\n[[skills.config]]\npath = {off:?}\nenabled = false\n[[skills.config]]\nname = \"local\"\n\
+             enabled = false\n[[skills.config]]\nname = \"local\"\nenabled = true\n[skills.bundled]\nenabled = false\n"
+        ),
+    );
+    let view = core.client_view("codex").await.unwrap();
+    let listed: Vec<&str> = view.list.included().map(|entry| entry.name.as_str()).collect();
+    assert_eq!(listed, ["local", "name", "odd", "on", "user"], "its own skills are off too");
+    let ids = view.entries.iter().filter(|entry| matches!(entry.state, ClientViewState::TurnedOff(_)));
+    let id = ids.map(|entry| entry.skill_id.to_string()).next().unwrap();
+    let (state, _, cell, report) = views_of(&core, "codex", &id).await;
+    assert!(state.contains("`[[skills.config]] enabled = false` in ~/.codex/config.toml"), "{state}");
+    assert_eq!((cell.state, report.wins), (Visibility::Off, false));
+}
+
+#[tokio::test]
+async fn settings_that_cannot_be_read_make_unknown_what_is_offered() {
+    let scene = Scene::new();
+    scene.skill("home/.claude/skills/a", "a", "Does a.");
+    scene.skill("home/.codex/skills/b", "b", "Does b.");
+    scene.write("home/.claude/settings.json", "{\"skillOverrides\": {}, // a comment\n}");
+    scene.write("home/.codex/config.toml", "[skills]\nconfig = 3\n");
+    let core = scene.core("repo").await;
+    for (client, skill, file) in
+        [("claude-code", "a", "~/.claude/settings.json"), ("codex", "b", "~/.codex/config.toml")]
+    {
+        let (state, column, cell, report) = views_of(&core, client, skill).await;
+        assert!(state.contains("Unknown") && state.contains(file), "{state}");
+        assert!(column.contains("Unknown"), "{column}");
+        assert_eq!(cell.state, Visibility::Unknown);
+        let (result, evidence, _) = check(&report, CheckKind::Offered);
+        assert!(result == CheckResult::Unknown && evidence.contains(file), "{evidence}");
+    }
+    scene.write("home/.claude/settings.json", vec![b' '; (1 << 20) + 1]);
+    let (state, ..) = views_of(&core, "claude-code", "a").await;
+    assert!(state.contains("Unknown") && state.contains("~/.claude/settings.json"), "{state}");
+    scene.write("home/.claude/settings.json", "");
+    let (state, ..) = views_of(&core, "claude-code", "a").await;
+    assert_eq!(state, "Some(Found)", "an empty file has no settings");
+}
+
+#[tokio::test]
+async fn a_folder_given_as_root_is_assumed_to_be_searched_and_said_to_be() {
+    let scene = Scene::new();
+    scene.skill("repo/far/a", "a", "Does a.");
+    scene.skill("repo/.claude/skills/b", "b", "Does b.");
+    let core = async |root: &str| {
+        let mut config = Config::defaults(&scene.out.join("repo"), &Env::at(scene.out.join("home")));
+        config.repository = Some(scene.out.join("repo"));
+        config.store = Some("memory:".to_owned());
+        config.argument_roots = vec![scene.out.join(root)];
+        Local::open_once(config, Needs::Catalogue).await.unwrap()
+    };
+    let far = core("repo/far").await;
+    let (_, _, cell, report) = views_of(&far, "codex", "a").await;
+    assert!(cell.assumed && cell.state == Visibility::Full);
+    let given = "given by --root: checked as if Codex searched it";
+    assert_eq!(check(&report, CheckKind::Folder), (CheckResult::Unknown, given, ""));
+    assert!(report.wins && report.clients[0].assumed && !report.clients[0].searches_folder);
+    let view = far.client_view("codex").await.unwrap();
+    assert_eq!(view.notes().len(), 1);
+    assert!(view.entries.iter().any(|entry| entry.assumed));
+    assert!(view.list.entries.iter().any(|(entry, _)| entry.assumed));
+    let budget = far.budget(Some("codex"), None).await.unwrap();
+    assert_eq!(budget.assumed_folders, view.assumed_folders);
+    // The folder of a client is searched by that client, and assumed for the others.
+    let own = core("repo/.claude/skills").await;
+    let view = own.client_view("claude-code").await.unwrap();
+    assert!(view.assumed_folders.is_empty() && view.entries.iter().all(|entry| !entry.assumed));
+    let report = why(&own, &WhyRequest { skill_id: "b".to_owned(), ..WhyRequest::default() }).await.unwrap();
+    assert!(report.clients.iter().all(|client| !client.assumed), "those that search it are reported");
+    assert_eq!(report.clients[0].name, "Claude Code");
+    assert!(report.other_clients.contains(&"Codex".to_owned()), "{:?}", report.other_clients);
+}
+
+#[tokio::test]
+async fn the_shipped_skills_are_in_no_folder_of_a_client() {
+    let scene = Scene::new();
+    let core = scene.core("repo").await;
+    let (state, _, cell, report) = views_of(&core, "claude-code", "json-diff").await;
+    assert_eq!((state.as_str(), cell.assumed), ("Some(Found)", true));
+    let (result, evidence, _) = check(&report, CheckKind::Folder);
+    assert!(result == CheckResult::Unknown && evidence.contains("in no folder of Claude Code"), "{evidence}");
+}
+
+#[tokio::test]
+async fn a_description_that_a_client_replaces_is_not_shown_in_full() {
+    let scene = Scene::new();
+    scene.write("home/.claude/skills/none/SKILL.md", "---\nname: none\n---\n# The title\n\nBODY\n");
+    scene.write(
+        "home/.claude/skills/quote/SKILL.md",
+        "---\nname: quote\ndescription: \"Makes bills.\nlicense: MIT\n---\n# The title\n",
+    );
+    scene.write(
+        "home/.claude/skills/end/SKILL.md",
+        "---\nname: end\ndescription: Use when:\n---\n# The title\n",
+    );
+    let core = scene.core("repo").await;
+    for skill in ["none", "quote", "end"] {
+        let (_, column, cell, report) = views_of(&core, "claude-code", skill).await;
+        let text = "Claude Code shows “The title” instead of the description";
+        let made = core.budget(Some("claude-code"), None).await.unwrap().allowance.fill.made;
+        assert_eq!((made.complete, made.other_text), (0, 3), "{skill}");
+        assert_eq!((column.as_str(), cell.state), ("OtherText", Visibility::OtherText), "{skill}");
+        assert_eq!(
+            (cell.reason.as_deref(), cell.shown.as_deref()),
+            (Some(text), Some("The title")),
+            "{skill}"
+        );
+        let (result, evidence, help) = check(&report, CheckKind::Description);
+        assert_eq!((result, evidence), (CheckResult::Fail, text), "{skill}");
+        assert!(!help.is_empty(), "{skill}");
+        assert!(report.answer().contains("Claude Code shows other text"), "{}", report.answer());
+        if skill == "quote" {
+            let parse = &report.checks[0];
+            assert!(parse.evidence.contains("SKILL.md:3") && help.contains("Close the quote"), "{parse:?}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_is_unknown_is_unknown_in_every_view() {
+    let scene = Scene::new();
+    let written = "---\nname: star\ndescription: [Beta] Makes bills.\n---\n# The title\n";
+    scene.write("home/.claude/skills/star/SKILL.md", written);
+    scene.skill("far/linked", "linked", "Does it.");
+    fs::create_dir_all(scene.out.join("home/.cursor/skills")).unwrap();
+    let link = scene.out.join("home/.cursor/skills/linked");
+    std::os::unix::fs::symlink(scene.out.join("far/linked"), link).unwrap();
+    let core = scene.core("repo").await;
+    let (state, column, cell, report) = views_of(&core, "claude-code", "star").await;
+    assert!(state.contains("Unknown") && column.contains("Unknown"), "{state} {column}");
+    assert_eq!(cell.state, Visibility::Unknown);
+    assert_eq!(check(&report, CheckKind::Parse).0, CheckResult::Unknown);
+    let made = core.budget(Some("claude-code"), None).await.unwrap().allowance.fill.made;
+    assert_eq!((made.complete, made.unknown), (0, 1));
+    let (state, column, cell, report) = views_of(&core, "cursor", "linked").await;
+    assert!(state.contains("Unknown") && state.contains("whether Cursor follows it"), "{state}");
+    assert_eq!((column.as_str(), cell.state), ("not listed", Visibility::Unknown));
+    assert_eq!(check(&report, CheckKind::Folder).0, CheckResult::Unknown);
+}
+
+#[tokio::test]
+async fn every_failed_check_of_a_client_has_help_and_another_copy_is_named() {
+    let scene = Scene::new();
+    scene.skill("home/.claude/skills", "top", "Right in the folder of skills.");
+    scene.write(
+        "home/.claude/skills/paths/SKILL.md",
+        "---\nname: paths\ndescription: Waits.\npaths: [\"*.rs\"]\n---\nBODY\n",
+    );
+    scene.skill("home/.claude/skills/twice", "twice", "From Claude Code's folder.");
+    scene.skill("home/.codex/skills/twice", "twice", "From Codex' folder.");
+    let core = scene.core("repo").await;
+    let (.., report) = views_of(&core, "claude-code", "skills").await;
+    let (result, _, help) = check(&report, CheckKind::Folder);
+    let to = scene.out.join("home/.claude/skills/NAME/SKILL.md");
+    assert_eq!((result, help), (CheckResult::Fail, &*format!("move SKILL.md to {}", to.display())));
+    let (.., report) = views_of(&core, "claude-code", "paths").await;
+    assert!(check(&report, CheckKind::Offered).2.starts_with("remove `paths`"));
+    let winner = core.client_view("claude-code").await.unwrap();
+    let winner = winner.list.entries.iter().find(|(entry, _)| entry.name == "twice").unwrap();
+    let id = winner.0.skill_id.clone().unwrap();
+    let (.., report) = views_of(&core, "codex", id.as_str()).await;
+    let (result, evidence, _) = check(&report, CheckKind::Folder);
+    let copy = scene.out.join("home/.codex/skills/twice/SKILL.md");
+    assert_eq!(result, CheckResult::Fail);
+    assert!(evidence.ends_with(&format!("it lists its own copy: {}", copy.display())), "{evidence}");
+    assert_eq!(report.answer(), "No client offers the skill.");
 }

@@ -263,8 +263,33 @@ fn a_list_that_needs_settings_gets_those_of_the_client() {
     let settings = home.path().join("home/.claude/settings.json");
     assert_eq!(claude["overrides"]["file"], settings.to_str().unwrap());
     assert!(!settings.exists(), "nothing is written unasked");
-    assert_eq!(home.run_bare(&[&fit[..], &["--write"]].concat()).code, 0);
+    let written = home.run_bare(&[&fit[..], &["--write"]].concat());
+    assert_eq!(written.code, 0, "{}", written.stderr);
+    assert!(written.stderr.contains("wrote ") && !written.stderr.contains("nothing is written"));
     assert_eq!(std::fs::read_to_string(settings).unwrap(), text);
+    // What was written counts: nothing more is proposed, and every view names it.
+    let again = home.run_bare(&[&fit[..], &["--write"]].concat());
+    assert!(again.stderr.contains("nothing to change"), "{}{}", again.stdout, again.stderr);
+    let reduced = |level: &str| {
+        let reduced = claude["reduced"].as_object().unwrap();
+        reduced.iter().find(|(_, of)| *of == level).map(|(skill, _)| skill.clone()).unwrap()
+    };
+    let view = |command: &[&str]| home.run_bare(&[command, &["--client", "claude-code"]].concat());
+    let manual = reduced("manual");
+    let why = view(&["why", &manual]);
+    assert_eq!(why.code, 1);
+    let why = why.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(why.contains("`skillOverrides: user-invocable-only` in ~/.claude/settings.json"), "{why}");
+    let visibility = view(&["visibility", &manual]).stdout;
+    assert!(visibility.contains("manual") && visibility.contains("skillOverrides"), "{visibility}");
+    let list = view(&["list"]).stdout;
+    assert!(list.contains("user-only: `skillOverrides"), "{list}");
+    let named = reduced("name_only");
+    let visibility = view(&["visibility", &named]).stdout;
+    assert!(
+        visibility.contains("name only") && visibility.contains("skillOverrides: name-only"),
+        "{visibility}"
+    );
     assert_eq!(home.run_bare(&["budget", "fit"]).code, 2);
     assert_eq!(home.run_bare(&["budget", "fit", "--client", "no-such"]).code, 3);
 }

@@ -127,6 +127,7 @@ impl Client for FakeClient {
             foreign: Vec::new(),
             list: skills_session::Allowance::default(),
             not_listed: Vec::new(),
+            assumed_folders: Vec::new(),
         })
     }
 

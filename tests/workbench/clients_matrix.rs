@@ -54,6 +54,7 @@ fn cell(client: &VisibilityClient, sign: char) -> VisibilityCell {
         repaired: None,
         reason: reason.map(str::to_owned),
         shown: (state == Visibility::Cut).then(|| CUT_DESCRIPTION.to_owned()),
+        assumed: false,
     }
 }
 
@@ -67,6 +68,7 @@ fn report(only: Option<&str>) -> Arc<VisibilityReport> {
             source: "run: recorded on 2026-11-22".to_owned(),
             with_description: name.len(),
             limit: "2 % of the context window".to_owned(),
+            assumed_folders: Vec::new(),
         })
         .collect();
     let skills: Vec<VisibilityRow> = SKILLS

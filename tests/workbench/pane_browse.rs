@@ -254,9 +254,12 @@ fn a_skill_that_only_the_client_finds_shows_no_other_text() {
             location: location.into(),
             description: "Logs the tides of a harbor.".into(),
             state: ClientViewState::Found,
+            setting: None,
+            assumed: false,
         }],
         list: Allowance::default(),
         not_listed: Vec::new(),
+        assumed_folders: Vec::new(),
     };
     let effects = pane.message(&Message::ClientView(Some(Arc::new(view))));
     serve(&mut pane, effects);
@@ -286,8 +289,13 @@ fn with_a_client_chosen_the_list_says_what_it_does_not_see() {
         _ => ClientViewState::Found,
     };
     let entries = catalogue().entries;
-    let entry =
-        |e: &Entry| ClientViewEntry { skill_id: e.skill.id.clone(), state: state(e.skill.id.as_str()) };
+    let entry = |e: &Entry| ClientViewEntry {
+        skill_id: e.skill.id.clone(),
+        state: state(e.skill.id.as_str()),
+        help: None,
+        setting: None,
+        assumed: false,
+    };
     let view = ClientView {
         client: "codex".into(),
         name: "Codex".into(),
@@ -297,6 +305,7 @@ fn with_a_client_chosen_the_list_says_what_it_does_not_see() {
         foreign: Vec::new(),
         list: Allowance::default(),
         not_listed: Vec::new(),
+        assumed_folders: Vec::new(),
     };
     let effects = pane.message(&Message::ClientView(Some(Arc::new(view))));
     serve(&mut pane, effects);
@@ -354,6 +363,7 @@ fn with_a_client_chosen_the_list_says_what_it_does_not_see() {
         tokens: (9_240, 4_100),
         tokens_estimated: false,
         long: Vec::new(),
+        assumed_folders: Vec::new(),
     };
     pane.message(&Message::Session(SessionResponse::Budget("codex".into(), Ok(Arc::new(budget)))));
     let seen = drawn(&mut pane, &mut Screen::new(120, 36));

@@ -8,6 +8,7 @@ use super::golden::with_extra;
 use super::levels::Levels;
 use super::{Local, run_blocking};
 use crate::budget_fit::{Overridden, OverrideFile};
+use crate::client_settings::Selected;
 use crate::golden::{cases_of, invalid};
 use crate::{BudgetFit, BudgetFitRequest, Code, Error, FitLevel, FittedClient, FittedDescription};
 use skills_discovery::{Case, Document, EvalOptions, Expect, Outcome, Policy, Router, clauses, outcomes};
@@ -32,8 +33,21 @@ impl Local {
         for client in &request.clients {
             let (profile, listed) = self.listed_by(client, window)?;
             let overrides = OverrideFile::of(client);
-            let client = client.clone();
-            lists.push(ClientList { client, profile, listed, window, overrides, levels: BTreeMap::new() });
+            let settings = self.client_settings(Some(profile));
+            let own = overrides.map(|overrides| overrides.file(&self.config.dirs.home));
+            let is_fixed = |entry: &&Listed| {
+                let selected = Selected {
+                    name: &entry.name,
+                    other_name: None,
+                    file: entry.location.as_deref().unwrap_or(Path::new("")),
+                    bundled: entry.bundled,
+                };
+                settings.of(&selected).is_some_and(|setting| Some(&setting.file) != own.as_ref())
+            };
+            let fixed = listed.iter().filter(is_fixed).filter_map(|entry| entry.skill_id.clone());
+            let (client, fixed) = (client.clone(), fixed.collect());
+            let levels = BTreeMap::new();
+            lists.push(ClientList { client, profile, listed, window, overrides, fixed, levels });
         }
         let catalogue = self.registry.snapshot();
         let own = self.config.golden_file();
@@ -57,6 +71,8 @@ struct ClientList {
     listed: Vec<Listed>,
     window: u32,
     overrides: Option<&'static OverrideFile>,
+    /// Skills whose level is set by a settings file that takes precedence over `overrides`.
+    fixed: HashSet<SkillId>,
     levels: BTreeMap<SkillId, FitLevel>,
 }
 
@@ -72,6 +88,8 @@ impl ClientList {
                     entry.description.clear();
                     entry.cut = false;
                 }
+                // Its description is not shown.
+                _ if entry.name_only.is_some() || entry.other_text => {}
                 _ => {
                     if let (Some(text), Some(skill)) = (descriptions.get(&id), catalogue.by_id(id.as_str())) {
                         redescribe(&mut entry, &skill.description, text);
@@ -137,6 +155,7 @@ impl ClientList {
         };
         let count = fewest(shorter.len(), |count| self.fits(catalogue, &with(count)));
         *descriptions = with(count);
+        let others: Vec<SkillId> = others.into_iter().filter(|id| !self.fixed.contains(id)).collect();
         for level in self.overrides.map_or(&[][..], |file| file.levels) {
             let base = self.levels.clone();
             let mut at = |count: usize| {
@@ -148,6 +167,10 @@ impl ClientList {
             at(count);
         }
     }
+}
+
+fn is_name_only(entry: &Listed, id: &SkillId) -> bool {
+    entry.name_only.is_some() && entry.skill_id.as_ref() == Some(id)
 }
 
 /// Returns the smallest count with which it fits; the largest count if none does.
@@ -332,7 +355,13 @@ fn client(
     let expected = measure.expected(&measure.seen(router, &then.entries))?;
     let mut lost: Vec<usize> = expected_queries.difference(&expected).copied().collect();
     lost.sort_unstable();
+    // What the settings already reduce is not changed again.
+    let is_set = |id: &SkillId, level: FitLevel| {
+        level == FitLevel::NameOnly && list.listed.iter().any(|entry| is_name_only(entry, id))
+    };
     let mut reduced = list.levels.clone();
+    let set = list.ids().filter(|id| is_set(id, FitLevel::NameOnly));
+    set.for_each(|id| _ = reduced.entry(id.clone()).or_insert(FitLevel::NameOnly));
     for id in list.ids().filter(|id| descriptions.contains_key(*id)) {
         reduced.entry(id.clone()).or_insert(FitLevel::Shortened);
     }
@@ -344,7 +373,8 @@ fn client(
         .listed
         .iter()
         .filter_map(|entry| {
-            let level = *list.levels.get(entry.skill_id.as_ref()?)?;
+            let id = entry.skill_id.as_ref()?;
+            let level = *list.levels.get(id).filter(|level| !is_set(id, **level))?;
             Some(Overridden { name: entry.name.clone(), location: entry.location.clone()?, level })
         })
         .collect();

@@ -299,6 +299,9 @@ impl ClientsView {
             _ => "not known".to_owned(),
         });
         out.push(("reason", reason));
+        let mut folders = client.assumed_folders.iter();
+        let folder = folders.find(|folder| row.location.starts_with(&folder.path));
+        out.extend(folder.filter(|_| cell.assumed).map(|folder| ("folder", folder.note(&client.name))));
         out.extend(cell.repaired.clone().map(|how| ("repaired", how)));
         let other = cell.name.clone().filter(|name| name != row.skill_id.as_str());
         out.extend(other.map(|name| ("name", name)));
@@ -334,6 +337,10 @@ impl ClientsView {
         let common = description.chars().zip(cell_text.chars()).take_while(|(a, b)| a == b);
         let common = common.map(|(a, _)| a.len_utf8()).sum();
         let (head, rest) = description.split_at(common);
+        if cell.state == Visibility::OtherText {
+            let other = wrap(&[Seg::new(shown(cell_text), Role::Warning)], width.max(1));
+            lines.extend(other.into_iter().map(RichLine::from_segs));
+        }
         let cut = if rest.is_empty() || !painter.glyphs.ascii {
             Seg::new(shown(rest), Role::Muted).with(Modifier::CROSSED_OUT)
         } else {
@@ -390,7 +397,7 @@ fn draw_cell(
         Visibility::Full => Role::Strong,
         Visibility::Cut => Role::Text,
         Visibility::Dropped => Role::Danger,
-        Visibility::Undefined => Role::Warning,
+        Visibility::Undefined | Visibility::OtherText => Role::Warning,
         _ => Role::Muted,
     };
     let sign = cell.state.sign(!painter.glyphs.ascii);
@@ -582,6 +589,14 @@ impl Overlay for ClientsView {
             cursor = self.draw_filter(Rect { height: 1, ..inside }, painter);
             top = Rect { y: inside.y + 1, height: inside.height.saturating_sub(1), ..inside };
         }
+        for note in self.known().map(|report| report.notes()).unwrap_or_default() {
+            let lines =
+                wrap_to(&[Seg::new(shown(&note), Role::Warning)], top.width, 2, painter.glyphs.ellipsis);
+            for line in &lines {
+                painter.line(top.x, top.y, line, top.width);
+                top = Rect { y: top.y + 1, height: top.height.saturating_sub(1), ..top };
+            }
+        }
         let legend = legend(top.width, painter);
         let facts = if area.height >= 30 { 7 } else { 4 };
         let below = facts + legend.len() as u16 + 1;
@@ -628,6 +643,7 @@ mod tests {
             repaired: None,
             reason: is_cut.then(|| "122 entries share 4,000 tokens, 2 % of the context".to_owned()),
             shown: is_cut.then(|| "Creates bills for".to_owned()),
+            assumed: false,
         }
     }
 
@@ -639,6 +655,7 @@ mod tests {
             source: "run: recorded on 2026-11-22".to_owned(),
             with_description: 2,
             limit: "2 % of the context".to_owned(),
+            assumed_folders: Vec::new(),
         };
         let clients: Vec<VisibilityClient> = CLIENTS.iter().map(client).collect();
         let skills = ["billing", "invoices", "subs"].into_iter().enumerate().map(|(at, id)| VisibilityRow {

@@ -6,12 +6,13 @@ use std::sync::Arc;
 
 use super::Local;
 use super::prepared::{Key, Ready};
+use crate::client_settings::ClientSettings;
 use crate::client_view::SkillFiles;
 use crate::local::levels::Levels;
 use crate::policies::verdict;
 use crate::{
-    BudgetView, ClientView, ClientViewEntry, ClientViewState, Code, DraftShown, Error, ForeignBundle,
-    NotListed, client_view, names,
+    AssumedFolder, BudgetView, ClientView, ClientViewEntry, ClientViewState, Code, DraftShown, Error,
+    ForeignBundle, NotListed, client_view, names,
 };
 use skills_session::{
     Agent, Allowance, Composed, Form, Listed, PartKind, Settings, Shown, ToolNameFormat, catalogue_text,
@@ -73,6 +74,8 @@ struct Seen {
     states: Vec<ClientViewEntry>,
     /// Bundles in its folders that are not in the catalog.
     foreign: Vec<ForeignBundle>,
+    /// Folders that the client does not search and is shown as if it did.
+    assumed_folders: Vec<AssumedFolder>,
 }
 
 impl Seen {
@@ -128,6 +131,7 @@ impl Local {
             catalogue: self.registry.snapshot(),
             policy: self.policy.current()?,
             client: settings.client.clone(),
+            settings: self.client_settings(profile),
             window: settings.window,
             own: agent.filter(|agent| agent.scoped()).map(|agent| self.own_ids(agent)),
             locations: settings.locations,
@@ -181,7 +185,7 @@ impl Local {
             }
             return Seen { not_listed: left_out.most_first(), ..seen };
         };
-        let sight = client_view::sight(profile, catalogue, &self.config, files);
+        let sight = client_view::sight(profile, catalogue, &self.config, files, &key.settings);
         for row in sight.rows {
             match row.skill.and_then(|skill| Some((skill, hidden(skill, key, Some(profile))?))) {
                 Some((skill, why)) => left_out.add(why, skill.id.to_string()),
@@ -190,11 +194,12 @@ impl Local {
         }
         for bundle in sight.bundles {
             if let Some(why) = bundle.why {
-                left_out.add(why, bundle.id.to_string());
+                left_out.add(why, bundle.entry.skill_id.to_string());
             }
-            seen.states.push(ClientViewEntry { skill_id: bundle.id.clone(), state: bundle.state });
+            seen.states.push(bundle.entry);
         }
         seen.foreign = sight.foreign;
+        seen.assumed_folders = sight.assumed_folders;
         for (name, why) in sight.others {
             left_out.add(why, name);
         }
@@ -216,6 +221,7 @@ impl Local {
             foreign: seen.foreign,
             list,
             not_listed: seen.not_listed,
+            assumed_folders: seen.assumed_folders,
         })
     }
 
@@ -240,6 +246,7 @@ impl Local {
                 let shown = list.entries.iter().find(|(entry, _)| is_own(entry));
                 let characters = shown.map_or(0, |(entry, shown)| match shown {
                     Shown::Complete | Shown::Beyond if !entry.cut => of,
+                    _ if entry.other_text => 0,
                     _ => entry.description.chars().count().min(of),
                 });
                 (characters, None)
@@ -271,11 +278,17 @@ impl Local {
         catalogue_tokens(levels, &catalogue_text(&own, Form::Xml, ToolNameFormat::Dotted)).tokens
     }
 
+    /// Returns what a client's own settings say about skills. Blocking.
+    pub(in crate::local) fn client_settings(&self, profile: Option<&Profile>) -> ClientSettings {
+        profile.map(|profile| ClientSettings::read(profile, &self.config)).unwrap_or_default()
+    }
+
     fn budget_key(&self, client: Option<&str>, window: u32) -> Result<Key, Error> {
         Ok(Key {
             catalogue: self.registry.snapshot(),
             policy: self.policy.current()?,
             client: client.map(str::to_owned),
+            settings: self.client_settings(client.and_then(client::profile)),
             window,
             own: None,
             locations: true,
@@ -304,7 +317,7 @@ impl Local {
             Some(profile) => seen.shortened(profile, &[], window),
             None => Allowance::unlimited(seen.listed.clone()),
         };
-        let Seen { listed: mut all, not_listed, .. } = seen;
+        let Seen { listed: mut all, not_listed, assumed_folders, .. } = seen;
         let levels = Arc::clone(&self.levels);
         let in_session = |entry: &Listed| profile.is_none() || entry.skill_id.is_some();
         all.retain(in_session);
@@ -341,6 +354,7 @@ impl Local {
             tokens: (wanted.tokens, used.tokens),
             tokens_estimated: wanted.estimated || used.estimated,
             long,
+            assumed_folders,
         })
     }
 }

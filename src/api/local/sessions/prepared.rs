@@ -4,6 +4,7 @@
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use crate::NotListed;
+use crate::client_settings::ClientSettings;
 use crate::local::levels::Levels;
 use skills_registry::Catalogue;
 use skills_registry::policy::Policy;
@@ -19,6 +20,8 @@ pub(super) struct Key {
     pub catalogue: Arc<Catalogue>,
     pub policy: Arc<Policy>,
     pub client: Option<String>,
+    /// The client's own settings.
+    pub settings: ClientSettings,
     pub window: u32,
     /// Ids that the speaking agent is limited to.
     pub own: Option<Vec<String>>,
@@ -34,8 +37,8 @@ impl PartialEq for Key {
     fn eq(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.catalogue, &other.catalogue)
             && (Arc::ptr_eq(&self.policy, &other.policy) || self.policy == other.policy)
-            && (&self.client, self.window, &self.own, self.locations)
-                == (&other.client, other.window, &other.own, other.locations)
+            && (&self.client, &self.settings, self.window, &self.own, self.locations)
+                == (&other.client, &other.settings, other.window, &other.own, other.locations)
             && (self.form, self.wire, &self.uses) == (other.form, other.wire, &other.uses)
     }
 }
@@ -119,6 +122,7 @@ mod tests {
             catalogue: Arc::clone(catalogue),
             policy: Arc::default(),
             client: client.map(str::to_owned),
+            settings: ClientSettings::default(),
             window: 1,
             own: None,
             locations: true,

@@ -11,7 +11,7 @@ use crate::widgets::format::{count, token_count};
 use crate::widgets::painter::Painter;
 use crate::widgets::rich::{RichLine, Seg};
 use crate::widgets::text_width::shown;
-use skills_api::BudgetView;
+use skills_api::{BudgetView, instead_of_description};
 use skills_session::{Listed, Shown, Unit};
 use skills_skill::SkillId;
 use skills_skill::tokens::TokenCount;
@@ -20,7 +20,8 @@ use skills_skill::tokens::TokenCount;
 #[derive(Debug, Default)]
 pub(super) struct Budget {
     view: Option<Arc<BudgetView>>,
-    made: HashMap<SkillId, Shown>,
+    /// The outcome, with the text that is shown.
+    made: HashMap<SkillId, (Shown, String)>,
 }
 
 /// Returns the id of an entry in this catalog, or its path if the catalog does not contain it.
@@ -35,7 +36,7 @@ impl Budget {
         let entries = view.allowance.entries.iter();
         let made = entries
             .filter(|(entry, shown)| *shown != Shown::Complete && !entry.bundled)
-            .filter_map(|(entry, shown)| Some((id_of(entry)?, shown.clone())))
+            .filter_map(|(entry, shown)| Some((id_of(entry)?, (shown.clone(), entry.description.clone()))))
             .collect();
         Self { view: Some(Arc::clone(view)), made }
     }
@@ -43,19 +44,25 @@ impl Budget {
     /// Returns the short label of an entry's row; `None` until the budget is known.
     pub(super) fn budget_label(&self, id: &SkillId) -> Option<(String, Role)> {
         self.view.as_ref()?;
-        Some(match self.made.get(id) {
+        Some(match self.made.get(id).map(|(shown, _)| shown) {
             None | Some(Shown::Complete) => ("complete".to_owned(), Role::Muted),
             Some(Shown::Shortened { characters, .. }) => (format!("{characters} chars"), Role::Warning),
             Some(Shown::NameOnly { .. }) => ("name only".to_owned(), Role::Warning),
             Some(Shown::Omitted { .. }) => ("omitted".to_owned(), Role::Danger),
             Some(Shown::Beyond) => ("beyond".to_owned(), Role::Warning),
+            Some(Shown::OtherText) => ("other text".to_owned(), Role::Warning),
+            Some(Shown::Unknown { .. }) => ("unknown".to_owned(), Role::Warning),
         })
     }
 
     /// Returns why an entry is not shown in full.
     pub(super) fn reason(&self, id: &SkillId) -> Option<String> {
-        match self.made.get(id)? {
+        let (made, text) = self.made.get(id)?;
+        match made {
             Shown::Complete => None,
+            Shown::OtherText => Some(format!("shows {}", shown(&instead_of_description(text)))),
+            // The client's state says what is unknown.
+            Shown::Unknown { .. } => None,
             Shown::Shortened { characters, why } => {
                 Some(format!("truncated to {} characters: {}", count(*characters), shown(why)))
             }
@@ -67,13 +74,15 @@ impl Budget {
 
     /// Returns how many entries were truncated, reduced to the name, omitted, or exceed a limit; without zero counts.
     pub(super) fn counts(&self) -> Vec<String> {
-        let of = |is: fn(&Shown) -> bool| self.made.values().filter(|shown| is(shown)).count();
+        let of = |is: fn(&Shown) -> bool| self.made.values().filter(|(shown, _)| is(shown)).count();
         let own = self.view.as_ref().map_or(0, |view| view.allowance.fill.own.skills);
         let all = [
             (of(|shown| matches!(shown, Shown::Shortened { .. })), "truncated"),
             (of(|shown| matches!(shown, Shown::NameOnly { .. })), "name only"),
             (of(|shown| matches!(shown, Shown::Omitted { .. })), "omitted"),
             (of(|shown| matches!(shown, Shown::Beyond)), "beyond"),
+            (of(|shown| matches!(shown, Shown::OtherText)), "other text"),
+            (of(|shown| matches!(shown, Shown::Unknown { .. })), "unknown"),
             (own, "built in"),
         ];
         all.into_iter().filter(|(n, _)| *n > 0).map(|(n, what)| format!("{} {what}", count(n))).collect()
@@ -195,6 +204,7 @@ mod tests {
             tokens: (2, 1),
             tokens_estimated: false,
             long: Vec::new(),
+            assumed_folders: Vec::new(),
         };
         let budget = Budget::of(&Arc::new(view));
         let word = |id: &str| budget.budget_label(&SkillId::new(id)).unwrap().0;

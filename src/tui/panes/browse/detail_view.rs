@@ -76,12 +76,16 @@ impl Browse {
     /// Draws the full reason for how the selected client treats this bundle; returns the number of rows.
     fn draw_reason(&self, area: Rect, buf: &mut Buffer, cx: &Draw<'_>) -> u16 {
         let Some((client, entry)) = self.client.as_ref().zip(self.shown_entry()) else { return 0 };
-        let state = match self.foreign() {
-            Some(foreign) => Some(&foreign.state),
-            None => client.entries.iter().find(|e| e.skill_id == entry.id).map(|e| &e.state),
+        let (state, assumed) = if let Some(foreign) = self.foreign() {
+            (Some(&foreign.state), foreign.assumed)
+        } else {
+            let known = client.entries.iter().find(|e| e.skill_id == entry.id);
+            (known.map(|e| &e.state), known.is_some_and(|e| e.assumed))
         };
+        let assumed = assumed.then(|| "assumed: in no folder of this client, shown as if it were".to_owned());
         let note = self.budget().and_then(|budget| budget.reason(&entry.id));
-        let reasons: Vec<String> = state.and_then(super::items::reason).into_iter().chain(note).collect();
+        let reasons = state.and_then(super::items::reason);
+        let reasons: Vec<String> = assumed.into_iter().chain(reasons).chain(note).collect();
         if reasons.is_empty() {
             return 0;
         }

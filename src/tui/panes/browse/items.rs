@@ -106,9 +106,10 @@ pub fn elsewhere(view: &ClientView) -> Vec<Entry> {
 
 fn of_foreign(bundle: &ForeignBundle, client: &str) -> Entry {
     let label = shown(&bundle.name);
-    let note = match why_unseen(&bundle.state) {
-        Some(why) => format!("outside the roots; {why}"),
-        None => format!("listed by {}, outside the roots", shown(client)),
+    let note = match (why_unseen(&bundle.state), &bundle.state) {
+        (Some(why), _) => format!("outside the roots; {why}"),
+        (None, ClientViewState::Unknown(what)) => format!("outside the roots; unknown: {}", shown(what)),
+        (None, _) => format!("listed by {}, outside the roots", shown(client)),
     };
     Entry {
         id: SkillId::new(bundle.location.display().to_string()),
@@ -190,6 +191,7 @@ fn why_unseen(state: &ClientViewState) -> Option<String> {
         ClientViewState::Dropped(why) => Some(format!("dropped: {}", shown(why))),
         ClientViewState::NotRead(why) => Some(format!("unreadable: {}", shown(why))),
         ClientViewState::ForPeople(said) => Some(format!("user-only: {}", shown(said))),
+        ClientViewState::TurnedOff(said) => Some(format!("turned off: {}", shown(said))),
         ClientViewState::Waiting(until) => Some(format!("not loaded yet: {}", shown(until))),
         ClientViewState::NotLooked => Some("not in its folders".to_owned()),
         ClientViewState::TooDeep(_) => Some("nested too deep".to_owned()),
@@ -210,6 +212,9 @@ pub fn reason(state: &ClientViewState) -> Option<String> {
         ClientViewState::NotRead(why) => Some(format!("unreadable: {}", shown(why))),
         ClientViewState::ForPeople(said) => {
             Some(format!("user-only: {} hides it from this client's model", shown(said)))
+        }
+        ClientViewState::TurnedOff(said) => {
+            Some(format!("turned off in this client's settings: {}", shown(said)))
         }
         ClientViewState::Either(others) => {
             let others: Vec<String> = others.iter().map(|path| shown(&path.display().to_string())).collect();

@@ -99,7 +99,8 @@ impl Browse {
             group => format!("by {group}"),
         };
         if let Some(client) = &self.client {
-            note = format!("{note} {} as {}", cx.glyphs.dot, shown(&client.name));
+            let assumed = if client.assumed_folders.is_empty() { "" } else { " (assumed)" };
+            note = format!("{note} {} as {}{assumed}", cx.glyphs.dot, shown(&client.name));
         }
         Title::of("Skills", focused).note(note)
     }

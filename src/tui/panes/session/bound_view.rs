@@ -68,9 +68,11 @@ impl SessionPane {
 fn counts(made: BudgetResult, not_listed: &[NotListed]) -> Vec<(usize, String, String)> {
     let bound = [
         (made.omitted, "omitted", "budget exhausted"),
-        (made.name_only, "name only", "over budget"),
+        (made.name_only, "name only", "over budget or by settings"),
         (made.shortened, "truncated", "over budget"),
         (made.beyond, "over budget", "truncation not published"),
+        (made.other_text, "other text", "in place of the description"),
+        (made.unknown, "unknown", "whether and how they are listed"),
     ];
     let bound = bound.into_iter().map(|(many, what, why)| (many, what, why.to_owned()));
     let unseen = not_listed.iter().map(|group| (group.skills, "unseen", group.why.clone()));
