@@ -424,7 +424,8 @@ impl<'v> Index<'v> {
             }
         };
         let state = if undefined.is_some() { Visibility::Undefined } else { state };
-        let is_shown = with_text && state != Visibility::Full || state == Visibility::OtherText;
+        let is_all = state == Visibility::Full && !subject.description.is_empty();
+        let is_shown = with_text && !is_all || state == Visibility::OtherText;
         VisibilityCell {
             client: self.view.client.clone(),
             state,

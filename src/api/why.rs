@@ -329,10 +329,14 @@ fn listed(names: &[&str]) -> String {
 /// Returns what a client shows of a skill if it is another text than the description.
 #[must_use]
 pub fn instead_of_description(text: &str) -> String {
+    format!("{} instead of the description", quoted_start(text))
+}
+
+fn quoted_start(text: &str) -> String {
     let text = one_line(text);
     let start: String = text.chars().take(MAX_QUOTED).collect();
     let more = if start.len() < text.len() { "…" } else { "" };
-    format!("“{start}{more}” instead of the description")
+    format!("“{start}{more}”")
 }
 
 /// Maximum number of words, articles and the like not counted, of a part of a clause that one word matches.
@@ -1058,6 +1062,10 @@ fn description_check(
     if listed.other_text && !text.is_empty() {
         let evidence = format!("{} shows {}", view.name, instead_of_description(text));
         return (WhyCheck::fail(kind, evidence, repair_help(subject)), None);
+    }
+    if !subject.parsed && subject.description.is_empty() && matches!(shown, Shown::Complete) {
+        let evidence = format!("{} shows {}, which this catalog cannot read", view.name, quoted_start(text));
+        return (WhyCheck::pass(kind, evidence), None);
     }
     let fit = format!("shorten the whole list: `skills budget fit --client {}`", view.client);
     let profile = profile(&view.client);

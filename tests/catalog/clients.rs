@@ -685,6 +685,18 @@ async fn a_description_that_a_client_replaces_is_not_shown_in_full() {
 }
 
 #[tokio::test]
+async fn a_description_that_only_a_client_can_read_is_quoted() {
+    let scene = Scene::new();
+    let written = "---\nname: lines\ndescription: \"Makes\" bills.\n---\n# The title\n";
+    scene.write("home/.gemini/skills/lines/SKILL.md", written);
+    let core = scene.core("repo").await;
+    let (_, _, cell, report) = views_of(&core, "gemini-cli", "lines").await;
+    assert_eq!(cell.shown.as_deref(), Some("\"Makes\" bills."));
+    let text = "Gemini CLI shows “\"Makes\" bills.”, which this catalog cannot read";
+    assert_eq!(check(&report, CheckKind::Description), (CheckResult::Pass, text, ""));
+}
+
+#[tokio::test]
 async fn what_is_unknown_is_unknown_in_every_view() {
     let scene = Scene::new();
     let written = "---\nname: star\ndescription: [Beta] Makes bills.\n---\n# The title\n";

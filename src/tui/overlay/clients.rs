@@ -331,13 +331,13 @@ impl ClientsView {
         lines.push(RichLine::default());
         lines.push(RichLine::of(format!("What {} shows", shown(&client.name)), Role::Strong));
         let cell_text = match cell.state {
-            Visibility::Full => description,
+            Visibility::Full if cell.shown.is_none() => description,
             _ => cell.shown.as_deref().unwrap_or(""),
         };
         let common = description.chars().zip(cell_text.chars()).take_while(|(a, b)| a == b);
         let common = common.map(|(a, _)| a.len_utf8()).sum();
         let (head, rest) = description.split_at(common);
-        if cell.state == Visibility::OtherText {
+        if cell.state == Visibility::OtherText || description.is_empty() {
             let other = wrap(&[Seg::new(shown(cell_text), Role::Warning)], width.max(1));
             lines.extend(other.into_iter().map(RichLine::from_segs));
         }
