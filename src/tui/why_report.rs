@@ -247,27 +247,33 @@ fn push_group(report: &WhyReport, name: &str, kinds: &[CheckKind], passages: &mu
             && !(has_file && client.repaired.is_some())
             && of_client(client)
     };
+    let assumes =
+        |client: &&ClientChecks| client.checks.iter().filter(is_here).any(|one| client.assumes(one));
+    if let Some(client) = report.clients.iter().find(assumes)
+        && let Some(check) = client.checks.iter().find(|check| client.assumes(check))
+    {
+        let evidence = check.evidence.replace(&client.name, "each client");
+        push_check("", &WhyCheck { evidence, ..check.clone() }, passages);
+    }
     for assumed in [false, true] {
         let passing = report.clients.iter().filter(passes).filter(|client| client.assumed == assumed);
         let passing: Vec<&ClientChecks> = passing.collect();
-        let Some(first) = passing.first() else { continue };
+        if passing.is_empty() {
+            continue;
+        }
         let names = passing.iter().map(|client| client.name.as_str()).collect::<Vec<_>>().join(", ");
         let what = match (has_text, assumed) {
             (true, _) => "offered, description shown in full",
             (false, false) => "folder searched, file read, not shadowed",
             (false, true) => "file read, not shadowed",
         };
-        let folder = first.checks.iter().filter(is_here).find(|check| first.assumes(check));
-        if let Some(check) = folder {
-            let evidence = check.evidence.replace(&first.name, "each client");
-            push_check("", &WhyCheck { evidence, ..check.clone() }, passages);
-        }
         let text = format!("{names}: {what}");
         passages.push(Passage::Check { result: CheckResult::Pass, name: label("clients"), text });
     }
     for client in report.clients.iter().filter(|client| !passes(client)) {
         let before = format!("{}: ", client.name);
-        client.checks.iter().filter(is_here).for_each(|check| push_check(&before, check, passages));
+        let checks = client.checks.iter().filter(is_here).filter(|check| !client.assumes(check));
+        checks.for_each(|check| push_check(&before, check, passages));
     }
 }
 
@@ -582,6 +588,54 @@ mod tests {
         let not_selected = "The skill is not selected for this request, and no client offers it.";
         assert_eq!(answer(CheckKind::Parse, None, Some("read tables")), not_selected);
         assert_eq!(answer(CheckKind::Offered, None, None), "No client offers the skill.");
+    }
+
+    #[test]
+    fn an_assumed_folder_is_said_once() {
+        let check = |check: CheckKind, result: CheckResult, evidence: &str| WhyCheck {
+            check,
+            result,
+            evidence: evidence.to_owned(),
+            help: None,
+        };
+        let client = |name: &str, parse: CheckResult| ClientChecks {
+            client: name.to_lowercase(),
+            name: name.to_owned(),
+            source: String::new(),
+            searches_folder: false,
+            assumed: true,
+            checks: vec![
+                check(CheckKind::Folder, CheckResult::Unknown, &format!("checked as if {name} searched it")),
+                check(CheckKind::Parse, parse, "the file"),
+            ],
+            repaired: None,
+            description: None,
+        };
+        let report = WhyReport {
+            skill_id: SkillId::new("a"),
+            location: "/s/a/SKILL.md".into(),
+            intent: None,
+            wins: false,
+            checks: Vec::new(),
+            clients: vec![client("One", CheckResult::Pass), client("Two", CheckResult::Fail)],
+            other_clients: Vec::new(),
+            ranking: None,
+        };
+        let mut passages = Vec::new();
+        push_group(&report, GROUPS[0].0, GROUPS[0].1, &mut passages);
+        let text = |passage: Passage| match passage {
+            Passage::Check { result, name, text } => Some(format!("{result} {}: {text}", name.trim())),
+            _ => None,
+        };
+        let text: Vec<String> = passages.into_iter().filter_map(text).collect();
+        assert_eq!(
+            text,
+            [
+                "unknown folder: checked as if each client searched it",
+                "pass clients: One: file read, not shadowed",
+                "fail parse: Two: the file"
+            ]
+        );
     }
 
     #[test]
