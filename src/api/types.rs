@@ -360,12 +360,12 @@ impl AssumedFolder {
     pub fn note(&self, clients: &str) -> String {
         if self.shipped {
             return format!(
-                "assumed: the skills of this program are in no folder of {clients}; they are shown as if they were"
+                "assumed: the skills of this program are not in a folder of {clients}; they are shown as if they were"
             );
         }
         let path = self.path.display();
         format!(
-            "assumed: {path}, given by --root, is no folder of {clients}; its skills are shown as if it were"
+            "assumed: {path}, given by --root, is not a folder of {clients}; its skills are shown as if it were"
         )
     }
 }

@@ -889,7 +889,7 @@ fn client_checks(view: &ClientView, subject: &Subject, terms: &[WhyTerm], has_re
             return WhyCheck::pass(Folder, format!("{name} searches the folder"));
         }
         let evidence = if is_shipped() {
-            format!("a skill of this program, in no folder of {name}: checked as if {name} searched it")
+            format!("a skill of this program, not in a client's folder: checked as if {name} searched it")
         } else {
             format!("given by --root: checked as if {name} searched it")
         };

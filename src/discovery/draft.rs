@@ -443,7 +443,9 @@ pub fn advise(
         if tried.iter().any(|(_, then)| then.rank == Some(1)) {
             break;
         }
-        let added = best[..count].to_vec();
+        // In the order of the query: adjacent words count as a pair too.
+        let chosen = &best[..count];
+        let added: Vec<&str> = words.iter().map(String::as_str).filter(|word| chosen.contains(word)).collect();
         let then = place(&with(&added), &document.id, query)?;
         tried.push((added, then));
     }
@@ -468,8 +470,8 @@ pub fn advise(
     Ok(None)
 }
 
-/// Returns the words of a query that the description lacks and can have, those by which the first result is ahead first:
-/// words that only name or body contain count for less. A misspelled word is replaced by the one it was read as.
+/// Returns the words of a query that the description lacks and can have, in the order of the query; of many, those by
+/// which the first result is furthest ahead. A misspelled word is replaced by the one it was read as.
 fn missing(router: &Router, skill: &SkillId, query: &str) -> Result<Vec<String>, RequestError> {
     let ask = |skill: Option<SkillId>| {
         router.discover(&Request { intent: query.to_owned(), skill, limit: 1, ..Request::default() })
@@ -488,21 +490,23 @@ fn missing(router: &Router, skill: &SkillId, query: &str) -> Result<Vec<String>,
         })
     };
     let own = answer.results.first();
-    let mut found: Vec<(f64, String)> = Vec::new();
+    let mut found: Vec<(f64, usize, String)> = Vec::new();
     for (at, word) in answer.words.iter().enumerate().filter(|(at, word)| !word.stop && !has(own, *at)) {
         let written = query.get(word.start as usize..word.end as usize).unwrap_or_default();
         let text = word.reading().unwrap_or(written).to_lowercase();
         if is_describing(&text) {
-            found.push((points(first.results.first(), at) - points(own, at), text));
+            found.push((points(first.results.first(), at) - points(own, at), at, text));
         }
     }
-    found.sort_by(|(a, _), (b, _)| b.total_cmp(a));
+    found.sort_by(|(a, ..), (b, ..)| b.total_cmp(a));
     let mut stems = std::collections::HashSet::new();
-    let is_new = |text: &String| {
+    found.retain(|(_, _, text)| {
         let stem: Vec<String> = router.words.split(text).into_iter().map(|word| word.stem).collect();
         stems.insert(stem)
-    };
-    Ok(found.into_iter().map(|(_, text)| text).filter(is_new).take(MAX_WORDS).collect())
+    });
+    found.truncate(MAX_WORDS);
+    found.sort_by_key(|(_, at, _)| *at);
+    Ok(found.into_iter().map(|(_, _, text)| text).collect())
 }
 
 /// Returns whether a word can describe a skill: not an amount such as `20k`, nor a contraction such as `we're`.
