@@ -5,7 +5,7 @@
 //! disagree.
 
 mod answers;
-mod arguments;
+pub(crate) mod arguments;
 mod capabilities;
 mod disclosure;
 mod execute;
@@ -226,7 +226,10 @@ impl CallContext {
 }
 
 /// The future result of an operation.
-pub type Answering = Pin<Box<dyn Future<Output = Result<Value, Error>> + Send>>;
+pub type Answering = Pending<Value>;
+
+/// A future result.
+type Pending<T> = Pin<Box<dyn Future<Output = Result<T, Error>> + Send>>;
 
 type Run = Box<dyn Fn(CallContext, Value) -> Answering + Send + Sync>;
 
@@ -240,7 +243,7 @@ pub struct Written {
 }
 
 /// The future result as JSON text.
-type Writing = Pin<Box<dyn Future<Output = Result<Written, Error>> + Send>>;
+type Writing = Pending<Written>;
 
 type Write = Box<dyn Fn(CallContext, Value) -> Writing + Send + Sync>;
 
@@ -516,32 +519,14 @@ impl Operation {
     /// # Errors
     /// Returns `forbidden` for a caller without the scope; `invalid_request` for invalid arguments, naming the field;
     /// and the errors of the operation.
-    pub async fn call(
-        &self,
-        service: &Service,
-        caller: &Caller,
-        mut arguments: Value,
-    ) -> Result<Value, Error> {
-        let caller_input = redact_paths::CallerInput::of(&arguments);
-        let caller = self.admit(service, caller, &mut arguments).await?;
-        let permit = principal_limits::operation_permit(self, &caller, &arguments).await?;
-        // The body of the request, the catalog and the permit were waited for.
-        let caller = self.readmit(caller).await?;
-        let began = Instant::now();
-        let call = (self.run)(CallContext { service: service.clone(), caller: caller.clone() }, arguments);
-        // A measurement ends when its caller leaves.
-        let answer = principal_limits::run(permit, self.measures, call).await;
-        self.log(&caller, began, answer.as_ref().err());
-        let caller = self.after_wait(caller, began).await?;
-        match answer {
-            Ok(mut answer) => {
-                if !caller.may(Scope::Admin) {
-                    remove_private(&caller, &mut answer);
-                }
-                Ok(answer)
+    pub async fn call(&self, service: &Service, caller: &Caller, arguments: Value) -> Result<Value, Error> {
+        self.guarded(service, caller, arguments, &self.run, |caller, mut answer| {
+            if !caller.may(Scope::Admin) {
+                remove_private(caller, &mut answer);
             }
-            Err(error) => Err(refused(service, &caller, error, &caller_input).await),
-        }
+            Ok(answer)
+        })
+        .await
     }
 
     /// Like [`Self::call`] with a result as JSON text: large results are serialized directly, without building a value.
@@ -552,26 +537,41 @@ impl Operation {
         &self,
         service: &Service,
         caller: &Caller,
-        mut arguments: Value,
+        arguments: Value,
     ) -> Result<Written, Error> {
+        self.guarded(service, caller, arguments, &self.write, |caller, answer| {
+            if caller.may(Scope::Admin) || !may_hold_details(&answer.json) {
+                return Ok(answer);
+            }
+            let mut value: Value = serde_json::from_slice(&answer.json).map_err(unwritten)?;
+            remove_private(caller, &mut value);
+            Ok(Written { json: serde_json::to_vec(&value).map_err(unwritten)?, ..answer })
+        })
+        .await
+    }
+
+    /// Executes the operation for an authorized caller, and returns what this caller may see of its result.
+    async fn guarded<T: Send + 'static>(
+        &self,
+        service: &Service,
+        caller: &Caller,
+        mut arguments: Value,
+        execute: &(dyn Fn(CallContext, Value) -> Pending<T> + Send + Sync),
+        disclose: impl FnOnce(&Caller, T) -> Result<T, Error> + Send,
+    ) -> Result<T, Error> {
         let caller_input = redact_paths::CallerInput::of(&arguments);
         let caller = self.admit(service, caller, &mut arguments).await?;
         let permit = principal_limits::operation_permit(self, &caller, &arguments).await?;
         // The body of the request, the catalog and the permit were waited for.
         let caller = self.readmit(caller).await?;
         let began = Instant::now();
-        let call = (self.write)(CallContext { service: service.clone(), caller: caller.clone() }, arguments);
+        let call = execute(CallContext { service: service.clone(), caller: caller.clone() }, arguments);
         // A measurement ends when its caller leaves.
         let answer = principal_limits::run(permit, self.measures, call).await;
         self.log(&caller, began, answer.as_ref().err());
         let caller = self.after_wait(caller, began).await?;
         match answer {
-            Ok(answer) if caller.may(Scope::Admin) || !may_hold_details(&answer.json) => Ok(answer),
-            Ok(answer) => {
-                let mut value: Value = serde_json::from_slice(&answer.json).map_err(unwritten)?;
-                remove_private(&caller, &mut value);
-                Ok(Written { json: serde_json::to_vec(&value).map_err(unwritten)?, ..answer })
-            }
+            Ok(answer) => disclose(&caller, answer),
             Err(error) => Err(refused(service, &caller, error, &caller_input).await),
         }
     }
