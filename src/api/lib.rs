@@ -42,6 +42,7 @@ mod request_limits;
 pub mod resources;
 mod rewrite_prompt;
 mod run_client;
+mod run_columns;
 mod run_commands;
 mod run_compare;
 mod run_failure;
@@ -111,6 +112,7 @@ pub use proposals::{
 };
 pub use request_limits::MAX_RESULTS;
 pub use run_client::{RunClient, first_events};
+pub use run_columns::{deadline_text, run_cell, sort_runs};
 pub use run_commands::{RecordedCommand, command_note, command_of_event, list_commands};
 pub use run_compare::{Change, ComparedRun, RunComparison, StepComparison, changes, compare_runs};
 pub use run_history::{ChangedInput, EarlierAttempt};

@@ -21,9 +21,46 @@ pub fn parse(text: &str) -> Option<Duration> {
     (seconds < MAX_SECONDS).then(|| Duration::from_secs(seconds))
 }
 
+/// Formats an age in one unit: `12 s`, `2 m`, `4 h`, `3 d`.
+#[must_use]
+pub fn age(millis: i64) -> String {
+    let seconds = millis.max(0) / 1_000;
+    match seconds {
+        0..60 => format!("{seconds} s"),
+        60..3_600 => format!("{} m", seconds / 60),
+        3_600..86_400 => format!("{} h", seconds / 3_600),
+        _ => format!("{} d", seconds / 86_400),
+    }
+}
+
+/// Formats a duration: `< 1 ms`, `12 ms`, `1.2 s`, `4 m 05 s`, `2 h 10 m`.
+#[must_use]
+pub fn elapsed(millis: i64) -> String {
+    match millis {
+        ..1 => "< 1 ms".to_owned(),
+        1..100 => format!("{millis} ms"),
+        100..59_950 => format!("{}.{} s", (millis + 50) / 1_000, (millis + 50) / 100 % 10),
+        59_950..3_600_000 => format!("{} m {:02} s", millis / 60_000, millis / 1_000 % 60),
+        _ => format!("{} h {:02} m", millis / 3_600_000, millis / 60_000 % 60),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn ages_have_one_unit() {
+        let said = [400, 12_900, 125_000, 4 * 3_600_000, 90_000_000].map(age);
+        assert_eq!(said, ["0 s", "12 s", "2 m", "4 h", "1 d"]);
+        assert_eq!(age(-5_000), "0 s", "a clock that went back makes nothing older");
+    }
+
+    #[test]
+    fn durations_have_two_units_at_most() {
+        let said = [0, 12, 960, 1_240, 59_990, 245_000, 7_800_000].map(elapsed);
+        assert_eq!(said, ["< 1 ms", "12 ms", "1.0 s", "1.2 s", "0 m 59 s", "4 m 05 s", "2 h 10 m"]);
+    }
 
     #[test]
     fn a_duration_is_a_number_and_a_unit() {

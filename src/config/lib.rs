@@ -21,7 +21,7 @@ pub use error::{ConfigError, LocationInFile};
 pub use invocation::{Invocation, quoted};
 pub use load::{Arguments, Config, MEMORY_STORE, MissingStore, PROJECT_FILE, RootChoice, VARIABLES, check};
 pub use notify::{Notify, WebhookTo};
-pub use runs::{RUN_COLUMNS, Retention, RunSettings};
+pub use runs::{Retention, RunColumn, RunSettings, RunSort};
 pub use template::TEMPLATE;
 pub use terminal::{TerminalFeatures, TerminalProgress};
 pub use values::{AuditLog, GlyphSet, Keys, MatcherSettings, RankPolicy, Scripts};

@@ -6,17 +6,96 @@ use std::time::Duration;
 
 use serde::Deserialize;
 use serde_saphyr::Spanned;
+use strum::IntoEnumIterator as _;
 
 use super::ConfigError;
 use super::file::{place, wrong};
 use skills_base::duration;
 
-/// Columns of the run list, by their names in the settings. `since` and `age` mean the same as in filters: the time in
-/// the current state, and since the start. `approver` is the former name of `assigned`.
-pub const RUN_COLUMNS: [&str; 14] = [
-    "state", "title", "skill", "id", "progress", "step", "error", "by", "assigned", "approver", "worker",
-    "deadline", "since", "age",
-];
+/// A column of the run list, by its name in the settings. `since` and `age` mean the same as in filters: the time in
+/// the current state, and since the start.
+#[derive(
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    strum::Display,
+    strum::EnumIter,
+    strum::EnumString,
+    strum::IntoStaticStr,
+)]
+#[strum(serialize_all = "snake_case")]
+pub enum RunColumn {
+    State,
+    Title,
+    Skill,
+    Id,
+    Progress,
+    Step,
+    /// Why the run failed, or how many approvals it has.
+    Error,
+    By,
+    /// `approver` is its former name.
+    #[strum(to_string = "assigned", serialize = "approver")]
+    Assigned,
+    Worker,
+    Deadline,
+    Since,
+    Age,
+}
+
+impl RunColumn {
+    /// Returns the name.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        self.into()
+    }
+
+    /// Returns whether cells are right-aligned, because their numbers are compared.
+    #[must_use]
+    pub fn is_numeric(self) -> bool {
+        matches!(self, Self::Since | Self::Age)
+    }
+
+    /// Returns every column.
+    pub fn all() -> impl Iterator<Item = Self> {
+        Self::iter()
+    }
+
+    /// Returns all names, as a list for messages.
+    #[must_use]
+    pub fn names() -> String {
+        Self::iter().map(Self::name).collect::<Vec<_>>().join(", ")
+    }
+}
+
+/// The order of the run list: a column name; the prefix `-` sorts in descending order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RunSort {
+    /// The column.
+    pub column: RunColumn,
+    /// Whether the order is descending.
+    pub descending: bool,
+}
+
+impl std::str::FromStr for RunSort {
+    type Err = strum::ParseError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let (name, descending) = match text.strip_prefix('-') {
+            Some(name) => (name, true),
+            None => (text, false),
+        };
+        Ok(Self { column: name.parse()?, descending })
+    }
+}
+
+impl std::fmt::Display for RunSort {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(formatter, "{}{}", if self.descending { "-" } else { "" }, self.column)
+    }
+}
 
 /// How runs are listed and how long they wait.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -28,9 +107,9 @@ pub struct RunSettings {
     /// A deadline closer than this is shown as danger.
     pub danger_before: Duration,
     /// Columns of the run list, from the left.
-    pub columns: Vec<String>,
-    /// The sort column of the run list; the prefix `-` sorts in descending order.
-    pub sort: Option<String>,
+    pub columns: Vec<RunColumn>,
+    /// The order of the run list.
+    pub sort: Option<RunSort>,
     /// Named filters.
     pub views: BTreeMap<String, String>,
     /// Labels of runs that become labels of metrics.
@@ -39,12 +118,12 @@ pub struct RunSettings {
 
 impl Default for RunSettings {
     fn default() -> Self {
-        let columns = ["state", "title", "skill", "id", "progress", "step", "error", "by", "since"];
+        use RunColumn::{By, Error, Id, Progress, Since, Skill, State, Step, Title};
         Self {
             expires_in: None,
             warn_before: Duration::from_secs(3_600),
             danger_before: Duration::from_secs(900),
-            columns: columns.map(str::to_owned).into(),
+            columns: vec![State, Title, Skill, Id, Progress, Step, Error, By, Since],
             sort: None,
             views: BTreeMap::new(),
             metric_labels: Vec::new(),
@@ -101,14 +180,11 @@ impl RunSettings {
             }
         }
         if let Some(columns) = layer.columns {
-            for column in &columns {
-                known_column(column, &column.value, "runs.columns", file)?;
-            }
-            self.columns = columns.into_iter().map(|column| column.value).collect();
+            let parsed = columns.iter().map(|column| parsed(column, &column.value, "runs.columns", file));
+            self.columns = parsed.collect::<Result<_, _>>()?;
         }
         if let Some(sort) = layer.sort {
-            known_column(&sort, sort.value.trim_start_matches('-'), "runs.sort", file)?;
-            self.sort = Some(sort.value);
+            self.sort = Some(parsed(&sort, &sort.value, "runs.sort", file)?);
         }
         self.views.extend(layer.views.unwrap_or_default());
         if let Some(labels) = layer.metric_labels {
@@ -142,12 +218,17 @@ fn read(written: &Spanned<String>, key: &str, file: &Path) -> Result<Duration, C
     })
 }
 
-fn known_column(written: &Spanned<String>, name: &str, key: &str, file: &Path) -> Result<(), ConfigError> {
-    if RUN_COLUMNS.contains(&name) {
-        return Ok(());
-    }
-    let message = format!("`{key}` has the unknown column `{name}`");
-    Err(wrong(place(file, written.referenced), message, format!("allowed: {}", RUN_COLUMNS.join(", "))))
+/// Parses the name of a column, or an order.
+fn parsed<T: std::str::FromStr>(
+    written: &Spanned<String>,
+    name: &str,
+    key: &str,
+    file: &Path,
+) -> Result<T, ConfigError> {
+    name.parse().map_err(|_| {
+        let message = format!("`{key}` has the unknown column `{}`", name.trim_start_matches('-'));
+        wrong(place(file, written.referenced), message, format!("allowed: {}", RunColumn::names()))
+    })
 }
 
 #[cfg(test)]
@@ -172,8 +253,8 @@ mod tests {
                     views: {Failed: 'state:failed'}\nretention: {completed: 30d}\n";
         let (runs, retention) = settings(text).unwrap();
         assert_eq!(runs.expires_in, Some(Duration::from_secs(604_800)));
-        assert_eq!(runs.columns, ["state", "title", "age"]);
-        assert_eq!(runs.sort.as_deref(), Some("-age"));
+        assert_eq!(runs.columns, [RunColumn::State, RunColumn::Title, RunColumn::Age]);
+        assert_eq!(runs.sort, Some(RunSort { column: RunColumn::Age, descending: true }));
         assert_eq!(runs.views["Failed"], "state:failed");
         assert_eq!(retention.completed, Some(Duration::from_secs(2_592_000)));
         assert_eq!(retention.failed, None, "what is not named is kept");

@@ -227,7 +227,8 @@ fn the_deadline_is_shown_in_full_and_only_for_waits() {
     let mut all = runs();
     all[4].run.expires_ms = Some(NOW_MS + 23 * 3_600_000);
     let client = core(all);
-    let columns = ["state", "title", "deadline", "since"].map(str::to_owned).into();
+    use skills_config::RunColumn::{Deadline, Since, State, Title};
+    let columns = vec![State, Title, Deadline, Since];
     let settings = skills_config::RunSettings { columns, ..skills_config::RunSettings::default() };
     let panes: Vec<Box<dyn Pane>> = vec![Box::new(Runs::of(settings))];
     let mut harness = Harness::new(Arc::clone(&client) as _, panes, &sample_settings(), 120, 36).unwrap();

@@ -19,7 +19,7 @@ macro_rules! arguments {
         $(#[$doc])*
         #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
         #[serde(deny_unknown_fields)]
-        pub(super) struct $name { $($(#[$field_meta])* pub $field: $kind,)* }
+        pub(crate) struct $name { $($(#[$field_meta])* pub $field: $kind,)* }
     )*};
 }
 
@@ -378,7 +378,7 @@ arguments! {
         note: Option<String>,
         /// Who the run was assigned to when the caller read it (empty: unassigned); 409 if that changed. Not compared, if
         /// omitted.
-        #[serde(default)]
+        #[serde(default, skip_serializing_if = "Option::is_none")] // services of earlier versions reject it
         assignee: Option<String>,
         /// Name of the caller, if authentication is disabled.
         #[serde(default)]
@@ -463,7 +463,7 @@ arguments! {
         arguments: Value,
         /// Digest of what a person reviewed and confirmed: `script.inputs_digest` of the response 428; requires the
         /// scope `decide`. Nothing else is run.
-        #[serde(default)]
+        #[serde(default, skip_serializing_if = "Option::is_none")] // services of earlier versions reject it
         inputs_digest: Option<String>,
         /// Deprecated: it confirms nothing any longer; `inputs_digest` does.
         #[serde(default)]
@@ -494,7 +494,7 @@ arguments! {
 /// Encoding of bytes in JSON.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum ContentEncoding {
+pub(crate) enum ContentEncoding {
     /// As it is; UTF-8.
     #[default]
     Text,

@@ -5,7 +5,7 @@
 //! disagree.
 
 mod answers;
-mod arguments;
+pub(crate) mod arguments;
 mod capabilities;
 mod disclosure;
 mod execute;
@@ -226,7 +226,10 @@ impl CallContext {
 }
 
 /// The future result of an operation.
-pub type Answering = Pin<Box<dyn Future<Output = Result<Value, Error>> + Send>>;
+pub type Answering = Pending<Value>;
+
+/// A future result.
+type Pending<T> = Pin<Box<dyn Future<Output = Result<T, Error>> + Send>>;
 
 type Run = Box<dyn Fn(CallContext, Value) -> Answering + Send + Sync>;
 
@@ -268,7 +271,7 @@ impl Written {
 }
 
 /// The future result as JSON text.
-pub type Writing = Pin<Box<dyn Future<Output = Result<Written, Error>> + Send>>;
+pub type Writing = Pending<Written>;
 
 /// Runs a conversion of a result off the async threads, which large results would block.
 async fn converted<R: Send + 'static, T: Send + 'static>(

@@ -3,12 +3,15 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use serde_json::json;
 use tokio::sync::broadcast;
 
 use super::Remote;
-use super::call::{Arguments, arguments, written};
+use super::call::{Arguments, written};
 use super::transport::TransportError;
+use crate::operations::arguments::{
+    OneClient, OneProposal, OneSkill, ProposalApproval, ProposalCommand, SeveralSkills, SkillFile,
+    SkillLines, SkillPair,
+};
 use crate::operations::{ClientProfileList, LevelList, LineList, Rescan};
 use crate::{
     BudgetFit, BudgetFitRequest, CallerView, Client, ClientView, CollisionFilter, CollisionReport,
@@ -55,30 +58,32 @@ impl Client for Remote {
     }
 
     async fn describe(&self, skill: &str) -> Result<SkillDetail, Error> {
-        self.inner.ask("skill.describe", arguments(json!({ "skill_id": skill }))).await
+        self.inner.ask("skill.describe", written(&OneSkill { skill_id: skill.to_owned() })?).await
     }
 
     async fn read_file(&self, skill: &str, path: &str) -> Result<FileContent, Error> {
-        self.inner.ask("skill.file", arguments(json!({ "skill_id": skill, "path": path }))).await
+        self.inner
+            .ask("skill.file", written(&SkillFile { skill_id: skill.to_owned(), path: path.to_owned() })?)
+            .await
     }
 
     async fn levels(&self, skills: Vec<SkillId>) -> Result<Vec<LevelTokens>, Error> {
         let mut levels = Vec::new();
         for some in skills.chunks(COUNTED_AT_ONCE) {
             let counted: LevelList =
-                self.inner.ask("skill.tokens", arguments(json!({ "skills": some }))).await?;
+                self.inner.ask("skill.tokens", written(&SeveralSkills { skills: some.to_vec() })?).await?;
             levels.extend(counted.levels);
         }
         Ok(levels)
     }
 
     async fn body_lines(&self, skill: &str, intent: &str, limit: usize) -> Result<Vec<BodyLine>, Error> {
-        let fields = arguments(json!({ "skill_id": skill, "intent": intent, "limit": limit }));
+        let fields = written(&SkillLines { skill_id: skill.to_owned(), intent: intent.to_owned(), limit })?;
         Ok(self.inner.ask::<LineList>("skill.lines", fields).await?.lines)
     }
 
     async fn client_view(&self, client: &str) -> Result<ClientView, Error> {
-        self.inner.ask("client.view", arguments(json!({ "client": client }))).await
+        self.inner.ask("client.view", written(&OneClient { client: client.to_owned() })?).await
     }
 
     async fn draft(&self, request: DraftRequest) -> Result<DraftReport, Error> {
@@ -106,7 +111,7 @@ impl Client for Remote {
     }
 
     async fn proposal(&self, proposal: &str) -> Result<ProposalView, Error> {
-        self.inner.ask("proposal.show", arguments(json!({ "proposal_id": proposal }))).await
+        self.inner.ask("proposal.show", written(&OneProposal { proposal_id: proposal.to_owned() })?).await
     }
 
     async fn order_proposal(
@@ -116,17 +121,16 @@ impl Client for Remote {
         by: ProposalOrderedBy,
     ) -> Result<ProposalOrdered, Error> {
         let ProposalOrderedBy { by, notes, .. } = by;
-        let mut fields = json!({ "proposal_id": proposal, "by": by, "notes": notes });
+        let proposal_id = proposal.to_owned();
         let operation = match order {
             ProposalOrder::Approve { proposal_digest, base_digest } => {
-                fields["proposal_digest"] = json!(proposal_digest);
-                fields["base_digest"] = json!(base_digest);
-                "proposal.approve"
+                let fields = ProposalApproval { proposal_id, proposal_digest, base_digest, by, notes };
+                return self.inner.execute("proposal.approve", written(&fields)?).await;
             }
             ProposalOrder::Deny => "proposal.deny",
             ProposalOrder::RollBack => "proposal.rollback",
         };
-        self.inner.execute(operation, arguments(fields)).await
+        self.inner.execute(operation, written(&ProposalCommand { proposal_id, by, notes })?).await
     }
 
     async fn collisions(&self, filter: CollisionFilter) -> Result<CollisionReport, Error> {
@@ -134,11 +138,13 @@ impl Client for Remote {
     }
 
     async fn rivals(&self, skill: &str) -> Result<SkillRivals, Error> {
-        self.inner.ask("skill.rivals", arguments(json!({ "skill_id": skill }))).await
+        self.inner.ask("skill.rivals", written(&OneSkill { skill_id: skill.to_owned() })?).await
     }
 
     async fn compare_skills(&self, first: &str, second: &str) -> Result<PairReport, Error> {
-        self.inner.ask("skill.pair", arguments(json!({ "skill_id": first, "rival": second }))).await
+        self.inner
+            .ask("skill.pair", written(&SkillPair { skill_id: first.to_owned(), rival: second.to_owned() })?)
+            .await
     }
 
     async fn lint(&self, filter: LintFilter) -> Result<LintReport, Error> {

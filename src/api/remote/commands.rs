@@ -2,11 +2,10 @@
 
 use std::time::Duration;
 
-use serde_json::{Value, json};
-
 use super::Remote;
-use super::call::{Arguments, arguments};
+use super::call::{Arguments, written};
 use super::transport::TransportError;
+use crate::operations::arguments::{Approval, Assignment, Branch, OneRun, OrderOn, Resumption, SignalTo};
 use crate::operations::{KEY_OWNER, Scope};
 use crate::{CallerView, Client as _, CommandResult, DecisionSheet, Error, RunCommand, RunDetail};
 use skills_model::{Decision, RunState, Verdict};
@@ -19,13 +18,19 @@ const MAX_ATTEMPTS: usize = 3;
 
 impl Remote {
     pub(super) async fn send_command(&self, run: &str, order: RunCommand) -> Result<CommandResult, Error> {
+        let run_id = run.to_owned();
         match order {
             RunCommand::Decide { verdict, step, inputs_digest, approver, notes, choice, result } => {
                 let approver = approver.or_else(|| self.user.clone());
-                let made = json!({
-                    "run_id": run, "step": step, "inputs_digest": inputs_digest, "approver": approver,
-                    "notes": notes, "choice": choice, "result": result,
-                });
+                let made = Approval {
+                    run_id,
+                    step: step.clone(),
+                    inputs_digest: inputs_digest.clone(),
+                    approver,
+                    notes,
+                    choice,
+                    result: result.clone(),
+                };
                 let decision = Decision {
                     verdict,
                     step: step.unwrap_or_default(),
@@ -33,39 +38,31 @@ impl Remote {
                     choice,
                     result,
                 };
-                self.decided(run, &decision, arguments(made)).await
+                self.decided(run, &decision, written(&made)?).await
             }
             RunCommand::Resume { checkpoint, inputs, despite_change, by } => {
-                let fields = json!({
-                    "run_id": run, "checkpoint_id": checkpoint, "inputs": inputs, "despite_change": despite_change,
-                    "by": self.named(by),
-                });
-                self.sent(run, "run.resume", fields).await
+                let by = self.named(by);
+                let fields = Resumption { run_id, checkpoint_id: checkpoint, inputs, despite_change, by };
+                self.sent(run, "run.resume", &fields).await
             }
             RunCommand::Signal { name, payload, by } => {
                 let by = self.named(by);
-                let fields = json!({ "run_id": run, "name": name, "payload": payload, "by": by });
-                self.sent(run, "run.signal", fields).await
+                self.sent(run, "run.signal", &SignalTo { run_id, name, payload, by }).await
             }
             RunCommand::Cancel { by } => {
-                let fields = json!({ "run_id": run, "by": self.named(by) });
-                self.sent(run, "run.cancel", fields).await
+                self.sent(run, "run.cancel", &OrderOn { run_id, by: self.named(by) }).await
             }
             RunCommand::Assign { to, note, assignee, by } => {
-                let mut fields = json!({ "run_id": run, "to": to, "note": note, "by": self.named(by) });
-                // Services of earlier versions reject unknown arguments.
-                if let Some(assignee) = assignee {
-                    fields["assignee"] = assignee.into();
-                }
-                self.sent(run, "run.assign", fields).await
+                let by = self.named(by);
+                self.sent(run, "run.assign", &Assignment { run_id, to, note, assignee, by }).await
             }
             RunCommand::Replay { checkpoint, by } => {
-                let fields = json!({ "run_id": run, "checkpoint_id": checkpoint, "by": self.named(by) });
-                self.sent(run, "run.replay", fields).await
+                let fields = Branch { run_id, checkpoint_id: checkpoint, by: self.named(by) };
+                self.sent(run, "run.replay", &fields).await
             }
             RunCommand::Fork { checkpoint, by } => {
-                let fields = json!({ "run_id": run, "checkpoint_id": checkpoint, "by": self.named(by) });
-                self.sent(run, "run.fork", fields).await
+                let fields = Branch { run_id, checkpoint_id: checkpoint, by: self.named(by) };
+                self.sent(run, "run.fork", &fields).await
             }
         }
     }
@@ -77,7 +74,8 @@ impl Remote {
     }
 
     pub(super) async fn detail(&self, run: &str) -> Result<RunDetail, Error> {
-        let mut detail: RunDetail = self.inner.ask("run.show", arguments(json!({ "run_id": run }))).await?;
+        let mut detail: RunDetail =
+            self.inner.ask("run.show", written(&OneRun { run_id: run.to_owned() })?).await?;
         // The service returns its own account; the user who decides is here, unless the key has a name.
         let Some(sheet) = &mut detail.sheet else { return Ok(detail) };
         if self.inner.wire.has_key() {
@@ -148,12 +146,18 @@ impl Remote {
     }
 
     /// Sends any other command. If its response is lost, the state of the run is reported.
-    async fn sent(&self, run: &str, name: &'static str, fields: Value) -> Result<CommandResult, Error> {
-        match self.inner.command(name, arguments(fields), self.inner.wire.reading()).await {
+    async fn sent(
+        &self,
+        run: &str,
+        name: &'static str,
+        fields: &impl serde::Serialize,
+    ) -> Result<CommandResult, Error> {
+        match self.inner.command(name, written(fields)?, self.inner.wire.reading()).await {
             Err(TransportError::Lost(error)) => {
                 let stands = match self.detail(run).await {
                     Ok(detail) => {
-                        format!("it is {} now; check it before repeating the request", detail.run.state)
+                        let state = detail.run.state.label();
+                        format!("it is {state} now; check it before repeating the request")
                     }
                     Err(_) => "check the run before repeating the request".to_owned(),
                 };
@@ -198,6 +202,8 @@ fn signed(sheet: &mut DecisionSheet, caller: CallerView) {
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeSet;
+
+    use serde_json::json;
 
     use super::*;
 

@@ -4,10 +4,11 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use serde_json::{Map, Value, json};
 
-use super::call::{Arguments, PATIENT, arguments};
+use super::call::{Arguments, PATIENT, arguments, written};
 use super::transport::TransportError;
 use super::{Inner, Remote};
 use crate::local_files::{LocalFile, is_path, stored_name};
+use crate::operations::arguments::{ArtifactContent, ContentEncoding};
 use crate::{
     AttachCheck, AttachPreview, AttachReason, AttachRequest, Attached, CapabilityRequest, Code, Error,
     ExecutionOptions, LaunchRequest, Launched, NewArtifact, StoredArtifact, content, new_trace_id,
@@ -100,9 +101,12 @@ impl Remote {
 
     pub(super) async fn artifact_stored(&self, artifact: NewArtifact) -> Result<StoredArtifact, Error> {
         let NewArtifact { name, content, by } = artifact;
-        let fields = arguments(json!({
-            "name": name, "content": BASE64.encode(&content), "encoding": "base64", "by": self.asker(by),
-        }));
+        let fields = written(&ArtifactContent {
+            name,
+            content: BASE64.encode(&content),
+            encoding: ContentEncoding::Base64,
+            by: self.asker(by),
+        })?;
         self.inner.ask("artifact.create", fields).await
     }
 

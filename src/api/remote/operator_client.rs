@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use async_trait::async_trait;
-use serde_json::json;
 
 use super::Remote;
-use super::call::{Arguments, arguments};
+use super::call::{Arguments, written};
+use crate::operations::arguments::{BoardOf, DrainOf, FacetsOf, LogOf, ViewName, ViewOf};
 use crate::operator_types::ensure_not_configured;
 use crate::{Board, Error, FacetList, LogPage, LogRequest, OperatorClient, SavedView, ViewList, WorkerList};
 
@@ -24,7 +24,7 @@ impl Remote {
 #[async_trait]
 impl OperatorClient for Remote {
     async fn board(&self, hours: u32) -> Result<Board, Error> {
-        self.inner.ask("run.board", arguments(json!({ "hours": hours }))).await
+        self.inner.ask("run.board", written(&BoardOf { hours })?).await
     }
 
     async fn workers(&self) -> Result<WorkerList, Error> {
@@ -32,11 +32,11 @@ impl OperatorClient for Remote {
     }
 
     async fn drain(&self, worker: &str, drain: bool, _by: Option<String>) -> Result<WorkerList, Error> {
-        self.inner.execute("worker.drain", arguments(json!({ "worker": worker, "drain": drain }))).await
+        self.inner.execute("worker.drain", written(&DrainOf { worker: worker.to_owned(), drain })?).await
     }
 
     async fn facets(&self, filter: &str) -> Result<FacetList, Error> {
-        self.inner.ask("run.facets", arguments(json!({ "where": filter }))).await
+        self.inner.ask("run.facets", written(&FacetsOf { r#where: filter.to_owned() })?).await
     }
 
     async fn views(&self) -> Result<ViewList, Error> {
@@ -51,25 +51,20 @@ impl OperatorClient for Remote {
     ) -> Result<ViewList, Error> {
         ensure_not_configured(&self.views, name)?;
         let by = self.named(by);
+        let name = name.to_owned();
         let saved = match filter {
             Some(filter) => {
-                let fields = json!({ "name": name, "where": filter, "by": by });
-                self.inner.execute("view.save", arguments(fields)).await?
+                let fields = ViewOf { name, r#where: filter.to_owned(), by };
+                self.inner.execute("view.save", written(&fields)?).await?
             }
-            None => self.inner.execute("view.delete", arguments(json!({ "name": name, "by": by }))).await?,
+            None => self.inner.execute("view.delete", written(&ViewName { name, by })?).await?,
         };
         Ok(self.with_own(saved))
     }
 
     async fn run_log(&self, request: LogRequest) -> Result<LogPage, Error> {
         let LogRequest { run, step, text, after, limit, wait_ms } = request;
-        let mut fields =
-            arguments(json!({ "run_id": run, "after": after, "limit": limit, "wait_ms": wait_ms }));
-        for (name, value) in [("step", step), ("text", text)] {
-            if let Some(value) = value {
-                fields.insert(name.to_owned(), value.into());
-            }
-        }
+        let fields = written(&LogOf { run_id: run, step, text, after, limit, wait_ms })?;
         let patience = self.inner.wire.reading() + Duration::from_millis(wait_ms);
         self.inner.once("run.log", fields, patience).await.map_err(super::transport::TransportError::error)
     }

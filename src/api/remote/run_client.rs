@@ -8,8 +8,11 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::Remote;
-use super::call::{Arguments, PATIENT, arguments, written};
+use super::call::{Arguments, PATIENT, written};
 use super::event_buffer::Backlog;
+use crate::operations::arguments::{
+    Activation, AllEvents, OneCapability, OneRun, OneSkill, RunEvents, TargetsLike,
+};
 use crate::operations::{CapabilityList, EventList, NewestEvent, TargetList};
 use crate::{
     AttachPreview, AttachRequest, Attached, CapabilityExplanation, CapabilityRequest, Code, CommandResult,
@@ -58,7 +61,7 @@ impl RunClient for Remote {
         loop {
             let times = self.inner.link.times();
             let waiting = async {
-                let fields = arguments(json!({ "run_id": run }));
+                let fields = written(&OneRun { run_id: run.to_owned() })?;
                 match self.inner.once::<RunRecord>("run.settle", fields, PATIENT).await {
                     // A service that shuts down releases its runs; another one continues them.
                     Ok(completed) if goes_on(&completed) => {
@@ -89,13 +92,13 @@ impl RunClient for Remote {
     ) -> Result<Vec<RunEvent>, Error> {
         let Some(run) = run else {
             if wait_ms == 0 {
-                let fields = arguments(json!({ "after": after, "limit": limit }));
+                let fields = written(&AllEvents { after, limit, wait_ms: 0 })?;
                 return Ok(self.inner.ask::<EventList>("event.list", fields).await?.events);
             }
             return self.followed(after, limit, Duration::from_millis(wait_ms)).await;
         };
         let wait_ms = wait_ms.min(MAX_WAIT_MS);
-        let fields = arguments(json!({ "run_id": run, "after": after, "limit": limit, "wait_ms": wait_ms }));
+        let fields = written(&RunEvents { run_id: run.to_owned(), after, limit, wait_ms })?;
         if wait_ms == 0 {
             return Ok(self.inner.ask::<EventList>("run.events", fields).await?.events);
         }
@@ -134,7 +137,7 @@ impl RunClient for Remote {
         _sessions: &SessionAccess,
         local_files: Option<&LocalFiles>,
     ) -> Result<Vec<TargetChoice>, Error> {
-        let fields = arguments(json!({ "target_type": target_type, "text": text, "limit": limit }));
+        let fields = written(&TargetsLike { target_type, text: text.to_owned(), limit })?;
         let mut choices = self.inner.ask::<TargetList>("target.list", fields).await?.targets;
         if let Some(local) = local_files.filter(|_| target_type == AttachTarget::Artifact).cloned() {
             // Local files of the caller: attaching uploads them.
@@ -151,11 +154,13 @@ impl RunClient for Remote {
     }
 
     async fn contract(&self, skill: &str) -> Result<ContractView, Error> {
-        self.inner.ask("skill.contract", arguments(json!({ "skill_id": skill }))).await
+        self.inner.ask("skill.contract", written(&OneSkill { skill_id: skill.to_owned() })?).await
     }
 
     async fn explain_capability(&self, capability: &str) -> Result<CapabilityExplanation, Error> {
-        self.inner.ask("capability.explain", arguments(json!({ "capability_id": capability }))).await
+        self.inner
+            .ask("capability.explain", written(&OneCapability { capability_id: capability.to_owned() })?)
+            .await
     }
 
     async fn capabilities(&self) -> Result<Vec<String>, Error> {
@@ -168,7 +173,10 @@ impl RunClient for Remote {
         binding: Option<&str>,
         _by: Option<String>,
     ) -> Result<CapabilityExplanation, Error> {
-        let fields = arguments(json!({ "capability_id": capability, "binding": binding }));
+        let fields = written(&Activation {
+            capability_id: capability.to_owned(),
+            binding: binding.map(str::to_owned),
+        })?;
         self.inner.execute("capability.activate", fields).await
     }
 }
@@ -190,7 +198,7 @@ impl Remote {
                 }
                 Backlog::Elsewhere(from) => {
                     let times = self.inner.link.times();
-                    let fields = arguments(json!({ "after": after, "limit": limit }));
+                    let fields = written(&AllEvents { after, limit, wait_ms: 0 })?;
                     let reading = self.inner.wire.reading();
                     match self.inner.once::<EventList>("event.list", fields, reading).await {
                         // Those events have been purged.

@@ -8,6 +8,9 @@ use serde_json::{Value, json};
 
 use super::Remote;
 use super::call::{Arguments, arguments, written};
+use crate::operations::arguments::{
+    AtMost, BudgetOf, Composition, Export, Message, OneSession, SessionChange, ToolCall,
+};
 use crate::operations::{AgentList, Called, Said, SessionList};
 use crate::{
     AgentView, BudgetView, Code, ComposedView, Error, LARGEST_PAGE, LevelsView, SessionAccess, SessionClient,
@@ -26,21 +29,21 @@ impl SessionClient for Remote {
     }
 
     async fn sessions(&self, limit: usize) -> Result<Vec<SessionSummary>, Error> {
-        let fields = arguments(json!({ "limit": limit.clamp(1, LARGEST_PAGE) }));
+        let fields = written(&AtMost { limit: limit.clamp(1, LARGEST_PAGE) })?;
         Ok(self.inner.ask::<SessionList>("session.list", fields).await?.sessions)
     }
 
     async fn session(&self, session: &str) -> Result<SessionView, Error> {
-        self.inner.ask("session.show", arguments(json!({ "session_id": session }))).await
+        self.inner.ask("session.show", written(&OneSession { session_id: session.to_owned() })?).await
     }
 
     async fn configure_session(&self, session: &str, change: SettingsChange) -> Result<SessionView, Error> {
-        let fields = arguments(json!({ "session_id": session, "settings": change }));
+        let fields = written(&SessionChange { session_id: session.to_owned(), settings: change })?;
         self.inner.execute("session.configure", fields).await
     }
 
     async fn say(&self, session: &str, speaker: Speaker, text: &str) -> Result<u64, Error> {
-        let fields = arguments(json!({ "session_id": session, "speaker": speaker, "text": text }));
+        let fields = written(&Message { session_id: session.to_owned(), speaker, text: text.to_owned() })?;
         Ok(self.inner.execute::<Said>("session.say", fields).await?.entry)
     }
 
@@ -51,12 +54,13 @@ impl SessionClient for Remote {
         tool_arguments: Value,
         confirmed: Option<&str>,
     ) -> Result<ToolAnswer, Error> {
-        let mut fields =
-            arguments(json!({ "session_id": session, "tool": tool, "arguments": tool_arguments }));
-        // Omitted without a confirmation, because services of earlier versions reject unknown arguments.
-        if let Some(digest) = confirmed {
-            fields.insert("inputs_digest".to_owned(), json!(digest));
-        }
+        let fields = written(&ToolCall {
+            session_id: session.to_owned(),
+            tool: tool.to_owned(),
+            arguments: tool_arguments,
+            inputs_digest: confirmed.map(str::to_owned),
+            approved: false,
+        })?;
         Called::back(self.inner.execute("session.tool", fields).await)
     }
 
@@ -79,7 +83,7 @@ impl SessionClient for Remote {
     }
 
     async fn compose(&self, session: &str, made: bool) -> Result<ComposedView, Error> {
-        let fields = arguments(json!({ "session_id": session, "made": made }));
+        let fields = written(&Composition { session_id: session.to_owned(), made })?;
         if made {
             return self.inner.execute("session.compose", fields).await;
         }
@@ -87,7 +91,7 @@ impl SessionClient for Remote {
     }
 
     async fn export_session(&self, session: &str, api: Api, model: &str) -> Result<Payload, Error> {
-        let fields = arguments(json!({ "session_id": session, "api": api, "model": model }));
+        let fields = written(&Export { session_id: session.to_owned(), api, model: model.to_owned() })?;
         self.inner.ask("session.export", fields).await
     }
 
@@ -97,7 +101,9 @@ impl SessionClient for Remote {
     }
 
     async fn budget(&self, client: Option<&str>, window: Option<u32>) -> Result<BudgetView, Error> {
-        self.inner.ask("skill.budget", arguments(json!({ "client": client, "window": window }))).await
+        self.inner
+            .ask("skill.budget", written(&BudgetOf { client: client.map(str::to_owned), window })?)
+            .await
     }
 
     async fn agents(&self) -> Result<Vec<AgentView>, Error> {

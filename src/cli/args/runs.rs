@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand};
 
 use super::value_parsers::{HandedFile, Pair, handed_file, pair, parse_name, span};
-use skills_config::RUN_COLUMNS;
+use skills_config::RunColumn;
 use skills_model::{Choice, Expiry, RunState};
 use skills_skill::AttachTarget;
 use skills_skill::contract::Conformance;
@@ -218,8 +218,8 @@ pub struct RunsListArgs {
     #[arg(long)]
     pub all: bool,
     /// Columns to show, in this order.
-    #[arg(long, value_delimiter = ',', value_name = "COLUMN", value_parser = clap::builder::PossibleValuesParser::new(RUN_COLUMNS))]
-    pub columns: Vec<String>,
+    #[arg(long, value_delimiter = ',', value_name = "COLUMN", value_parser = super::value_parsers::run_column())]
+    pub columns: Vec<RunColumn>,
     /// Sort all runs that match by this column, then show the first ones; prefix it with `-` for descending order.
     #[arg(long, value_name = "COLUMN", allow_hyphen_values = true)]
     pub sort: Option<String>,

@@ -1,8 +1,9 @@
 //! Parsers of option values: names, pairs, durations, dates.
 
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+use skills_config::RunColumn;
 use std::path::PathBuf;
 
-use clap::builder::{PossibleValuesParser, TypedValueParser};
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
 use jiff::{Timestamp, Zoned};
@@ -109,6 +110,15 @@ fn moment_in(text: &str, zone: &TimeZone) -> Result<i64, String> {
         .and_then(|local| local.to_zoned(zone.clone()))
         .map(|zoned| zoned.timestamp().as_millisecond())
         .map_err(|_| "expected a date such as 2026-10-01, or a time such as 2026-10-01T12:00:00Z".to_owned())
+}
+
+/// Parses the name of a column of the run list.
+pub(super) fn run_column() -> impl TypedValueParser<Value = RunColumn> {
+    let values = RunColumn::all().map(|column| {
+        let value = PossibleValue::new(column.name());
+        if column == RunColumn::Assigned { value.alias("approver") } else { value }
+    });
+    PossibleValuesParser::new(values).try_map(|name| name.parse::<RunColumn>())
 }
 
 #[cfg(test)]

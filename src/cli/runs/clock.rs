@@ -3,6 +3,8 @@
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
+pub use skills_base::duration::{age, elapsed as took};
+
 /// Returns the current time, in milliseconds since 1970-01-01 UTC.
 pub fn now_ms() -> i64 {
     Timestamp::now().as_millisecond()
@@ -23,39 +25,9 @@ fn formatted(at_ms: i64, zone: &TimeZone, form: &str) -> String {
         .map_or_else(|_| "-".to_owned(), |stamp| stamp.to_zoned(zone.clone()).strftime(form).to_string())
 }
 
-/// Formats a duration: `12 ms`, `1.2 s`, `2 min 5 s`.
-pub fn took(ms: i64) -> String {
-    match ms.max(0) {
-        ms @ 0..1_000 => format!("{ms} ms"),
-        ms @ 1_000..60_000 => format!("{:.1} s", ms as f64 / 1e3),
-        ms => {
-            let s = ms / 1_000;
-            if s < 3_600 { format!("{} min {} s", s / 60, s % 60) } else { age(ms) }
-        }
-    }
-}
-
-/// Formats an age in one unit: `12 s`, `2 min`, `4 h`, `3 d`.
-pub fn age(ms: i64) -> String {
-    let s = ms.max(0) / 1_000;
-    match s {
-        0..60 => format!("{s} s"),
-        60..3_600 => format!("{} min", s / 60),
-        3_600..86_400 => format!("{} h", s / 3_600),
-        _ => format!("{} d", s / 86_400),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn times_keep_two_figures_or_so() {
-        let read: Vec<String> = [0, 999, 1_234, 59_990, 125_000, 7_200_000].map(took).into();
-        assert_eq!(read, ["0 ms", "999 ms", "1.2 s", "60.0 s", "2 min 5 s", "2 h"]);
-        assert_eq!([age(41_000), age(120_000), age(14_400_000), age(-5)], ["41 s", "2 min", "4 h", "0 s"]);
-    }
 
     #[test]
     fn moments_are_told_in_the_zone_of_the_reader() {

@@ -11,8 +11,8 @@ use crate::args::RunsListArgs;
 use crate::dialog::clean;
 use crate::failure::{Done, Failure};
 use crate::output::{TerminalCaps, TextStyle, cells, cut, fit};
-use skills_api::{Needs, RunClient};
-use skills_config::RUN_COLUMNS;
+use skills_api::{Needs, RunClient, run_cell, sort_runs};
+use skills_config::{RunColumn, RunSort};
 use skills_model::RunState;
 use skills_skill::safe_text;
 use skills_store::{RunFilter, RunPage, RunRecord};
@@ -25,12 +25,10 @@ const MAX_COUNTED: usize = 5_000;
 
 /// Runs the command.
 pub async fn run(cx: &mut Context, args: &RunsListArgs) -> Result<Done, Failure> {
-    if let Some(by) = &args.sort {
-        check_column(by)?;
-    }
+    let sort = args.sort.as_deref().map(order).transpose()?;
     let client = cx.reach(Needs::Catalogue).await?;
     // The first rows of another order than the store's can be on any page.
-    let all = args.all || args.sort.is_some();
+    let all = args.all || sort.is_some();
     let mut filter = RunFilter {
         states: args.state.clone(),
         skill_id: args.skill.clone(),
@@ -47,8 +45,8 @@ pub async fn run(cx: &mut Context, args: &RunsListArgs) -> Result<Done, Failure>
         page.runs.extend(more.runs);
         page.next = more.next;
     }
-    if let Some(by) = &args.sort {
-        sort(&mut page.runs, by);
+    if let Some(sort) = sort {
+        sort_runs(&mut page.runs, sort);
     }
     let matching = match page.next {
         Some(_) if !cx.out.json => count(&*client, filter, &page).await?,
@@ -59,9 +57,9 @@ pub async fn run(cx: &mut Context, args: &RunsListArgs) -> Result<Done, Failure>
         cx.out.value(&page)?;
     } else {
         let begin = invocation(&cx.global, None).line(&["run", "SKILL"]);
-        let columns: Vec<&str> = args.columns.iter().map(String::as_str).collect();
+        let columns = &args.columns;
         if cx.is_plain() {
-            let text = labeled(&page, &columns, clock::now_ms());
+            let text = labeled(&page, columns, clock::now_ms());
             let totals = totals(&page, matching, &begin).join(", ");
             cx.out.raw(format!("{text}{totals}.\n").as_bytes())?;
             return Ok(Done::Fine);
@@ -69,7 +67,7 @@ pub async fn run(cx: &mut Context, args: &RunsListArgs) -> Result<Done, Failure>
         let text = if columns.is_empty() {
             render(&page, clock::now_ms(), &TimeZone::system(), cx.out.look)
         } else {
-            table(&page, &columns, clock::now_ms(), cx.out.look)
+            table(&page, columns, clock::now_ms(), cx.out.look)
         };
         let ids = page.runs.iter().map(|run| (status::short(&run.id.0), run.id.0.as_str()));
         let text = cx.out.links.runs(text + &footer(&page, matching, cx.out.look, &begin), ids);
@@ -99,89 +97,54 @@ async fn count(client: &dyn RunClient, mut filter: RunFilter, page: &RunPage) ->
     Ok(matching)
 }
 
-/// Returns the text of a column; the sort key is the same text, or its number.
-fn cell(run: &RunRecord, column: &str, now_ms: i64, look: TerminalCaps) -> String {
-    let text = match column {
-        "state" => run.state.to_string(),
-        "title" => run.title_or_skill().to_owned(),
-        "skill" => run.skill_id.clone(),
-        "id" if look.terminal => status::short(&run.id.0).to_owned(),
-        "id" => run.id.0.clone(),
-        "progress" => format!("{}/{}", run.progress.0, run.progress.1),
-        "step" => run.step.clone().unwrap_or_default(),
-        "error" => run.failure().unwrap_or_default(),
-        "by" => run.started_by.clone(),
-        "assigned" | "approver" => {
-            run.options.assigned.as_ref().map(|assigned| assigned.to.clone()).unwrap_or_default()
-        }
-        "worker" => {
-            let worker = run.lease.as_ref().and_then(|lease| lease.worker.as_ref());
-            worker.map(skills_store::WorkerId::describe).unwrap_or_default()
-        }
-        "deadline" => run.expires_ms.map(|at| clock::age(at - now_ms)).unwrap_or_default(),
-        "age" => clock::age(now_ms - run.created_ms),
-        _ => clock::age(now_ms - run.since_ms),
-    };
-    safe_text::line(&text).into_owned()
+/// Returns the text of a cell; on a terminal ids are abbreviated.
+fn cell(run: &RunRecord, column: RunColumn, now_ms: i64, look: TerminalCaps) -> String {
+    if column == RunColumn::Id && look.terminal {
+        return status::short(&run.id.0).to_owned();
+    }
+    safe_text::line(&run_cell(column, run, now_ms)).into_owned()
 }
 
-/// Checks the name of a column to sort by.
-fn check_column(by: &str) -> Result<(), Failure> {
-    let column = by.trim_start_matches('-');
-    if RUN_COLUMNS.contains(&column) {
-        return Ok(());
-    }
-    Err(Failure::usage(format!("unknown column `{column}`; expected one of: {}", RUN_COLUMNS.join(", "))))
-}
-
-/// Sorts runs by a column; a leading `-` reverses the order.
-fn sort(runs: &mut [RunRecord], by: &str) {
-    let column = by.trim_start_matches('-');
-    let look = TerminalCaps { colour: false, unicode: true, width: 80, terminal: false };
-    match column {
-        "age" => runs.sort_by_key(|run| -run.created_ms),
-        "since" => runs.sort_by_key(|run| -run.since_ms),
-        "deadline" => runs.sort_by_key(|run| run.expires_ms.unwrap_or(i64::MAX)),
-        "progress" => runs.sort_by_key(|run| run.progress),
-        _ => runs.sort_by_cached_key(|run| cell(run, column, 0, look)),
-    }
-    if by.starts_with('-') {
-        runs.reverse();
-    }
+/// Parses the order of the list.
+fn order(by: &str) -> Result<RunSort, Failure> {
+    by.parse().map_err(|_| {
+        let column = by.trim_start_matches('-');
+        Failure::usage(format!("unknown column `{column}`; expected one of: {}", RunColumn::names()))
+    })
 }
 
 /// Renders runs as numbered, labeled lines, with the given columns if there are any.
-fn labeled(page: &RunPage, columns: &[&str], now_ms: i64) -> String {
+fn labeled(page: &RunPage, columns: &[RunColumn], now_ms: i64) -> String {
     let look = TerminalCaps { colour: false, unicode: false, width: usize::MAX, terminal: false };
     let line = |run: &RunRecord| {
         if columns.is_empty() {
             return line_mode::item(run, now_ms);
         }
-        let parts = columns.iter().map(|column| format!("{column}: {}", cell(run, column, now_ms, look)));
+        let parts = columns.iter().map(|column| format!("{column}: {}", cell(run, *column, now_ms, look)));
         clean(&parts.collect::<Vec<_>>().join("; "))
     };
     (1..).zip(&page.runs).map(|(number, run)| format!("{number}. {}\n", line(run))).collect()
 }
 
 /// Renders runs with the given columns.
-fn table(page: &RunPage, columns: &[&str], now_ms: i64, look: TerminalCaps) -> String {
+fn table(page: &RunPage, columns: &[RunColumn], now_ms: i64, look: TerminalCaps) -> String {
     let rows: Vec<Vec<String>> = page
         .runs
         .iter()
-        .map(|run| columns.iter().map(|column| cell(run, column, now_ms, look)).collect())
+        .map(|run| columns.iter().map(|column| cell(run, *column, now_ms, look)).collect())
         .collect();
     let most = if look.terminal { 40 } else { usize::MAX };
     let widths: Vec<usize> = (0..columns.len())
         .map(|at| {
             let longest = rows.iter().map(|row| cells(&row[at])).max().unwrap_or(0);
-            longest.max(columns[at].len()).min(most)
+            longest.max(columns[at].name().len()).min(most)
         })
         .collect();
     let line = |row: &[String]| {
         let parts = row.iter().zip(&widths).map(|(text, width)| fit(text, *width, look.unicode));
         parts.collect::<Vec<_>>().join("  ").trim_end().to_owned() + "\n"
     };
-    let head: Vec<String> = columns.iter().map(|column| (*column).to_owned()).collect();
+    let head: Vec<String> = columns.iter().map(ToString::to_string).collect();
     let mut out = TextStyle::Muted.paint(line(&head).trim_end(), look.colour) + "\n";
     out.extend(rows.iter().map(|row| line(row)));
     out + "\n"
@@ -299,12 +262,12 @@ mod tests {
         let text = render(&page, NOW_MS, &TimeZone::UTC, look) + &footer(&page, 18, look, "skills run SKILL");
         insta::assert_snapshot!(text, @r"
           run       title           steps   since  state
-        ◆ 0000abcd  invoice-intake    3/4   1 min  book waits for approval
-        ◇ 0000abcd  invoice-intake    3/4   1 min  waits for signal books-closed
-        ▸ 0000abcd  invoice-intake    3/4   1 min  running book
-        ✓ 0000abcd  invoice-intake    3/4   1 min  completed
-        ✗ 0000abcd  invoice-intake    3/4   1 min  failed at sum: the service answered…
-        ⊘ 0000abcd  invoice-intake    3/4   1 min  canceled
+        ◆ 0000abcd  invoice-intake    3/4     1 m  book waits for approval
+        ◇ 0000abcd  invoice-intake    3/4     1 m  waits for signal books-closed
+        ▸ 0000abcd  invoice-intake    3/4     1 m  running book
+        ✓ 0000abcd  invoice-intake    3/4     1 m  completed
+        ✗ 0000abcd  invoice-intake    3/4     1 m  failed at sum: the service answered…
+        ⊘ 0000abcd  invoice-intake    3/4     1 m  canceled
 
         3 waiting for approval · 3 waiting for a signal · 3 running · 18 in total · 6 of 18 shown; --all lists them
         ");
@@ -316,7 +279,7 @@ mod tests {
     fn plain_lists_are_numbered_and_labeled() {
         let text = labeled(&page(), &[], NOW_MS);
         assert!(text.starts_with("1. invoice-intake. Run 0000abcd, skill invoice-intake, step 4"), "{text}");
-        let text = labeled(&page(), &["state", "title"], NOW_MS);
+        let text = labeled(&page(), &[RunColumn::State, RunColumn::Title], NOW_MS);
         assert!(text.contains("\n5. state: failed; title: invoice-intake\n"), "{text}");
     }
 

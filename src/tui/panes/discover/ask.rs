@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::listing::PAGE_SIZE;
 use skills_api::Error;
+use skills_config::quoted;
 use skills_discovery::{Answer, Policy, Request};
 use skills_skill::Role;
 
@@ -78,19 +79,6 @@ impl Options {
         }
         line
     }
-}
-
-/// Quotes a word for a POSIX shell: in double quotes, with special characters escaped.
-fn quoted(text: &str) -> String {
-    let mut out = String::from("\"");
-    for c in text.chars() {
-        if matches!(c, '"' | '\\' | '$' | '`') {
-            out.push('\\');
-        }
-        out.push(c);
-    }
-    out.push('"');
-    out
 }
 
 /// An answer with its request.

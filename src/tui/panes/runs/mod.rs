@@ -41,7 +41,7 @@ use crate::run_requests::{RunRequest, RunResponse};
 use crate::widgets::scroll::Scroll;
 use crate::widgets::text_width::shown;
 use skills_api::{ConnectionState, Error, RunDetail, SavedView};
-use skills_config::RunSettings;
+use skills_config::{RunColumn, RunSettings, RunSort};
 use skills_model::RunState;
 use skills_registry::Catalogue;
 use skills_skill::{Kind, Skill};
@@ -71,7 +71,7 @@ struct FrameAreas {
     /// Values with the terms that add them to the filter.
     terms: Vec<(Rect, String)>,
     /// Column heads with their names.
-    columns: Vec<(Rect, String)>,
+    columns: Vec<(Rect, RunColumn)>,
     /// Rows of the board with their index.
     spots: Vec<(Rect, usize)>,
     stops: Vec<(Rect, DetailCursor)>,
@@ -108,7 +108,7 @@ pub struct Runs {
     /// Saved views.
     views: Vec<SavedView>,
     /// The column that sorts the table, with a `-` prefix for descending order.
-    sort: Option<String>,
+    sort: Option<RunSort>,
     settings: RunSettings,
     /// The board, while it is shown.
     board: Option<BoardState>,
@@ -147,7 +147,7 @@ impl Runs {
     /// Creates a pane with the settings of a configuration.
     #[must_use]
     pub fn of(settings: RunSettings) -> Self {
-        Self { follow: true, sort: settings.sort.clone(), settings, ..Self::default() }
+        Self { follow: true, sort: settings.sort, settings, ..Self::default() }
     }
 
     /// Returns the run under the cursor.
@@ -200,9 +200,7 @@ impl Runs {
             }
             Message::Picked(PickerKind::Checkpoint, choice) => self.picked(choice),
             Message::Picked(PickerKind::FilterTerm, text) => self.add_term(text),
-            Message::Picked(PickerKind::RunSort, column) => {
-                self.sort_by(Some(column.clone()).filter(|column| !column.is_empty()))
-            }
+            Message::Picked(PickerKind::RunSort, column) => self.sort_by(column.parse().ok()),
             Message::SavedDraft(sheet, typed) => {
                 self.typed.keep(sheet, typed);
                 Vec::new()

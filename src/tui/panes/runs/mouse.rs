@@ -7,6 +7,7 @@ use super::detail::DetailView;
 use super::{Focus, Runs};
 use crate::action::Action;
 use crate::pane::{Effect, Pane as _};
+use skills_config::RunSort;
 
 impl Runs {
     pub(super) fn pointed(&mut self, event: MouseEvent) -> Vec<Effect> {
@@ -39,11 +40,11 @@ impl Runs {
             }
             return self.add_term(&term);
         }
-        let column =
-            self.drawn.columns.iter().find(|(rect, _)| rect.contains(at)).map(|(_, name)| name.clone());
+        let column = self.drawn.columns.iter().find(|(rect, _)| rect.contains(at)).map(|(_, column)| *column);
         if let Some(column) = column {
             // A second click on a head reverses the order.
-            let sort = if self.sort.as_ref() == Some(&column) { format!("-{column}") } else { column };
+            let ascending = RunSort { column, descending: false };
+            let sort = RunSort { descending: self.sort == Some(ascending), ..ascending };
             return self.sort_by(Some(sort));
         }
         if self.board.is_some() {

@@ -11,14 +11,14 @@ use crate::pane::{Draw, Effect};
 use crate::theme::Role;
 use crate::widgets::format::count;
 use crate::widgets::painter::Painter;
-use crate::widgets::relative_time::age;
 use crate::widgets::text_width::{cells, cut_end, shown};
-use skills_model::RunState;
-use skills_store::{RunRecord, WorkerId};
+use skills_api::{deadline_text, run_cell, sort_runs};
+use skills_config::{RunColumn, RunSort};
+use skills_store::RunRecord;
 
 /// A column with its first cell and width.
 struct Column {
-    name: String,
+    name: RunColumn,
     x: u16,
     width: u16,
 }
@@ -54,27 +54,23 @@ impl Runs {
         let columns = self.columns(list, &records, now_ms);
         let mut painter = Painter::new(buf, cx);
         for column in &columns {
-            let sorted =
-                self.sort.as_deref().map(|sort| (sort.trim_start_matches('-'), sort.starts_with('-')));
-            let sign = match sorted.filter(|(name, _)| *name == column.name) {
-                Some((_, true)) => painter.glyphs.down,
-                Some((_, false)) => painter.glyphs.up,
+            let sign = match self.sort.filter(|sort| sort.column == column.name) {
+                Some(RunSort { descending: true, .. }) => painter.glyphs.down,
+                Some(RunSort { descending: false, .. }) => painter.glyphs.up,
                 None => "",
             };
-            let name = match column.name.as_str() {
-                "state" => String::new(),
-                "progress" => sign.to_owned(),
-                // The former name of the column of assignees.
-                "approver" => format!("assigned{}{sign}", if sign.is_empty() { "" } else { " " }),
+            let name = match column.name {
+                RunColumn::State => String::new(),
+                RunColumn::Progress => sign.to_owned(),
                 name => format!("{name}{}{sign}", if sign.is_empty() { "" } else { " " }),
             };
             let role = if sign.is_empty() { Role::Muted } else { Role::Text };
-            if is_right(&column.name) {
+            if column.name.is_numeric() {
                 painter.right(column.x + column.width, head.y, &name, role);
             } else {
                 painter.put(column.x, head.y, &name, role, column.width);
             }
-            self.drawn.columns.push((Rect::new(column.x, head.y, column.width, 1), column.name.clone()));
+            self.drawn.columns.push((Rect::new(column.x, head.y, column.width, 1), column.name));
         }
         if self.rows.is_empty() {
             painter.put(
@@ -85,7 +81,7 @@ impl Runs {
                 list.width.saturating_sub(3),
             );
         }
-        let has_age = columns.iter().any(|column| column.name == "age");
+        let has_age = columns.iter().any(|column| column.name == RunColumn::Age);
         let turning = spinner(cx);
         for ((index, run), y) in records.iter().zip(list.y..) {
             let row = Rect { y, height: 1, ..list };
@@ -105,14 +101,14 @@ impl Runs {
                 painter.put(row.x + 2, y, painter.glyphs.set, Role::Focus, 1);
             }
             for column in &columns {
-                if column.name == "state" {
+                if column.name == RunColumn::State {
                     let (sign, role) = state_sign(run, &painter, turning);
                     painter.put(column.x, y, sign, role, 1);
                     continue;
                 }
-                let (text, role) = self.cell(run, &column.name, at_cursor, now_ms);
+                let (text, role) = self.cell(run, column.name, at_cursor, now_ms);
                 let text = cut_end(&text, column.width, painter.glyphs.ellipsis).into_owned();
-                if is_right(&column.name) {
+                if column.name.is_numeric() {
                     painter.right(column.x + column.width, y, &text, role);
                 } else {
                     painter.put(column.x, y, &text, role, column.width);
@@ -169,31 +165,40 @@ impl Runs {
 
     /// Returns the configured columns that fit: those that distinguish runs are kept longest.
     fn columns(&self, area: Rect, records: &[(usize, RunRecord)], now_ms: i64) -> Vec<Column> {
-        let mut names: Vec<String> = self.settings.columns.clone();
-        let wanted = |name: &str| -> u16 {
-            let head = match name {
-                "progress" => 3,
-                "approver" => cells("assigned") + 2,
-                name => cells(name) + 2,
+        let mut names = self.settings.columns.clone();
+        let wanted = |column: RunColumn| -> u16 {
+            let head = match column {
+                RunColumn::Progress => 3,
+                column => cells(column.name()) + 2,
             };
-            let most = match name {
-                "state" => return 1,
-                "title" => 40,
-                "error" => 36,
-                "skill" | "worker" => 24,
-                "step" | "by" | "approver" | "assigned" | "deadline" => 16,
-                _ => 12,
+            let most = match column {
+                RunColumn::State => return 1,
+                RunColumn::Title => 40,
+                RunColumn::Error => 36,
+                RunColumn::Skill | RunColumn::Worker => 24,
+                RunColumn::Step | RunColumn::By | RunColumn::Assigned | RunColumn::Deadline => 16,
+                RunColumn::Id | RunColumn::Progress | RunColumn::Since | RunColumn::Age => 12,
             };
-            let longest = records.iter().map(|(_, run)| cells(&self.cell(run, name, false, now_ms).0)).max();
+            let longest =
+                records.iter().map(|(_, run)| cells(&self.cell(run, column, false, now_ms).0)).max();
             longest.unwrap_or(0).max(head).min(most)
         };
         let available = area.width.saturating_sub(6);
-        let sum = |names: &[String]| names.iter().map(|name| wanted(name) + 2).sum::<u16>().saturating_sub(2);
+        let sum =
+            |names: &[RunColumn]| names.iter().map(|name| wanted(*name) + 2).sum::<u16>().saturating_sub(2);
         // Columns that are also in the details, or in the title, are dropped first.
-        for expendable in ["skill", "by", "progress", "id", "worker", "approver", "assigned", "step", "error"]
-        {
+        for expendable in [
+            RunColumn::Skill,
+            RunColumn::By,
+            RunColumn::Progress,
+            RunColumn::Id,
+            RunColumn::Worker,
+            RunColumn::Assigned,
+            RunColumn::Step,
+            RunColumn::Error,
+        ] {
             if sum(&names) > available {
-                names.retain(|name| name != expendable);
+                names.retain(|name| *name != expendable);
             }
         }
         let spare = available.saturating_sub(sum(&names));
@@ -201,7 +206,7 @@ impl Runs {
         let mut columns = Vec::new();
         let last = names.len().saturating_sub(1);
         for (at, name) in names.into_iter().enumerate() {
-            let mut width = wanted(&name);
+            let mut width = wanted(name);
             // The last column ends at the edge.
             if at == last {
                 width += spare;
@@ -214,39 +219,33 @@ impl Runs {
     }
 
     /// Returns text and role of a cell.
-    fn cell(&self, run: &RunRecord, column: &str, at_cursor: bool, now_ms: i64) -> (String, Role) {
-        let muted = |text: String| (text, Role::Muted);
-        match column {
-            "title" => (shown(run.title_or_skill()), if at_cursor { Role::Strong } else { Role::Text }),
-            "skill" => muted(shown(&run.skill_id)),
-            "id" => muted(tail(&run.id)),
-            "progress" => muted(format!("{}/{}", run.progress.0, run.progress.1)),
-            "step" => (run.step.as_deref().map(shown).unwrap_or_default(), Role::Text),
-            "error" => match run.approval_progress() {
-                Some(progress) => (progress, Role::Waiting),
-                None => (run.failure().map(|why| shown(&why)).unwrap_or_default(), Role::Text),
-            },
-            "by" => muted(shown(&run.started_by)),
-            "approver" | "assigned" => {
-                muted(run.options.assigned.as_ref().map(|assigned| shown(&assigned.to)).unwrap_or_default())
+    fn cell(&self, run: &RunRecord, column: RunColumn, at_cursor: bool, now_ms: i64) -> (String, Role) {
+        let text = match column {
+            RunColumn::Id => tail(&run.id),
+            column => shown(&run_cell(column, run, now_ms)),
+        };
+        let role = match column {
+            RunColumn::Title if at_cursor => Role::Strong,
+            RunColumn::Error if run.approval_progress().is_some() => Role::Waiting,
+            RunColumn::Deadline => self.deadline(run.expires_ms, now_ms).1,
+            RunColumn::Title | RunColumn::Error | RunColumn::Step | RunColumn::Since | RunColumn::Age => {
+                Role::Text
             }
-            "worker" => {
-                let worker = run.lease.as_ref().and_then(|lease| lease.worker.as_ref());
-                muted(worker.map(WorkerId::describe).map(|name| shown(&name)).unwrap_or_default())
-            }
-            // Only a wait has a deadline.
-            "deadline" if !matches!(run.state, RunState::WaitingForHuman | RunState::WaitingForSignal) => {
-                muted(String::new())
-            }
-            "deadline" => self.deadline(run.expires_ms, now_ms),
-            "age" => (age(now_ms - run.created_ms), Role::Text),
-            _ => (age(now_ms - run.since_ms), Role::Text),
-        }
+            RunColumn::State
+            | RunColumn::Skill
+            | RunColumn::Id
+            | RunColumn::Progress
+            | RunColumn::By
+            | RunColumn::Assigned
+            | RunColumn::Worker => Role::Muted,
+        };
+        (text, role)
     }
 
     /// Returns the remaining time of a wait, in the role of its urgency.
     pub(super) fn deadline(&self, expires_ms: Option<i64>, now_ms: i64) -> (String, Role) {
-        let Some(at) = expires_ms else { return ("no deadline".to_owned(), Role::Muted) };
+        let text = deadline_text(expires_ms, now_ms);
+        let Some(at) = expires_ms else { return (text, Role::Muted) };
         let left = at - now_ms;
         let ms = |duration: std::time::Duration| i64::try_from(duration.as_millis()).unwrap_or(i64::MAX);
         let role = if left < ms(self.settings.danger_before) {
@@ -256,12 +255,11 @@ impl Runs {
         } else {
             Role::Text
         };
-        let text = if left > 0 { format!("expires in {}", age(left)) } else { "expired".to_owned() };
         (text, role)
     }
 
     /// Sorts the table by a column, over all runs that match the filter.
-    pub(super) fn sort_by(&mut self, sort: Option<String>) -> Vec<Effect> {
+    pub(super) fn sort_by(&mut self, sort: Option<RunSort>) -> Vec<Effect> {
         self.sort = sort;
         self.build();
         self.sort.as_ref().and_then(|_| self.feeds.find_all()).into_iter().collect()
@@ -269,40 +267,10 @@ impl Runs {
 
     /// Sorts the rows of the table by its column.
     pub(super) fn sort_rows(&mut self) {
-        let Some(sort) = self.sort.clone().filter(|_| self.is_table()) else { return };
-        let column = sort.trim_start_matches('-').to_owned();
-        let now_ms = self.drawn.clock_ms;
+        let Some(sort) = self.sort.filter(|_| self.is_table()) else { return };
         let mut runs: Vec<&RunRecord> =
             self.rows.iter().filter_map(|row| self.known.get(row.run()?)).collect();
-        match column.as_str() {
-            "age" => runs.sort_by_key(|run| -run.created_ms),
-            "since" => runs.sort_by_key(|run| -run.since_ms),
-            "deadline" => runs.sort_by_key(|run| run.expires_ms.unwrap_or(i64::MAX)),
-            "progress" => runs.sort_by_key(|run| run.progress),
-            "state" => runs.sort_by_key(|run| state_order(run.state)),
-            _ => runs.sort_by_cached_key(|run| self.cell(run, &column, false, now_ms).0),
-        }
-        if sort.starts_with('-') {
-            runs.reverse();
-        }
+        sort_runs(&mut runs, sort);
         self.rows = runs.into_iter().map(|run| Row::Run(run.id.clone())).collect();
     }
-}
-
-/// Returns the sort rank of a state: states that require a person come first.
-fn state_order(state: RunState) -> u8 {
-    match state {
-        RunState::WaitingForHuman => 0,
-        RunState::Failed => 1,
-        RunState::WaitingForSignal => 2,
-        RunState::Running | RunState::Replaying => 3,
-        RunState::Pending => 4,
-        RunState::Completed => 5,
-        RunState::Canceled => 6,
-    }
-}
-
-/// Returns whether a column is right-aligned, because its numbers are compared.
-fn is_right(column: &str) -> bool {
-    matches!(column, "since" | "age")
 }

@@ -21,7 +21,7 @@ const MAX_TAB: u16 = 20;
 /// Maximum number of characters of that name if space is short.
 const MAX_SHORT_TAB: u16 = 8;
 /// Short names of the built-in tabs.
-const SHORT: [(&str, &str); 3] = [("Waiting", "Wait"), ("Running", "Run"), ("Failed", "Fail")];
+const SHORT: [(&str, &str); 3] = [("Approvals", "Appr"), ("Running", "Run"), ("Failed", "Fail")];
 
 /// A name with its count.
 type Label = (String, Option<(String, Role)>);
@@ -99,7 +99,7 @@ impl Runs {
         let Tab::Filter(name, filter) = tab else { return None };
         let number = match name.as_str() {
             "All" if filter.is_empty() => self.all(),
-            "Waiting" => self.count(&[RunState::WaitingForHuman]),
+            "Approvals" => self.count(&[RunState::WaitingForHuman]),
             "Running" => self.count(&[RunState::Running, RunState::Replaying]),
             "Failed" => self.count(&[RunState::Failed]),
             _ => return self.view_count(filter),
@@ -122,7 +122,7 @@ impl Runs {
                     short.map_or_else(cut, |(_, short)| (*short).to_owned())
                 }
             };
-            let waiting = matches!(tab, Tab::Filter(name, _) if name == "Waiting");
+            let waiting = matches!(tab, Tab::Filter(name, _) if name == "Approvals");
             let number = self.tab_count(tab).filter(|(_, number)| match detail {
                 Detail::All => true,
                 Detail::Waiting => waiting && *number > 0 || active == Some(at),
@@ -260,10 +260,10 @@ impl Runs {
         let mut choices =
             vec![(String::new(), "default order".to_owned(), "waiting first, then newest".to_owned())];
         for column in &self.settings.columns {
-            choices.push((column.clone(), column.clone(), "ascending".to_owned()));
+            choices.push((column.to_string(), column.to_string(), "ascending".to_owned()));
             choices.push((format!("-{column}"), format!("-{column}"), "descending".to_owned()));
         }
-        let now = self.sort.clone().unwrap_or_default();
+        let now = self.sort.map(|sort| sort.to_string()).unwrap_or_default();
         let current = choices.iter().position(|(value, ..)| *value == now);
         let title = "Sort by".to_owned();
         vec![Effect::Pick(Picker { what: PickerKind::RunSort, title, choices, current })]
