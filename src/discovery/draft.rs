@@ -445,7 +445,8 @@ pub fn advise(
         }
         // In the order of the query: adjacent words count as a pair too.
         let chosen = &best[..count];
-        let added: Vec<&str> = words.iter().map(String::as_str).filter(|word| chosen.contains(word)).collect();
+        let added: Vec<&str> =
+            words.iter().map(String::as_str).filter(|word| chosen.contains(word)).collect();
         let then = place(&with(&added), &document.id, query)?;
         tried.push((added, then));
     }

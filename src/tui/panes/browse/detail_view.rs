@@ -82,7 +82,8 @@ impl Browse {
             let known = client.entries.iter().find(|e| e.skill_id == entry.id);
             (known.map(|e| &e.state), known.is_some_and(|e| e.assumed))
         };
-        let assumed = assumed.then(|| "assumed: not in a folder of this client, shown as if it were".to_owned());
+        let assumed =
+            assumed.then(|| "assumed: not in a folder of this client, shown as if it were".to_owned());
         let note = self.budget().and_then(|budget| budget.reason(&entry.id));
         let reasons = state.and_then(super::items::reason);
         let reasons: Vec<String> = assumed.into_iter().chain(reasons).chain(note).collect();
