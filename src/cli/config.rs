@@ -86,7 +86,7 @@ fn check(cx: &mut Context) -> Result<Done, Failure> {
     } else if found == 0 {
         let files = cx.config()?.files;
         if files.is_empty() {
-            cx.out.line("no configuration file; defaults apply (`skills config edit` creates one)")?;
+            cx.out.line("no configuration file; using defaults (`skills config edit` creates one)")?;
         }
         for file in files {
             cx.out.line(format!("{}: valid", file.display()))?;

@@ -205,14 +205,18 @@ impl CommandContext<'_> {
     /// Returns a row with the keys that trigger its action in these contexts.
     fn effective(&self, row: &Binding, contexts: &[Context]) -> Option<Binding> {
         let at = contexts.iter().position(|context| *context == row.context).unwrap_or(contexts.len());
-        let inner = &contexts[..at];
+        // Keys of a text field do not matter after leaving it.
+        let is_text_help = self.in_text && self.overlay.is_none();
+        let inner = if is_text_help { &[][..] } else { &contexts[..at] };
         let is_effective = |key: &crokey::KeyCombination| {
             let overridden = self.keymap.bindings().iter().any(|other| {
                 inner.contains(&other.context) && other.action != row.action && other.keys.contains(key)
             });
-            // A letter never quits from an overlay.
-            let letter = self.overlay.is_some() && row.action == Action::Quit && is_letter(*key);
-            !overridden && !letter
+            // In an overlay a letter never quits, and in its text fields it is text.
+            let typed = self.in_text || row.action == Action::Quit;
+            let is_text =
+                self.overlay.is_some() && row.context == Context::Global && typed && is_letter(*key);
+            !overridden && !is_text
         };
         let keys: Vec<_> = row.keys.iter().copied().filter(is_effective).collect();
         (!keys.is_empty()).then(|| Binding { keys, ..row.clone() })

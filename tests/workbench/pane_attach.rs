@@ -77,7 +77,7 @@ fn preview(effect: EffectMode, may_do: &[&str]) -> AttachPreview {
     rows.resize(214, json!(["2026-10-04", "toner", 92.0, 14.69]));
     AttachPreview {
         checks: vec![
-            passed_check(AttachCheck::Exists, "table-audit 1.2.0, loads"),
+            passed_check(AttachCheck::Exists, "table-audit 1.2.0 loaded"),
             passed_check(AttachCheck::Invocation, "invocation attach"),
             passed_check(AttachCheck::TargetType, "output, artifact"),
             passed_check(AttachCheck::Target, "run 01J8ZC4M7Q, step extract"),
@@ -211,7 +211,7 @@ fn a_failure_says_its_reason_in_place() {
 fn the_button_is_live_only_when_everything_holds() {
     let mut desk = desk(120, 36);
     desk.harness.press("down tab tab");
-    assert!(desk.harness.screen().contains("no target yet"), "{}", desk.harness.screen());
+    assert!(desk.harness.screen().contains("select a target"), "{}", desk.harness.screen());
     desk.harness.type_text("01J8ZC4M7Q/extract");
     assert!(desk.harness.screen().contains("threshold is required"), "{}", desk.harness.screen());
     desk.harness.press("ctrl-s");
@@ -263,7 +263,7 @@ fn only_attachable_skills_and_their_own_targets_can_be_chosen() {
     );
     desk.harness.press("down enter");
     let screen = desk.harness.screen();
-    assert_eq!(screen.matches("not an accepted target").count(), 3, "{screen}");
+    assert_eq!(screen.matches("not accepted by this skill").count(), 3, "{screen}");
     desk.harness.press("tab down");
     assert!(desk.harness.screen().contains("● artifact"), "{}", desk.harness.screen());
     desk.harness.press("down down up");

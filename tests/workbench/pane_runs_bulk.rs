@@ -46,7 +46,7 @@ fn marked_runs_are_resumed_one_by_one_after_a_delay() {
     harness.press("r");
     insta::assert_snapshot!("runs-bulk-120x36", harness.screen());
     harness.press("enter").pass(Duration::from_millis(1_500));
-    has(&harness, &["Sending in 2 s", "Undo"]);
+    has(&harness, &["Sending in 2 s", "Cancel sending"]);
     assert!(orders(&client).is_empty(), "nothing is sent before the delay is over");
     harness.press("esc").pass(Duration::from_secs(5));
     has(&harness, &["Nothing is sent yet"]);
@@ -281,7 +281,7 @@ fn runs_of_a_changed_skill_are_resumed_only_on_request() {
     let mut harness = opened(&client, 120, 36);
     filter(&mut harness, "state:failed");
     harness.press("* r").wait_for("skill changed since the launch");
-    has(&harness, &["Resume 2 runs", "Include 1 run despite the change"]);
+    has(&harness, &["Resume 2 runs", "Include 1 run with the launched version"]);
     harness.press("W");
     has(&harness, &["Resume 3 runs", "with the contract of the launch"]);
     harness.press("ctrl-s S").wait_for("3 done");
@@ -300,7 +300,7 @@ fn a_refused_resume_offers_the_contract_of_the_launch() {
                    contract of the launch (--allow-changed-skill), or launch the skill again";
     *client.runs.refusal.lock().unwrap() = Some(Error::new(Code::SkillChanged, message));
     harness.press("* r enter S").wait_for("3 refused");
-    has(&harness, &["or launch the skill again", "Resume 3 runs despite the change"]);
+    has(&harness, &["or launch the skill again", "Resume 3 runs with the launched version"]);
     *client.runs.refusal.lock().unwrap() = None;
     harness.press("W S").wait_for("3 done");
     let sent = orders(&client);

@@ -116,7 +116,7 @@ fn the_board_shows_deadlines_failures_and_workers() {
     });
     let mut harness = opened(&client, 120, 36);
     harness.press("b").wait_for("process 4711 on build-2");
-    has(&harness, &["expires in", "no deadline", "failed, by reason", "2 waiting"]);
+    has(&harness, &["expires in", "no deadline", "failed, by reason", "2 to approve"]);
     insta::assert_snapshot!("runs-board-120x36", harness.screen());
     harness
         .press("G D")

@@ -254,9 +254,9 @@ mod tests {
         let thresholds = Thresholds { warn_ms: 3_600_000, danger_ms: 900_000 };
         let text = render(&board, 8, thresholds, look);
         for part in [
-            "1 waiting for approval, oldest 1 min",
+            "1 waiting for approval, oldest 1 m",
             "Deploy 5.4.0 to eu-west-1",
-            "expires in 5 min",
+            "expires in 5 m",
             "signal books-closed",
             "the service answered 502",
             "draining, 1 left",

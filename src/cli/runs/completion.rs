@@ -120,7 +120,7 @@ mod tests {
     fn a_waiting_run_says_why_and_the_exact_command() {
         insta::assert_snapshot!(said(RunState::WaitingForHuman, false, false), @r"
         ◆ book waits for approval
-          its capability requires approval each time
+          the capability always requires approval
           show:    skills runs show 0198a1b2-0000-7000-8000-00000000abcd
           approve: skills runs approve 0198a1b2-0000-7000-8000-00000000abcd --step book --inputs-digest 9f9f9f9f9f9f9f9f9f9f9f9f9f9f9f9f9f9f9f9f9f9f9f9f9f9f9f9f9f9f9f9f
           deny:    skills runs deny 0198a1b2-0000-7000-8000-00000000abcd --step book --inputs-digest 9f9f9f9f9f9f9f9f9f9f9f9f9f9f9f9f9f9f9f9f9f9f9f9f9f9f9f9f9f9f9f9f
@@ -129,7 +129,7 @@ mod tests {
 
     #[test]
     fn the_other_ends_say_how_to_go_on_where_one_can() {
-        assert_eq!(said(RunState::Completed, false, false), "✓ completed in 1 min 0 s");
+        assert_eq!(said(RunState::Completed, false, false), "✓ completed in 1 m 00 s");
         let failed = said(RunState::Failed, false, false);
         assert!(failed.starts_with("✗ failed at sum: the service answered 502\n"), "{failed}");
         assert!(failed.contains("resume:  skills runs resume 0198a1b2-"), "{failed}");

@@ -114,10 +114,10 @@ mod tests {
         let text = render(&sheet, NOW_MS, &TimeZone::UTC, look);
         insta::assert_snapshot!(text, @r"
         Book 1204.5 EUR in the ledger
-        step 4 of 4, book, of invoice-intake 0000abcd, waiting 1 min
+        step 4 of 4, book, of invoice-intake 0000abcd, waiting 1 m
         ! It leaves this machine and cannot be undone.
 
-        why         requires approval each time
+        reason      the capability always requires approval
         capability  ledger.entry.create (elevated, not idempotent)
         binding     openapi POST https://ledger.example/entries
         isolation   leaves this machine

@@ -181,8 +181,8 @@ impl Runs {
         };
         let drain = if worker == Some(WorkerState::Draining) { "undrain" } else { "drain" };
         out.push(Command { blocked: no_worker, ..offer(Action::Drain, drain) });
-        out.push(offer(Action::AddTerm, "zoom in"));
-        out.push(offer(Action::ZoomOut, "zoom out"));
+        out.push(offer(Action::AddTerm, "shorter period"));
+        out.push(offer(Action::ZoomOut, "longer period"));
         out.push(offer(Action::Filter, "filter"));
         out.push(offer(Action::Back, "list"));
         out.extend([Action::NextTab, Action::PreviousTab].map(|a| hidden(a, "view")));
