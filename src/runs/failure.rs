@@ -60,6 +60,10 @@ pub(super) fn error_json(error: &CallError, code: &str, step: Option<&str>) -> V
     if let Some(public) = &error.public {
         out["reason"] =
             json!({"kind": public.kind, "capability": public.capability, "status": public.status});
+        if let Some(exit) = &public.exit {
+            out["reason"]["exit_code"] = exit.code.into();
+            out["reason"]["stderr_line"] = exit.stderr_line.as_deref().into();
+        }
         out["detail"] = error.message.as_str().into();
     }
     if let Some(step) = step {

@@ -109,7 +109,7 @@ fn exit_codes_are_the_same_with_json_and_messages_name_commands() {
     both(&["session", "load", &id, "pdf-tables"]);
     let never = both(&["session", "unload", &id, "never-there"]);
     assert_eq!(never.code, 0, "the tool ignores it");
-    assert!(never.stdout.contains("never-there was not active"), "{}", never.stdout);
+    assert!(never.stdout.contains("never-there was not loaded"), "{}", never.stdout);
     for args in [
         &["session", "read", &id, "none.md"][..],
         &["session", "read", &id, "../x"],

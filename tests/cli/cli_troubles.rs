@@ -54,7 +54,7 @@ fn an_edited_script_requires_new_approval() {
     assert_eq!(kinds(&shown).last().unwrap(), "gate.waiting", "looking at a question records none");
     let why = shown["sheet"]["why"].as_str().unwrap();
     assert!(why.contains("scripts/send.py") && why.contains("changed since the launch"), "{why}");
-    assert!(why.contains("approval each time"), "the other reason is listed too: {why}");
+    assert!(why.contains("always requires approval"), "the other reason is listed too: {why}");
     assert_eq!(shown["sheet"]["inputs"], json!({ "to": "ana" }), "what would run is shown");
     let digest = shown["sheet"]["inputs_digest"].as_str().unwrap();
     let once = desk.run(&["runs", "approve", &id, "--inputs-digest", digest, "--yes", "--json"]);

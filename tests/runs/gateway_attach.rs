@@ -123,7 +123,7 @@ async fn every_kind_of_target_is_handed_over() {
     };
     assert!(missing("task", "task:T-2").await.contains("done"));
     assert!(missing("artifact", "../elsewhere/secret.txt").await.contains("outside"));
-    assert!(missing("transcript", "session:1").await.contains("no session 1"));
+    assert!(missing("transcript", "session:1").await.contains("session `1` not found"));
     assert!(missing("output", &format!("{id}/book")).await.contains("available: add"));
     assert!(missing("output", &id).await.contains("no outputs yet"));
 }
@@ -257,7 +257,7 @@ async fn a_contract_shows_what_stands_behind_its_steps_and_doctor_counts() {
     assert_eq!(add.binding.as_deref(), Some("script scripts/add.sh"));
     assert_eq!(add.effect, "no side effects; safe to repeat");
     assert_eq!(book.after, ["add"]);
-    assert_eq!(book.gates, ["requires approval each time"]);
+    assert_eq!(book.gates, ["always requires approval"]);
     assert_eq!(book.effect, "external side effects; not idempotent");
     runs_place::launch(&core, "close", json!({})).await.unwrap();
     let checks = core.checkup().await.unwrap();

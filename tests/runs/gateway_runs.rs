@@ -20,7 +20,7 @@ async fn a_run_asks_is_approved_and_completes() {
     assert_eq!(sheet.inputs, json!({ "amount": 42, "account": "4711" }));
     assert_eq!(sheet.capability_note, "elevated, not idempotent");
     assert_eq!(sheet.binding, "script scripts/book.sh");
-    assert_eq!(sheet.irreversible.as_deref(), Some("It cannot be undone."));
+    assert_eq!(sheet.irreversible.as_deref(), Some("This step cannot be undone."));
     assert!(!sheet.isolation.is_empty());
     let states: Vec<StepState> = detail.steps.iter().map(|step| step.state).collect();
     assert_eq!(states, [StepState::Completed, StepState::WaitingForHuman]);

@@ -262,7 +262,7 @@ fn the_choices_are_asked_and_shown() {
     assert_eq!(
         line,
         &format!(
-            "skills discover \"{INTENT}\" --explain --policy strict --role procedure --domain \"finance\" --no-body"
+            "skills discover '{INTENT}' --explain --policy strict --role procedure --domain finance --no-body"
         )
     );
 }

@@ -324,7 +324,7 @@ fn a_run_that_nobody_works_says_so() {
     let worker = Some(WorkerId("build-2/1-ab/4711/99/0".to_owned()));
     lost.run.lease =
         Some(RunLease { worker, until_ms: i64::MAX, until_boot: None, holder: LeaseHolder::Dead });
-    opened(&core(vec![lost]), 120, 36).wait_for("no worker owns it: process 4711 on build-2 has exited");
+    opened(&core(vec![lost]), 120, 36).wait_for("no worker owns it: process 4711 on build-2 has");
 }
 
 #[test]
@@ -355,7 +355,7 @@ fn the_cursor_stays_on_its_run_while_the_list_changes() {
         run.run.since_ms = NOW_MS - 1_000;
         client.runs.add(run);
     }
-    harness.wait_for("◆4 waiting");
+    harness.wait_for("◆4 to approve");
     has(&harness, &["site-report ─"]);
     harness.press("y");
     assert!(matches!(&harness.take_outside()[..], [AppCommand::Copy(copied, _)] if *copied == id(3)));

@@ -40,7 +40,7 @@ fn runs() -> Vec<RunDetail> {
 fn a_view_shows_a_table_that_is_sorted_and_narrowed() {
     let client = core(runs());
     let mut harness = opened(&client, 120, 36);
-    has(&harness, &["Deploy 5.4.0", "All", "Approvals", "Failed", "Board"]);
+    has(&harness, &["Deploy 5.4.0", "All", "Waiting", "Failed", "Board"]);
     harness.press("] ] ]");
     has(&harness, &["state:failed", "Deploy 5.4.0 to eu-west-1", "step timeout", "title", "error"]);
     insta::assert_snapshot!("runs-filter-120x36", harness.screen());

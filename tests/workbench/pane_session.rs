@@ -234,7 +234,7 @@ fn a_session_says_which_it_is_and_goes_into_a_file_that_is_not_overwritten() {
     let out = bench.home.path().join("out.json");
     let path = out.to_string_lossy().into_owned();
     let screen = &mut bench.screen;
-    screen.wait_for("session ");
+    screen.wait_for("Model context");
     screen.press("s").wait_for("Append a message").type_text("profile the orders").press("ctrl-s");
     screen.wait_for("user  profile the orders");
     screen.press("E").wait_for("Export the session").wait_for("sizes").wait_for("openai-chat");

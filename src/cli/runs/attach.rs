@@ -208,10 +208,10 @@ mod tests {
         };
         let look = TerminalCaps { colour: false, unicode: true, width: 80, terminal: true };
         insta::assert_snapshot!(render(&preview, false, look), @r"
-        ✓ the skill can be read         table-audit 1.0.0
-        ✓ the skill can be attached     attach
-        ✗ the target type is accepted   a run is none of output, artifact
-        · the target exists
+        ✓ skill exists                  table-audit 1.0.0
+        ✓ invocation                    attach
+        ✗ target type                   a run is none of output, artifact
+        · target exists
         ✗ input limit: a number is wanted
         ");
     }

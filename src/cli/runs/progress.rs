@@ -155,7 +155,7 @@ mod tests {
           ↻ attempt 2 of 6: taken over from process 4 on b by process 5 on b
           ↻ check          1.5 s  the service answered 502
           ✗ check          2.5 s  the service answered 502
-          – send_mail       0 ms
+          – send_mail     < 1 ms
         ");
     }
 }

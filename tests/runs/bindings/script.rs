@@ -98,7 +98,7 @@ async fn every_way_to_end_badly_is_told() {
         (
             "import sys\nprint('no file a.csv', file=sys.stderr)\nsys.exit(3)\n",
             CallFailure::RuntimeError,
-            "exit code 3: no file a.csv",
+            "exited with code 3: no file a.csv",
         ),
         ("import os\nos.kill(os.getpid(), 9)\n", CallFailure::RuntimeError, "signal 9"),
         ("pass\n", CallFailure::RuntimeError, "printed no result"),

@@ -70,7 +70,7 @@ async fn a_script_that_was_edited_before_its_step_is_asked_about_once() {
     bench.look(&run).await;
     let explanation = why(&bench, &run).await;
     assert_eq!(
-        explanation["changed"]["besides"], "its capability requires approval each time",
+        explanation["changed"]["besides"], "the capability always requires approval",
         "both reasons in one question"
     );
     bench.approve(&run).await;

@@ -178,13 +178,13 @@ mod tests {
     #[test]
     fn the_command_line_asks_the_same_and_survives_a_shell() {
         let mut options = Options::default();
-        assert_eq!(options.command_line("what's $HOME"), "skills discover \"what's \\$HOME\" --explain");
+        assert_eq!(options.command_line("what's $HOME"), "skills discover 'what'\\''s $HOME' --explain");
         options.toggle_policy();
         options.cycle_role();
         options.with_body = false;
         assert_eq!(
             options.command_line("a"),
-            "skills discover \"a\" --explain --policy strict --role procedure --no-body"
+            "skills discover a --explain --policy strict --role procedure --no-body"
         );
     }
 

@@ -21,7 +21,7 @@ const MAX_TAB: u16 = 20;
 /// Maximum number of characters of that name if space is short.
 const MAX_SHORT_TAB: u16 = 8;
 /// Short names of the built-in tabs.
-const SHORT: [(&str, &str); 3] = [("Approvals", "Appr"), ("Running", "Run"), ("Failed", "Fail")];
+const SHORT: [(&str, &str); 3] = [("Waiting", "Wait"), ("Running", "Run"), ("Failed", "Fail")];
 
 /// A name with its count.
 type Label = (String, Option<(String, Role)>);
@@ -53,7 +53,7 @@ impl Runs {
         let filter = |name: &str, filter: &str| Tab::Filter(name.to_owned(), filter.to_owned());
         let mut tabs = vec![
             filter("All", ""),
-            filter("Approvals", "state:waiting_for_human"),
+            filter("Waiting", "state:waiting_for_human"),
             filter("Running", "state:running,replaying"),
             filter("Failed", "state:failed"),
         ];
@@ -99,7 +99,7 @@ impl Runs {
         let Tab::Filter(name, filter) = tab else { return None };
         let number = match name.as_str() {
             "All" if filter.is_empty() => self.all(),
-            "Approvals" => self.count(&[RunState::WaitingForHuman]),
+            "Waiting" => self.count(&[RunState::WaitingForHuman]),
             "Running" => self.count(&[RunState::Running, RunState::Replaying]),
             "Failed" => self.count(&[RunState::Failed]),
             _ => return self.view_count(filter),
@@ -122,7 +122,7 @@ impl Runs {
                     short.map_or_else(cut, |(_, short)| (*short).to_owned())
                 }
             };
-            let waiting = matches!(tab, Tab::Filter(name, _) if name == "Approvals");
+            let waiting = matches!(tab, Tab::Filter(name, _) if name == "Waiting");
             let number = self.tab_count(tab).filter(|(_, number)| match detail {
                 Detail::All => true,
                 Detail::Waiting => waiting && *number > 0 || active == Some(at),
