@@ -4,7 +4,7 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
 use super::list::{Row, tail};
-use super::list_view::state_sign;
+use super::list_view::{NO_MATCHES, state_sign};
 use super::view::spinner;
 use super::{Focus, Runs};
 use crate::pane::{Draw, Effect};
@@ -22,6 +22,9 @@ struct Column {
     x: u16,
     width: u16,
 }
+
+/// Minimum width of the column of errors.
+const MIN_ERROR: u16 = 12;
 
 impl Runs {
     /// Returns whether runs are shown as a table: a filter or a view is active.
@@ -77,13 +80,7 @@ impl Runs {
             self.drawn.columns.push((Rect::new(column.x, head.y, column.width, 1), column.name.clone()));
         }
         if self.rows.is_empty() {
-            painter.put(
-                list.x + 3,
-                list.y,
-                "no runs match the filter",
-                Role::Muted,
-                list.width.saturating_sub(3),
-            );
+            painter.put(list.x + 3, list.y, NO_MATCHES, Role::Muted, list.width.saturating_sub(3));
         }
         let has_age = columns.iter().any(|column| column.name == "age");
         let turning = spinner(cx);
@@ -170,6 +167,17 @@ impl Runs {
     /// Returns the configured columns that fit: those that distinguish runs are kept longest.
     fn columns(&self, area: Rect, records: &[(usize, RunRecord)], now_ms: i64) -> Vec<Column> {
         let mut names: Vec<String> = self.settings.columns.clone();
+        // Runs that wait have a deadline and no error.
+        let waits =
+            |run: &RunRecord| matches!(run.state, RunState::WaitingForHuman | RunState::WaitingForSignal);
+        let has_deadlines = names.iter().any(|name| name == "deadline");
+        if !has_deadlines
+            && !records.is_empty()
+            && records.iter().all(|(_, run)| waits(run) && run.approval_progress().is_none())
+            && let Some(at) = names.iter().position(|name| name == "error")
+        {
+            "deadline".clone_into(&mut names[at]);
+        }
         let wanted = |name: &str| -> u16 {
             let head = match name {
                 "progress" => 3,
@@ -188,20 +196,32 @@ impl Runs {
             longest.unwrap_or(0).max(head).min(most)
         };
         let available = area.width.saturating_sub(6);
-        let sum = |names: &[String]| names.iter().map(|name| wanted(name) + 2).sum::<u16>().saturating_sub(2);
+        let mut error = wanted("error");
+        let width = |name: &str, error: u16| if name == "error" { error } else { wanted(name) };
+        let sum = |names: &[String], error: u16| {
+            names.iter().map(|name| width(name, error) + 2).sum::<u16>().saturating_sub(2)
+        };
         // Columns that are also in the details, or in the title, are dropped first.
         for expendable in ["skill", "by", "progress", "id", "worker", "approver", "assigned", "step", "error"]
         {
-            if sum(&names) > available {
+            if expendable == "id" {
+                // An error cut to its beginning says more than none.
+                error = error
+                    .min(MIN_ERROR.max(error.saturating_sub(sum(&names, error).saturating_sub(available))));
+            }
+            if sum(&names, error) > available {
                 names.retain(|name| name != expendable);
             }
         }
-        let spare = available.saturating_sub(sum(&names));
+        if names.iter().any(|name| name == "error") {
+            error = wanted("error").min(error + available.saturating_sub(sum(&names, error)));
+        }
+        let spare = available.saturating_sub(sum(&names, error));
         let mut x = area.x + 4;
         let mut columns = Vec::new();
         let last = names.len().saturating_sub(1);
         for (at, name) in names.into_iter().enumerate() {
-            let mut width = wanted(&name);
+            let mut width = width(&name, error);
             // The last column ends at the edge.
             if at == last {
                 width += spare;
