@@ -38,6 +38,7 @@ impl BoardRun {
                 Some(Gate::Signal { name, .. }) => Some(name.clone()),
                 _ => None,
             },
+            outcome_unknown: run.is_outcome_unknown(),
             created_ms: run.created_ms,
             since_ms: run.since_ms,
             expires_ms: run.expires_ms,
@@ -107,6 +108,14 @@ impl Board {
 pub fn facets<R: Borrow<RunRecord>>(runs: &[R], truncated: bool) -> FacetList {
     let mut counts: BTreeMap<String, BTreeMap<String, u64>> = BTreeMap::new();
     let mut add = |key: String, value: String| {
+        // The filter of a truncated reason matches its beginning; other values are matched whole.
+        let is_long = value.chars().count() > MAX_VALUE;
+        let value = if is_long && key == "error" {
+            let kept = value.trim_end_matches('…').chars().take(MAX_VALUE - 1).collect::<String>();
+            format!("{}…", kept.trim_end())
+        } else {
+            value
+        };
         if !value.is_empty() && value.chars().count() <= MAX_VALUE {
             *counts.entry(key).or_default().entry(value).or_default() += 1;
         }

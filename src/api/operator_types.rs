@@ -32,6 +32,9 @@ pub struct BoardRun {
     pub approvals: Option<String>,
     /// The signal it waits for.
     pub signal: Option<String>,
+    /// Whether it waits for a decision about a step whose outcome is unknown.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub outcome_unknown: bool,
     /// Its launch, milliseconds since 1970-01-01 UTC.
     pub created_ms: i64,
     /// Start of its state.

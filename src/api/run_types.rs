@@ -239,6 +239,13 @@ pub struct StepView {
 }
 
 impl DecisionSheet {
+    /// Returns the labels of the run on one line: `env=prod, team=web`.
+    #[must_use]
+    pub fn labels_text(&self) -> String {
+        let labels: Vec<String> = self.labels.iter().map(|(name, value)| format!("{name}={value}")).collect();
+        labels.join(", ")
+    }
+
     /// Shown in place of the inputs if what would run was changed since approval was requested.
     pub const CHANGED: &'static str = "changed since requested: approval leads to another request";
 }
@@ -256,6 +263,9 @@ pub struct DecisionSheet {
     pub step: String,
     /// Its position, from 1, and the total.
     pub place: (u32, u32),
+    /// The labels of the run.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub labels: BTreeMap<String, String>,
     /// Whether the outcome of the step is unknown: the choices are rerun, happened, skip and fail.
     pub outcome_unknown: bool,
     /// The capability, empty for a gate before the first step.

@@ -310,6 +310,7 @@ mod tests {
             headline: "Books 120.50 EUR".to_owned(),
             step: "book".to_owned(),
             place: (4, 4),
+            labels: std::collections::BTreeMap::new(),
             outcome_unknown: false,
             capability: "ledger.entry.create".to_owned(),
             capability_note: "standard, not idempotent".to_owned(),

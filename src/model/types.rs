@@ -188,7 +188,7 @@ pub enum ApprovalReason {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         besides: Option<String>,
     },
-    /// The worker was lost during a step that must not be repeated; its outcome is unknown.
+    /// A step that must not be repeated was interrupted; its outcome is unknown.
     UnknownOutcome,
 }
 
@@ -204,7 +204,7 @@ impl ApprovalReason {
                 Some(besides) => format!("{what}; approving executes the current version. Also, {besides}"),
                 None => format!("{what}; approving executes the current version"),
             },
-            Self::UnknownOutcome => "its worker was lost during execution; the outcome is unknown".to_owned(),
+            Self::UnknownOutcome => "its execution was interrupted; the outcome is unknown".to_owned(),
         }
     }
 }

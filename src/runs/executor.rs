@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use serde_json::json;
@@ -24,7 +25,9 @@ use super::scheduler::{Expansion, Running};
 use super::termination::{approval_gate, end_for_error, stuck};
 use skills_model::{Command, Gate, RunState, TransitionError, WorkerReport};
 use skills_skill::contract::Conformance;
-use skills_store::{EventKind, NewEvent, RunRecord, StepIntent, StepRecord, StepStatus, StoreError};
+use skills_store::{
+    EventKind, NewEvent, RunRecord, StepIntent, StepRecord, StepStatus, StoreError, Unavailability,
+};
 
 /// How long stopped calls may take to end before they are dropped.
 const GRACE: Duration = Duration::from_secs(10);
@@ -35,6 +38,9 @@ struct RunningCall {
     stops: CancelTokens,
     started_ms: i64,
 }
+
+/// Time between attempts to write to a store that does not accept writes.
+const STORE_RETRY: Duration = Duration::from_millis(500);
 
 /// State of one execution.
 pub(super) struct RunExecution<'e> {
@@ -51,6 +57,8 @@ pub(super) struct RunExecution<'e> {
     calls: JoinSet<AttemptResult>,
     underway: HashMap<String, RunningCall>,
     logs: LogQueue,
+    /// Output lines that the store did not accept yet; at most [`super::log::LOG_BYTES`] per step.
+    unwritten: Vec<NewEvent>,
     flushed: Instant,
     /// Retries to be started, with their backoff.
     again: Vec<(ScheduledCall, Duration)>,
@@ -65,6 +73,20 @@ pub(super) struct RunExecution<'e> {
     failure: Option<Failure>,
     /// Steps that were stopped because of that failure.
     pub(super) stopped: Vec<Failure>,
+}
+
+/// Returns whether the same write can succeed once the store accepts writes again.
+fn is_temporary(error: &StoreError) -> bool {
+    matches!(
+        error.unavailability(),
+        Some(
+            Unavailability::Io
+                | Unavailability::Busy
+                | Unavailability::DiskFull
+                | Unavailability::ReadOnly
+                | Unavailability::Missing
+        )
+    )
 }
 
 /// Why an execution stops before its run has ended.
@@ -101,6 +123,7 @@ impl<'e> RunExecution<'e> {
             calls: JoinSet::new(),
             underway: HashMap::new(),
             logs: LogQueue::default(),
+            unwritten: Vec::new(),
             flushed: Instant::now(),
             again: Vec::new(),
             opened: Vec::new(),
@@ -209,9 +232,9 @@ impl<'e> RunExecution<'e> {
             {
                 continue;
             }
-            let Some(payload) = self.engine.store.buffered_signal(&self.progress.run.id, name).await? else {
-                continue;
-            };
+            let (store, run) = (&self.engine.store, &self.progress.run.id);
+            let found = self.persist(false, || store.buffered_signal(run, name)).await?;
+            let Some(payload) = found else { continue };
             let now = self.now();
             match self.progress.settle_signal(path, payload, now) {
                 Ok(record) => {
@@ -269,17 +292,19 @@ impl<'e> RunExecution<'e> {
             // Nothing ended: the state of the run and its head stay unchanged.
             let events: Vec<NewEvent> = std::mem::take(&mut self.events);
             if !events.is_empty() {
-                store.append(run, self.fence, events).await?;
+                self.persist(false, || store.append(run, self.fence, events.clone())).await?;
             }
             let mut begun = HashSet::new();
             for intent in intents {
                 let step = intent.step.clone();
-                match store.record_intent(run, self.fence, intent).await {
+                match self.persist(false, || store.record_intent(run, self.fence, intent.clone())).await {
                     Ok(()) => {
                         begun.insert(step);
                     }
-                    Err(StoreError::Refused(TransitionError::Paused)) => self.paused = true,
-                    Err(error) => return Err(error.into()),
+                    Err(ExecutionStop::Store(StoreError::Refused(TransitionError::Paused))) => {
+                        self.paused = true;
+                    }
+                    Err(stop) => return Err(stop),
                 }
             }
             return Ok(begun);
@@ -307,15 +332,76 @@ impl<'e> RunExecution<'e> {
         finished.extend(broken);
         let moved = due && std::mem::take(&mut self.moved);
         let checkpoint = moved.then(|| self.progress.checkpoint(self.head + 1, self.now()));
-        let mut events = self.logs.drain();
+        let mut events = std::mem::take(&mut self.unwritten);
+        events.extend(self.logs.drain());
         self.flushed = Instant::now();
         events.append(&mut self.events);
         let command = Command::Work { fence: self.fence, report };
-        let store = &self.engine.store;
-        let run = store.report(&self.progress.run.id, command, finished, checkpoint, intents, events).await?;
+        let (store, id, head) = (&self.engine.store, &self.progress.run.id, self.head);
+        let tries = AtomicU32::new(0);
+        let write = || async {
+            // A connection that was lost during the commit may have recorded it.
+            if checkpoint.is_some()
+                && tries.fetch_add(1, Ordering::Relaxed) > 0
+                && let Some(run) = store.run(id).await?
+                && run.fence == self.fence
+                && run.head > head
+            {
+                return Ok(run);
+            }
+            let (command, finished, checkpoint) = (command.clone(), finished.clone(), checkpoint.clone());
+            store.report(id, command, finished, checkpoint, intents.clone(), events.clone()).await
+        };
+        let run = self.persist(!finished.is_empty(), write).await?;
         self.head = run.head;
         (self.state, self.paused) = (run.state, run.paused);
         Ok(run)
+    }
+
+    /// Writes, and tries again for as long as the lease lasts if the store does not accept writes and ending the
+    /// execution would lose a call in progress or, with `results`, what one returned. The execution is canceled when
+    /// the lease expires.
+    async fn persist<T, F: Future<Output = Result<T, StoreError>>>(
+        &self,
+        results: bool,
+        write: impl Fn() -> F,
+    ) -> Result<T, ExecutionStop> {
+        let mut failing = false;
+        loop {
+            let error = match write().await {
+                Ok(written) => return Ok(written),
+                Err(error) if is_temporary(&error) && (results || !self.underway.is_empty()) => error,
+                Err(error) => return Err(error.into()),
+            };
+            if !std::mem::replace(&mut failing, true) {
+                tracing::warn!("writing run {}, trying again: {error}", self.progress.run.id);
+            }
+            tokio::select! {
+                () = tokio::time::sleep(STORE_RETRY) => {}
+                () = self.cancel.cancelled() => return Err(error.into()),
+            }
+        }
+    }
+
+    /// Writes the output lines so far. Only a stale fencing token ends the execution: its steps continue without a
+    /// store.
+    async fn flush(&mut self) -> Result<(), ExecutionStop> {
+        self.unwritten.extend(self.logs.drain());
+        let written =
+            self.engine.store.append(&self.progress.run.id, self.fence, self.unwritten.clone()).await;
+        self.flushed = Instant::now();
+        match written {
+            Err(error @ StoreError::Refused(_)) => return Err(error.into()),
+            Err(error) if is_temporary(&error) => {
+                tracing::warn!("writing output of run {}, trying again: {error}", self.progress.run.id);
+                self.flushed += STORE_RETRY;
+                return Ok(());
+            }
+            Err(error) => tracing::error!("output of run {} was not written: {error}", self.progress.run.id),
+            Ok(()) => {}
+        }
+        self.unwritten.clear();
+        Ok(())
     }
 
     fn start(&mut self, scheduled: ScheduledCall, backoff: Duration) {
@@ -357,7 +443,13 @@ impl<'e> RunExecution<'e> {
     async fn listen(&mut self) -> Result<(), ExecutionStop> {
         loop {
             let due = self.flushed + PAUSE;
-            let logs = self.logs.clone();
+            let (logs, unwritten) = (self.logs.clone(), !self.unwritten.is_empty());
+            let lines = async {
+                if !unwritten {
+                    logs.arrive().await;
+                }
+                sleep_until(due).await;
+            };
             tokio::select! {
                 biased;
                 () = self.cancel.cancelled() => return Err(ExecutionStop::Canceled),
@@ -373,11 +465,7 @@ impl<'e> RunExecution<'e> {
                     }
                     return Ok(());
                 }
-                () = async { logs.arrive().await; sleep_until(due).await }, if !self.underway.is_empty() => {
-                    let lines = self.logs.drain();
-                    self.engine.store.append(&self.progress.run.id, self.fence, lines).await?;
-                    self.flushed = Instant::now();
-                }
+                () = lines, if !self.underway.is_empty() => self.flush().await?,
                 else => return Ok(()),
             }
         }

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use crate::RunRecord;
-use skills_model::Gate;
+use skills_model::{ApprovalReason, Gate};
 
 /// Maximum number of characters of a reason.
 const MAX_REASON: usize = 120;
@@ -25,6 +25,20 @@ impl RunRecord {
     #[must_use]
     pub fn title_or_skill(&self) -> &str {
         self.title().unwrap_or(&self.skill_id)
+    }
+
+    /// Returns whether it waits for a decision about a step whose outcome is unknown.
+    #[must_use]
+    pub fn is_outcome_unknown(&self) -> bool {
+        matches!(&self.gate, Some(Gate::Human { why: ApprovalReason::UnknownOutcome, .. }))
+    }
+
+    /// Returns its labels on one line: `env=prod, team=web`.
+    #[must_use]
+    pub fn labels(&self) -> String {
+        let labels: Vec<String> =
+            self.options.labels.iter().map(|(name, value)| format!("{name}={value}")).collect();
+        labels.join(", ")
     }
 
     /// Returns briefly why it failed or ended without a result; `None` if it has no error.

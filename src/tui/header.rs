@@ -38,6 +38,9 @@ const NARROW: u16 = 70;
 const MAX_NAME: u16 = 9;
 const MIN_NAME: u16 = 3;
 
+/// Number of cells of a location for which the names of tabs are shortened.
+const SHORT_PLACE: u16 = 8;
+
 impl PaneId {
     /// Returns the name on the tab.
     #[must_use]
@@ -103,7 +106,7 @@ impl Header<'_> {
         let ellipsis = painter.glyphs.ellipsis;
         let tab = |at: usize, most: u16| {
             let pane = self.panes[at];
-            let named = at == self.active || area.width >= NARROW;
+            let named = at == self.active || (area.width >= NARROW && most > 0);
             let most = if at == self.active { MAX_NAME } else { most };
             if named {
                 format!(" {} {} ", pane.number(), cut_end(pane.name(), most, ellipsis))
@@ -120,9 +123,19 @@ impl Header<'_> {
         let tabs_of = |most: u16| (0..self.panes.len()).map(|at| tab(at, most)).collect::<Vec<String>>();
         let width_of = |tabs: &[String]| tabs.iter().map(|tab| cells(tab)).sum::<u16>() + counts_width;
         // The longest names that fit; the blank after the last one may be cut off.
-        let fits = |most: &u16| area.x + 7 + width_of(&tabs_of(*most)) <= area.right() + 1;
-        let most = (MIN_NAME..=MAX_NAME).rev().find(fits).unwrap_or(MIN_NAME);
-        let tabs = tabs_of(most);
+        // The location of a remote core keeps a short form.
+        let short = |place: &RemoteLocation| {
+            place
+                .forms
+                .iter()
+                .find(|form| cells(form) <= SHORT_PLACE)
+                .or(place.forms.last())
+                .map(|form| cells(form))
+        };
+        let place = self.place.and_then(short).map_or(0, |form| form + 5);
+        let fits = |most: &u16| area.x + 7 + width_of(&tabs_of(*most)) + place <= area.right() + 1;
+        let most = (MIN_NAME..=MAX_NAME).rev().find(fits).or_else(|| (place > 0).then_some(0));
+        let tabs = tabs_of(most.unwrap_or(MIN_NAME));
         let tabs_width = width_of(&tabs);
         let mut x = area.x + 7;
         if area.width >= NARROW && tabs_width + 15 <= area.width {
@@ -190,6 +203,10 @@ mod tests {
     use crate::theme::{Depth, Theme};
 
     fn drawn(width: u16, awaited: &[usize]) -> String {
+        drawn_at(width, awaited, None)
+    }
+
+    fn drawn_at(width: u16, awaited: &[usize], place: Option<&RemoteLocation>) -> String {
         let panes = [
             PaneId::Browse,
             PaneId::Discover,
@@ -203,9 +220,20 @@ mod tests {
         let mut buf = Buffer::empty(Rect::new(0, 0, width, 1));
         let area = buf.area;
         let mut painter = Painter { buf: &mut buf, theme: &theme, glyphs: &UNICODE };
-        let header = Header { panes: &panes, awaited, active: 4, facts: &[], place: None, spinner: None };
+        let header = Header { panes: &panes, awaited, active: 4, facts: &[], place, spinner: None };
         header.draw(area, &mut painter);
         picture::text(&buf)
+    }
+
+    #[test]
+    fn the_location_of_the_core_is_shown_in_eighty_columns() {
+        for (form, alarm) in [("● remote", false), ("◌ reconnecting 3 s", true), ("◌ 3 s", true)] {
+            let place = RemoteLocation { forms: vec![form.to_owned()], alarm };
+            for awaited in [[0; 7], [0, 0, 0, 0, 12, 0, 7]] {
+                let line = drawn_at(80, &awaited, Some(&place));
+                assert!(line.trim_end().ends_with(form) && line.contains("5 Runs"), "{line}");
+            }
+        }
     }
 
     #[test]

@@ -184,6 +184,8 @@ fn a_filter_without_matches_selects_no_run() {
         has(&harness, &["no run is selected"]);
     }
     assert!(orders(&client).is_empty());
+    harness.press("/ ctrl-u").type_text("state:failed");
+    has(&harness, &["3 of 6"]);
 }
 
 #[test]

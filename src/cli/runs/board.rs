@@ -127,6 +127,7 @@ fn render(board: &Board, hours: u32, thresholds: Thresholds, look: TerminalCaps)
     };
     let waits = |run: &BoardRun| {
         let mut parts = vec![thresholds.deadline(run.expires_ms, board.now_ms, look)];
+        parts.extend(run.outcome_unknown.then(|| TextStyle::Warn.paint("outcome unknown", look.colour)));
         parts.extend(run.approvals.clone());
         parts.extend(run.assigned.as_ref().map(|to| format!("assigned to {}", safe_text::line(to))));
         parts.join(", ")

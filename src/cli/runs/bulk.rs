@@ -12,7 +12,7 @@ use crate::Context;
 use crate::args::DecideArgs;
 use crate::failure::{Done, Failure};
 use crate::output::{TerminalCaps, TextStyle, counted, fit};
-use skills_api::{Code, DecisionSheet, Error, Needs, RunClient, RunCommand};
+use skills_api::{Code, DecisionSheet, Error, Needs, RunClient, RunCommand, distinguish};
 use skills_model::{CommandName, RunState, Verdict};
 use skills_skill::{Digest, safe_text};
 use skills_store::{RunFilter, RunRecord};
@@ -258,7 +258,8 @@ fn sheets(
 ) -> String {
     let verb = capitalized(&verdict.to_string());
     let mut out = format!("{verb} {}:\n", counted(takes.len(), "run", "runs"));
-    for (run, sheet) in takes {
+    let told = distinguish(takes.iter().map(|(run, _)| *run));
+    for ((run, sheet), differs) in takes.iter().zip(&told.rows) {
         let _ = writeln!(
             out,
             "  {}  {}  {}",
@@ -266,6 +267,9 @@ fn sheets(
             fit(&safe_text::line(run.title_or_skill()), 44, look.unicode),
             safe_text::line(&sheet.headline),
         );
+        if !differs.is_empty() {
+            let _ = writeln!(out, "      {differs}");
+        }
         let inputs = format!("step {}, inputs digest {}", safe_text::line(&sheet.step), sheet.inputs_digest);
         let _ = writeln!(out, "      {}", TextStyle::Muted.paint(&inputs, look.colour));
         if let Some(warning) = &sheet.irreversible {
@@ -297,7 +301,8 @@ fn row(sent: &Sent, look: TerminalCaps) -> String {
 /// Renders the runs to which the command would be sent.
 fn listed(verb: &str, takes: &[&RunRecord], others: &[&RunRecord], look: TerminalCaps) -> String {
     let mut out = format!("{verb} {}:\n", counted(takes.len(), "run", "runs"));
-    for run in takes {
+    let told = distinguish(takes.iter().copied());
+    for (run, differs) in takes.iter().zip(&told.rows) {
         let why = run.failure().map(|why| safe_text::line(&why).into_owned()).unwrap_or_default();
         let _ = writeln!(
             out,
@@ -306,6 +311,9 @@ fn listed(verb: &str, takes: &[&RunRecord], others: &[&RunRecord], look: Termina
             fit(&safe_text::line(run.title_or_skill()), 44, look.unicode),
             TextStyle::Muted.paint(&why, look.colour),
         );
+        if !differs.is_empty() {
+            let _ = writeln!(out, "      {differs}");
+        }
     }
     if !others.is_empty() {
         let left = counted(others.len(), "other run matches", "other runs match");

@@ -14,7 +14,7 @@ use skills_api::{
     Board, BoardFailures, BoardRun, DecisionSheet, Error, Needs, RunClient, RunCommand, RunDetail, StepState,
     WorkerView,
 };
-use skills_model::{RunState, Verdict};
+use skills_model::{Choice, CommandName, Gate, RunState, Verdict};
 use skills_store::{RunFilter, RunPage, RunRecord};
 
 /// Maximum number of runs in a list.
@@ -119,6 +119,7 @@ pub fn board(board: &Board, hours: u32) -> String {
     };
     let waits = |one: &BoardRun| {
         let mut parts = vec![deadline(one.expires_ms, now_ms)];
+        parts.extend(one.outcome_unknown.then(|| "Outcome unknown".to_owned()));
         parts.extend(one.approvals.as_ref().map(|approvals| capitalized(approvals)));
         parts.extend(one.assigned.as_ref().map(|to| format!("Assigned to {}", clean(to))));
         run(one, parts.join(". "))
@@ -165,14 +166,33 @@ pub fn item(run: &RunRecord, now_ms: i64) -> String {
         state => format!("State: {}", state.label()),
     };
     let approvals = run.approval_progress().map(|progress| format!(" {}.", capitalized(&progress)));
+    let unknown = if run.is_outcome_unknown() { " Outcome unknown." } else { "" };
+    let signal = awaited_signal(run).map(|name| format!(" Waits for the signal {}.", clean(name)));
+    let labels = labels(run).map(|labels| format!(" {labels}"));
     format!(
-        "{}. Run {}, skill {}{}. {last}.{}",
+        "{}. Run {}, skill {}{}.{unknown}{} {last}.{}{}",
         clean(run.title_or_skill()),
         short(run),
         clean(&run.skill_id),
         step.unwrap_or_default(),
+        signal.unwrap_or_default(),
         approvals.unwrap_or_default(),
+        labels.unwrap_or_default(),
     )
+}
+
+fn labels(run: &RunRecord) -> Option<String> {
+    Some(run.labels())
+        .filter(|labels| !labels.is_empty())
+        .map(|labels| format!("Labels: {}.", clean(&labels)))
+}
+
+/// Returns the name of the signal that a run waits for.
+fn awaited_signal(run: &RunRecord) -> Option<&str> {
+    match &run.gate {
+        Some(Gate::Signal { name, .. }) if run.state == RunState::WaitingForSignal => Some(name),
+        _ => None,
+    }
 }
 
 fn capitalized(text: &str) -> String {
@@ -206,8 +226,9 @@ impl<R: BufRead, W: Write> Dialog<R, W> {
                 1 => "1, ".to_owned(),
                 count => format!("1 to {count}, "),
             };
-            let prompt =
-                format!("Choose {range}v view, f filter, r resume all listed failed runs, h help, q quit.");
+            let has_failed = runs.iter().any(|run| run.state == RunState::Failed);
+            let resume = if has_failed { "r resume all listed failed runs, " } else { "" };
+            let prompt = format!("Choose {range}v view, f filter, {resume}h help, q quit.");
             let Some(answer) = self.ask(&prompt)? else { return Ok(Done::Fine) };
             match answer.as_str() {
                 "q" => return Ok(Done::Fine),
@@ -270,7 +291,8 @@ impl<R: BufRead, W: Write> Dialog<R, W> {
             "Help. Type an answer and press Enter. Enter alone never decides anything.",
             "NUMBER: open a run of the list. v: next view. f: filter the list.",
             "r: resume all failed runs of the list, after you type a word to confirm.",
-            "In a run: a: approve. d: deny. r: resume. c: cancel. b: back to the list.",
+            "In a run: a: approve. d: deny. s: send a signal. r: resume. c: cancel. b: back to the list.",
+            "If the outcome of a step is unknown, a asks what to do: rerun, happened, skip or fail.",
         ] {
             self.say(line)?;
         }
@@ -282,17 +304,22 @@ impl<R: BufRead, W: Write> Dialog<R, W> {
             let detail = client.run(id).await?;
             self.show_run(&detail)?;
             let mut answers: Vec<&str> = Vec::new();
-            if detail.sheet.is_some() {
-                answers.extend(["i inputs in full", "a approve", "d deny"]);
+            if let Some(sheet) = &detail.sheet {
+                let approve =
+                    if sheet.outcome_unknown { "a rerun, happened, skip or fail" } else { "a approve" };
+                answers.extend(["i inputs in full", approve, "d deny"]);
             }
             let takes = |command| detail.run.allowed.contains(&command);
-            if takes(skills_model::CommandName::Resume) {
+            if takes(CommandName::Signal) {
+                answers.push("s send a signal");
+            }
+            if takes(CommandName::Resume) {
                 answers.push("r resume");
             }
-            if takes(skills_model::CommandName::Cancel) {
+            if takes(CommandName::Cancel) {
                 answers.push("c cancel");
             }
-            answers.extend(["b back", "q quit"]);
+            answers.extend(["h help", "b back", "q quit"]);
             let Some(answer) = self.ask(&format!("Choose {}.", answers.join(", ")))? else {
                 return Ok(After::Quit);
             };
@@ -300,9 +327,14 @@ impl<R: BufRead, W: Write> Dialog<R, W> {
             match (answer.as_str(), &detail.sheet) {
                 ("b", _) => return Ok(After::Back),
                 ("q", _) => return Ok(After::Quit),
+                ("h", _) => self.help()?,
+                ("s", _) if known => match self.signal(&detail.run)? {
+                    Some(order) => self.confirm(client, &detail.run, "signal", order).await?,
+                    None => self.say("Nothing was sent.")?,
+                },
                 ("i", Some(sheet)) => self.show_inputs(&sheet.inputs, usize::MAX)?,
-                ("a", Some(sheet)) => self.decide(client, &detail, sheet, Verdict::Approve).await?,
-                ("d", Some(sheet)) => self.decide(client, &detail, sheet, Verdict::Deny).await?,
+                ("a", Some(sheet)) => self.decide(client, &detail.run, sheet, Verdict::Approve).await?,
+                ("d", Some(sheet)) => self.decide(client, &detail.run, sheet, Verdict::Deny).await?,
                 ("r", _) if known => {
                     let order = RunCommand::Resume {
                         checkpoint: None,
@@ -338,6 +370,12 @@ impl<R: BufRead, W: Write> Dialog<R, W> {
             span(now_ms - run.created_ms),
             clean(&run.trace_id)
         ))?;
+        if let Some(labels) = labels(run) {
+            self.say(labels)?;
+        }
+        if let Some(name) = awaited_signal(run) {
+            self.say(format!("Waits for the signal: {}.", clean(name)))?;
+        }
         if let Some(assigned) = &run.options.assigned {
             let note =
                 assigned.note.as_ref().map(|note| format!(" Note: {}.", clean(note))).unwrap_or_default();
@@ -357,7 +395,7 @@ impl<R: BufRead, W: Write> Dialog<R, W> {
             ("Completed", StepState::Completed),
             ("Running", StepState::Running),
             ("Waiting", StepState::WaitingForHuman),
-            ("Waiting for a signal", StepState::WaitingForSignal),
+            ("Waiting for a signal at step", StepState::WaitingForSignal),
             ("Failed", StepState::Failed),
             ("Skipped", StepState::Skipped),
             ("Interrupted", StepState::Interrupted),
@@ -385,6 +423,9 @@ impl<R: BufRead, W: Write> Dialog<R, W> {
     fn show_sheet(&mut self, sheet: &DecisionSheet) -> Result<(), Failure> {
         self.say("")?;
         self.say(format!("Approval: {}, step {}.", clean(&sheet.headline), clean(&sheet.step)))?;
+        if sheet.outcome_unknown {
+            self.say("Outcome unknown.")?;
+        }
         for warning in [&sheet.irreversible, &sheet.changed, &sheet.blocked].into_iter().flatten() {
             self.say(format!("Warning: {}.", clean(warning.trim_end_matches('.'))))?;
         }
@@ -424,26 +465,54 @@ impl<R: BufRead, W: Write> Dialog<R, W> {
     async fn decide(
         &mut self,
         client: &dyn RunClient,
-        detail: &RunDetail,
+        run: &RunRecord,
         sheet: &DecisionSheet,
         verdict: Verdict,
     ) -> Result<(), Failure> {
+        match self.decision(run, sheet, verdict)? {
+            Some((word, order)) => self.send(client, run, &word, order).await,
+            None => self.say("Nothing was sent."),
+        }
+    }
+
+    /// Prompts for a decision; `None` if it is not confirmed.
+    fn decision(
+        &mut self,
+        run: &RunRecord,
+        sheet: &DecisionSheet,
+        verdict: Verdict,
+    ) -> Result<Option<(String, RunCommand)>, Failure> {
+        let (mut choice, mut result) = (None, None);
         if sheet.outcome_unknown && verdict == Verdict::Approve {
-            return self.say(
-                "Not sent: the outcome of this step is unknown. Use skills runs approve with --choice rerun, \
-                 happened, skip or fail.",
-            );
+            let typed = self.ask(
+                "The outcome of this step is unknown. Type rerun to run it again, happened to state its result, \
+                 skip to continue without it, fail to fail the run, or press Enter to go back.",
+            )?;
+            let Some(Ok(chosen)) = typed.map(|typed| typed.parse::<Choice>()) else { return Ok(None) };
+            choice = Some(chosen);
+            if chosen == Choice::Happened {
+                let fields: Vec<String> = sheet
+                    .outputs
+                    .iter()
+                    .map(|(name, field)| format!("{}: {}", clean(name), field.kind))
+                    .collect();
+                let fields = if fields.is_empty() { "any fields".to_owned() } else { fields.join(", ") };
+                result = self.ask_json(&format!("Result as one line of JSON, {fields}."))?;
+                if result.is_none() {
+                    return Ok(None);
+                }
+            }
         }
         let approver = sheet.approver.as_ref().map(|(name, _)| name.clone());
         let who = sheet.approver.as_ref().map_or_else(String::new, |(name, origin)| {
             format!(" as {} (from {})", clean(name), clean(origin))
         });
-        let word = verdict.to_string();
-        let run = short(&detail.run);
+        let word = choice.map_or_else(|| verdict.to_string(), |choice: Choice| choice.to_string());
+        let run = short(run);
         self.say(format!("{} step {} of run {run}{who}?", capitalized(&word), clean(&sheet.step)))?;
         let typed = self.ask(&format!("Type the word {word} to send it, or press Enter to go back."))?;
         if typed.as_deref() != Some(word.as_str()) {
-            return self.say("Nothing was sent.");
+            return Ok(None);
         }
         let notes = self.ask("Notes, or Enter for none.")?.filter(|notes| !notes.is_empty());
         let order = RunCommand::Decide {
@@ -452,10 +521,38 @@ impl<R: BufRead, W: Write> Dialog<R, W> {
             inputs_digest: Some(sheet.inputs_digest.clone()),
             approver,
             notes,
-            choice: None,
-            result: None,
+            choice,
+            result,
         };
-        self.send(client, &detail.run, &word, order).await
+        Ok(Some((word, order)))
+    }
+
+    /// Prompts for a line of JSON; `None` if it is not valid, or at the end of the input.
+    fn ask_json(&mut self, prompt: &str) -> Result<Option<Value>, Failure> {
+        let Some(typed) = self.ask(prompt)? else { return Ok(None) };
+        match serde_json::from_str(&typed) {
+            Ok(value) => Ok(Some(value)),
+            Err(error) => {
+                self.say(format!("This is not valid JSON: {error}."))?;
+                Ok(None)
+            }
+        }
+    }
+
+    /// Prompts for a signal; `None` if it is not to be sent.
+    fn signal(&mut self, run: &RunRecord) -> Result<Option<RunCommand>, Failure> {
+        let awaited = awaited_signal(run);
+        let prompt = match awaited {
+            Some(name) => format!("Name of the signal, or Enter for {}.", clean(name)),
+            None => "Name of the signal. No step waits for one now; it is kept for a later step.".to_owned(),
+        };
+        let typed = self.ask(&prompt)?.filter(|name| !name.is_empty());
+        let Some(name) = typed.or_else(|| awaited.map(str::to_owned)) else { return Ok(None) };
+        let Some(payload) = self.ask_json("Payload as one line of JSON, {} for none.")? else {
+            return Ok(None);
+        };
+        self.say(format!("Send the signal {} to run {}?", clean(&name), short(run)))?;
+        Ok(Some(RunCommand::Signal { name, payload, by: None }))
     }
 
     async fn confirm(
@@ -547,7 +644,7 @@ impl<R: BufRead, W: Write> Dialog<R, W> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::runs::samples::{NOW_MS, record};
+    use crate::runs::samples::{NOW_MS, detail, record};
 
     #[test]
     fn a_run_is_one_labeled_line_without_glyphs() {
@@ -564,6 +661,49 @@ mod tests {
             "{}",
             item(&failed, NOW_MS)
         );
+    }
+
+    #[test]
+    fn a_line_says_an_unknown_outcome_the_signal_and_the_labels() {
+        let mut run = record(RunState::WaitingForHuman);
+        run.gate = Some(Gate::human("book", "9f".repeat(32), skills_model::ApprovalReason::UnknownOutcome));
+        run.options.labels = [("env".to_owned(), "prod".to_owned())].into();
+        assert_eq!(
+            item(&run, NOW_MS),
+            "invoice-intake. Run 0000abcd, skill invoice-intake, step 4 of 4 book. Outcome unknown. No deadline. \
+             Labels: env=prod."
+        );
+        let waits = item(&record(RunState::WaitingForSignal), NOW_MS);
+        assert!(waits.contains("book. Waits for the signal books-closed. No deadline."), "{waits}");
+    }
+
+    #[test]
+    fn an_unknown_outcome_is_decided_and_a_signal_sent_in_the_dialog() {
+        let mut unknown = detail(RunState::WaitingForHuman);
+        let sheet = unknown.sheet.as_mut().unwrap();
+        sheet.outcome_unknown = true;
+        let typed = "happened\n{\"id\": 7}\nhappened\nchecked\n";
+        let mut dialog = Dialog { input: typed.as_bytes(), output: Vec::new() };
+        let (word, order) = dialog.decision(&unknown.run, sheet, Verdict::Approve).unwrap().unwrap();
+        assert_eq!(word, "happened");
+        let expected = RunCommand::Decide {
+            verdict: Verdict::Approve,
+            step: Some("book".to_owned()),
+            inputs_digest: Some("9f".repeat(32)),
+            approver: Some("kim".to_owned()),
+            notes: Some("checked".to_owned()),
+            choice: Some(Choice::Happened),
+            result: Some(serde_json::json!({"id": 7})),
+        };
+        assert_eq!(order, expected);
+        let mut dialog = Dialog { input: "perhaps\n".as_bytes(), output: Vec::new() };
+        assert_eq!(dialog.decision(&unknown.run, sheet, Verdict::Approve).unwrap(), None);
+
+        let mut dialog = Dialog { input: "\n{}\n".as_bytes(), output: Vec::new() };
+        let order = dialog.signal(&record(RunState::WaitingForSignal)).unwrap();
+        let expected =
+            RunCommand::Signal { name: "books-closed".to_owned(), payload: serde_json::json!({}), by: None };
+        assert_eq!(order, Some(expected));
     }
 
     #[test]

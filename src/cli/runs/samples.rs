@@ -87,6 +87,7 @@ pub fn detail(state: RunState) -> RunDetail {
         headline: "Book 1204.5 EUR in the ledger".to_owned(),
         step: "book".to_owned(),
         place: (4, 4),
+        labels: std::collections::BTreeMap::new(),
         outcome_unknown: false,
         capability: "ledger.entry.create".to_owned(),
         capability_note: "elevated, not idempotent".to_owned(),

@@ -58,7 +58,9 @@ pub fn render(sheet: &DecisionSheet, now_ms: i64, zone: &TimeZone, look: Termina
     });
     let approver =
         sheet.approver.as_ref().map_or_else(String::new, |(name, origin)| format!("{name} ({origin})"));
+    let labels = sheet.labels_text();
     let facts = [
+        ("labels", labels.as_str()),
         ("reason", sheet.why.as_str()),
         ("capability", &capability),
         ("binding", &sheet.binding),

@@ -7,7 +7,6 @@ mod decision;
 mod decision_keys;
 mod decision_limits;
 mod decision_view;
-mod distinction;
 mod launch;
 mod parts;
 mod prompt;

@@ -1,9 +1,14 @@
 //! A worker is lost in the middle, on a database file: another continues there, nothing recorded is done again, and
 //! nothing that may not be repeated is repeated silently.
 
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
 use serde_json::{Value, json};
 use skills_model::{Choice, Verdict};
-use skills_store::RunId;
+use skills_runs::{CallError, CallFailure, LogLine};
+use skills_store::{EventKind, RunId};
 
 use super::flow::OUTER;
 use super::kit::{Bench, completed, pending_step};
@@ -261,4 +266,51 @@ async fn steps_side_by_side_each_go_on_by_themselves() {
     let counts: Vec<usize> = (0..6).map(|n| bench.fake.count(&format!("s{n}"))).collect();
     assert_eq!(counts, [1, 2, 1, 2, 1, 1]);
     once_each(&bench, &run).await;
+}
+
+#[tokio::test]
+async fn a_step_that_prints_outlives_a_store_that_does_not_accept_writes_for_a_while() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut bench = Bench::on_disk(folder.path());
+    bench.declare_unsafe("bank.pay");
+    let (file, away) = (folder.path().join("runs.db"), folder.path().join("away.db"));
+    let (begun, store) = (Arc::new(tokio::sync::Notify::new()), bench.store.clone());
+    let (first, there, elsewhere) = (begun.clone(), file.clone(), away.clone());
+    bench.fake.does("bank.pay", move |_, call, cancel| {
+        let (first, store) = (first.clone(), store.clone());
+        let (there, elsewhere) = (there.clone(), elsewhere.clone());
+        Box::pin(async move {
+            let prints = |text: &str| (call.log)(LogLine { stream: "stdout".into(), text: text.into() });
+            prints("before");
+            tokio::time::sleep(Duration::from_millis(400)).await;
+            std::fs::rename(&there, &elsewhere).unwrap();
+            assert!(store.probe().await.is_err(), "the store accepts no writes");
+            prints("meanwhile");
+            first.notify_one();
+            tokio::select! {
+                () = tokio::time::sleep(Duration::from_secs(1)) => Ok(json!({"paid": true})),
+                () = cancel.cancelled() => Err(CallError::new(CallFailure::Canceled, "told to stop")),
+            }
+        })
+    });
+    let text = "
+id: demo.pay
+outputs: { paid: { type: any } }
+steps:
+  - { id: pay, uses: bank.pay, output: { paid: outputs.paid } }
+";
+    let run = bench.launch(text, json!({})).await;
+    let mend = async {
+        begun.notified().await;
+        // Longer than the step takes: its result waits for the store too.
+        tokio::time::sleep(Duration::from_secs(2)).await;
+        std::fs::rename(&away, &file).unwrap();
+    };
+    let (executed, ()) = tokio::join!(bench.work(&run), mend);
+    assert_eq!(completed(&executed).outputs, Some(json!({"paid": true})));
+    assert_eq!((bench.fake.count("pay"), bench.fake.canceled.load(Ordering::SeqCst)), (1, 0));
+    let events = bench.events(&run).await;
+    let printed: Vec<&Value> =
+        events.iter().filter(|e| e.event.kind == EventKind::StepLog).map(|e| &e.event.data["text"]).collect();
+    assert_eq!(printed, ["before", "meanwhile"]);
 }

@@ -41,6 +41,7 @@ pub(super) fn sheet(
         headline: headline(run, plan, capability, &inputs, unknown),
         step: step.clone(),
         place: (count(place), count(own)),
+        labels: run.options.labels.clone(),
         outcome_unknown: unknown,
         capability: capability.map(|c| c.id.clone()).unwrap_or_default(),
         capability_note: capability.map(note).unwrap_or_default(),
@@ -119,7 +120,7 @@ fn because(why: &ApprovalReason) -> String {
     match why {
         ApprovalReason::Confirmation => ApprovalReason::Confirmation.describe(),
         ApprovalReason::UnknownOutcome => {
-            "its worker was lost during execution, and it is not declared idempotent".to_owned()
+            "its execution was interrupted, and it is not declared idempotent".to_owned()
         }
         other => other.describe(),
     }

@@ -1,15 +1,12 @@
 //! One command for many runs: each run is listed with what distinguishes it, the commands are sent one by one after a
 //! delay in which sending can be canceled, and each outcome is shown.
 
-use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use crossterm::event::{KeyEvent, MouseButton, MouseEvent, MouseEventKind};
 use ratatui::layout::{Position, Rect};
-use serde_json::Value;
 
 use super::bulk_view::Drawn;
-use super::distinction::{differing, fields, is_same};
 use super::parts::Button;
 use super::run_command::payload;
 use crate::action::{Action, Context};
@@ -22,7 +19,7 @@ use crate::widgets::format::count;
 use crate::widgets::painter::Painter;
 use crate::widgets::scroll::Scroll;
 use crate::widgets::text_width::shown;
-use skills_api::{Code, DecisionSheet, RunCommand, RunDetail};
+use skills_api::{Code, DecisionSheet, Error, RunCommand, RunDetail, distinguish, is_same};
 use skills_model::{ApprovalReason, CommandName, Gate, Verdict};
 use skills_store::RunRecord;
 
@@ -39,6 +36,8 @@ pub(super) struct Row {
     /// Whether the command will be sent to it.
     pub(super) included: bool,
     pub(super) outcome: Option<Result<String, String>>,
+    /// Whether the command was sent and it is not known whether it was executed.
+    pub(super) unknown: bool,
     /// What would be executed, once it is loaded.
     pub(super) sheet: Option<DecisionSheet>,
     /// Version of its contract, once it is loaded.
@@ -112,6 +111,7 @@ impl BulkDialog {
                 included: blocked.is_none(),
                 blocked,
                 outcome: None,
+                unknown: false,
                 sheet: None,
                 version: None,
                 changed: false,
@@ -154,10 +154,10 @@ impl BulkDialog {
     fn distinguish(&mut self) {
         let mut facts: Vec<Vec<(&'static str, String)>> = self.rows.iter().map(Row::facts).collect();
         if self.rows.iter().any(|row| row.version.is_none()) {
-            // A row that is not loaded yet would seem to have another version.
-            facts.iter_mut().for_each(|facts| facts.retain(|fact| fact.0 != "version"));
+            // A row that is not loaded yet would seem to have another contract.
+            facts.iter_mut().for_each(|facts| facts.retain(|fact| fact.0 != "contract"));
         }
-        let labels = ["skill", "step", "waits for", "error", "version", "started by"];
+        let labels = ["skill", "step", "waits for", "error", "contract", "started by"];
         let of = |facts: &[(&'static str, String)], label: &str| {
             facts.iter().find(|fact| fact.0 == label).map(|fact| fact.1.clone()).unwrap_or_default()
         };
@@ -169,31 +169,18 @@ impl BulkDialog {
             .filter(|label| same.contains(label))
             .map(|label| (label, of(first, label)))
             .collect();
-        let mut by_skill: BTreeMap<String, Vec<usize>> = BTreeMap::new();
-        for (at, row) in self.rows.iter().enumerate() {
-            by_skill.entry(row.run.skill_id.clone()).or_default().push(at);
-        }
-        if by_skill.len() == 1 && self.rows.len() > 1 {
-            let inputs: Vec<&Value> = self.rows.iter().map(|row| &row.run.inputs).collect();
-            let names = differing(&inputs);
-            let mut same = differing(&inputs[..1]);
-            same.retain(|name| !names.contains(name));
-            self.common.push(("inputs", fields(inputs[0], &same)));
-        }
+        let told = distinguish(self.rows.iter().map(|row| &row.run));
+        self.common.extend(told.title.clone().map(|title| ("title", title)));
+        self.common.extend([("labels", told.labels), ("inputs", told.inputs)]);
         self.common.retain(|(_, value)| !value.is_empty());
-        for of_skill in by_skill.values() {
-            let inputs: Vec<&Value> = of_skill.iter().map(|at| &self.rows[*at].run.inputs).collect();
-            let names = differing(&inputs);
-            for at in of_skill {
-                let titled = self.rows[*at].run.title().is_some();
-                // A title already contains the inputs; without one, the name is the skill.
-                let parts = facts[*at].iter().filter(|fact| !same.contains(&fact.0));
-                let parts = parts.filter(|fact| titled || fact.0 != "skill").map(|fact| fact.1.clone());
-                let inputs = (!titled).then(|| fields(&self.rows[*at].run.inputs, &names));
-                let all: Vec<String> =
-                    inputs.into_iter().chain(parts).filter(|part| !part.is_empty()).collect();
-                self.rows[*at].text = all.join("  ");
-            }
+        for ((row, facts), inputs) in self.rows.iter_mut().zip(facts).zip(told.rows) {
+            // Without a title, the name of the row is the skill.
+            let titled = row.run.title().is_some();
+            let parts = facts.into_iter().filter(|fact| !same.contains(&fact.0));
+            let parts = parts.filter(|fact| titled || fact.0 != "skill").map(|fact| fact.1);
+            let all: Vec<String> =
+                [inputs].into_iter().chain(parts).filter(|part| !part.is_empty()).collect();
+            row.text = all.join("  ");
         }
     }
 
@@ -365,7 +352,8 @@ impl BulkDialog {
         self.scroll.by(rows, self.rows.len());
         let checks = self.decides() || self.command == CommandName::Resume;
         let Some(row) = self.rows.get_mut(self.scroll.cursor) else { return Outcome::Stay };
-        if !checks || row.requested || row.version.is_some() || row.outcome.is_some() {
+        let is_known = !checks || row.requested || row.version.is_some() || row.outcome.is_some();
+        if is_known && !row.unknown {
             return Outcome::Stay;
         }
         row.requested = true;
@@ -376,6 +364,21 @@ impl BulkDialog {
     fn news_of(&mut self, detail: &RunDetail) {
         let (command, undecided) = (self.command, matches!(self.phase, Phase::Choosing | Phase::Counting(_)));
         let Some(row) = self.rows.iter_mut().find(|row| row.run.id == detail.run.id) else { return };
+        if row.unknown {
+            row.unknown = false;
+            let is_unchanged = row.run.since_ms == detail.run.since_ms && row.run.state == detail.run.state;
+            if is_unchanged && gate_key(&row.run) == gate_key(&detail.run) {
+                // It was not executed, and can be sent again.
+                row.outcome = None;
+                if self.phase == Phase::Done {
+                    self.phase = Phase::Choosing;
+                }
+            } else {
+                row.outcome = Some(Ok(format!("it is {} now", detail.run.state.label())));
+                row.run.clone_from(&detail.run);
+            }
+            return;
+        }
         if row.outcome.is_some() || !undecided {
             return;
         }
@@ -478,9 +481,11 @@ impl BulkDialog {
     /// Returns the line below the list.
     pub(super) fn status(&self, now: Instant) -> (String, Role) {
         let done = |ok: bool| {
-            self.rows.iter().filter(move |row| row.outcome.as_ref().is_some_and(|o| o.is_ok() == ok))
+            let known = self.rows.iter().filter(|row| !row.unknown);
+            known.filter(move |row| row.outcome.as_ref().is_some_and(|o| o.is_ok() == ok))
         };
         let (ok, refused) = (done(true).count(), done(false).count());
+        let unknown = self.rows.iter().filter(|row| row.unknown).count();
         let unsent = self.unsent();
         match self.phase {
             Phase::Choosing => {
@@ -498,12 +503,15 @@ impl BulkDialog {
                 let left = until.saturating_duration_since(now).as_millis().div_ceil(1_000).max(1);
                 (format!("Sending in {left} s. Nothing is sent yet: u cancels, S sends now."), Role::Waiting)
             }
-            Phase::Sending(_) => (format!("{} of {} sent", ok + refused, self.included()), Role::Info),
+            Phase::Sending(_) => {
+                (format!("{} of {} sent", ok + refused + unknown, self.included()), Role::Info)
+            }
             Phase::Done => {
                 let mut parts = vec![format!("{ok} done")];
                 parts.extend((refused > 0).then(|| format!("{refused} refused")));
+                parts.extend((unknown > 0).then(|| format!("{unknown} unknown")));
                 parts.extend((unsent > 0).then(|| format!("{unsent} not sent")));
-                let role = if refused + unsent > 0 { Role::Warning } else { Role::Success };
+                let role = if refused + unknown + unsent > 0 { Role::Warning } else { Role::Success };
                 (parts.join(", "), role)
             }
         }
@@ -522,7 +530,7 @@ impl Row {
         facts.extend(step.map(|step| ("step", shown(step))));
         facts.extend(signal.map(|name| ("waits for", shown(name))));
         facts.extend(self.run.failure().map(|why| ("error", shown(&why))));
-        facts.extend(self.version.as_ref().map(|version| ("version", shown(version))));
+        facts.extend(self.version.as_ref().map(|version| ("contract", shown(version))));
         facts.push(("started by", shown(&self.run.started_by)));
         facts
     }
@@ -667,15 +675,17 @@ impl Overlay for BulkDialog {
             return Outcome::Handled;
         }
         self.rows[at].changed |= answer.as_ref().is_err_and(|error| error.code == Code::SkillChanged);
+        self.rows[at].unknown = answer.as_ref().is_err_and(Error::is_outcome_unknown);
         self.rows[at].outcome = Some(match answer {
             Ok(ordered) => Ok(shown(&ordered.note)),
             Err(error) => Err(shown(&error.message)),
         });
-        if self.phase != Phase::Sending(at) {
-            return Outcome::Handled;
+        let asks = self.rows[at].unknown.then(|| Effect::Run(RunRequest::Detail(run.clone())));
+        let next = if self.phase == Phase::Sending(at) { self.send(at + 1) } else { None };
+        match asks.into_iter().chain(next).collect::<Vec<Effect>>() {
+            effects if effects.is_empty() => Outcome::Handled,
+            effects => Outcome::HandledWith(self.pane, effects),
         }
-        let effect = self.send(at + 1);
-        effect.map_or(Outcome::Handled, |effect| Outcome::HandledWith(self.pane, vec![effect]))
     }
 
     fn mouse(&mut self, event: MouseEvent) -> Outcome {

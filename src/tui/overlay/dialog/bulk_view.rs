@@ -7,7 +7,6 @@ use ratatui::layout::{Position, Rect};
 
 use super::bulk::{BulkDialog, Focus, Phase, Row, plural};
 use super::decision_view::tail;
-use super::distinction::is_same;
 use super::parts::{self, LABEL};
 use crate::overlay::{centred, frame};
 use crate::theme::Role;
@@ -18,7 +17,7 @@ use crate::widgets::relative_time::age;
 use crate::widgets::rich::{RichLine, Seg};
 use crate::widgets::text_width::{cells, cut_end, shown};
 use crate::widgets::wrap::{wrap, wrap_to};
-use skills_api::DecisionSheet;
+use skills_api::{DecisionSheet, is_same};
 
 /// Maximum width of the dialog.
 const MAX_WIDTH: u16 = 140;
@@ -248,7 +247,9 @@ impl BulkDialog {
         }
         if hides {
             let hidden = count(len - usize::from(height).min(len));
-            let more = format!("{} and {hidden} more {}", painter.glyphs.ellipsis, painter.glyphs.down);
+            let is_above = self.scroll.offset + usize::from(height) >= len;
+            let arrow = if is_above { painter.glyphs.up } else { painter.glyphs.down };
+            let more = format!("{} and {hidden} more {arrow}", painter.glyphs.ellipsis);
             painter.put(area.x + 4, area.bottom().saturating_sub(1), &more, Role::Waiting, area.width);
         }
     }
@@ -267,6 +268,7 @@ impl BulkDialog {
         }
         let (sign, role) = match (&row.outcome, row.included, self.phase) {
             (Some(Ok(_)), ..) => (painter.glyphs.ok, Role::Success),
+            (Some(Err(_)), ..) if row.unknown => ("?", Role::Warning),
             (Some(Err(_)), ..) => (painter.glyphs.bad, Role::Danger),
             (None, true, Phase::Sending(sending)) if sending == at => (painter.glyphs.running[0], Role::Info),
             (None, true, _) => ("x", Role::Strong),

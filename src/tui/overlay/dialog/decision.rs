@@ -275,7 +275,10 @@ impl Decision {
             if self.takes_text() {
                 let shown_one = &self.waiting[self.at.min(self.waiting.len() - 1)];
                 self.said = Some(match &shown_one.send_state {
-                    SendState::Past(why) => format!("This one is {why}: space selects another."),
+                    SendState::Past(why) => {
+                        let is = if why.starts_with("was ") { "" } else { "is " };
+                        format!("This one {is}{why}: space selects another.")
+                    }
                     _ => "None is selected: space selects the one under the cursor.".to_owned(),
                 });
                 self.body.offset = 0;
@@ -291,6 +294,11 @@ impl Decision {
     fn happened(&mut self) -> Outcome {
         let one = &self.waiting[self.at.min(self.waiting.len() - 1)];
         if !one.sheet.outcome_unknown || one.send_state != SendState::Open || self.sending() {
+            return Outcome::Stay;
+        }
+        if self.waiting.iter().filter(|one| one.marked && one.send_state == SendState::Open).count() > 1 {
+            self.said = Some("A result is given for one run at a time: unselect the others.".to_owned());
+            self.body.offset = 0;
             return Outcome::Stay;
         }
         let run = one.sheet.run.clone();

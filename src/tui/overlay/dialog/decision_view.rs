@@ -8,7 +8,6 @@ use serde_json::Value;
 
 use super::decision::{Decision, Focus, FrameAreas, PendingGate, SendState};
 use super::decision_limits::outlook;
-use super::distinction::{differing, fields as fields_of, is_same};
 use super::parts::{self, LABEL, Row};
 use crate::overlay::{centred, frame};
 use crate::theme::Role;
@@ -18,7 +17,7 @@ use crate::widgets::relative_time::age;
 use crate::widgets::rich::{RichLine, Seg};
 use crate::widgets::text_width::{cells, cut_end, shown};
 use crate::widgets::wrap::wrap;
-use skills_api::DecisionSheet;
+use skills_api::{DecisionSheet, Differences, is_same};
 
 /// Width of the dialog if its lines need no more.
 const WIDTH: u16 = 76;
@@ -167,22 +166,24 @@ impl Decision {
     /// Returns what distinguishes the gates that are decided together.
     fn list_rows(&self, clock: i64) -> Vec<ListRow> {
         let inputs: Vec<&Value> = self.waiting.iter().map(|one| &one.sheet.inputs).collect();
-        let mut names = differing(&inputs);
-        if names.is_empty() {
-            names = differing(&inputs[..1]);
+        let mut differences = Differences::of(&inputs);
+        if differences.names.is_empty() {
+            differences = Differences::of(&inputs[..1]);
         }
+        let is_one_title = self.waiting.len() > 1 && is_same(self.waiting.iter().map(|one| &one.title));
         let same = is_same(self.waiting.iter().map(|one| &one.sheet.headline));
         let row = |one: &PendingGate| {
-            let inputs =
-                if one.title.is_none() { fields_of(&one.sheet.inputs, &names) } else { String::new() };
+            let title = one.title.as_deref().filter(|_| !is_one_title);
+            let inputs = differences.row(&one.sheet.inputs, title);
             let left = one.sheet.expires_ms.map(|at| at - clock).filter(|left| *left > 0);
             let left = left.filter(|_| one.send_state == SendState::Open);
             ListRow {
-                name: if inputs.is_empty() { one.name() } else { inputs },
+                name: if inputs.is_empty() || title.is_some() { one.name() } else { inputs.clone() },
                 left: left.map(|left| format!("{} left", age(left))).unwrap_or_default(),
                 text: match &one.send_state {
                     SendState::Past(why) => why.clone(),
                     // What is the same in all rows is shown once, below the list.
+                    _ if title.is_some() && !inputs.is_empty() => inputs,
                     _ if same => String::new(),
                     _ => shown(&one.sheet.headline),
                 },
@@ -268,7 +269,7 @@ impl Decision {
         out.extend(wrap(&of, width).into_iter().map(|segs| Line::Plain(RichLine::from_segs(segs))));
         blank(&mut out);
         if sheet.outcome_unknown {
-            let known = "Outcome unknown: its worker was lost during execution.";
+            let known = "Outcome unknown: its execution was interrupted.";
             out.extend(warned(known, width));
         }
         if let Some(warning) = &sheet.irreversible {
@@ -299,9 +300,14 @@ impl Decision {
                 &mut out,
             );
         }
-        for (label, text) in
-            [("binding", &sheet.binding), ("isolation", &sheet.isolation), ("reason", &sheet.why)]
-        {
+        let labels = sheet.labels_text();
+        let facts = [
+            ("labels", &labels),
+            ("binding", &sheet.binding),
+            ("isolation", &sheet.isolation),
+            ("reason", &sheet.why),
+        ];
+        for (label, text) in facts {
             if !text.trim().is_empty() {
                 labelled(label, vec![Seg::new(shown(text), Role::Text)], width, &mut out);
             }

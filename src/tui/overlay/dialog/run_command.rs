@@ -238,7 +238,7 @@ impl RunCommandDialog {
                     shown(&assigned.to),
                     assigned.note.as_ref().map(|note| format!(": {}", shown(note))).unwrap_or_default()
                 ),
-                None => "The run list and the details show the person and the note.".to_owned(),
+                None => "The details of the run show the person and the note.".to_owned(),
             },
         }
     }

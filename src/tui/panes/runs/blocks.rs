@@ -291,7 +291,7 @@ pub(super) fn waiting_lines(
         row("effect", vec![Seg::new(cut(warning), Role::Danger)]);
     }
     if sheet.outcome_unknown {
-        row("outcome", vec![Seg::new(cut("unknown: its worker was lost"), Role::Danger)]);
+        row("outcome", vec![Seg::new(cut("unknown: execution was interrupted"), Role::Danger)]);
     }
     if let Some(why) = &sheet.blocked {
         row("blocked", vec![Seg::new(cut(why), Role::Danger)]);

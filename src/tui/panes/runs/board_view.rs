@@ -23,6 +23,8 @@ use skills_store::RunId;
 
 /// Refresh interval of the board.
 const REFRESH: Duration = Duration::from_secs(5);
+/// Age from which a board is marked as outdated.
+const OUTDATED: Duration = Duration::from_secs(15);
 /// Periods in hours that `+` and `-` select.
 const ZOOMS: [u32; 7] = [1, 2, 4, 8, 24, 72, 168];
 /// Width of the notes at the right.
@@ -43,6 +45,8 @@ pub(super) enum CursorPosition {
 pub(super) struct BoardState {
     hours: u32,
     board: Option<Board>,
+    /// When `board` was first drawn.
+    drawn_since: Option<Instant>,
     error: Option<Error>,
     spots: Vec<CursorPosition>,
     cursor: usize,
@@ -101,8 +105,17 @@ impl Runs {
     pub(super) fn open_board(&mut self) -> Vec<Effect> {
         if self.board.is_none() {
             let (hours, board, error, spots) = (8, None, None, Vec::new());
-            self.board =
-                Some(BoardState { hours, board, error, spots, cursor: 0, requested_at: None, waits: false });
+            let (drawn_since, requested_at) = (None, None);
+            self.board = Some(BoardState {
+                hours,
+                board,
+                drawn_since,
+                error,
+                spots,
+                cursor: 0,
+                requested_at,
+                waits: false,
+            });
         }
         self.focus = Focus::List;
         self.unmark();
@@ -138,16 +151,16 @@ impl Runs {
                     .collect();
                 let found = here.and_then(|here| state.spots.iter().position(|spot| *spot == here));
                 state.cursor = found.unwrap_or(state.cursor).min(state.spots.len().saturating_sub(1));
-                (state.board, state.error) = (Some(Board::clone(board)), None);
+                (state.board, state.drawn_since, state.error) = (Some(Board::clone(board)), None, None);
             }
             Err(error) => state.error = Some(error.clone()),
         }
         self.select_on_board()
     }
 
-    /// Returns when the board is next refreshed.
+    /// Returns when the board is next refreshed, or drawn with older times while the response is not there.
     pub(super) fn board_due(&self, now: Instant) -> Option<Instant> {
-        let state = self.board.as_ref().filter(|state| !state.waits)?;
+        let state = self.board.as_ref()?;
         Some(state.requested_at.map_or(now, |requested_at| requested_at + REFRESH))
     }
 
@@ -230,10 +243,19 @@ impl Runs {
     }
 
     pub(super) fn draw_board(&mut self, area: Rect, buf: &mut Buffer, cx: &mut Draw<'_>) {
-        let Some(state) = &self.board else { return };
+        let Some(state) = &mut self.board else { return };
         let hours = state.hours;
         let focused = cx.focused;
-        let (error, board) = (state.error.clone(), state.board.clone());
+        let (error, mut board) = (state.error.clone(), state.board.clone());
+        // Ages go on while the service does not respond.
+        let elapsed = cx.now.saturating_duration_since(*state.drawn_since.get_or_insert(cx.now));
+        let mut outdated = None;
+        if let Some(board) = board.as_mut().filter(|_| error.is_some() || elapsed > OUTDATED) {
+            let why = error.as_ref().map_or_else(|| "no response".to_owned(), |error| shown(&error.message));
+            outdated = Some(format!("as of {}: {why}", time_of_day(board.now_ms)));
+            let elapsed = i64::try_from(elapsed.as_millis()).unwrap_or(i64::MAX);
+            (board.from_ms, board.now_ms) = (board.from_ms + elapsed, board.now_ms + elapsed);
+        }
         let mut title = Title::of("Board", focused);
         if let Some(board) = &board {
             let live = board.workers.iter().filter(|worker| worker.state != WorkerState::Lost).count();
@@ -251,7 +273,18 @@ impl Runs {
             painter.put(area.x + 3, area.y + 3, &text, Role::Muted, area.width.saturating_sub(4));
             return;
         };
-        let body = Rect { y: area.y + 2, height: area.height.saturating_sub(2), ..area };
+        let mut body = Rect { y: area.y + 2, height: area.height.saturating_sub(2), ..area };
+        if let Some(text) = outdated {
+            let row = Rect { height: 1, ..body };
+            let mut painter = Painter::new(buf, cx);
+            painter.band(row, Role::DangerBand);
+            painter.put(row.x + 1, row.y, painter.glyphs.gutter, Role::Danger, 1);
+            painter.put(row.x + 3, row.y, painter.glyphs.bad, Role::Danger, 1);
+            let available = row.width.saturating_sub(6);
+            let text = cut_end(&text, available, painter.glyphs.ellipsis).into_owned();
+            painter.put(row.x + 5, row.y, &text, Role::Danger, available);
+            body = Rect { y: body.y + 1, height: body.height.saturating_sub(1), ..body };
+        }
         self.draw_board_body(&board, body, buf, cx);
     }
 
@@ -376,7 +409,8 @@ impl Runs {
         }
     }
 
-    /// Draws a run with its bar: running, waiting for approval, waiting for a signal.
+    /// Draws a run with its bar: its past, running, waiting for approval, waiting for a signal. What it did before its
+    /// present state is not known here.
     fn board_row(
         &self,
         run: &BoardRun,
@@ -387,6 +421,7 @@ impl Runs {
         cx: &mut Draw<'_>,
     ) {
         let (note, note_role) = match run.state {
+            RunState::WaitingForHuman if run.outcome_unknown => ("outcome unknown".to_owned(), Role::Warning),
             RunState::WaitingForHuman => match &run.approvals {
                 Some(progress) if run.expires_ms.is_none() => (progress.clone(), Role::Waiting),
                 Some(progress) => {
@@ -440,13 +475,19 @@ impl Runs {
             let ended = run.state.is_terminal() || run.state == RunState::Failed;
             let end = if waits || ended { run.since_ms } else { line.now_ms };
             let (first, last) = (line.cell(run.created_ms), line.cell(end));
+            let works = matches!(run.state, RunState::Running | RunState::Replaying);
+            let began = if works { line.cell(run.since_ms) } else { last };
+            let past = if painter.glyphs.ascii { "." } else { "·" };
             if run.state != RunState::Pending {
-                painter.run(first, row.y, work, (last - first).max(1), Role::Level1);
+                let least = u16::from(!works && !waits);
+                painter.run(first, row.y, past, (began - first).max(least), Role::Muted);
+            }
+            if works {
+                painter.run(began, row.y, work, (last - began).max(1), Role::Level1);
             }
             if waits {
                 let until = line.cell(line.now_ms);
-                let from = last.max(first + 1);
-                painter.run(from, row.y, waits_sign, until.saturating_sub(from), waits_role);
+                painter.run(last, row.y, waits_sign, until.saturating_sub(last).max(1), waits_role);
             }
         }
         let x = line.x + line.width + 1;

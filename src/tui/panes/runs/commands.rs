@@ -93,7 +93,7 @@ impl Runs {
         if in_list {
             out.push(with_run(offer(Action::Open, "details")));
             out.push(offer(Action::Launch, "new run"));
-            out.push(with_run(offer(Action::Filter, "filter")));
+            out.push(offer(Action::Filter, "filter"));
             out.push(with_run(hidden(Action::ShowCheckpoint, "state")));
             if self.is_table() && run.is_some() {
                 let rows = self.rows.iter().filter_map(Row::run).count();

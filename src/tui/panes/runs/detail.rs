@@ -100,6 +100,11 @@ impl Detail {
         new
     }
 
+    /// Returns whether the details of a run were requested.
+    pub fn is_requested(&self, run: &RunId) -> bool {
+        self.requested.contains(run)
+    }
+
     /// Handles a response; returns whether the shown run has to be requested again.
     pub fn take(
         &mut self,

@@ -1,21 +1,20 @@
 //! The known runs, and requests for pages of them: all open runs, ended ones page by page.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 use crate::pane::Effect;
 use crate::run_requests::RunRequest;
+use skills_api::{Code, Error};
 use skills_model::RunState;
 use skills_store::{RunFilter, RunId, RunPage, RunRecord};
 
 /// Number of runs per page.
 const PAGE: usize = 200;
-/// Maximum number of open runs refreshed in one request; further ones are requested individually. Also the number of
+/// Maximum number of open runs refreshed in one request; further ones are read individually. Also the number of
 /// runs per page of the matches of a filter.
 const MAX_REFRESHED_RUNS: usize = 1_000;
 /// Maximum number of matches that are loaded, as many as the commands for many runs accept.
 pub const MAX_FOUND_RUNS: usize = 10_000;
-/// Maximum number of individual requests after a response.
-const MAX_SINGLE_REQUESTS: usize = 32;
 
 const OPEN: [RunState; 5] = [
     RunState::WaitingForHuman,
@@ -108,8 +107,6 @@ enum Why {
     Ended,
     /// The next older runs.
     Older,
-    /// A known run that a page no longer contains.
-    Single(RunId),
     /// Runs that match a filter beyond the loaded pages.
     Found,
 }
@@ -143,6 +140,10 @@ pub struct Feeds {
     full_refresh: bool,
     /// The last failed request, until one of its kind succeeds.
     failed: Option<Why>,
+    /// Runs that the page of open runs no longer contains, to be read one by one.
+    left: BTreeSet<RunId>,
+    /// The one that is being read.
+    reading: Option<RunId>,
     /// The matches of the active filter; `None` if the loaded pages contain all of them.
     found: Option<Found>,
 }
@@ -270,12 +271,46 @@ impl Feeds {
         self.open_read && !self.is_in_progress(&Why::Ended)
     }
 
+    /// Reads the next run that is no longer on the page of open runs, unless another page contained it since. By id:
+    /// searches are limited per caller.
+    fn read_next(&mut self, known: &KnownRuns) -> Option<Effect> {
+        if self.reading.is_some() {
+            return None;
+        }
+        while let Some(id) = self.left.pop_first() {
+            if known.get(&id).is_some_and(|run| OPEN.contains(&run.state)) {
+                self.reading = Some(id.clone());
+                return Some(Effect::Run(RunRequest::Detail(id)));
+            }
+        }
+        None
+    }
+
+    /// Returns whether the response for a run was requested from here, and requests the next one. After an error, the
+    /// run stays open and is read again after the next page of open runs.
+    pub fn take_run(
+        &mut self,
+        run: &RunId,
+        answer: Result<&RunRecord, &Error>,
+        known: &mut KnownRuns,
+    ) -> (bool, Option<Effect>) {
+        if self.reading.as_ref() != Some(run) {
+            return (false, None);
+        }
+        self.reading = None;
+        match answer {
+            Ok(now) => known.put(now.clone(), known.is_listed(run)),
+            Err(error) if error.code == Code::NotFound => known.forget(|one| one.id == *run),
+            Err(_) => {}
+        }
+        (true, self.read_next(known))
+    }
+
     /// Handles a page; returns follow-up requests.
     pub fn take(&mut self, generation: u64, page: &RunPage, known: &mut KnownRuns) -> Vec<Effect> {
         let Some(why) = self.requests.remove(&generation) else { return Vec::new() };
         self.failed.take_if(|failed| *failed == why);
         self.open_read |= why == Why::Open;
-        let mut gone: Vec<RunId> = Vec::new();
         let here: HashSet<&RunId> = page.runs.iter().map(|run| &run.id).collect();
         if why == Why::Ended && std::mem::take(&mut self.full_refresh) {
             // Pages are ordered newest first, as ids are: this page does not show whether runs older than its last one
@@ -287,13 +322,10 @@ impl Feeds {
                     && last.is_none_or(|last| run.id.0 > last.0)
             });
         }
-        if let Why::Single(id) = &why {
-            known.forget(|run| run.id == *id && !here.contains(id));
-        }
         match why {
             Why::Open if page.next.is_none() => {
                 let open = known.iter().filter(|(run, _)| OPEN.contains(&run.state));
-                gone = open.map(|(run, _)| run.id.clone()).filter(|id| !here.contains(id)).collect();
+                self.left = open.map(|(run, _)| run.id.clone()).filter(|id| !here.contains(id)).collect();
             }
             // The first page determines where the second begins, until older ones have been loaded.
             Why::Ended if self.ended_read <= page.runs.len() => {
@@ -319,10 +351,7 @@ impl Feeds {
                 out.extend(self.find_all());
             }
         }
-        for id in gone.into_iter().take(MAX_SINGLE_REQUESTS) {
-            let filter = RunFilter { text: Some(id.0.clone()), limit: 1, ..RunFilter::default() };
-            out.push(self.ask(Why::Single(id), filter));
-        }
+        out.extend(self.read_next(known));
         let (open, ended) = std::mem::take(&mut self.again);
         match why {
             Why::Open if open => out.extend(self.refresh(ended, known)),
@@ -336,6 +365,8 @@ impl Feeds {
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeMap;
+
+    use skills_store::RunOptions;
 
     use super::*;
 
@@ -373,6 +404,42 @@ mod tests {
         let again = feeds.refresh_all(&known);
         feeds.take(generation(&again[1]), &page(None), &mut known);
         assert!(!feeds.lacks_a_part());
+    }
+
+    #[test]
+    fn runs_that_left_the_page_are_read_by_id_one_at_a_time_and_again_after_an_error() {
+        let (mut feeds, mut known) = (Feeds::default(), KnownRuns::default());
+        let mut run: RunRecord = serde_json::from_value(serde_json::json!({
+            "id": "a", "skill_id": "demo", "state": "running", "held": false, "gate": null, "decided": null,
+            "contract_digest": "c", "inputs": {}, "target": null, "options": RunOptions::default(),
+            "outputs": null, "error": null, "trace_id": "t", "started_by": "ana", "source": null,
+            "progress": [0, 1], "step": null, "head": 0, "fence": 1, "created_ms": 0, "since_ms": 0,
+            "expires_ms": null, "allowed": [],
+        }))
+        .unwrap();
+        for id in ["a", "b", "c"] {
+            run.id = RunId(id.into());
+            known.put(run.clone(), true);
+        }
+        let read = |effects: &[Effect]| match effects {
+            [Effect::Run(RunRequest::Detail(id))] => id.clone(),
+            other => panic!("{other:?}"),
+        };
+        let first = feeds.refresh(false, &known);
+        let a = read(&feeds.take(generation(&first[0]), &page(None), &mut known));
+        let busy = Error::new(Code::RateLimited, "try again later");
+        let (mine, next) = feeds.take_run(&a, Err(&busy), &mut known);
+        assert!(mine && !feeds.lacks_a_part(), "the list itself was read");
+        let b = read(&next.into_iter().collect::<Vec<_>>());
+        run.id = b.clone();
+        run.state = RunState::Completed;
+        let (_, next) = feeds.take_run(&b, Ok(&run), &mut known);
+        let c = read(&next.into_iter().collect::<Vec<_>>());
+        let gone = Error::new(Code::NotFound, "no such run");
+        assert_eq!(feeds.take_run(&c, Err(&gone), &mut known), (true, None));
+        assert_eq!((known.listed(), known.get(&b).unwrap().state), (2, RunState::Completed));
+        let again = feeds.refresh(false, &known);
+        assert_eq!(read(&feeds.take(generation(&again[0]), &page(None), &mut known)), a);
     }
 
     #[test]

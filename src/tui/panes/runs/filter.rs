@@ -22,7 +22,7 @@ impl Filter {
     /// the text is invalid, the last valid query stays active.
     pub fn read(&mut self) -> bool {
         let text = self.field.text();
-        let begun = text.rsplit(char::is_whitespace).next().filter(|word| word.ends_with(':'));
+        let begun = text.rsplit(char::is_whitespace).next().filter(|word| is_begun(word));
         let text = begun.and_then(|word| text.strip_suffix(word)).unwrap_or(text).trim();
         match RunQuery::parse(text) {
             Ok(query) => {
@@ -72,9 +72,13 @@ impl Filter {
         };
         let Some((key, value)) = word.split_once(':') else {
             let keys = QUERY_KEYS
-                .map(|(key, _)| if key == "input" { "input.".to_owned() } else { format!("{key}:") });
-            let inputs = if word.starts_with("input.") { input_names(known) } else { BTreeSet::new() };
-            let all = keys.into_iter().chain(inputs);
+                .map(|(key, _)| if NAMED.contains(&key) { format!("{key}.") } else { format!("{key}:") });
+            let names = match word {
+                _ if word.starts_with("input.") => input_names(known),
+                _ if word.starts_with("label.") => label_names(known),
+                _ => BTreeSet::new(),
+            };
+            let all = keys.into_iter().chain(names);
             return all.filter(|full| full.starts_with(word)).map(|full| format!("{sign}{full}")).collect();
         };
         let (before, part) = value.rsplit_once(',').map_or(("", value), |(before, part)| (before, part));
@@ -83,6 +87,10 @@ impl Filter {
             "state" => QUERY_STATES.iter().map(|state| (*state).to_owned()).collect(),
             "skill" => known.iter().map(|(run, _)| run.skill_id.clone()).collect(),
             "step" => known.iter().filter_map(|(run, _)| run.step.clone()).collect(),
+            key if key.starts_with("label.") => {
+                let name = key.trim_start_matches("label.");
+                known.iter().filter_map(|(run, _)| run.options.labels.get(name).cloned()).collect()
+            }
             "by" => known.iter().map(|(run, _)| run.started_by.clone()).collect(),
             _ => BTreeSet::new(),
         };
@@ -126,6 +134,22 @@ impl Filter {
             }
         }
     }
+}
+
+/// Keys that a name follows: `input.NAME:`.
+const NAMED: [&str; 2] = ["input", "label"];
+
+/// Returns whether the end of a term has yet to be typed: `skill:`, `input.` or `label.env`.
+fn is_begun(word: &str) -> bool {
+    let key = word.trim_start_matches('-');
+    let named = || key.split_once('.').is_some_and(|(key, _)| NAMED.contains(&key));
+    word.ends_with(':') || (!word.contains(':') && named())
+}
+
+/// Returns `label.NAME:` for the labels of the known runs.
+fn label_names(known: &KnownRuns) -> BTreeSet<String> {
+    let labels = known.iter().flat_map(|(run, _)| run.options.labels.keys());
+    labels.map(|name| format!("label.{name}:")).collect()
 }
 
 /// Returns `input.NAME:` for the inputs of the known runs.

@@ -69,6 +69,9 @@ impl Columns {
     }
 }
 
+/// What an empty list shows.
+pub(super) const NO_MATCHES: &str = "no runs match the filter: / changes it, Esc shows all runs";
+
 impl Runs {
     pub(super) fn draw_list(&mut self, area: Rect, buf: &mut Buffer, cx: &mut Draw<'_>) {
         let focused = cx.focused && self.focus != Focus::Detail;
@@ -125,7 +128,7 @@ impl Runs {
         let columns = Columns::of(list, has_titles);
         let mut painter = Painter::new(buf, cx);
         if self.rows.is_empty() {
-            painter.put(list.x + 3, list.y, "no runs match the filter", Role::Muted, list.width - 3);
+            painter.put(list.x + 3, list.y, NO_MATCHES, Role::Muted, list.width - 3);
         }
         let turning = spinner(cx);
         let mut older_in_sight = false;

@@ -416,6 +416,15 @@ impl Runs {
     }
 
     fn take_detail(&mut self, run: &RunId, answer: &Result<Arc<RunDetail>, Error>) -> Vec<Effect> {
+        let found = answer.as_ref().map(|detail| &detail.run);
+        let before = self.known.version();
+        let (single, next) = self.feeds.take_run(run, found, &mut self.known);
+        if single && self.known.version() != before {
+            self.build();
+        }
+        if single && !self.detail.is_requested(run) {
+            return next.into_iter().chain(self.announce_waiting()).collect();
+        }
         if let Ok(detail) = answer {
             self.machine = Some(detail.isolation.clone());
             if self.known.get(run).is_some_and(|known| *known != detail.run)
@@ -427,6 +436,7 @@ impl Runs {
         }
         let again = self.detail.take(run, answer, self.selected.as_ref());
         let mut effects = if again { self.request_detail() } else { Vec::new() };
+        effects.extend(next);
         effects.extend(self.announce_waiting());
         effects.extend(self.open_awaited_sheet(run));
         effects

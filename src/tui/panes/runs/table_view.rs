@@ -4,7 +4,7 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
 use super::list::{Row, tail};
-use super::list_view::state_sign;
+use super::list_view::{NO_MATCHES, state_sign};
 use super::view::spinner;
 use super::{Focus, Runs};
 use crate::pane::{Draw, Effect};
@@ -14,6 +14,7 @@ use crate::widgets::painter::Painter;
 use crate::widgets::text_width::{cells, cut_end, shown};
 use skills_api::{deadline_text, run_cell, sort_runs};
 use skills_config::{RunColumn, RunSort};
+use skills_model::RunState;
 use skills_store::RunRecord;
 
 /// A column with its first cell and width.
@@ -22,6 +23,9 @@ struct Column {
     x: u16,
     width: u16,
 }
+
+/// Minimum width of the column of errors.
+const MIN_ERROR: u16 = 12;
 
 impl Runs {
     /// Returns whether runs are shown as a table: a filter or a view is active.
@@ -73,13 +77,7 @@ impl Runs {
             self.drawn.columns.push((Rect::new(column.x, head.y, column.width, 1), column.name));
         }
         if self.rows.is_empty() {
-            painter.put(
-                list.x + 3,
-                list.y,
-                "no runs match the filter",
-                Role::Muted,
-                list.width.saturating_sub(3),
-            );
+            painter.put(list.x + 3, list.y, NO_MATCHES, Role::Muted, list.width.saturating_sub(3));
         }
         let has_age = columns.iter().any(|column| column.name == RunColumn::Age);
         let turning = spinner(cx);
@@ -166,6 +164,16 @@ impl Runs {
     /// Returns the configured columns that fit: those that distinguish runs are kept longest.
     fn columns(&self, area: Rect, records: &[(usize, RunRecord)], now_ms: i64) -> Vec<Column> {
         let mut names = self.settings.columns.clone();
+        // Runs that wait have a deadline and no error.
+        let waits =
+            |run: &RunRecord| matches!(run.state, RunState::WaitingForHuman | RunState::WaitingForSignal);
+        if !names.contains(&RunColumn::Deadline)
+            && !records.is_empty()
+            && records.iter().all(|(_, run)| waits(run) && run.approval_progress().is_none())
+            && let Some(at) = names.iter().position(|name| *name == RunColumn::Error)
+        {
+            names[at] = RunColumn::Deadline;
+        }
         let wanted = |column: RunColumn| -> u16 {
             let head = match column {
                 RunColumn::Progress => 3,
@@ -184,8 +192,11 @@ impl Runs {
             longest.unwrap_or(0).max(head).min(most)
         };
         let available = area.width.saturating_sub(6);
-        let sum =
-            |names: &[RunColumn]| names.iter().map(|name| wanted(*name) + 2).sum::<u16>().saturating_sub(2);
+        let mut error = wanted(RunColumn::Error);
+        let width = |name: RunColumn, error: u16| if name == RunColumn::Error { error } else { wanted(name) };
+        let sum = |names: &[RunColumn], error: u16| {
+            names.iter().map(|name| width(*name, error) + 2).sum::<u16>().saturating_sub(2)
+        };
         // Columns that are also in the details, or in the title, are dropped first.
         for expendable in [
             RunColumn::Skill,
@@ -197,16 +208,24 @@ impl Runs {
             RunColumn::Step,
             RunColumn::Error,
         ] {
-            if sum(&names) > available {
+            if expendable == RunColumn::Id {
+                // An error cut to its beginning says more than none.
+                error = error
+                    .min(MIN_ERROR.max(error.saturating_sub(sum(&names, error).saturating_sub(available))));
+            }
+            if sum(&names, error) > available {
                 names.retain(|name| *name != expendable);
             }
         }
-        let spare = available.saturating_sub(sum(&names));
+        if names.contains(&RunColumn::Error) {
+            error = wanted(RunColumn::Error).min(error + available.saturating_sub(sum(&names, error)));
+        }
+        let spare = available.saturating_sub(sum(&names, error));
         let mut x = area.x + 4;
         let mut columns = Vec::new();
         let last = names.len().saturating_sub(1);
         for (at, name) in names.into_iter().enumerate() {
-            let mut width = wanted(name);
+            let mut width = width(name, error);
             // The last column ends at the edge.
             if at == last {
                 width += spare;

@@ -1,0 +1,199 @@
+//! What distinguishes the runs of a list: the inputs and labels in which they differ, and what they have in common.
+
+use std::collections::{BTreeMap, HashMap};
+
+use serde_json::Value;
+
+use skills_skill::safe_text;
+use skills_store::RunRecord;
+
+/// Maximum number of characters of a value in a row.
+const VALUE_LENGTH: usize = 40;
+/// Number of characters before the first difference that remain of a long text.
+const CONTEXT_LENGTH: usize = 10;
+
+/// What distinguishes runs, and what they have in common.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Distinction {
+    /// The title, if all have the same one.
+    pub title: Option<String>,
+    /// Inputs that are the same in all runs of one skill.
+    pub inputs: String,
+    /// Labels that are the same in all runs.
+    pub labels: String,
+    /// Inputs and labels in which each run differs from the others of its skill, except what its title says.
+    pub rows: Vec<String>,
+}
+
+/// Compares the runs of a list.
+#[must_use]
+pub fn distinguish<'r>(runs: impl IntoIterator<Item = &'r RunRecord>) -> Distinction {
+    let runs: Vec<&RunRecord> = runs.into_iter().collect();
+    let mut by_skill: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
+    for (at, run) in runs.iter().enumerate() {
+        by_skill.entry(&run.skill_id).or_default().push(at);
+    }
+    let mut out = Distinction { rows: vec![String::new(); runs.len()], ..Distinction::default() };
+    let is_one_title = runs.len() > 1 && is_same(runs.iter().map(|run| run.title()));
+    if is_one_title {
+        out.title = runs[0].title().map(|title| safe_text::line(title).into_owned());
+    }
+    let labels: Vec<Value> = runs.iter().map(|run| serde_json::json!(run.options.labels)).collect();
+    let labels: Vec<&Value> = labels.iter().collect();
+    let own_labels = Differences::of(&labels);
+    if runs.len() > 1 {
+        out.labels = own_labels.common();
+    }
+    for of_skill in by_skill.values() {
+        let inputs: Vec<&Value> = of_skill.iter().map(|at| &runs[*at].inputs).collect();
+        let own_inputs = Differences::of(&inputs);
+        if by_skill.len() == 1 && runs.len() > 1 {
+            out.inputs = own_inputs.common();
+        }
+        for (at, inputs) in of_skill.iter().zip(inputs) {
+            let title = runs[*at].title().filter(|_| !is_one_title);
+            let parts = [own_inputs.row(inputs, title), own_labels.row(labels[*at], None)];
+            out.rows[*at] = parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("  ");
+        }
+    }
+    out
+}
+
+/// The fields in which objects differ.
+#[derive(Debug)]
+pub struct Differences<'v> {
+    first: Option<&'v Value>,
+    /// Their names, sorted; of a single object all names.
+    pub names: Vec<String>,
+    /// How many characters a long text has in common with the most similar other one, by name and text.
+    common: HashMap<(String, String), usize>,
+}
+
+impl<'v> Differences<'v> {
+    /// Compares objects.
+    #[must_use]
+    pub fn of(objects: &[&'v Value]) -> Self {
+        let mut names: Vec<String> =
+            objects.iter().filter_map(|one| one.as_object()).flat_map(|one| one.keys().cloned()).collect();
+        names.sort();
+        names.dedup();
+        names.retain(|name| {
+            objects.len() == 1 || objects.iter().any(|one| one.get(name) != objects[0].get(name))
+        });
+        let mut common = HashMap::new();
+        for name in &names {
+            let mut texts: Vec<String> = objects.iter().map(|one| text(one, name)).collect();
+            texts.sort_unstable();
+            texts.dedup();
+            for pair in texts.windows(2) {
+                let same =
+                    pair[0].chars().zip(pair[1].chars()).take_while(|(one, other)| one == other).count();
+                for text in pair {
+                    let known: &mut usize = common.entry((name.clone(), text.clone())).or_default();
+                    *known = same.max(*known);
+                }
+            }
+        }
+        Self { first: objects.first().copied(), names, common }
+    }
+
+    /// Returns the fields of one object that differ, on one line, as `name=value`, except those that its title says.
+    #[must_use]
+    pub fn row(&self, object: &Value, title: Option<&str>) -> String {
+        let is_told = |name: &&String| title.is_some_and(|title| says(title, &text(object, name)));
+        let parts = self.names.iter().filter(|name| !is_told(name)).map(|name| {
+            let text = text(object, name);
+            let same = self.common.get(&(name.clone(), text.clone())).copied().unwrap_or(0);
+            named(name, &text, same)
+        });
+        parts.collect::<Vec<_>>().join("  ")
+    }
+
+    /// Returns the fields that are the same in all objects.
+    #[must_use]
+    pub fn common(&self) -> String {
+        let Some(first) = self.first else { return String::new() };
+        let names = first.as_object().into_iter().flat_map(|fields| fields.keys());
+        let mut names: Vec<&String> = names.filter(|name| !self.names.contains(name)).collect();
+        names.sort();
+        let parts = names.into_iter().map(|name| named(name, &text(first, name), 0));
+        parts.collect::<Vec<_>>().join("  ")
+    }
+}
+
+fn text(object: &Value, name: &str) -> String {
+    match object.get(name) {
+        Some(Value::String(text)) => safe_text::line(text).into_owned(),
+        Some(other) => safe_text::line(&other.to_string()).into_owned(),
+        None => String::new(),
+    }
+}
+
+/// Returns `name=value`; of a long text that shares its beginning with another one, the part that differs.
+fn named(name: &str, text: &str, same: usize) -> String {
+    let length = text.chars().count();
+    let shared = same + CONTEXT_LENGTH > VALUE_LENGTH && length > VALUE_LENGTH;
+    let skipped = if shared { same.saturating_sub(CONTEXT_LENGTH) } else { 0 };
+    let part: String = text.chars().skip(skipped).take(VALUE_LENGTH).collect();
+    let before = if skipped > 0 { "…" } else { "" };
+    let after = if length > skipped + VALUE_LENGTH { "…" } else { "" };
+    format!("{}={before}{part}{after}", safe_text::line(name))
+}
+
+/// Returns whether a title contains a value as a word.
+fn says(title: &str, value: &str) -> bool {
+    // A period joins the parts of a version.
+    let is_part = |other: Option<char>| other.is_some_and(|c| c.is_alphanumeric() || c == '.');
+    !value.is_empty()
+        && title.match_indices(value).any(|(at, _)| {
+            !is_part(title[..at].chars().next_back()) && !is_part(title[at + value.len()..].chars().next())
+        })
+}
+
+/// Returns whether all values are equal.
+#[must_use]
+pub fn is_same<T: PartialEq>(values: impl IntoIterator<Item = T>) -> bool {
+    let mut values = values.into_iter();
+    let Some(first) = values.next() else { return true };
+    values.all(|value| value == first)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn only_fields_that_differ_distinguish_objects() {
+        let (one, other) = (json!({"to": "ana", "count": 3}), json!({"to": "ana", "count": 104}));
+        let differences = Differences::of(&[&one, &other]);
+        assert_eq!(differences.names, ["count"]);
+        assert_eq!(differences.row(&other, None), "count=104");
+        assert_eq!(differences.common(), "to=ana");
+        assert_eq!(Differences::of(&[&one]).names, ["count", "to"]);
+        assert!(is_same([&one, &one]) && !is_same([&one, &other]));
+    }
+
+    #[test]
+    fn a_title_replaces_only_the_inputs_that_it_says() {
+        let (one, other) = (json!({"version": "8.0.0", "n": 10}), json!({"version": "8.0.1", "n": 0}));
+        let differences = Differences::of(&[&one, &other]);
+        assert_eq!(differences.row(&one, Some("Deploy 8.0.0 to eu")), "n=10");
+        assert_eq!(
+            differences.row(&other, Some("Deploy 8.0.1 to eu")),
+            "n=0",
+            "a digit of the version is no input"
+        );
+    }
+
+    #[test]
+    fn long_texts_show_where_they_differ() {
+        let same = "Dear supplier, the invoice that you sent last week ";
+        let texts =
+            ["has no number", "has no date", "was paid"].map(|end| json!({"text": format!("{same}{end}")}));
+        let differences = Differences::of(&texts.iter().collect::<Vec<_>>());
+        let rows: Vec<String> = texts.iter().map(|one| differences.row(one, None)).collect();
+        assert_eq!(rows, ["text=…ek has no number", "text=…ek has no date", "text=…last week was paid"]);
+    }
+}
