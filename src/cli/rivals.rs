@@ -165,14 +165,11 @@ fn clauses(out: &mut String, clauses: &[ProbedClause], look: TerminalCaps) {
 fn rivals_text(rivals: &SkillRivals, look: TerminalCaps) -> String {
     let report = &rivals.report;
     let mut out = format!("{}: ", TextStyle::Strong.paint(&name(&report.skill_id), look.colour));
-    match &report.not_ranked {
-        Some(why) => {
-            let _ = write!(out, "not ranked: {}", safe_text::line(why));
-        }
-        None => {
-            let probes = counted(report.made, "probe request", "probe requests");
-            let _ = write!(out, "wins {} of {probes}", report.won);
-        }
+    if let Some(why) = &report.not_ranked {
+        let _ = write!(out, "not ranked: {}", safe_text::line(why));
+    } else {
+        let probes = counted(report.made, "probe request", "probe requests");
+        let _ = write!(out, "wins {} of {probes}", report.won);
     }
     if report.golden > 0 {
         let _ = write!(

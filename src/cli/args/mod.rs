@@ -239,7 +239,7 @@ pub enum Command {
     Governance(GovernanceArgs),
     /// Verify and show the audit log.
     Audit(AuditArgs),
-    /// Delete audit entries and contents of runs older than a date.
+    /// Delete audit entries and run contents older than a date.
     AuditPurge(BeforeArgs),
     /// Manage sessions: load skills, compose model calls.
     Session(SessionArgs),

@@ -46,9 +46,10 @@ impl Decision {
         } else if matches!(self.focus, Focus::Approver | Focus::Notes) {
             ["Esc leaves the field; then choose a button.", "Esc leaves the field, then decide."]
         } else if self.notes.is_empty() {
-            match self.waiting[0].sheet.outcome_unknown {
-                true => ["Type to add notes. Uppercase keys decide."; 2],
-                false => ["Type to add notes. A approves, D denies."; 2],
+            if self.waiting[0].sheet.outcome_unknown {
+                ["Type to add notes. Uppercase keys decide."; 2]
+            } else {
+                ["Type to add notes. A approves, D denies."; 2]
             }
         } else {
             [
