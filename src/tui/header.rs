@@ -138,7 +138,7 @@ impl Header<'_> {
         let tabs = tabs_of(most.unwrap_or(MIN_NAME));
         let tabs_width = width_of(&tabs);
         let mut x = area.x + 7;
-        if area.width >= NARROW && tabs_width + 15 <= area.width {
+        if area.width >= NARROW && tabs_width + 15 + place <= area.width {
             x = painter.put(x, y, "skills", Role::Strong, 6) + 1;
         }
         let mut hits = Vec::new();

@@ -31,6 +31,8 @@ MEANINGS = [
         r"the label .* has the value|is not a valid label name|at most \d+ labels|the name of a view has",
         r"has both `expect` and `not`",
         r"a filter has at most \d+ terms|a value in a filter has at most \d+|the filter of a view is empty",
+        # Results and words of a request together.
+        r"have too many breakdown rows",
         # The language of filters.
         r"unknown filter key|unknown state|is not a duration|is not a number|a quote is not closed|has no value: write",
     )

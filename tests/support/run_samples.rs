@@ -228,7 +228,7 @@ pub fn sheet(run: &RunRecord) -> DecisionSheet {
         panic!("no gate for a person")
     };
     DecisionSheet {
-        labels: Default::default(),
+        labels: std::collections::BTreeMap::new(),
         run: run.id.clone(),
         skill_id: run.skill_id.clone(),
         headline: "Creates a ledger entry with total 1204.5 and currency EUR".to_owned(),

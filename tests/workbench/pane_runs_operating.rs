@@ -224,10 +224,10 @@ fn lost_workers_have_no_slots_and_are_not_drained() {
 
 #[test]
 fn the_deadline_is_shown_in_full_and_only_for_waits() {
+    use skills_config::RunColumn::{Deadline, Since, State, Title};
     let mut all = runs();
     all[4].run.expires_ms = Some(NOW_MS + 23 * 3_600_000);
     let client = core(all);
-    use skills_config::RunColumn::{Deadline, Since, State, Title};
     let columns = vec![State, Title, Deadline, Since];
     let settings = skills_config::RunSettings { columns, ..skills_config::RunSettings::default() };
     let panes: Vec<Box<dyn Pane>> = vec![Box::new(Runs::of(settings))];
