@@ -1,6 +1,7 @@
 //! What a client's own settings say about skills: Claude Code's `skillOverrides` and Codex' `[[skills.config]]`.
 //! Files of other scopes (managed settings, session flags) are not read.
 
+use std::collections::HashMap;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -44,7 +45,7 @@ pub struct Setting {
 }
 
 /// The skills to which a setting applies.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 enum Selector {
     All,
     /// The skills built into the client.
@@ -69,9 +70,9 @@ pub struct Selected<'a> {
     pub bundled: bool,
 }
 
-/// The settings of a client, in ascending order of precedence.
+/// The settings of a client: the last one for each selector, with its place in ascending order of precedence.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct ClientSettings(Vec<(Selector, Setting)>);
+pub struct ClientSettings(HashMap<Selector, (usize, Setting)>);
 
 impl ClientSettings {
     /// Reads the settings of a client. A missing file has no settings; one that cannot be read makes unknown what
@@ -118,7 +119,9 @@ impl ClientSettings {
             let what = format!("{client}'s settings in {shown} cannot be read here ({why})");
             vec![(Selector::All, Level::Unknown(what), String::new())]
         });
-        self.0.extend(rules.into_iter().map(|(selector, level, key)| {
+        // A selector that is repeated gets a later place, so that places stay distinct.
+        let places = self.0.values().map(|(place, _)| place + 1).max().unwrap_or(0)..;
+        self.0.extend(places.zip(rules).map(|(place, (selector, level, key))| {
             let selector = match selector {
                 Selector::File(path) => {
                     let path = match path.strip_prefix("~") {
@@ -134,36 +137,37 @@ impl ClientSettings {
                 level => level,
             };
             let source = if key.is_empty() { shown.clone() } else { format!("`{key}` in {shown}") };
-            (selector, Setting { level, source, file: file.to_owned() })
+            (selector, (place, Setting { level, source, file: file.to_owned() }))
         }));
     }
 
     /// Returns the setting that applies to a skill: the last one that selects it.
     pub fn of(&self, skill: &Selected<'_>) -> Option<Setting> {
-        self.0.iter().rev().find_map(|(selector, setting)| {
-            let unknown = |what: &str| {
-                let level = Level::Unknown(format!("{what}: {}", setting.source));
-                Some(Setting { level, ..setting.clone() })
-            };
-            let known = || Some(setting.clone());
-            match selector {
-                Selector::All => known(),
-                Selector::Bundled => known().filter(|_| skill.bundled),
-                Selector::Name(name) => known().filter(|_| skill.name == name),
-                Selector::Key(name) if skill.name == name && skill.bundled => {
-                    unknown("whether the setting applies to a built-in skill is not documented")
-                }
-                Selector::Key(name) if skill.name == name => known(),
-                Selector::Key(name) if skill.other_name == Some(name.as_str()) => {
-                    unknown("whether the setting can use the name in the frontmatter is not documented")
-                }
-                Selector::File(file) if file == skill.file => known(),
-                Selector::File(folder) if Some(folder.as_path()) == skill.file.parent() => {
-                    unknown("whether the path of a setting can be the folder of the skill is not documented")
-                }
-                Selector::Key(_) | Selector::File(_) => None,
-            }
-        })
+        let named = skill.name.to_owned();
+        let on_key =
+            skill.bundled.then_some("whether the setting applies to a built-in skill is not documented");
+        let on_other = Some("whether the setting can use the name in the frontmatter is not documented");
+        let on_folder =
+            Some("whether the path of a setting can be the folder of the skill is not documented");
+        let selectors = [
+            (Some(Selector::All), None),
+            (skill.bundled.then_some(Selector::Bundled), None),
+            (Some(Selector::Name(named.clone())), None),
+            (Some(Selector::Key(named)), on_key),
+            (skill.other_name.map(|name| Selector::Key(name.to_owned())), on_other),
+            (Some(Selector::File(skill.file.to_owned())), None),
+            (skill.file.parent().map(|folder| Selector::File(folder.to_owned())), on_folder),
+        ];
+        let found = selectors.into_iter().filter_map(|(selector, unknown)| {
+            let (place, setting) = self.0.get(&selector?)?;
+            Some((place, setting, unknown))
+        });
+        let (_, setting, unknown) = found.max_by_key(|(place, ..)| **place)?;
+        let level = match unknown {
+            Some(what) => Level::Unknown(format!("{what}: {}", setting.source)),
+            None => setting.level.clone(),
+        };
+        Some(Setting { level, ..setting.clone() })
     }
 }
 
@@ -183,7 +187,10 @@ fn claude_code(text: &str) -> Result<Vec<(Selector, Level, String)>, String> {
     if text.trim().is_empty() {
         return Ok(Vec::new());
     }
-    let settings: Map<String, Value> = serde_json::from_str(text).map_err(|error| error.to_string())?;
+    // A project's file can be a link: the message has nothing of its content.
+    let settings: Map<String, Value> = serde_json::from_str(text).map_err(|error| {
+        format!("not a JSON object, see line {}, column {}", error.line(), error.column())
+    })?;
     let overrides = match settings.get(SKILL_OVERRIDES) {
         None | Some(Value::Null) => return Ok(Vec::new()),
         Some(Value::Object(overrides)) => overrides,
@@ -195,9 +202,12 @@ fn claude_code(text: &str) -> Result<Vec<(Selector, Level, String)>, String> {
             Some("name-only") => Level::NameOnly,
             Some("user-invocable-only") => Level::UserOnly,
             Some("off") => Level::Off,
-            _ => Level::Unknown(format!("unknown value {value} of `{SKILL_OVERRIDES}`")),
+            _ => Level::Unknown(format!("`{SKILL_OVERRIDES}` has an unknown value for `{name}`")),
         };
-        let key = format!("{SKILL_OVERRIDES}: {}", value.as_str().unwrap_or(name));
+        let key = match &level {
+            Level::Unknown(_) => SKILL_OVERRIDES.to_owned(),
+            _ => format!("{SKILL_OVERRIDES}: {}", value.as_str().unwrap_or_default()),
+        };
         (Selector::Key(name.clone()), level, key)
     };
     Ok(overrides.iter().map(rule).collect())

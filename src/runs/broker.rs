@@ -23,6 +23,7 @@ use super::artifacts::Artifacts;
 use super::binding::{BindingCall, BindingContext, BindingFailure, Effect, request};
 use super::call::{
     Call, CallError, CallFailure, Caller, Explanation, FailedAttempt, FailureKind, PublicFailure, Reply,
+    ScriptExit,
 };
 use super::capabilities::{Capabilities, RegisteredBinding};
 use skills_model::ApprovalReason;
@@ -484,7 +485,10 @@ fn public(
         kind,
         capability: capability.to_owned(),
         status: failure.status,
-        exit: failure.exit.clone(),
+        exit: failure.exit.clone().map(|exit| ScriptExit {
+            stderr_line: exit.stderr_line.map(|line| line.replace(&means.target(offered), "its script")),
+            ..exit
+        }),
         message: format!("`{capability}`: {said}"),
     }
 }

@@ -558,7 +558,10 @@ async fn the_settings_of_a_client_count_in_every_view() {
     let (state, column, cell, report) = views_of(&core, "claude-code", "odd").await;
     assert!(column.contains("Unknown"), "{column}");
     assert_eq!(cell.state, Visibility::Unknown);
-    assert!(state.contains("unknown value 3 of `skillOverrides` in ~/.claude/settings.json"), "{state}");
+    assert!(
+        state.contains("`skillOverrides` has an unknown value for `odd` in ~/.claude/settings.json"),
+        "{state}"
+    );
     assert_eq!(check(&report, CheckKind::Offered).0, CheckResult::Unknown);
 
     let off = scene.out.join("home/.codex/skills/off/SKILL.md");

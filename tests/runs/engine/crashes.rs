@@ -300,13 +300,13 @@ steps:
   - { id: pay, uses: bank.pay, output: { paid: outputs.paid } }
 ";
     let run = bench.launch(text, json!({})).await;
-    let mend = async {
+    let restore = async {
         begun.notified().await;
         // Longer than the step takes: its result waits for the store too.
         tokio::time::sleep(Duration::from_secs(2)).await;
         std::fs::rename(&away, &file).unwrap();
     };
-    let (executed, ()) = tokio::join!(bench.work(&run), mend);
+    let (executed, ()) = tokio::join!(bench.work(&run), restore);
     assert_eq!(completed(&executed).outputs, Some(json!({"paid": true})));
     assert_eq!((bench.fake.count("pay"), bench.fake.canceled.load(Ordering::SeqCst)), (1, 0));
     let events = bench.events(&run).await;

@@ -71,8 +71,9 @@ impl Filter {
             None => ("", word),
         };
         let Some((key, value)) = word.split_once(':') else {
-            let keys = QUERY_KEYS
-                .map(|(key, _)| if NAMED.contains(&key) { format!("{key}.") } else { format!("{key}:") });
+            let keys = QUERY_KEYS.map(|(key, _)| {
+                if KEYS_WITH_NAMES.contains(&key) { format!("{key}.") } else { format!("{key}:") }
+            });
             let names = match word {
                 _ if word.starts_with("input.") => input_names(known),
                 _ if word.starts_with("label.") => label_names(known),
@@ -137,12 +138,12 @@ impl Filter {
 }
 
 /// Keys that a name follows: `input.NAME:`.
-const NAMED: [&str; 2] = ["input", "label"];
+const KEYS_WITH_NAMES: [&str; 2] = ["input", "label"];
 
 /// Returns whether the end of a term has yet to be typed: `skill:`, `input.` or `label.env`.
 fn is_begun(word: &str) -> bool {
     let key = word.trim_start_matches('-');
-    let named = || key.split_once('.').is_some_and(|(key, _)| NAMED.contains(&key));
+    let named = || key.split_once('.').is_some_and(|(key, _)| KEYS_WITH_NAMES.contains(&key));
     word.ends_with(':') || (!word.contains(':') && named())
 }
 
