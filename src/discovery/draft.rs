@@ -494,7 +494,13 @@ fn missing(router: &Router, skill: &SkillId, query: &str) -> Result<Vec<String>,
     let mut found: Vec<(f64, usize, String)> = Vec::new();
     for (at, word) in answer.words.iter().enumerate().filter(|(at, word)| !word.stop && !has(own, *at)) {
         let written = query.get(word.start as usize..word.end as usize).unwrap_or_default();
-        let text = word.reading().unwrap_or(written).to_lowercase();
+        // The capital at the start of a query is not part of the word.
+        let is_capitalized = at == 0 && written.chars().skip(1).all(char::is_lowercase);
+        let text = match word.reading() {
+            Some(read) => read.to_owned(),
+            None if is_capitalized => written.to_lowercase(),
+            None => written.to_owned(),
+        };
         if is_describing(&text) {
             found.push((points(first.results.first(), at) - points(own, at), at, text));
         }
@@ -512,7 +518,7 @@ fn missing(router: &Router, skill: &SkillId, query: &str) -> Result<Vec<String>,
 
 /// Returns whether a word can describe a skill: not an amount such as `20k`, nor a contraction such as `we're`.
 fn is_describing(word: &str) -> bool {
-    let amount = word.strip_suffix(['k', 'm', 'x', '%']).unwrap_or(word);
+    let amount = word.strip_suffix(['k', 'K', 'm', 'M', 'x', 'X', '%']).unwrap_or(word);
     let is_amount = amount.chars().all(|letter| letter.is_ascii_digit() || matches!(letter, '.' | ','));
     !is_amount && !word.contains(['\'', '’'])
 }
@@ -702,7 +708,7 @@ mod tests {
 
     #[test]
     fn amounts_and_contractions_are_no_advice() {
-        for word in ["20k", "2,000", "3.5x", "50%", "we're", "don’t"] {
+        for word in ["20k", "5M", "2,000", "3.5x", "50%", "we're", "don’t"] {
             assert!(!is_describing(word), "{word}");
         }
         for word in ["h264", "s3", "checkout", "表"] {

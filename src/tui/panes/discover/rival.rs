@@ -31,12 +31,16 @@ pub struct Reason {
 }
 
 impl Reason {
-    /// Formats the reason in at most `available` cells, truncating the rival's name.
+    /// Formats the reason in at most `available` cells, truncating the rival's name; a name that would be truncated to
+    /// a few letters is replaced by *rival*.
     #[must_use]
     pub fn text(self, rival: &str, available: u16, ellipsis: &str) -> String {
+        const RIVAL: &str = "rival";
         let Some(after) = self.after else { return cut_end(self.before, available, ellipsis).into_owned() };
-        let name = available.saturating_sub(cells(self.before) + cells(after));
-        let text = format!("{}{}{after}", self.before, cut_end(rival, name, ellipsis));
+        let width = available.saturating_sub(cells(self.before) + cells(after));
+        let is_legible = width >= cells(rival) || width > cells(RIVAL) + 2;
+        let name = if is_legible { cut_end(rival, width, ellipsis) } else { RIVAL.into() };
+        let text = format!("{}{name}{after}", self.before);
         cut_end(&text, available, ellipsis).into_owned()
     }
 }
