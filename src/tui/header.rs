@@ -138,7 +138,8 @@ impl Header<'_> {
         let tabs = tabs_of(most.unwrap_or(MIN_NAME));
         let tabs_width = width_of(&tabs);
         let mut x = area.x + 7;
-        if area.width >= NARROW && tabs_width + 15 + place <= area.width {
+        // The name of the program is dropped before the location.
+        if area.width >= NARROW && tabs_width + (13 + place).max(15) <= area.width {
             x = painter.put(x, y, "skills", Role::Strong, 6) + 1;
         }
         let mut hits = Vec::new();
