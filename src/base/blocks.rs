@@ -211,6 +211,18 @@ impl Reader<'_> {
         self.bytes.clear();
         let end = self.at.checked_add(length as u64).filter(|end| *end <= self.blocks.length);
         let end = end.ok_or_else(|| self.blocks.damaged())?;
+        let start = (self.at % BLOCK as u64) as usize;
+        let number = self.at / BLOCK as u64;
+        if (1..=BLOCK - start).contains(&length) {
+            // Most records are in one block, and are not copied.
+            if self.block.as_ref().is_none_or(|(same, _)| *same != number) {
+                self.block = Some((number, self.blocks.read_block(number)?));
+            }
+            let block = self.block.as_ref().map_or(&[][..], |(_, block)| block);
+            let chunk = block.get(start..start + length).ok_or_else(|| self.blocks.damaged())?;
+            self.at = end;
+            return Ok(chunk);
+        }
         while self.at < end {
             let number = self.at / BLOCK as u64;
             let block = match self.block.take() {

@@ -95,22 +95,39 @@ impl Document {
         Self { shadowed_by: Some(winner.into()), ..self }
     }
 
-    /// Returns whether both have the same facts; headings and body are compared by the digest.
-    pub(crate) fn same_facts(&self, other: &Self) -> bool {
-        self.digest.is_some()
-            && self.id == other.id
-            && self.name == other.name
-            && self.description == other.description
-            && self.when_to_use == other.when_to_use
-            && self.tags == other.tags
-            && self.role == other.role
-            && self.invocation == other.invocation
-            && self.status == other.status
-            && self.effect_mode == other.effect_mode
-            && self.attach_targets == other.attach_targets
-            && self.domain == other.domain
-            && self.shadowed_by == other.shadowed_by
-            && self.digest == other.digest
+    /// Returns whether it has the facts of a skill record; headings and body are compared by the digest.
+    pub(crate) fn is_of(&self, skill: &Skill, shadowed_by: Option<&str>) -> bool {
+        // Every field is named, so that a new one cannot be forgotten.
+        let Self {
+            id,
+            name,
+            description,
+            when_to_use,
+            tags,
+            text: _,
+            role,
+            invocation,
+            status,
+            effect_mode,
+            attach_targets,
+            domain,
+            shadowed_by: winner,
+            digest,
+        } = self;
+        let classification = &skill.classification;
+        *digest == Some(skill.digest)
+            && *id == skill.id
+            && *name == skill.name
+            && *description == skill.description
+            && *when_to_use == skill.clients.when_to_use
+            && *tags == skill.tags
+            && *role == classification.role.value
+            && *invocation == classification.invocation.value
+            && *status == skill.status.value
+            && *effect_mode == classification.effect_mode.value
+            && *attach_targets == classification.attach_targets
+            && domain.as_ref() == skill.domain.as_ref().map(|domain| &domain.value)
+            && winner.as_deref() == shadowed_by
     }
 }
 
@@ -125,10 +142,17 @@ mod tests {
 
     #[test]
     fn a_changed_fact_or_a_missing_digest_is_not_the_same() {
-        let mut a = Document::new("a", "a", "does a");
-        assert!(!a.same_facts(&a.clone()), "equality is unknown without a digest");
-        a.digest = Some(Digest::of(b"x"));
-        assert!(a.same_facts(&a.clone()));
-        assert!(!a.same_facts(&a.clone().shadowed("~/.claude/skills")));
+        let skill = |text: &str| {
+            let text = format!("---\nname: a\ndescription: {text}\n---\n");
+            skills_skill::parse(std::path::Path::new("/a/SKILL.md"), text.as_bytes(), 0).unwrap()
+        };
+        let (one, other) = (skill("Does a."), skill("Does b."));
+        let document = Document::from_skill(&one, None);
+        assert!(document.is_of(&one, None));
+        assert!(!document.is_of(&other, None));
+        assert!(!document.is_of(&one, Some("~/.claude/skills")));
+        assert!(document.clone().shadowed("~/.claude/skills").is_of(&one, Some("~/.claude/skills")));
+        let unknown = Document { digest: None, ..document };
+        assert!(!unknown.is_of(&one, None), "equality is unknown without a digest");
     }
 }

@@ -2,9 +2,10 @@
 //! bodies, never their text.
 
 use std::borrow::Cow;
-use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+
+use foldhash::HashMap;
 
 use super::analysis::{Analysis, Place};
 use super::derived::{Derived, Lengths};

@@ -1,6 +1,6 @@
 //! Ids, names and tags in normalized form, for requests that name a skill.
 
-use std::collections::HashMap;
+use foldhash::HashMap;
 
 use super::document::{Document, name_words};
 use super::tokenize::fold_accents;
@@ -14,6 +14,17 @@ pub(crate) struct Labels {
 
 /// Normalizes a label: lower case without accents, `-`, `_` and `/` as spaces, one space between words.
 pub(crate) fn normalize_label(text: &str) -> String {
+    if text.is_ascii() {
+        let mut out = String::with_capacity(text.len());
+        for word in text.split(|c: char| c.is_ascii_whitespace() || c == '\x0b' || "-_/".contains(c)) {
+            if !(word.is_empty() || out.is_empty()) {
+                out.push(' ');
+            }
+            out.push_str(word);
+        }
+        out.make_ascii_lowercase();
+        return out;
+    }
     let words = name_words(text);
     let words = words.split_whitespace().map(|word| fold_accents(&word.to_lowercase()).into_owned());
     words.collect::<Vec<_>>().join(" ")
@@ -67,5 +78,20 @@ impl Labels {
     /// Returns the slots of skills with a tag of this normalized form.
     pub fn tagged(&self, normalized: &str) -> &[u32] {
         self.tags.get(normalized).map_or(&[], Vec::as_slice)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    proptest::proptest! {
+        #[test]
+        fn ascii_labels_are_normalized_as_others(text in "[a-zA-Z0-9._/ \\-\t\n\x0b\x0c\r\x1c]{0,12}") {
+            // With a letter outside of ASCII as another word, the general way is taken.
+            let general = normalize_label(&format!("{text} ж"));
+            let expected = general.strip_suffix('ж').unwrap().trim_end_matches(' ');
+            proptest::prop_assert_eq!(normalize_label(&text), expected);
+        }
     }
 }

@@ -23,7 +23,7 @@ use super::tokenize::Words;
 use super::weights::Weights;
 use super::{body_lines, marks, ranking};
 use skills_base::blocks::ReadAt;
-use skills_skill::SkillId;
+use skills_skill::{Skill, SkillId};
 
 /// A request that cannot be answered.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -174,10 +174,10 @@ impl Router {
     }
 
     /// Returns whether the index contains this skill unchanged, including headings and body, so that they need not be
-    /// read again. They are compared by the document's digest; without a digest, returns false.
-    pub fn is_current(&self, document: &Document) -> bool {
-        let entry = self.index.slot_of(&document.id).and_then(|slot| self.index.entry(slot));
-        entry.is_some_and(|e| e.read && e.document.same_facts(document))
+    /// read again. They are compared by the digest. `shadowed_by` is the display form of the winner's location.
+    pub fn is_current(&self, skill: &Skill, shadowed_by: Option<&str>) -> bool {
+        let entry = self.index.slot_of(&skill.id).and_then(|slot| self.index.entry(slot));
+        entry.is_some_and(|e| e.read && e.document.is_of(skill, shadowed_by))
     }
 
     /// Inserts or replaces skills, and removes others.
@@ -414,11 +414,14 @@ mod tests {
 
     #[test]
     fn a_restored_index_answers_alike_and_knows_what_is_current() {
-        let mut skill = Document::new("pdf", "pdf-tables", "Extracts tables from PDF files.");
-        skill.digest = Some(skills_skill::Digest::of(b"pdf"));
-        skill.text = Some(skills_skill::IndexText { headings: vec!["Grids".into()], body: "Lines.".into() });
+        let skill = |description: &str| {
+            let text = format!("---\nname: pdf-tables\ndescription: {description}\n---\n");
+            skills_skill::parse(std::path::Path::new("/pdf/SKILL.md"), text.as_bytes(), 0).unwrap()
+        };
+        let current = skill("Extracts tables from PDF files.");
+        let text = skills_skill::IndexText { headings: vec!["Grids".into()], body: "Lines.".into() };
         let mut router = filled(Router::new(Weights::shipped().unwrap()));
-        router.update(vec![skill.clone()], &[]);
+        router.update(vec![Document::from_skill(&current, Some(text))], &[]);
         let mut other = Router::new(Weights::shipped().unwrap());
         other.restore(Box::new(written(&router))).unwrap();
         let ask = |r: &Router| {
@@ -426,10 +429,8 @@ mod tests {
             r.discover(&request).unwrap().results
         };
         assert_eq!(ask(&other), ask(&router));
-        skill.text = None;
-        assert!(other.is_current(&skill));
-        skill.description.push('!');
-        assert!(!other.is_current(&skill));
+        assert!(other.is_current(&current, None));
+        assert!(!other.is_current(&skill("Extracts tables from PDF files!"), None));
         other.update(Vec::new(), &[SkillId::new("pdf")]);
         assert_eq!(other.len(), 1);
     }

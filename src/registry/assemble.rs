@@ -5,10 +5,12 @@
 //! original), then by path. The first record with an id wins it. A real file counts once, at its first path; its other
 //! paths are aliases. A link never changes the path under which its target is listed.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+
+use foldhash::{HashMap, HashMapExt as _, HashSet};
 
 use super::incomplete::incomplete;
 use super::tree::{Outcome, Record, Tree};
@@ -131,7 +133,6 @@ fn under_own_id(record: &Record, skill: &Arc<Skill>, taken: &mut HashSet<SkillId
 pub(super) fn difference(old: &Catalogue, new: &Arc<Catalogue>) -> Change {
     let before: HashMap<&SkillId, &Arc<Skill>> =
         old.entries.iter().map(|e| (&e.skill.id, &e.skill)).collect();
-    let after: HashSet<&SkillId> = new.entries.iter().map(|entry| &entry.skill.id).collect();
     let mut change = Change { catalogue: Arc::clone(new), ..Change::default() };
     for entry in &new.entries {
         match before.get(&entry.skill.id) {
@@ -140,7 +141,10 @@ pub(super) fn difference(old: &Catalogue, new: &Arc<Catalogue>) -> Change {
             Some(_) => change.changed.push(entry.skill.id.clone()),
         }
     }
-    let gone = old.entries.iter().filter(|entry| !after.contains(&entry.skill.id));
-    change.removed = gone.map(|entry| entry.skill.id.clone()).collect();
+    if !old.entries.is_empty() {
+        let after: HashSet<&SkillId> = new.entries.iter().map(|entry| &entry.skill.id).collect();
+        let gone = old.entries.iter().filter(|entry| !after.contains(&entry.skill.id));
+        change.removed = gone.map(|entry| entry.skill.id.clone()).collect();
+    }
     change
 }

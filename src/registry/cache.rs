@@ -3,13 +3,14 @@
 //! Layout: eight bytes of magic, then records in checksummed blocks: the build stamp, the number of folders, and a line
 //! (postcard) for each folder and each bundle. Anything unexpected invalidates the whole file, which the next scan rebuilds.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::fs;
 use std::io::{self, BufWriter, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
+use foldhash::{HashMap, HashMapExt as _};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
@@ -74,24 +75,24 @@ pub(super) fn load(file: &Path, build: &str) -> Result<(Known, KnownFolders), St
     if reader.record().map_err(|_| damaged())? != build.as_bytes() {
         return Err("it was written by another build of this program".to_owned());
     }
-    let mut folders = KnownFolders::new();
+    let mut folders = KnownFolders::default();
     let count: u64 = postcard::from_bytes(reader.record().map_err(|_| damaged())?).map_err(|_| damaged())?;
     for _ in 0..count {
         let line = reader.record().map_err(|_| damaged())?;
         let (path, state, main): FolderLine = postcard::from_bytes(line).map_err(|_| damaged())?;
         // Above it in the file: folders are in path order.
-        let above = path.parent().and_then(|above| folders.get_mut(above));
+        let above = path.parent().and_then(|above| folders.get_mut(above.as_os_str()));
         if let (Some(above), Some(name)) = (above, path.file_name()) {
             above.folders.push(name.to_owned());
         }
         let main = main.map(|(name, siblings)| (name.into(), siblings));
-        folders.insert(path, KnownFolder { state, folders: Vec::new(), main });
+        folders.insert(path.into_os_string(), KnownFolder { state, folders: Vec::new(), main });
     }
-    let mut known = Known::new();
+    let mut known = Known::default();
     while reader.at() < blocks.length() {
         let line = reader.record().map_err(|_| damaged())?;
         let line: OwnedLine = postcard::from_bytes(line).map_err(|_| damaged())?;
-        known.insert(line.location, (line.stamp, line.outcome));
+        known.insert(line.location.into_os_string(), (line.stamp, line.outcome));
     }
     Ok((known, folders))
 }
@@ -195,8 +196,8 @@ mod tests {
         save(&file, "build", &tree, SystemTime::now()).unwrap();
         let (known, folders) = load(&file, "build").unwrap();
         assert!(known.is_empty());
-        let states = ["a", "a/b", "a/c"].map(|path| folders[&at(path)].state);
+        let states = ["a", "a/b", "a/c"].map(|path| folders[at(path).as_os_str()].state);
         assert_eq!(states, [Some(state), None, None]);
-        assert_eq!(folders[&at("a")].folders, ["b", "c"]);
+        assert_eq!(folders[at("a").as_os_str()].folders, ["b", "c"]);
     }
 }

@@ -1,9 +1,9 @@
 //! The catalog snapshot: all skills of all roots at one point in time, with winners and shadowed skills.
 
-use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
+use foldhash::HashMap;
 use serde::{Deserialize, Serialize};
 
 use skills_skill::{RejectedBundle, Skill, SkillId};

@@ -1,10 +1,10 @@
 //! The state of a folder on disk, which identifies what it contains: a start reads only the folders that changed.
 
-use std::collections::HashMap;
 use std::ffi::OsString;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use foldhash::HashMap;
 use serde::{Deserialize, Serialize};
 
 use super::walk::Siblings;
@@ -51,8 +51,9 @@ pub(super) struct KnownFolder {
     pub main: Option<(OsString, Siblings)>,
 }
 
-/// What folders contained at the end of an earlier scan.
-pub(super) type KnownFolders = HashMap<PathBuf, KnownFolder>;
+/// What folders contained at the end of an earlier scan, by path. Paths are hashed and compared as text, which is much
+/// faster than by components; another form of a path only causes its folder to be read.
+pub(super) type KnownFolders = HashMap<OsString, KnownFolder>;
 
 impl FolderState {
     /// Returns the state of a folder on this device; `None` if it is elsewhere, not a folder, or does not exist.

@@ -72,7 +72,7 @@ pub enum RegistryEvent {
 pub struct Registry {
     shared: Arc<Shared>,
     commands: Commands,
-    thread: Option<JoinHandle<()>>,
+    thread: Option<JoinHandle<Tree>>,
     cache_file: PathBuf,
 }
 
@@ -172,10 +172,11 @@ impl Drop for Registry {
     fn drop(&mut self) {
         self.shared.stop.store(true, Ordering::Relaxed);
         self.commands.try_send(Command::Stop);
-        if let Some(thread) = self.thread.take()
-            && thread.join().is_err()
-        {
-            tracing::error!("the registry's thread ended in a panic");
+        match self.thread.take().map(JoinHandle::join) {
+            // Freed meanwhile: a process that ends need not wait for it.
+            Some(Ok(tree)) => drop(std::thread::spawn(move || drop(tree))),
+            Some(Err(_)) => tracing::error!("the registry's thread ended in a panic"),
+            None => {}
         }
     }
 }

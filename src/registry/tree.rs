@@ -1,14 +1,15 @@
 //! The current content of the roots: a record for each bundle found, the links, the folders. Updated incrementally;
 //! the catalog is rebuilt from it each time.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
-use std::ffi::OsStr;
+use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::ffi::{OsStr, OsString};
 use std::fs::{self, Metadata};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock, mpsc};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use foldhash::HashMap;
 use serde::{Deserialize, Serialize};
 
 use super::RootState;
@@ -98,7 +99,7 @@ pub(super) struct Record {
 }
 
 /// Outcomes that are valid if the stamp is unchanged, by location.
-pub(super) type Known = HashMap<PathBuf, (Stamp, Outcome)>;
+pub(super) type Known = HashMap<OsString, (Stamp, Outcome)>;
 
 /// A root with its state on disk.
 #[derive(Debug)]
@@ -180,7 +181,7 @@ impl Tree {
     /// Returns whether a real path is in one of the roots.
     fn contains(&self, real: &Path) -> bool {
         let mut fences = self.roots.iter().filter_map(|ground| ground.real.as_ref());
-        fences.any(|fence| real.starts_with(fence))
+        fences.any(|fence| is_below(real, fence))
     }
 
     /// Returns the real path of a bundle's file or folder that is in no root: a parent folder was replaced by a link
@@ -303,6 +304,12 @@ impl Tree {
     }
 }
 
+/// Returns whether a real path is another one or below it. Real paths have one form, so bytes are compared.
+fn is_below(real: &Path, top: &Path) -> bool {
+    let [real, top] = [real, top].map(|path| path.as_os_str().as_encoded_bytes());
+    real.strip_prefix(top).is_some_and(|rest| rest.is_empty() || rest[0] == b'/' || top == b"/")
+}
+
 /// Determines the state of a root on disk.
 pub(super) fn probe_root(spec: RootSpec) -> ScannedRoot {
     let real = spec.path.canonicalize();
@@ -336,7 +343,7 @@ fn report(root: usize, batch: Vec<WalkEntry>, scan: &Scan<'_>, send: &mpsc::Sync
 
 fn known_or_read(location: PathBuf, real: PathBuf, siblings: Siblings, scan: &Scan<'_>) -> Option<Record> {
     let stamp = Stamp::of(&location, siblings)?;
-    let known = scan.known.get(&location).filter(|(then, _)| then.is_same(&stamp));
+    let known = scan.known.get(location.as_os_str()).filter(|(then, _)| then.is_same(&stamp));
     if let Some(&(stamp, ref outcome)) = known {
         let outcome = with_real_location(outcome.clone(), RealPaths::of(&location, real.clone()).ok()?);
         return Some(Record { location, real, stamp, outcome, loser: OnceLock::new() });
@@ -429,7 +436,7 @@ mod tests {
         let swapped = inside.path().join("swapped");
         std::os::unix::fs::symlink(outside.path(), &swapped).unwrap();
         let mut tree = tree(inside.path());
-        let (known, folders) = (Known::new(), KnownFolders::new());
+        let (known, folders) = (Known::default(), KnownFolders::default());
         let (stop, parsed) = (AtomicBool::new(false), AtomicUsize::new(0));
         let scan = Scan { known: &known, folders: &folders, stop: &stop, threads: 2, parsed: &parsed };
         // The case of a folder that was replaced by a link after the event that triggers the rescan.

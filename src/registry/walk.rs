@@ -185,7 +185,7 @@ fn read_folder(
     };
     // Before it is read: a change meanwhile makes the state outdated.
     let (state, now) = (FolderState::of(folder, base.device), SystemTime::now());
-    let known = base.known.get(folder).filter(|known| state.is_some() && known.state == state);
+    let known = base.known.get(folder.as_os_str()).filter(|known| state.is_some() && known.state == state);
     if let Some(known) = known {
         let read = state.map(|state| ReadFolder { state, has_main: known.main.is_some() });
         batch.add(WalkEntry::Folder(folder.to_owned(), read));
@@ -323,14 +323,14 @@ mod tests {
     }
 
     fn seen(root: &Path) -> Vec<String> {
-        seen_knowing(root, &KnownFolders::new())
+        seen_knowing(root, &KnownFolders::default())
     }
 
     fn seen_knowing(root: &Path, folders: &KnownFolders) -> Vec<String> {
         let out = Mutex::new(Vec::new());
         let real = root.canonicalize().unwrap();
         let name = |path: &Path| path.strip_prefix(root).unwrap_or(path).display().to_string();
-        let (known, stop, parsed) = (Known::new(), AtomicBool::new(false), AtomicUsize::new(0));
+        let (known, stop, parsed) = (Known::default(), AtomicBool::new(false), AtomicUsize::new(0));
         let scan = Scan { known: &known, folders, stop: &stop, threads: 2, parsed: &parsed };
         walk(root, &real, std::slice::from_ref(&real), 0, &scan, &|seen| {
             let lines = seen.into_iter().filter_map(|seen| match seen {
@@ -388,7 +388,7 @@ mod tests {
         let main = Some(("skill.yaml".into(), Siblings::default()));
         let known = |state| {
             let entry = KnownFolder { state: Some(state), folders: vec!["inner".into()], main: main.clone() };
-            KnownFolders::from([(folder.clone(), entry)])
+            KnownFolders::from_iter([(folder.clone().into_os_string(), entry)])
         };
         let known = known(before);
         assert_eq!(seen_knowing(root, &known), ["bundle a/inner/SKILL.md", "bundle a/skill.yaml"]);

@@ -108,8 +108,8 @@ pub(super) struct Worker {
 }
 
 impl Worker {
-    /// Runs until it receives a command to stop.
-    pub fn run(mut self) {
+    /// Runs until it receives a command to stop. Returns the tree, because freeing a large one takes long.
+    pub fn run(mut self) -> Tree {
         fail_point!("first-scan");
         self.first_scan();
         self.save();
@@ -137,10 +137,11 @@ impl Worker {
                 }
                 Ok(Command::Stop) | Err(RecvTimeoutError::Disconnected) => {
                     self.save();
-                    return;
+                    break;
                 }
             }
         }
+        self.tree
     }
 
     fn stopped(&self) -> bool {
@@ -295,7 +296,7 @@ impl Worker {
             }
             return;
         }
-        let (known, folders) = (Known::new(), KnownFolders::new());
+        let (known, folders) = (Known::default(), KnownFolders::default());
         let shared = Arc::clone(&self.shared);
         let (stop, parsed) = (&shared.stop, &shared.parsed);
         let scan = Scan { known: &known, folders: &folders, stop, threads: 1, parsed };
@@ -313,7 +314,7 @@ impl Worker {
             return;
         }
         let mounts = std::fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
-        let (known, folders) = (Known::new(), KnownFolders::new());
+        let (known, folders) = (Known::default(), KnownFolders::default());
         let shared = Arc::clone(&self.shared);
         let (stop, parsed) = (&shared.stop, &shared.parsed);
         let scan = Scan { known: &known, folders: &folders, stop, threads: threads(), parsed };
@@ -337,11 +338,12 @@ impl Worker {
 
     fn rescan(&mut self) {
         let records = self.tree.records.values();
-        let known: Known =
-            records.map(|record| (record.location.clone(), (record.stamp, record.outcome.clone()))).collect();
+        let known: Known = records
+            .map(|record| (record.location.clone().into_os_string(), (record.stamp, record.outcome.clone())))
+            .collect();
         let specs = self.tree.roots.iter().map(|ground| ground.spec.clone()).collect();
         let mut tree = Tree::new(specs);
-        self.scan_all(&mut tree, &(known, KnownFolders::new()), false);
+        self.scan_all(&mut tree, &(known, KnownFolders::default()), false);
         if self.stopped() {
             return;
         }
@@ -377,7 +379,7 @@ fn publish(shared: &Shared, tree: &Tree, live: &[bool]) {
 /// Returns whether the state of a folder is known now that was not known before.
 fn folders_changed(tree: &Tree, known: &KnownFolders) -> bool {
     let mut read = tree.folders.iter().filter_map(|((_, path), read)| Some((path, read.as_ref()?)));
-    read.any(|(path, read)| known.get(&**path).is_none_or(|known| known.state != Some(read.state)))
+    read.any(|(path, read)| known.get(path.as_os_str()).is_none_or(|known| known.state != Some(read.state)))
 }
 
 fn threads() -> usize {

@@ -1,12 +1,13 @@
 //! The thread that keeps the router up to date with the catalog: names and descriptions immediately, then headings and
 //! bodies in small batches, so that requests are answered in between.
 
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
 use fail::fail_point;
+use foldhash::{HashMap, HashMapExt as _, HashSet, HashSetExt as _};
 use rayon::prelude::*;
 use tokio::sync::broadcast::error::{RecvError, TryRecvError};
 use tokio::sync::{broadcast, watch};
@@ -337,7 +338,8 @@ impl Indexer {
     /// Returns the skills whose headings and body are not already in the index (from the cache).
     fn unread(&self, new: &[Wanted]) -> Vec<Document> {
         let router = self.shared.router.read().unwrap_or_else(PoisonError::into_inner);
-        new.iter().map(|one| one.document(false)).filter(|document| !router.is_current(document)).collect()
+        let unread = new.iter().filter(|one| !router.is_current(&one.skill, one.winner.as_deref()));
+        unread.map(|one| one.document(false)).collect()
     }
 
     /// Reads and indexes one batch.

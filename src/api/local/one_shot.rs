@@ -45,12 +45,17 @@ impl Local {
         });
         if let Some(restored) = restored {
             let mut indexer = restored.await.map_err(|error| Error::broken_off(&error))??;
+            let catalogue = Arc::clone(&catalogue);
             run_blocking(move || {
                 indexer.level(&catalogue);
+                // See below.
+                std::mem::forget(indexer);
                 Ok(())
             })
             .await?;
         }
+        // The process ends with the command. Freeing each skill before would take longer than most commands.
+        std::mem::forget((catalogue, Arc::clone(&local.shared)));
         local.shared.ready.send_replace(true);
         Ok(local)
     }
