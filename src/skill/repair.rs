@@ -95,11 +95,13 @@ pub(super) fn unclosed_quote(yaml_text: &str, error: usize) -> Option<(&str, usi
         let Some(quote) = quoted.chars().next().filter(|sign| matches!(sign, '"' | '\'')) else { continue };
         let quote_at = line_start + line.len() - quoted.len();
         let inside = indent(line);
-        // Its further lines are blank or have a deeper indentation.
-        let more = slice(yaml_text, start..).split_inclusive('\n');
-        let more: usize =
-            more.take_while(|line| line.trim().is_empty() || indent(line) > inside).map(str::len).sum();
-        match closing_quote(slice(yaml_text, quote_at + 1..start + more), quote) {
+        // Its further lines are blank or have a deeper indentation. Only those before the closing quote are read, which
+        // are skipped below: the time stays linear.
+        let is_inside = |end: &usize| {
+            let mut more = yaml_text.get(start..=quote_at + 1 + end).unwrap_or_default().split_inclusive('\n');
+            more.all(|line| line.trim().is_empty() || indent(line) > inside)
+        };
+        match closing_quote(slice(yaml_text, quote_at + 1..), quote).filter(is_inside) {
             None => {
                 let end = quote_at + quoted.trim_end().len();
                 let closed = format!("{}{quote}{}", slice(yaml_text, ..end), slice(yaml_text, end..));
@@ -296,6 +298,12 @@ mod tests {
         assert_eq!(found(twice), description, "another defect below");
         let multi = "name: a\ndescription: \"Makes\n  bills.\n\n  \\\"More\\\".\"\ntags: [a\n";
         assert_eq!(found(multi), None, "closed on a further line");
+        let shallow = "a: \"x\nb: \"z\"\n";
+        assert_eq!(found(shallow), Some(("a".to_owned(), 3)), "the next quote belongs to another key");
+        // Keys with ever deeper indentation: each must not read the rest of the text.
+        let keys: String = (0..1500).map(|depth| format!("{:depth$}a: \"\"\n", "")).collect();
+        let nested = format!("{{\n{keys}{}b: c\n", "\n".repeat(700_000));
+        assert_eq!(unclosed_quote(&nested, nested.len()), None);
         let block = "name: a\ndescription: |\n  note: \"open\ntags: [a\n";
         assert_eq!(found(block), None, "in a block, a quote is text");
     }

@@ -123,14 +123,16 @@ impl Local {
 
     fn new(config: Config, patient: bool) -> Result<Self, Error> {
         let internal = |what: &str, why: String| Error::new(Code::InternalError, format!("{what}: {why}"));
-        let router = router(&config, patient)?;
+        // Its thread reads the cache while the router is built here.
         let settings = Settings::new(&config);
+        let build = settings.build.clone();
+        let registry = Registry::open(settings).map_err(|e| internal("the registry", e.to_string()))?;
+        let router = router(&config, patient)?;
         let tokens =
             (!config.demo).then(|| CacheFile::new(config.dirs.cache.join("tokens.bin"), "tokens", "o200k 2"));
         let collisions = (!config.demo).then(|| {
-            CacheFile::new(config.dirs.cache.join("collisions.json"), "collisions", settings.build.clone())
+            CacheFile::new(config.dirs.cache.join("collisions.json"), "collisions", build)
         });
-        let registry = Registry::open(settings).map_err(|e| internal("the registry", e.to_string()))?;
         let (config, registry, shared) =
             (Arc::new(config), Arc::new(registry), Arc::new(Shared::new(router)));
         let (trust, policy) = (Trust::of(&config), Arc::new(PolicyFile::of(&config)));
