@@ -11,6 +11,8 @@ use skills_store::RunRecord;
 const VALUE_LENGTH: usize = 40;
 /// Number of characters before the first difference that remain of a long text.
 const CONTEXT_LENGTH: usize = 10;
+/// Number of characters at the beginning of such a text that remain, too.
+const START_LENGTH: usize = 12;
 
 /// What distinguishes runs, and what they have in common.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -100,7 +102,15 @@ impl<'v> Differences<'v> {
     /// Returns the fields of one object that differ, on one line, as `name=value`, except those that its title says.
     #[must_use]
     pub fn row(&self, object: &Value, title: Option<&str>) -> String {
-        let is_told = |name: &&String| title.is_some_and(|title| says(title, &text(object, name)));
+        // A value that two fields have does not tell which of them the title means.
+        let is_only = |name: &str, value: &str| {
+            let fields = object.as_object().into_iter().flat_map(|fields| fields.keys());
+            fields.filter(|other| *other != name).all(|other| text(object, other) != value)
+        };
+        let is_told = |name: &&String| {
+            let value = text(object, name);
+            title.is_some_and(|title| says(title, &value)) && is_only(name, &value)
+        };
         let parts = self.names.iter().filter(|name| !is_told(name)).map(|name| {
             let text = text(object, name);
             let same = self.common.get(&(name.clone(), text.clone())).copied().unwrap_or(0);
@@ -129,15 +139,22 @@ fn text(object: &Value, name: &str) -> String {
     }
 }
 
-/// Returns `name=value`; of a long text that shares its beginning with another one, the part that differs.
+/// Returns `name=value`; of a long text that shares its beginning with another one, its start and the part that differs.
 fn named(name: &str, text: &str, same: usize) -> String {
     let length = text.chars().count();
     let shared = same + CONTEXT_LENGTH > VALUE_LENGTH && length > VALUE_LENGTH;
     let skipped = if shared { same.saturating_sub(CONTEXT_LENGTH) } else { 0 };
-    let part: String = text.chars().skip(skipped).take(VALUE_LENGTH).collect();
-    let before = if skipped > 0 { "…" } else { "" };
-    let after = if length > skipped + VALUE_LENGTH { "…" } else { "" };
-    format!("{}={before}{part}{after}", safe_text::line(name))
+    let mut part: String = text.chars().take(START_LENGTH).collect();
+    let (from, left) = if skipped > START_LENGTH {
+        part.push('…');
+        (skipped, VALUE_LENGTH - START_LENGTH)
+    } else {
+        part.clear();
+        (0, VALUE_LENGTH)
+    };
+    part.extend(text.chars().skip(from).take(left));
+    let after = if length > from + left { "…" } else { "" };
+    format!("{}={part}{after}", safe_text::line(name))
 }
 
 /// Returns whether a title contains a value as a word.
@@ -185,6 +202,10 @@ mod tests {
             "n=0",
             "a digit of the version is no input"
         );
+        let twice = json!({"amount": 10, "extra": 10});
+        let other = json!({"amount": 11, "extra": 12});
+        let differences = Differences::of(&[&twice, &other]);
+        assert_eq!(differences.row(&twice, Some("Pay 10")), "amount=10  extra=10");
     }
 
     #[test]
@@ -194,6 +215,13 @@ mod tests {
             ["has no number", "has no date", "was paid"].map(|end| json!({"text": format!("{same}{end}")}));
         let differences = Differences::of(&texts.iter().collect::<Vec<_>>());
         let rows: Vec<String> = texts.iter().map(|one| differences.row(one, None)).collect();
-        assert_eq!(rows, ["text=…ek has no number", "text=…ek has no date", "text=…last week was paid"]);
+        assert_eq!(
+            rows,
+            [
+                "text=Dear supplie…ek has no number",
+                "text=Dear supplie…ek has no date",
+                "text=Dear supplie…last week was paid"
+            ]
+        );
     }
 }

@@ -21,6 +21,7 @@ mod foreign;
 mod git;
 pub mod golden;
 mod health_checks;
+mod in_place;
 mod keys;
 mod known_contracts;
 mod limits;
@@ -85,6 +86,7 @@ pub use golden::{
     GoldenResult, GoldenSource, GoldenState, SkillPrecision,
 };
 pub use health_checks::{Check, Health};
+pub use in_place::in_place;
 pub use keys::{KeyRing, StoredKey, new_key, scopes};
 pub use limits::{Admission, Limiter, RateLimit};
 pub use lint::{

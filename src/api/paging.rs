@@ -7,6 +7,16 @@ use super::{Code, Error};
 /// Maximum number of items of a page.
 pub const LARGEST_PAGE: usize = 1000;
 
+/// Checks a page size.
+///
+/// # Errors
+/// Returns `invalid_request` for a limit outside 1 to 1,000.
+pub fn check_limit(limit: Option<usize>) -> Result<(), Error> {
+    let Some(limit) = limit.filter(|limit| !(1..=LARGEST_PAGE).contains(limit)) else { return Ok(()) };
+    let message = format!("`limit`: {limit} is out of range; allowed: 1 to {LARGEST_PAGE}");
+    Err(Error::new(Code::InvalidRequest, message))
+}
+
 /// Returns the requested part of a list of `len` items, and the cursor of the next page. Without a limit the rest of
 /// the list is one page.
 ///
@@ -21,10 +31,7 @@ pub fn part<'a>(
     limit: Option<usize>,
     cursor: Option<&str>,
 ) -> Result<(Range<usize>, Option<String>), Error> {
-    if let Some(limit) = limit.filter(|limit| !(1..=LARGEST_PAGE).contains(limit)) {
-        let message = format!("`limit`: {limit} is out of range; allowed: 1 to {LARGEST_PAGE}");
-        return Err(Error::new(Code::InvalidRequest, message));
-    }
+    check_limit(limit)?;
     let begin = match cursor {
         None => 0,
         Some(cursor) => behind(len, &id, cursor).ok_or_else(|| {

@@ -8,7 +8,9 @@ use serde::{Deserialize, Serialize};
 use strum::Display;
 
 use super::foreign::{foreign, is_named, linked_description};
-use super::{AssumedFolder, Client, ClientView, ClientViewEntry, ClientViewState, Error, paging, why};
+use super::{
+    AssumedFolder, Client, ClientView, ClientViewEntry, ClientViewState, Error, in_place, paging, why,
+};
 use skills_registry::Catalogue;
 use skills_session::{Listed, Shown};
 use skills_skill::SkillId;
@@ -234,6 +236,8 @@ pub async fn visibility(
     core: &(impl Client + ?Sized),
     request: &VisibilityRequest,
 ) -> Result<VisibilityReport, Error> {
+    // Before the views, which take long.
+    paging::check_limit(request.limit)?;
     core.wait_for_catalog().await?;
     let known = core.client_profiles().await?;
     let ids: Vec<&str> = if request.clients.is_empty() {
@@ -244,17 +248,31 @@ pub async fn visibility(
     // An unknown client is rejected with similar ids.
     let views = futures::future::try_join_all(ids.into_iter().map(|id| core.client_view(id))).await?;
     let catalogue = core.catalogue().await?;
-    let mut subjects = subjects(&catalogue, &views);
-    if let Some(wanted) = &request.skill {
-        match why::subject_id(core, wanted).await {
-            Ok(id) => subjects.retain(|subject| subject.id == id),
-            Err(error) => {
-                subjects.retain(|subject| is_named(&subject.id, subject.location, wanted));
-                if subjects.is_empty() {
-                    return Err(error);
-                }
+    let wanted = match &request.skill {
+        Some(wanted) => Some((wanted.as_str(), why::subject_id(core, wanted).await)),
+        None => None,
+    };
+    in_place(|| matrix(&catalogue, &views, request, wanted))
+}
+
+/// Computes the matrix from the views of the clients. `wanted` is the requested skill with its id, or the error of
+/// looking it up in the catalog.
+fn matrix(
+    catalogue: &Catalogue,
+    views: &[ClientView],
+    request: &VisibilityRequest,
+    wanted: Option<(&str, Result<SkillId, Error>)>,
+) -> Result<VisibilityReport, Error> {
+    let mut subjects = subjects(catalogue, views);
+    match wanted {
+        Some((_, Ok(id))) => subjects.retain(|subject| subject.id == id),
+        Some((wanted, Err(error))) => {
+            subjects.retain(|subject| is_named(&subject.id, subject.location, wanted));
+            if subjects.is_empty() {
+                return Err(error);
             }
         }
+        None => {}
     }
     let single = request.skill.is_some();
     let indexes: Vec<Index<'_>> = views.iter().map(Index::of).collect();
@@ -277,7 +295,7 @@ pub async fn visibility(
     let rows = subjects[page].iter().map(|subject| VisibilityRow {
         skill_id: subject.id.clone(),
         location: subject.location.clone(),
-        root: root_of(&catalogue, subject.location),
+        root: root_of(catalogue, subject.location),
         words: words(subject.description),
         description: single.then(|| subject.description.to_owned()),
         cells: indexes.iter().map(|index| index.cell(subject, single)).collect(),

@@ -94,7 +94,7 @@ fn one(view: &BudgetView, every: bool, look: TerminalCaps) -> String {
     let measured_at = view.version.as_ref().map(|version| format!(" {version}")).unwrap_or_default();
     let _ = writeln!(out, "{}", TextStyle::Strong.paint(&format!("{}{measured_at}", view.name), look.colour));
     let fill = &allowance.fill;
-    let _ = writeln!(out, "  limit     {}", fill.limit_from);
+    let _ = writeln!(out, "  limit     {}", safe_text::line(&fill.limit_from));
     let _ = writeln!(
         out,
         "  catalog   {} {} as written, {} as shown{}",

@@ -101,7 +101,11 @@ pub fn say(error: &Error, json: bool, look: TerminalCaps) -> ExitCode {
     } else {
         tracing::info!(%code, trace_id, "{message}");
     }
-    let text = if json { as_json(error, trace_id) } else { as_text(error, look.colour) };
+    let text = match json {
+        true if look.terminal => safe_text::json(&as_json(error, trace_id)).into_owned(),
+        true => as_json(error, trace_id),
+        false => as_text(error, look.colour),
+    };
     // If standard error is closed too, nothing can be reported.
     drop(io::stderr().lock().write_all(text.as_bytes()));
     ExitCode::from(error.exit())

@@ -1,6 +1,8 @@
 //! The global options with which this program was invoked, so that a command that is copied or printed refers to the
 //! same skills and the same runs.
 
+use skills_skill::safe_text;
+
 /// Commands that are rejected with `--connect`.
 const LOCAL: [&str; 10] = [
     "serve",
@@ -80,9 +82,17 @@ impl Invocation {
     }
 }
 
-/// Quotes a word for a POSIX shell.
+/// Quotes a word for a POSIX shell; one with invisible characters in the form `$'…'`, which most shells know.
 #[must_use]
 pub fn quoted(word: &str) -> String {
+    if word.chars().any(safe_text::is_invisible) || safe_text::line(word) != word {
+        let escaped = |c: char| match c {
+            '\'' | '\\' => format!("\\{c}"),
+            ' '..='~' => c.to_string(),
+            _ => c.encode_utf8(&mut [0; 4]).bytes().map(|byte| format!("\\x{byte:02x}")).collect(),
+        };
+        return format!("$'{}'", word.chars().map(escaped).collect::<String>());
+    }
     let is_unquoted = |c: char| c.is_ascii_alphanumeric() || "-_./:=@%+,~".contains(c);
     if !word.is_empty() && word.chars().all(is_unquoted) && !word.starts_with('~') {
         return word.to_owned();
@@ -135,5 +145,8 @@ mod tests {
             [quoted("a-b.c"), quoted("it's"), quoted(""), quoted("{}")],
             ["a-b.c", r"'it'\''s'", "''", "'{}'"]
         );
+        let hostile = "a\u{1b}]0;x\u{7}\n'\\\u{202e}é";
+        assert_eq!(quoted(hostile), r"$'a\x1b]0;x\x07\x0a\'\\\xe2\x80\xae\xc3\xa9'");
+        assert_eq!(quoted("Größe 1"), "'Größe 1'");
     }
 }

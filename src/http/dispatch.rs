@@ -18,8 +18,8 @@ use super::cached_response::{SharedResult, Tagged};
 use super::problem::ErrorResponse;
 use super::{stream as event_stream, trace};
 use skills_api::operations::{
-    Caller, LARGE_BODY_BYTES, Operation, Permit, Writing, Written, ensure_few_values, from_query,
-    large_body_permit, large_wait_permit, response_permit,
+    Caller, LARGE_BODY_BYTES, LARGE_RESPONSE_BYTES, Operation, Writing, Written, ensure_few_values,
+    from_query, large_body_permit, large_response_permit, large_wait_permit, response_permit,
 };
 use skills_api::{Code, Error};
 use skills_store::RunId;
@@ -48,7 +48,11 @@ pub(super) async fn dispatch(app: Arc<App>, operation: &'static Operation, reque
         else {
             return Ok(response);
         };
-        hold_until_sent(response, length, permit).await
+        let large = match length {
+            ..=LARGE_RESPONSE_BYTES => None,
+            _ => large_response_permit(&caller).await?,
+        };
+        hold_until_sent(response, length, permit.map(|permit| (permit, large))).await
     };
     let mut response = match answered.await {
         Ok(response) => response,
@@ -60,11 +64,11 @@ pub(super) async fn dispatch(app: Arc<App>, operation: &'static Operation, reque
     response
 }
 
-/// Holds the permit of a large response until it is sent.
+/// Holds the permits of a large response until it is sent.
 async fn hold_until_sent(
     response: Response,
     length: u64,
-    permit: Option<Permit>,
+    permit: Option<impl Send + 'static>,
 ) -> Result<Response, ErrorResponse> {
     let Some(permit) = permit else { return Ok(response) };
     let (mut parts, body) = response.into_parts();

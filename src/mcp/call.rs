@@ -12,7 +12,7 @@ use super::server::{Server, wants_skills};
 use super::short::{EXPLAIN, short};
 use super::tools;
 use skills_api::operations::{Caller, Operation};
-use skills_api::{Code, Error, Needs};
+use skills_api::{Code, Error, Needs, in_place};
 use skills_store::IdempotencyOutcome;
 
 /// The argument with the idempotency key of a call.
@@ -139,7 +139,10 @@ impl Invocation<'_> {
     }
 
     fn answered(&self, answer: Value) -> CallToolResult {
-        if self.explain { explained(answer) } else { text_result(&short(self.operation.name, answer)) }
+        // Large results are freed here, too.
+        in_place(|| {
+            if self.explain { explained(answer) } else { text_result(&short(self.operation.name, answer)) }
+        })
     }
 
     /// Returns whether calling again finds the run of this call instead of launching another one.

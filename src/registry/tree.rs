@@ -332,7 +332,9 @@ fn report(root: usize, batch: Vec<WalkEntry>, scan: &Scan<'_>, send: &mpsc::Sync
     let found = batch.iter().filter(|seen| matches!(seen, WalkEntry::Bundle(..))).count();
     // The receiver may be closed.
     let _ = send.send(vec![ScanReport::Found(found)]);
-    let news = batch.into_iter().filter_map(|seen| match seen {
+    // A stopped scan is not used.
+    let batch = batch.into_iter().take_while(|_| !scan.stop.load(Ordering::Relaxed));
+    let news = batch.filter_map(|seen| match seen {
         WalkEntry::Bundle(location, real, siblings) => {
             known_or_read(location, real, siblings, scan).map(|record| ScanReport::Read(root, record))
         }

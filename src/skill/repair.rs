@@ -98,7 +98,8 @@ pub(super) fn unclosed_quote(yaml_text: &str, error: usize) -> Option<(&str, usi
         // Its further lines are blank or have a deeper indentation. Only those before the closing quote are read, which
         // are skipped below: the time stays linear.
         let is_inside = |end: &usize| {
-            let mut more = yaml_text.get(start..=quote_at + 1 + end).unwrap_or_default().split_inclusive('\n');
+            let mut more =
+                yaml_text.get(start..=quote_at + 1 + end).unwrap_or_default().split_inclusive('\n');
             more.all(|line| line.trim().is_empty() || indent(line) > inside)
         };
         match closing_quote(slice(yaml_text, quote_at + 1..), quote).filter(is_inside) {

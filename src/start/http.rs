@@ -43,9 +43,15 @@ pub fn serve(cx: &mut Context, args: &ServeArgs) -> Result<Done, Failure> {
     runtime.block_on(local.require_writable_store())?;
     print_notices(&local);
     let served = runtime.block_on(listen(cx, &local, address, keys, limit, args));
+    // From here on, a signal ends the process at once, whatever is still running.
+    runtime.spawn(async {
+        shutdown_signal().await;
+        std::process::exit(130);
+    });
     // Release the leases of this process so that other workers can claim its runs at once.
     runtime.block_on(local.stop_workers());
     print_notices(&local);
+    drop(local);
     runtime.shutdown_background();
     served
 }

@@ -42,7 +42,7 @@ use super::{
     GoldenExplanation, GoldenReport, GoldenRequest, GovernanceFilter, GovernanceList, LevelTokens,
     LintFilter, LintReport, ListFilter, MetricsReport, ProposalFilter, ProposalList, ProposalOrder,
     ProposalOrdered, ProposalOrderedBy, ProposalRequest, ProposalView, SkillDetail, SkillList, SkillRivals,
-    client_view, detail, health_checks, listing, policies::PolicyFile, request_limits,
+    client_view, detail, health_checks, in_place, listing, policies::PolicyFile, request_limits,
 };
 use skills_base::audit::Recorder;
 use skills_base::locked_folder::{self, LockedFolder};
@@ -130,9 +130,8 @@ impl Local {
         let router = router(&config, patient)?;
         let tokens =
             (!config.demo).then(|| CacheFile::new(config.dirs.cache.join("tokens.bin"), "tokens", "o200k 2"));
-        let collisions = (!config.demo).then(|| {
-            CacheFile::new(config.dirs.cache.join("collisions.json"), "collisions", build)
-        });
+        let collisions = (!config.demo)
+            .then(|| CacheFile::new(config.dirs.cache.join("collisions.json"), "collisions", build));
         let (config, registry, shared) =
             (Arc::new(config), Arc::new(registry), Arc::new(Shared::new(router)));
         let (trust, policy) = (Trust::of(&config), Arc::new(PolicyFile::of(&config)));
@@ -511,7 +510,7 @@ impl Client for Local {
 
     async fn client_view(&self, client: &str) -> Result<ClientView, Error> {
         let began = Instant::now();
-        let view = self.client_list(client);
+        let view = in_place(|| self.client_list(client));
         self.operations.counted("client_view", began, view)
     }
 

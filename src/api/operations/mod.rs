@@ -38,7 +38,9 @@ use serde_json::{Value, json};
 use strum::{Display, EnumIter, EnumString};
 use tokio_util::sync::CancellationToken;
 
-use super::{Code, Error, ExecutionOptions, SessionAccess, SharedClient, SharedSessionClient, new_trace_id};
+use super::{
+    Code, Error, ExecutionOptions, SessionAccess, SharedClient, SharedSessionClient, in_place, new_trace_id,
+};
 use skills_model::RunState;
 use skills_store::{RunId, RunQuery, RunRecord};
 
@@ -51,8 +53,8 @@ pub use disclosure::{may_hold_details, remove_details};
 pub use normalize::{difference, steady};
 pub use plain_schema::simplify;
 pub use principal_limits::{
-    LARGE_BODY_BYTES, Permit, call_permit, event_page_permit, large_body_permit, large_wait_permit,
-    response_permit,
+    LARGE_BODY_BYTES, LARGE_RESPONSE_BYTES, Permit, call_permit, event_page_permit, large_body_permit,
+    large_response_permit, large_wait_permit, response_permit,
 };
 pub use query::{from_query, to_query};
 pub use route::{Method, Route};
@@ -560,7 +562,7 @@ impl Operation {
         let run = |context, arguments| (self.run)(context, arguments);
         let (caller, mut answer) = self.guarded(service, caller, arguments, run).await?;
         if !caller.may(Scope::Admin) {
-            remove_private(&caller, &mut answer);
+            in_place(|| remove_private(&caller, &mut answer));
         }
         Ok(answer)
     }

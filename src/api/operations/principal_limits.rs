@@ -21,6 +21,7 @@ struct Limit {
 
 const CALLS: Limit = Limit { what: "requests", running: 16, waiting: 64 };
 const MEASUREMENTS: Limit = Limit { what: "measurements", running: 1, waiting: 8 };
+const CLIENT_VIEWS: Limit = Limit { what: "views of clients", running: 2, waiting: 32 };
 const SEARCHES: Limit = Limit { what: "searches of runs", running: 1, waiting: 16 };
 /// Calls that wait for runs or events: workbenches and scripts may share a key.
 const WAITS: Limit = Limit { what: "requests that wait", running: 64, waiting: 64 };
@@ -29,6 +30,8 @@ const RESPONSES: Limit = Limit { what: "responses", running: 32, waiting: 64 };
 const WAITED_RESPONSES: Limit = Limit { what: "responses to requests that wait", running: 64, waiting: 64 };
 /// Pages of event streams. Streams that catch up at the same time wait for each other.
 const EVENT_PAGES: Limit = Limit { what: "pages of event streams", running: 32, waiting: 4096 };
+/// Responses of more than [`LARGE_RESPONSE_BYTES`]. Those that wait are in memory already, so few may.
+const LARGE_RESPONSES: Limit = Limit { what: "large responses", running: 8, waiting: 8 };
 const LARGE_BODIES: Limit = Limit { what: "requests with large bodies", running: 2, waiting: 32 };
 
 /// Requests with large bodies that wait for runs or for measurements, and keep the body for as long.
@@ -37,6 +40,9 @@ const LARGE_WAITS: Limit = Limit { what: "requests with large bodies that wait",
 /// Size of a body in bytes from which it is large: parsed off the async threads, by a limited number of requests at a
 /// time.
 pub const LARGE_BODY_BYTES: u64 = 64 << 10;
+
+/// Size of a response in bytes from which fewer of them are kept at a time for a client that does not read them.
+pub const LARGE_RESPONSE_BYTES: u64 = 1 << 20;
 
 /// Maximum number of requests with large bodies of all callers: a parsed body may take 25 times its size.
 static ALL_LARGE_BODIES: LazyLock<Arc<Semaphore>> = LazyLock::new(|| Arc::new(Semaphore::new(8)));
@@ -112,6 +118,9 @@ pub(super) async fn operation_permit(
     if operation.name.starts_with("run.") && (is_given("where") || is_given("text")) {
         permits.push(SEARCHES.acquire(&principal.name).await?);
     }
+    if matches!(operation.name, "client.view" | "skill.visibility") {
+        permits.push(CLIENT_VIEWS.acquire(&principal.name).await?);
+    }
     permits.push(CALLS.acquire(&principal.name).await?);
     Ok(Some(permits.into()))
 }
@@ -131,6 +140,14 @@ pub async fn call_permit(caller: &Caller) -> Result<Option<Permit>, Error> {
 /// Returns `rate_limited` if too many requests of the principal wait.
 pub async fn response_permit(caller: &Caller, waits: bool) -> Result<Option<Permit>, Error> {
     if waits { WAITED_RESPONSES } else { RESPONSES }.permit(caller).await
+}
+
+/// Waits for the permit of a response that is large, to be held until it is sent.
+///
+/// # Errors
+/// Returns `rate_limited` if too many large responses of the principal are not sent.
+pub async fn large_response_permit(caller: &Caller) -> Result<Option<Permit>, Error> {
+    LARGE_RESPONSES.permit(caller).await
 }
 
 /// Waits for the permit of a page of an event stream, to be held until it is sent.

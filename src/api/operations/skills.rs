@@ -17,7 +17,7 @@ const VISIBILITY_PAGE: usize = 10;
 const MAX_COUNTED_SKILLS: usize = 1000;
 
 /// Maximum number of results times words of the request: each result has a breakdown with a row for each word.
-const MAX_BREAKDOWN_ROWS: usize = 100_000;
+const MAX_BREAKDOWN_ROWS: usize = 50_000;
 
 /// Rejects a request whose breakdowns would be too large.
 fn ensure_few_breakdowns(request: &Request) -> Result<(), Error> {
