@@ -58,7 +58,7 @@ pub(crate) struct Analysis {
 }
 
 /// A position in a short text; positions beyond 64 KiB are not recorded.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Place {
     /// Number of a stem, or a word piece token.
     pub what: u32,
@@ -71,6 +71,48 @@ pub(crate) struct Place {
 impl Place {
     fn new(what: u32, start: u32, end: u32) -> Option<Self> {
         Some(Self { what, start: u16::try_from(start).ok()?, end: u16::try_from(end).ok()? })
+    }
+}
+
+/// Places of a text, packed: they are read only for results, and would take a quarter of the memory of the index.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct PackedPlaces(Box<[u8]>);
+
+impl PackedPlaces {
+    /// Packs places, each relative to the one before.
+    pub fn pack(places: impl IntoIterator<Item = Place>) -> Self {
+        let (mut bytes, mut last) = (Vec::new(), 0);
+        for place in places {
+            let number = (
+                place.what,
+                place.start.wrapping_sub(last).cast_signed(),
+                place.end.wrapping_sub(place.start),
+            );
+            // Writing numbers to memory does not fail.
+            bytes = postcard::to_extend(&number, bytes).unwrap_or_default();
+            last = place.start;
+        }
+        Self(bytes.into())
+    }
+
+    /// Returns packed places as they were stored.
+    pub fn from_bytes(bytes: &[u8]) -> Self {
+        Self(bytes.into())
+    }
+
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.0
+    }
+
+    /// Returns the places.
+    pub fn unpack(&self) -> Vec<Place> {
+        let (mut rest, mut last, mut places) = (&*self.0, 0_u16, Vec::new());
+        while let Ok(((what, step, length), more)) = postcard::take_from_bytes::<(u32, i16, u16)>(rest) {
+            let start = last.wrapping_add_signed(step);
+            places.push(Place { what, start, end: start.wrapping_add(length) });
+            (rest, last) = (more, start);
+        }
+        places
     }
 }
 
@@ -254,6 +296,21 @@ impl Counting {
             verbs: self.verbs,
             clauses: self.clauses,
             language: None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    proptest::proptest! {
+        #[test]
+        fn places_are_unpacked_as_they_were_packed(places: Vec<(u32, u16, u16)>) {
+            let places: Vec<Place> =
+                places.into_iter().map(|(what, start, end)| Place { what, start, end }).collect();
+            let packed = PackedPlaces::pack(places.iter().copied());
+            proptest::prop_assert_eq!(packed.unpack(), places);
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Converts a ranked candidate to a result: breakdown, reason, marks, exclusion note.
 
-use super::analysis::UNIT;
+use super::analysis::{PackedPlaces, UNIT};
 use super::answer::{Group, Hit, Signal};
 use super::breakdown::breakdown;
 use super::embedding::{DIM, normalise};
@@ -23,8 +23,9 @@ pub(crate) fn hit(query: &QueryContext<'_>, candidate: &Ranked, terms: Vec<Score
     let entry = query.cx.index.entry(candidate.slot)?;
     let d = &entry.document;
     let reason = reason(&breakdown, query, entry);
-    let name_marks = marks::by_number(&entry.places[0], &numbers, Signal::Name);
-    let mut description_marks = marks::by_number(&entry.places[1], &numbers, Signal::Description);
+    let [in_name, in_description] = entry.places.each_ref().map(PackedPlaces::unpack);
+    let name_marks = marks::by_number(&in_name, &numbers, Signal::Name);
+    let mut description_marks = marks::by_number(&in_description, &numbers, Signal::Description);
     // The ranked text continues with `when_to_use`.
     description_marks.retain(|mark| mark.end as usize <= d.description.len());
     if breakdown.signals[super::breakdown::column(Signal::Semantic)] > 0.0
@@ -32,7 +33,7 @@ pub(crate) fn hit(query: &QueryContext<'_>, candidate: &Ranked, terms: Vec<Score
     {
         let semantic = &query.cx.weights.semantic;
         let near = marks::by_meaning(
-            (&d.description, &entry.piece_places),
+            (&d.description, &entry.piece_places.unpack()),
             &description_marks,
             query.direction,
             model,

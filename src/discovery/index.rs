@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use foldhash::HashMap;
 
-use super::analysis::{Analysis, Place};
+use super::analysis::{Analysis, PackedPlaces, Place};
 use super::derived::{Derived, Lengths};
 use super::document::Document;
 use super::embedding::DIM;
@@ -52,9 +52,9 @@ pub(crate) struct Entry {
     /// Distinct word pieces of the name.
     pub name_pieces: Box<[u16]>,
     /// Words of name and description: stem and position.
-    pub places: [Box<[Place]>; 2],
+    pub places: [PackedPlaces; 2],
     /// Word pieces of the description: token and position.
-    pub piece_places: Box<[Place]>,
+    pub piece_places: PackedPlaces,
     /// Exclusion clauses of the description.
     pub exclusions: Box<[Exclusion]>,
     /// Stems of its clauses, each clause terminated by `NO_STEM`.
@@ -434,9 +434,10 @@ impl Index {
                 pieces: analysis.pieces.iter().map(|(token, _)| *token).collect(),
                 name_pieces: analysis.name_pieces.into_boxed_slice(),
                 places: analysis.places.map(|places| {
-                    places.into_iter().map(|p| Place { what: ids[p.what as usize], ..p }).collect()
+                    let numbered = places.into_iter().map(|p| Place { what: ids[p.what as usize], ..p });
+                    PackedPlaces::pack(numbered)
                 }),
-                piece_places: analysis.piece_places.into_boxed_slice(),
+                piece_places: PackedPlaces::pack(analysis.piece_places),
                 exclusions: analysis
                     .exclusions
                     .into_iter()

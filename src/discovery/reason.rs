@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::analysis::PackedPlaces;
 use super::answer::{Breakdown, Signal, TermKind};
 use super::index::Entry;
 use super::marks::Exclusion;
@@ -213,8 +214,8 @@ fn find_word(word: usize, query: &QueryContext<'_>, entry: &Entry) -> Option<Mat
     let words = &query.router.words;
     let stems = &query.stems[word];
     let document = &entry.document;
-    let in_places = |places: &[super::analysis::Place], text: &str| -> Vec<String> {
-        let of = places.iter().filter(|place| stems.contains(&place.what));
+    let in_places = |places: &PackedPlaces, text: &str| -> Vec<String> {
+        let of = places.unpack().into_iter().filter(|place| stems.contains(&place.what));
         of.map(|p| whole_word(text, p.start as usize..p.end as usize).to_owned()).collect()
     };
     let name = in_places(&entry.places[0], &document.name);

@@ -7,6 +7,7 @@ use std::sync::atomic::AtomicBool;
 
 use serde::{Deserialize, Serialize};
 
+use super::analysis::PackedPlaces;
 use super::document::Document;
 use super::embedding::DIM;
 use super::field;
@@ -19,7 +20,7 @@ use super::weights::Weights;
 use skills_base::blocks::{BlockWriter, Blocks, ReadAt};
 
 /// Format version; incremented with every change of the format, of tokenization, stemming or limits.
-const VERSION: u32 = 9;
+const VERSION: u32 = 10;
 
 /// Why bytes are not a valid index.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -37,7 +38,7 @@ const PREAMBLE: usize = 36;
 
 /// The serialized form of a document, for reading.
 #[derive(Deserialize)]
-struct StoredEntry {
+struct StoredEntry<'a> {
     document: Document,
     read: bool,
     has_body: bool,
@@ -45,8 +46,9 @@ struct StoredEntry {
     pair_lengths: [u16; field::COUNT],
     pieces: Box<[u16]>,
     name_pieces: Box<[u16]>,
-    places: [Box<[super::analysis::Place]>; 2],
-    piece_places: Box<[super::analysis::Place]>,
+    #[serde(borrow)]
+    places: [&'a [u8]; 2],
+    piece_places: &'a [u8],
     exclusions: Box<[super::marks::Exclusion]>,
     clauses: Box<[u32]>,
     language: Option<super::language::Language>,
@@ -62,8 +64,8 @@ struct EntryRef<'a> {
     pair_lengths: [u16; field::COUNT],
     pieces: &'a [u16],
     name_pieces: &'a [u16],
-    places: [&'a [super::analysis::Place]; 2],
-    piece_places: &'a [super::analysis::Place],
+    places: [&'a [u8]; 2],
+    piece_places: &'a [u8],
     exclusions: &'a [super::marks::Exclusion],
     clauses: &'a [u32],
     language: Option<super::language::Language>,
@@ -92,8 +94,8 @@ pub(crate) fn write(index: &Index, stamp: u64, out: impl Write) -> io::Result<Ve
             pair_lengths: e.pair_lengths,
             pieces: &e.pieces,
             name_pieces: &e.name_pieces,
-            places: e.places.each_ref().map(|places| &**places),
-            piece_places: &e.piece_places,
+            places: e.places.each_ref().map(PackedPlaces::as_bytes),
+            piece_places: e.piece_places.as_bytes(),
             exclusions: &e.exclusions,
             clauses: &e.clauses,
             language: e.language,
@@ -154,10 +156,26 @@ pub(crate) fn read(source: Box<dyn ReadAt>, stamp: u64, weights: &Weights) -> Re
     let n = usize::try_from(documents).ok().filter(|n| *n <= CAPACITY);
     let n = n.ok_or(SnapshotError::Damaged("its documents"))?;
     let mut reader = blocks.reader(PREAMBLE as u64);
-    let mut stored_entries: Vec<StoredEntry> = Vec::with_capacity(n);
-    for _ in 0..n {
-        let entry = reader.record().ok().and_then(|bytes| postcard::from_bytes(bytes).ok());
-        stored_entries.push(entry.ok_or(SnapshotError::Damaged("its documents"))?);
+    let mut entries: Vec<Entry> = Vec::with_capacity(n);
+    for local in 0..n {
+        let entry =
+            reader.record().ok().and_then(|bytes| postcard::from_bytes::<StoredEntry<'_>>(bytes).ok());
+        let e = entry.ok_or(SnapshotError::Damaged("its documents"))?;
+        entries.push(Entry {
+            document: e.document,
+            read: e.read,
+            has_body: e.has_body,
+            lengths: e.lengths,
+            pair_lengths: e.pair_lengths,
+            pieces: e.pieces,
+            name_pieces: e.name_pieces,
+            places: e.places.map(PackedPlaces::from_bytes),
+            piece_places: PackedPlaces::from_bytes(e.piece_places),
+            exclusions: e.exclusions,
+            clauses: e.clauses,
+            language: e.language,
+            home: (0, local as u16),
+        });
     }
     let parts = reader.record().ok().and_then(|bytes| postcard::from_bytes(bytes).ok());
     let (text, ends): (String, Vec<(u32, u32)>) = parts.ok_or(SnapshotError::Damaged("its vocabulary"))?;
@@ -182,29 +200,12 @@ pub(crate) fn read(source: Box<dyn ReadAt>, stamp: u64, weights: &Weights) -> Re
         .filter(|stems| stems.iter().all(known))
         .and_then(|stems| Forms::from_parts(forms, ends, stems, parts_of_words))
         .ok_or(SnapshotError::Damaged("its word forms"))?;
-    let in_vocabulary = |e: &StoredEntry| {
-        e.places.iter().flatten().all(|p| known(&p.what))
-            && e.clauses.iter().all(|stem| known(stem) || *stem == NO_STEM)
-    };
-    if !stored_entries.iter().all(in_vocabulary) {
+    // An unknown stem of a place matches no word of a request.
+    let in_vocabulary = |e: &Entry| e.clauses.iter().all(|stem| known(stem) || *stem == NO_STEM);
+    if !entries.iter().all(in_vocabulary) {
         return Err(SnapshotError::Damaged("its words"));
     }
-    let entries = stored_entries.into_iter().enumerate().map(|(local, e)| Entry {
-        document: e.document,
-        read: e.read,
-        has_body: e.has_body,
-        lengths: e.lengths,
-        pair_lengths: e.pair_lengths,
-        pieces: e.pieces,
-        name_pieces: e.name_pieces,
-        places: e.places,
-        piece_places: e.piece_places,
-        exclusions: e.exclusions,
-        clauses: e.clauses,
-        language: e.language,
-        home: (0, local as u16),
-    });
-    let mut index = Index::from_one(segment, entries.collect(), vocabulary, forms, vectors);
+    let mut index = Index::from_one(segment, entries, vocabulary, forms, vectors);
     index.damaged = damaged;
     index.derive(weights);
     Ok(index)
