@@ -448,6 +448,8 @@ pub struct CommandOutcome {
     pub effect: CommandEffect,
     /// The run as its expired wait left it, if the expiry had not been recorded before.
     pub expired: Option<Box<RunRecord>>,
+    /// The event that records the command, and its number in the run; `None` if it changed nothing.
+    pub event: Option<(u64, NewEvent)>,
 }
 
 /// What a command changed.

@@ -135,7 +135,7 @@ async fn needed<T: Tx>(tx: &T, run: &RunRecord) -> Result<[Vec<Row>; 3], StoreEr
 async fn give_up<T: Tx>(tx: &T, run: &RunId, why: Json, now_ms: i64) -> Result<(), StoreError> {
     let sql = "UPDATE runs SET error = ?2 WHERE id = ?1";
     tx.post("abandon a run", sql, values![run, why.to_string()]).await?;
-    append(tx, run, &[moved(EventKind::RunFailed, why)], now_ms).await
+    append(tx, run, &[moved(EventKind::RunFailed, why)], now_ms).await.map(drop)
 }
 
 /// Condition for an expired lease. On the boot that granted it, only its boot clock counts. On another boot (the

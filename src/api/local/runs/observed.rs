@@ -177,8 +177,13 @@ impl Store for MeteredStore {
         head: Option<u64>,
         payload: Option<serde_json::Value>,
     ) -> Result<CommandOutcome, StoreError> {
+        let begun = audited::begin(&self.audit, self.inner.identity(), run, &command, record.as_ref()).await;
+        fail::fail_point!("run-command-begun");
         let outcome =
             self.counted(self.inner.command(run, command.clone(), record.clone(), head, payload).await);
+        fail::fail_point!("run-command-applied");
+        // Without an answer of the store it can have been applied.
+        let mut is_recorded = outcome.as_ref().err().is_none_or(|error| error.unavailability().is_none());
         if let Ok(outcome) = &outcome {
             if let Some(ended) = &outcome.expired {
                 self.metrics.run_moved(&ended.state.to_string());
@@ -190,8 +195,12 @@ impl Store for MeteredStore {
             }
             if let Some(entry) = audited::commanded(&command, record.as_ref(), outcome) {
                 log(&outcome.run, &entry.kind);
-                self.audit.record(entry).await;
+                is_recorded = self.audit.record(entry).await;
             }
+        }
+        fail::fail_point!("run-command-audited");
+        if let Some(begun) = begun.filter(|_| is_recorded) {
+            begun.end();
         }
         outcome
     }
