@@ -38,9 +38,10 @@ pub use sqlite::{
 pub use summary::failure_summary;
 pub use types::{
     Assignment, AuditMode, Checkpoint, Claimed, CommandEffect, CommandOutcome, Control, ControlOutcome,
-    DecisionRecord, Idempotency, IdempotencyOutcome, Launch, LaunchOutcome, NewEvent, PolicySubject,
-    Precondition, RecordedDecision, RunEvent, RunFilter, RunId, RunOptions, RunPage, RunRecord, StepIntent,
-    StepRecord, StepStatus, StoreError, TableRows, Unavailability, WorkerId, WriteFailure,
+    DecisionRecord, Idempotency, IdempotencyOutcome, Launch, LaunchOutcome, NewEvent, Notifying,
+    PolicySubject, Precondition, RecordedDecision, RunEvent, RunFilter, RunId, RunOptions, RunPage,
+    RunRecord, StepIntent, StepRecord, StepStatus, StoreError, TableRows, Unavailability, WorkerId,
+    WriteFailure,
 };
 
 use std::path::Path;
@@ -242,6 +243,10 @@ pub trait Store: Send + Sync + 'static {
         after: Option<(i64, i64)>,
         limit: usize,
     ) -> Result<Vec<(RunRecord, (i64, i64))>, StoreError>;
+
+    /// Returns the events about waits that continue, and began at a moment (milliseconds since 1970-01-01 UTC) or later,
+    /// whose webhook message was not sent or not delivered: those after an event, by global number, in that order.
+    async fn unnotified(&self, since_ms: i64, after: u64, limit: usize) -> Result<Vec<RunEvent>, StoreError>;
 
     /// Returns the unique id of this store, created with it: event numbers have no meaning in another store.
     fn identity(&self) -> String;

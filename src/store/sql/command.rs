@@ -198,8 +198,8 @@ pub(crate) async fn annotate<T: Tx>(
         Some(Precondition::NotEscalated(since_ms)) => {
             before.since_ms == *since_ms && before.options.escalated_ms != Some(*since_ms)
         }
-        Some(Precondition::NotNotified(event)) => {
-            before.options.notified.is_none_or(|notified| notified < *event)
+        Some(Precondition::Notifications(notified, notifying)) => {
+            before.options.notified == *notified && before.options.notifying == *notifying
         }
     };
     if !is_met {

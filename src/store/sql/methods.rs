@@ -221,6 +221,15 @@ macro_rules! implement_store {
                 $read!(self, tx => read::unescalated(tx, since_ms, after, limit).await)
             }
 
+            async fn unnotified(
+                &self,
+                since_ms: i64,
+                after: u64,
+                limit: usize,
+            ) -> Result<Vec<RunEvent>, StoreError> {
+                $read!(self, tx => read::unnotified(tx, since_ms, after, limit).await)
+            }
+
             fn identity(&self) -> String {
                 self.identity.clone()
             }

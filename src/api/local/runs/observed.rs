@@ -309,6 +309,10 @@ impl Store for MeteredStore {
         self.inner.unescalated(since_ms, after, limit).await
     }
 
+    async fn unnotified(&self, since_ms: i64, after: u64, limit: usize) -> Result<Vec<RunEvent>, StoreError> {
+        self.inner.unnotified(since_ms, after, limit).await
+    }
+
     async fn newest_event(&self) -> Result<u64, StoreError> {
         self.inner.newest_event().await
     }
