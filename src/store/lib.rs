@@ -139,8 +139,16 @@ pub trait Store: Send + Sync + 'static {
         events: Vec<NewEvent>,
     ) -> Result<RunRecord, StoreError>;
 
-    /// Appends events of a step in progress (its output lines) under the fencing token.
-    async fn append(&self, run: &RunId, fence: u64, events: Vec<NewEvent>) -> Result<(), StoreError>;
+    /// Appends events of a step in progress (its output lines) under the fencing token, as a batch with a number. The
+    /// numbers of a token increase: a batch that is not later than the last one is recorded already, and is not recorded
+    /// again, so that a caller without an answer can repeat the call.
+    async fn append(
+        &self,
+        run: &RunId,
+        fence: u64,
+        batch: u32,
+        events: Vec<NewEvent>,
+    ) -> Result<(), StoreError>;
 
     /// Applies a command of a person or another program: decide, signal, cancel, pause, resume, expire. `resume` may
     /// move the head to an earlier checkpoint of this run; later steps run again. The payload is that of a signal, or

@@ -78,9 +78,20 @@ macro_rules! implement_store {
                 reported
             }
 
-            async fn append(&self, run: &RunId, fence: u64, events: Vec<NewEvent>) -> Result<(), StoreError> {
+            async fn append(
+                &self,
+                run: &RunId,
+                fence: u64,
+                batch: u32,
+                events: Vec<NewEvent>,
+            ) -> Result<(), StoreError> {
                 let run = run.clone();
-                $write!(self, tx => claims::note(tx, &run, fence, &events).await)
+                let appended = $write!(self, tx => claims::note(tx, &run, fence, batch, &events).await);
+                fail_point!("append-answer-lost", |_| {
+                    let (action, reason) = ("append".to_owned(), "the answer was lost".to_owned());
+                    Err(StoreError::Unavailable { cause: crate::Unavailability::Io, action, reason })
+                });
+                appended
             }
 
             async fn command(

@@ -165,8 +165,14 @@ impl Store for MeteredStore {
         reported
     }
 
-    async fn append(&self, run: &RunId, fence: u64, events: Vec<NewEvent>) -> Result<(), StoreError> {
-        self.inner.append(run, fence, events).await
+    async fn append(
+        &self,
+        run: &RunId,
+        fence: u64,
+        batch: u32,
+        events: Vec<NewEvent>,
+    ) -> Result<(), StoreError> {
+        self.inner.append(run, fence, batch, events).await
     }
 
     async fn command(
