@@ -57,8 +57,11 @@ pub(super) struct RunExecution<'e> {
     calls: JoinSet<AttemptResult>,
     underway: HashMap<String, RunningCall>,
     logs: LogQueue,
-    /// Output lines that the store did not accept yet; at most [`super::log::LOG_BYTES`] per step.
+    /// Output lines that the store did not accept yet: those of the current batch. Later ones wait in `logs`, because
+    /// the store may have recorded this batch without an answer.
     unwritten: Vec<NewEvent>,
+    /// Number of the current batch of events.
+    batch: u32,
     flushed: Instant,
     /// Retries to be started, with their backoff.
     again: Vec<(ScheduledCall, Duration)>,
@@ -124,6 +127,7 @@ impl<'e> RunExecution<'e> {
             underway: HashMap::new(),
             logs: LogQueue::default(),
             unwritten: Vec::new(),
+            batch: 0,
             flushed: Instant::now(),
             again: Vec::new(),
             opened: Vec::new(),
@@ -286,14 +290,11 @@ impl<'e> RunExecution<'e> {
 
     /// Records everything that is due in one transaction, if anything is. Returns the steps that may start.
     async fn commit(&mut self, intents: Vec<StepIntent>) -> Result<HashSet<String>, ExecutionStop> {
-        let store = &self.engine.store;
-        let run = &self.progress.run.id;
         if self.records.is_empty() && (intents.len() < 2 || self.state == RunState::Replaying) {
             // Nothing ended: the state of the run and its head stay unchanged.
             let events: Vec<NewEvent> = std::mem::take(&mut self.events);
-            if !events.is_empty() {
-                self.persist(false, || store.append(run, self.fence, events.clone())).await?;
-            }
+            self.append(false, events).await?;
+            let (store, run) = (&self.engine.store, &self.progress.run.id);
             let mut begun = HashSet::new();
             for intent in intents {
                 let step = intent.step.clone();
@@ -332,10 +333,18 @@ impl<'e> RunExecution<'e> {
         finished.extend(broken);
         let moved = due && std::mem::take(&mut self.moved);
         let checkpoint = moved.then(|| self.progress.checkpoint(self.head + 1, self.now()));
-        let mut events = std::mem::take(&mut self.unwritten);
-        events.extend(self.logs.drain());
+        let unwritten = std::mem::take(&mut self.unwritten);
+        if !unwritten.is_empty() {
+            self.append_batch(due, unwritten).await?;
+        }
+        let mut events = self.logs.drain();
         self.flushed = Instant::now();
         events.append(&mut self.events);
+        if !due {
+            // Without a checkpoint nothing shows whether a report without an answer was recorded.
+            let events = std::mem::take(&mut events);
+            self.append(false, events).await?;
+        }
         let command = Command::Work { fence: self.fence, report };
         let (store, id, head) = (&self.engine.store, &self.progress.run.id, self.head);
         let tries = AtomicU32::new(0);
@@ -383,12 +392,34 @@ impl<'e> RunExecution<'e> {
         }
     }
 
+    /// Appends events in a new batch, after the current one.
+    async fn append(&mut self, results: bool, events: Vec<NewEvent>) -> Result<(), ExecutionStop> {
+        if events.is_empty() {
+            return Ok(());
+        }
+        let unwritten = std::mem::take(&mut self.unwritten);
+        if !unwritten.is_empty() {
+            self.append_batch(results, unwritten).await?;
+        }
+        self.batch += 1;
+        self.append_batch(results, events).await
+    }
+
+    /// Appends the events of the current batch, which the store records once.
+    async fn append_batch(&self, results: bool, events: Vec<NewEvent>) -> Result<(), ExecutionStop> {
+        let (store, run) = (&self.engine.store, &self.progress.run.id);
+        self.persist(results, || store.append(run, self.fence, self.batch, events.clone())).await
+    }
+
     /// Writes the output lines so far. Only a stale fencing token ends the execution: its steps continue without a
     /// store.
     async fn flush(&mut self) -> Result<(), ExecutionStop> {
-        self.unwritten.extend(self.logs.drain());
-        let written =
-            self.engine.store.append(&self.progress.run.id, self.fence, self.unwritten.clone()).await;
+        if self.unwritten.is_empty() {
+            self.unwritten = self.logs.drain();
+            self.batch += 1;
+        }
+        let (store, run) = (&self.engine.store, &self.progress.run.id);
+        let written = store.append(run, self.fence, self.batch, self.unwritten.clone()).await;
         self.flushed = Instant::now();
         match written {
             Err(error @ StoreError::Refused(_)) => return Err(error.into()),

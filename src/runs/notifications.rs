@@ -9,7 +9,7 @@ use base64::Engine as _;
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 use hmac::{Hmac, KeyInit as _, Mac as _};
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, json};
+use serde_json::{Map, Value, json};
 use sha2::Sha256;
 use tokio::sync::{Notify, mpsc};
 use tokio::task::JoinSet;
@@ -19,7 +19,9 @@ use tokio_util::sync::CancellationToken;
 use crate::binding::http::root_cause;
 use skills_model::Gate;
 use skills_skill::safe_text;
-use skills_store::{EventKind, Precondition, RunEvent, RunId, RunRecord, Store, StoreError};
+use skills_store::{
+    EventKind, Notifying, Precondition, RunEvent, RunId, RunOptions, RunRecord, Store, StoreError,
+};
 
 /// Backoff before each retry of a delivery.
 const BACKOFF: [Duration; 5] = [
@@ -32,6 +34,15 @@ const BACKOFF: [Duration; 5] = [
 
 /// Timeout of a delivery.
 const WEBHOOK_TIMEOUT: Duration = Duration::from_secs(15);
+
+/// How long after a delivery was due another process sends the message: clocks of machines differ.
+const TAKEOVER_DELAY: Duration = Duration::from_secs(10);
+
+/// Waits that began longer ago are not notified when a process starts.
+const MAX_AGE: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// Maximum number of attempts to record a delivery in a store that other processes change at the same time.
+const MAX_CONFLICTS: usize = 5;
 
 /// Maximum number of pending deliveries of the runs of one principal, those that wait for a retry included. Further ones
 /// are read from the store again when half of them are done.
@@ -212,7 +223,8 @@ const BASE64: GeneralPurpose = GeneralPurpose::new(
 );
 
 /// Follows the store and notifies of each run that starts to wait, from now on, until `stop` fires. Every reminder is
-/// sent to `tell`, and to the webhook if there is one.
+/// sent to `tell`, and to the webhook if there is one. The webhook is also notified of the waits that began before, and of
+/// which it was not notified: each message is delivered at least once, unless all attempts fail or the wait ends.
 ///
 /// # Errors
 /// Returns the errors of the store, and an error if the HTTP client cannot be created.
@@ -232,10 +244,13 @@ pub async fn remind(
         senders.spawn(async move {
             loop {
                 let (principal, delivery) = queue.next().await;
-                let pause = deliver(&*store, &client, &webhook, &delivery).await;
-                queue.done(&principal, delivery, pause);
+                let again = deliver(&*store, &client, &webhook, &delivery).await;
+                queue.done(&principal, again);
             }
         });
+    }
+    if webhook.is_some() {
+        enqueue_pending(&*store, &queue, seen).await?;
     }
     loop {
         tokio::select! {
@@ -263,6 +278,26 @@ pub async fn remind(
 
 fn tells(event: &RunEvent) -> bool {
     matches!(event.event.kind, EventKind::GateWaiting | EventKind::RunEscalated)
+}
+
+/// Enqueues the events up to `until` whose message was not sent, or whose sender may have been killed.
+async fn enqueue_pending(store: &dyn Store, queue: &Queue, until: u64) -> Result<(), StoreError> {
+    let max_age_ms = i64::try_from(MAX_AGE.as_millis()).unwrap_or(i64::MAX);
+    let mut after = 0;
+    loop {
+        let events = store.unnotified(now_ms() - max_age_ms, after, PAGE).await?;
+        let Some(last) = events.last() else { return Ok(()) };
+        after = last.global;
+        for event in events.iter().filter(|event| event.global <= until) {
+            if let Some((started_by, _)) = still_waiting(store, event).await? {
+                queue.push(&started_by, event);
+            }
+        }
+    }
+}
+
+fn now_ms() -> i64 {
+    jiff::Timestamp::now().as_millisecond()
 }
 
 /// Enqueues the events of a principal's runs that were postponed: those after `after`, up to `until`.
@@ -294,8 +329,8 @@ struct Delivery {
     run: RunId,
     /// The number of the event in its run.
     event: u64,
-    /// How often it was sent without success.
-    failures: usize,
+    /// What this process recorded about it.
+    own: Option<Notifying>,
 }
 
 /// The messages to send. The principals whose runs they are about take turns, so that one with many runs does not delay
@@ -376,7 +411,7 @@ impl Queue {
 
     /// Adds the message of an event. Returns false if it was postponed, because the share of its principal is full.
     fn push(&self, principal: &str, event: &RunEvent) -> bool {
-        let delivery = Delivery { run: event.run.clone(), event: event.number, failures: 0 };
+        let delivery = Delivery { run: event.run.clone(), event: event.number, own: None };
         let pushed = self.with(|shares| {
             let share = shares.by_principal.entry(principal.to_owned()).or_default();
             if share.postponed.is_some() || share.len() >= self.share {
@@ -417,13 +452,13 @@ impl Queue {
         }
     }
 
-    /// Ends the sending of a message, which is sent again after the pause, if there is one.
-    fn done(&self, principal: &str, delivery: Delivery, pause: Option<Duration>) {
+    /// Ends the sending of a message, which is to be sent again after a pause, if there is one.
+    fn done(&self, principal: &str, again: Option<(Delivery, Duration)>) {
+        let is_later = again.is_some();
         let has_capacity = self.with(|shares| {
             let Some(share) = shares.by_principal.get_mut(principal) else { return false };
             share.sending -= 1;
-            if let Some(pause) = pause {
-                let delivery = Delivery { failures: delivery.failures + 1, ..delivery };
+            if let Some((delivery, pause)) = again {
                 let at = Instant::now() + pause;
                 let number = (0..).find(|number| !share.later.contains_key(&(at, *number))).unwrap_or(0);
                 share.later.insert((at, number), delivery);
@@ -434,7 +469,7 @@ impl Queue {
             }
             has_capacity
         });
-        if pause.is_some() {
+        if is_later {
             self.pushed.notify_one();
         }
         if has_capacity {
@@ -485,61 +520,122 @@ async fn still_waiting(
     Ok(run.and_then(|run| Some((run.started_by.clone(), Reminder::of(&run)?))))
 }
 
-/// Records that this process sends the message of an event; false if another process on the store does.
-async fn claim(store: &dyn Store, event: &RunEvent) -> bool {
-    let fields = Map::from_iter([("notified".to_owned(), json!(event.number))]);
-    let requires = Some(Precondition::NotNotified(event.number));
-    match store.annotate(&event.run, fields, Vec::new(), requires).await {
-        Ok(_) => true,
-        Err(StoreError::PreconditionFailed { .. } | StoreError::NoRun(_)) => false,
-        Err(error) => {
-            // Rather twice than not at all: a receiver can drop duplicates by their id.
-            tracing::warn!("claiming the notification of run {}: {error}", event.run);
-            true
+/// Whether this process sends a message now.
+enum Claim {
+    /// It does, and has recorded this.
+    Sends(Notifying),
+    /// Another process does, and may need to be replaced after a pause.
+    Later(Duration),
+    /// It is delivered.
+    Over,
+}
+
+/// Records that this process sends the message of an event, unless it is delivered or another process sends it.
+async fn claim(store: &dyn Store, event: &RunEvent, own: Option<Notifying>) -> Result<Claim, StoreError> {
+    for _ in 0..MAX_CONFLICTS {
+        let Some(RunRecord { options, .. }) = store.run(&event.run).await? else { return Ok(Claim::Over) };
+        let pending = options.notifying.iter().find(|pending| pending.event == event.number);
+        let failures = match pending {
+            None if options.notified.is_some_and(|notified| notified >= event.number) => {
+                return Ok(Claim::Over);
+            }
+            None => 0,
+            Some(pending) if own == Some(*pending) => pending.failures,
+            Some(pending) => {
+                let takeover = pending.due_ms.saturating_add(millis(TAKEOVER_DELAY));
+                match u64::try_from(takeover - now_ms()) {
+                    Ok(remaining) if remaining > 0 => {
+                        return Ok(Claim::Later(Duration::from_millis(remaining)));
+                    }
+                    _ => pending.failures,
+                }
+            }
+        };
+        let due_ms = now_ms().saturating_add(millis(WEBHOOK_TIMEOUT));
+        let sending = Notifying { event: event.number, failures, due_ms };
+        if record(store, event, &options, Some(sending)).await? {
+            return Ok(Claim::Sends(sending));
         }
+    }
+    Ok(Claim::Later(TAKEOVER_DELAY))
+}
+
+/// Records the result of an attempt: when it is due again, or that there is none.
+async fn settle(
+    store: &dyn Store,
+    event: &RunEvent,
+    own: Notifying,
+    next: Option<Notifying>,
+) -> Result<(), StoreError> {
+    for _ in 0..MAX_CONFLICTS {
+        let Some(RunRecord { options, .. }) = store.run(&event.run).await? else { return Ok(()) };
+        // Otherwise another process took over.
+        if !options.notifying.contains(&own) || record(store, event, &options, next).await? {
+            return Ok(());
+        }
+    }
+    Ok(())
+}
+
+/// Replaces what is recorded about the message of an event; false if another process has changed it since `before`.
+async fn record(
+    store: &dyn Store,
+    event: &RunEvent,
+    before: &RunOptions,
+    now: Option<Notifying>,
+) -> Result<bool, StoreError> {
+    let mut notifying = before.notifying.clone();
+    // What is long overdue belongs to waits that have ended.
+    notifying.retain(|other| {
+        other.event != event.number && other.due_ms.saturating_add(millis(MAX_AGE)) > now_ms()
+    });
+    notifying.extend(now);
+    let notified = before.notified.max(Some(event.number));
+    let list = if notifying.is_empty() { Value::Null } else { json!(notifying) };
+    let fields = Map::from_iter([("notified".to_owned(), json!(notified)), ("notifying".to_owned(), list)]);
+    let requires = Precondition::Notifications(before.notified, before.notifying.clone());
+    match store.annotate(&event.run, fields, Vec::new(), Some(requires)).await {
+        Ok(_) => Ok(true),
+        Err(StoreError::PreconditionFailed { .. }) => Ok(false),
+        Err(StoreError::NoRun(_)) => Ok(true),
+        Err(error) => Err(error),
     }
 }
 
-/// Sends a message, unless the wait is over or another process sends it. Returns the pause after which it has to be sent
-/// again.
+fn millis(duration: Duration) -> i64 {
+    i64::try_from(duration.as_millis()).unwrap_or(i64::MAX)
+}
+
+/// Sends a message, unless the wait is over or another process sends it. Returns it with the pause after which it has to
+/// be looked at again.
 async fn deliver(
     store: &dyn Store,
     client: &reqwest::Client,
     webhook: &Webhook,
     delivery: &Delivery,
-) -> Option<Duration> {
-    let why = match try_deliver(store, client, webhook, delivery).await {
-        Ok(()) => return None,
-        Err(why) => why,
+) -> Option<(Delivery, Duration)> {
+    let run = delivery.run.clone();
+    let again = |own, pause| Some((Delivery { run: run.clone(), event: delivery.event, own }, pause));
+    let event = match waiting_event(store, delivery).await {
+        Ok(Some(event)) => event,
+        Ok(None) => return None,
+        Err(error) => {
+            tracing::warn!("reading the notification of run {run}, trying again: {error}");
+            return again(delivery.own, TAKEOVER_DELAY);
+        }
     };
-    let pause = webhook.pauses.get(delivery.failures).copied();
-    let run = &delivery.run;
-    if let Some(pause) = pause {
-        tracing::warn!("the notification of run {run} failed: {why}; retrying in {pause:?}");
-    } else {
-        tracing::error!("the notification of run {run} failed: {why}");
-    }
-    pause
-}
-
-async fn try_deliver(
-    store: &dyn Store,
-    client: &reqwest::Client,
-    webhook: &Webhook,
-    delivery: &Delivery,
-) -> Result<(), String> {
-    let read = async {
-        let mut events = store.events(Some(&delivery.run), delivery.event.saturating_sub(1), 1).await?;
-        let Some(event) = events.pop().filter(|event| event.number == delivery.event) else {
-            return Ok(None);
-        };
-        Ok(still_waiting(store, &event).await?.map(|(_, reminder)| (event, reminder)))
+    let (event, reminder) = event;
+    let sending = match claim(store, &event, delivery.own).await {
+        Ok(Claim::Sends(sending)) => sending,
+        Ok(Claim::Later(pause)) => return again(None, pause),
+        Ok(Claim::Over) => return None,
+        Err(error) => {
+            // Rather twice than not at all: a receiver can drop duplicates by their id.
+            tracing::warn!("claiming the notification of run {run}: {error}");
+            let failures = delivery.own.map_or(0, |own| own.failures);
+            Notifying { event: event.number, failures, due_ms: now_ms() }
+        }
     };
-    let read = read.await.map_err(|error: StoreError| error.to_string())?;
-    let Some((event, reminder)) = read else { return Ok(()) };
-    if delivery.failures == 0 && !claim(store, &event).await {
-        return Ok(());
-    }
     // The same for each retry, so that a receiver can drop duplicates.
     let id = format!("msg_{}_{}", event.run, event.number);
     let escalates = event.event.kind == EventKind::RunEscalated;
@@ -548,7 +644,38 @@ async fn try_deliver(
     if escalates {
         body["escalate_to"] = event.event.data["to"].clone();
     }
-    send(client, webhook, &id, &body.to_string()).await
+    let sent = send(client, webhook, &id, &body.to_string()).await;
+    let pause = match &sent {
+        Ok(()) => None,
+        Err(why) => {
+            let pause = webhook.pauses.get(sending.failures as usize).copied();
+            if let Some(pause) = pause {
+                tracing::warn!("the notification of run {run} failed: {why}; retrying in {pause:?}");
+            } else {
+                tracing::error!("the notification of run {run} failed: {why}");
+            }
+            pause
+        }
+    };
+    let next = pause.map(|pause| Notifying {
+        failures: sending.failures + 1,
+        due_ms: now_ms().saturating_add(millis(pause)),
+        ..sending
+    });
+    if let Err(error) = settle(store, &event, sending, next).await {
+        tracing::warn!("recording the notification of run {run}: {error}");
+    }
+    again(next, pause?)
+}
+
+/// Returns the event of a message, if the wait that it reported continues.
+async fn waiting_event(
+    store: &dyn Store,
+    delivery: &Delivery,
+) -> Result<Option<(RunEvent, Reminder)>, StoreError> {
+    let mut events = store.events(Some(&delivery.run), delivery.event.saturating_sub(1), 1).await?;
+    let Some(event) = events.pop().filter(|event| event.number == delivery.event) else { return Ok(None) };
+    Ok(still_waiting(store, &event).await?.map(|(_, reminder)| (event, reminder)))
 }
 
 async fn send(client: &reqwest::Client, webhook: &Webhook, id: &str, body: &str) -> Result<(), String> {
@@ -598,13 +725,14 @@ mod tests {
         let (first, second) = (queue.next().await, queue.next().await);
         assert_eq!((first.0.as_str(), second.0.as_str()), ("flood", "other"));
         // A message that failed waits, and delays nothing.
-        queue.done(&second.0, second.1, Some(Duration::from_millis(20)));
+        let own = Some(Notifying { event: 3, failures: 1, due_ms: 0 });
+        queue.done(&second.0, Some((Delivery { own, ..second.1 }, Duration::from_millis(20))));
         let third = queue.next().await;
         assert_eq!((third.0.as_str(), third.1.run.0.as_str()), ("flood", "r2"));
         tokio::time::sleep(Duration::from_millis(30)).await;
         queue.next().await;
         let again = queue.next().await;
-        assert_eq!((again.0.as_str(), again.1.failures), ("other", 1));
+        assert_eq!((again.0.as_str(), again.1.own), ("other", own));
     }
 
     #[tokio::test]
@@ -614,13 +742,13 @@ mod tests {
         assert_eq!(pushed, [true, true, true, true, false, false, false]);
         assert!(queue.push("other", &waiting_event(18)), "others have their own share");
         for _ in 0..3 {
-            let (principal, delivery) = queue.next().await;
-            queue.done(&principal, delivery, None);
+            let (principal, _) = queue.next().await;
+            queue.done(&principal, None);
         }
         assert_eq!(queue.next_postponed().await, ("flood".to_owned(), 14));
         assert!(queue.push("flood", &waiting_event(15)) && queue.push("flood", &waiting_event(16)));
-        let (_, sent) = queue.next().await;
-        queue.done("flood", sent, None);
+        queue.next().await;
+        queue.done("flood", None);
     }
 
     #[tokio::test]

@@ -38,9 +38,10 @@ pub use sqlite::{
 pub use summary::failure_summary;
 pub use types::{
     Assignment, AuditMode, Checkpoint, Claimed, CommandEffect, CommandOutcome, Control, ControlOutcome,
-    DecisionRecord, Idempotency, IdempotencyOutcome, Launch, LaunchOutcome, NewEvent, PolicySubject,
-    Precondition, RecordedDecision, RunEvent, RunFilter, RunId, RunOptions, RunPage, RunRecord, StepIntent,
-    StepRecord, StepStatus, StoreError, TableRows, Unavailability, WorkerId, WriteFailure,
+    DecisionRecord, Idempotency, IdempotencyOutcome, Launch, LaunchOutcome, NewEvent, Notifying,
+    PolicySubject, Precondition, RecordedDecision, RunEvent, RunFilter, RunId, RunOptions, RunPage,
+    RunRecord, StepIntent, StepRecord, StepStatus, StoreError, TableRows, Unavailability, WorkerId,
+    WriteFailure,
 };
 
 use std::path::Path;
@@ -138,8 +139,16 @@ pub trait Store: Send + Sync + 'static {
         events: Vec<NewEvent>,
     ) -> Result<RunRecord, StoreError>;
 
-    /// Appends events of a step in progress (its output lines) under the fencing token.
-    async fn append(&self, run: &RunId, fence: u64, events: Vec<NewEvent>) -> Result<(), StoreError>;
+    /// Appends events of a step in progress (its output lines) under the fencing token, as a batch with a number. The
+    /// numbers of a token increase: a batch that is not later than the last one is recorded already, and is not recorded
+    /// again, so that a caller without an answer can repeat the call.
+    async fn append(
+        &self,
+        run: &RunId,
+        fence: u64,
+        batch: u32,
+        events: Vec<NewEvent>,
+    ) -> Result<(), StoreError>;
 
     /// Applies a command of a person or another program: decide, signal, cancel, pause, resume, expire. `resume` may
     /// move the head to an earlier checkpoint of this run; later steps run again. The payload is that of a signal, or
@@ -242,6 +251,10 @@ pub trait Store: Send + Sync + 'static {
         after: Option<(i64, i64)>,
         limit: usize,
     ) -> Result<Vec<(RunRecord, (i64, i64))>, StoreError>;
+
+    /// Returns the events about waits that continue, and began at a moment (milliseconds since 1970-01-01 UTC) or later,
+    /// whose webhook message was not sent or not delivered: those after an event, by global number, in that order.
+    async fn unnotified(&self, since_ms: i64, after: u64, limit: usize) -> Result<Vec<RunEvent>, StoreError>;
 
     /// Returns the unique id of this store, created with it: event numbers have no meaning in another store.
     fn identity(&self) -> String;

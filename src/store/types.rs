@@ -165,6 +165,9 @@ pub struct RunOptions {
     /// Number of the latest event of which a webhook was notified: of several processes, one sends the message.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub notified: Option<u64>,
+    /// Messages of webhooks that are not delivered yet.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub notifying: Vec<Notifying>,
     /// The root of skills that it was launched from. Only a worker with this root executes the run, because
     /// others have different scripts. Absent: it was launched by an earlier version, and no worker executes it.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -206,8 +209,19 @@ pub enum Precondition {
     AssignedTo(String),
     /// The wait that began at this moment (milliseconds since 1970-01-01 UTC) continues and was not escalated.
     NotEscalated(i64),
-    /// No webhook was notified of the event with this number, or of a later one.
-    NotNotified(u64),
+    /// These are the latest event of which a webhook was notified, and the messages that are not delivered yet.
+    Notifications(Option<u64>, Vec<Notifying>),
+}
+
+/// A message of a webhook that is not delivered yet: it is being sent, or is sent again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct Notifying {
+    /// Number of the event that it is about.
+    pub event: u64,
+    /// How often it was sent without success.
+    pub failures: u32,
+    /// When it is sent again, milliseconds since 1970-01-01 UTC. Some time later another process may send it.
+    pub due_ms: i64,
 }
 
 /// The person who is responsible for a run.
@@ -448,6 +462,8 @@ pub struct CommandOutcome {
     pub effect: CommandEffect,
     /// The run as its expired wait left it, if the expiry had not been recorded before.
     pub expired: Option<Box<RunRecord>>,
+    /// The event that records the command, and its number in the run; `None` if it changed nothing.
+    pub event: Option<(u64, NewEvent)>,
 }
 
 /// What a command changed.

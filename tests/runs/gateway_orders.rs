@@ -2,11 +2,15 @@
 //! that has not seen a skill yet.
 use crate::runs_place;
 
+use std::os::unix::process::ExitStatusExt as _;
 use std::sync::Arc;
 
-use runs_place::{Place, decide, launch, order, resume, run, wait_for_completion};
+use runs_place::{Place, decide, launch, order, resume, run, sandbox, wait_for_completion};
+use rustix::process::{Signal, getpid, kill_process};
 use serde_json::{Value, json};
-use skills_api::{Code, Local, RunClient as _, RunCommand, StepState, StepView, list_commands};
+use skills_api::{
+    AuditFilter, Code, Local, Needs, RunClient as _, RunCommand, StepState, StepView, list_commands,
+};
 use skills_model::{ApprovalReason, Choice, Gate, RunState, Verdict};
 use skills_store::{EventKind, RunRecord};
 use tokio_util::sync::CancellationToken;
@@ -425,4 +429,62 @@ async fn an_approval_that_meets_the_same_one_is_repeated() {
     let late = late.await.unwrap().unwrap();
     fail::remove(POINT);
     assert!(late.repeated && late.run.state == RunState::Completed, "{late:?}");
+}
+
+/// Where the driver of the next test works; absent in an ordinary run.
+const DRIVER: &str = "SKILLS_ORDERS_DRIVER";
+
+/// Decides a run and ends itself, as by `kill -9`, at the configured point.
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "started by the test below"]
+async fn driver() {
+    let Ok(told) = std::env::var(DRIVER) else { return };
+    let [point, verdict, id, folder] = told.split('|').collect::<Vec<_>>().try_into().unwrap();
+    let core = Local::open_once(Place::config_in(folder.as_ref()), Needs::Catalogue).await.unwrap();
+    let core = core.with_sandbox(sandbox());
+    let waiting = core.run(id).await.unwrap().run;
+    let verdict = if verdict == "approve" { Verdict::Approve } else { Verdict::Deny };
+    fail::cfg_callback(point, || kill_process(getpid(), Signal::KILL).unwrap()).unwrap();
+    order(&core, &waiting, decide(&waiting, verdict, "kim")).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_decision_whose_process_is_killed_is_in_the_audit_log_once_if_it_was_applied() {
+    let place = Place::new();
+    let ledger = place.open().await;
+    let lines = async |core: &Local, run: &RunRecord, kind: &str| {
+        let filter = AuditFilter {
+            run: Some(run.id.0.clone()),
+            kind: Some(kind.to_owned()),
+            ..AuditFilter::default()
+        };
+        core.audit_show(filter).await.unwrap()
+    };
+    for (verdict, kind) in [("approve", "run.approved"), ("deny", "run.denied")] {
+        for (point, expected) in
+            [("run-command-begun", 0), ("run-command-applied", 1), ("run-command-audited", 1)]
+        {
+            let waiting = run(&ledger, "ledger", json!({"amounts": [1, 2]})).await;
+            let id = &waiting.id.0;
+            let killed = std::process::Command::new(std::env::current_exe().unwrap())
+                .args(["--exact", "gateway_orders::driver", "--ignored", "--nocapture"])
+                .env(DRIVER, format!("{point}|{verdict}|{id}|{}", place.path("").display()))
+                .output()
+                .unwrap();
+            assert_eq!(killed.status.signal(), Some(9), "{point} was not reached: {killed:?}");
+            // The next process completes it, and the one after that does not add another line.
+            for _ in 0..2 {
+                let core = place.open().await;
+                core.run(id).await.unwrap();
+                let found = lines(&core, &waiting, kind).await;
+                assert_eq!(found.len(), expected, "{verdict} {point}: {found:?}");
+                assert!(found.iter().all(|line| line.by.as_deref() == Some("kim")), "{found:?}");
+            }
+            let left = std::fs::read_dir(place.path("home/.local/share/skill-workbench/audit/begun"))
+                .unwrap()
+                .count();
+            assert_eq!(left, 0, "{verdict} {point}");
+        }
+    }
+    assert!(ledger.audit_verify().await.unwrap().verification.broken.is_none());
 }

@@ -11,7 +11,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
 use tokio::sync::mpsc;
 use tokio::time::timeout;
-use tokio_util::sync::CancellationToken;
+use tokio_util::sync::{CancellationToken, DropGuard};
 
 const SECRET: &str = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
 const WAIT_TIMEOUT: Duration = Duration::from_secs(20);
@@ -193,4 +193,45 @@ async fn a_wait_that_is_over_is_not_reminded_of_again() {
         assert_eq!(late["type"], body["type"]);
     }
     assert!(messages.is_empty());
+}
+
+/// Follows the store as one process does, until the returned guard is dropped.
+async fn follower(store: &Arc<dyn Store>, webhook: Webhook) -> (DropGuard, mpsc::Receiver<Reminder>) {
+    let (tell, received) = mpsc::channel::<Reminder>(200);
+    let stop = CancellationToken::new();
+    tokio::spawn(remind(Arc::clone(store), tell, Some(webhook), stop.clone()));
+    (stop.drop_guard(), received)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_message_that_was_not_delivered_is_sent_after_a_restart() {
+    let store: Arc<dyn Store> = Arc::new(Sqlite::in_memory(Arc::new(now)).unwrap());
+    // One wait begins while no process follows the store, and the receiver is down when the first process starts.
+    let before = waiting(&*store, 1).await;
+    let (url, mut messages) = receiver(&["503 Service Unavailable"; 2]).await;
+    let webhook = Webhook::new(&url, SECRET).unwrap().with_pauses(vec![Duration::from_secs(1); 4]);
+    let (first_process, mut received) = follower(&store, webhook.clone()).await;
+    let failed = timeout(WAIT_TIMEOUT, messages.recv()).await.unwrap().unwrap();
+    assert_eq!(failed.headers["webhook-id"], format!("msg_{before}_3"));
+    let during = waiting(&*store, 2).await;
+    assert_eq!(timeout(WAIT_TIMEOUT, received.recv()).await.unwrap().unwrap().run, during);
+    let failed = timeout(WAIT_TIMEOUT, messages.recv()).await.unwrap().unwrap();
+    assert_eq!(failed.headers["webhook-id"], format!("msg_{during}_3"));
+    // The response arrives, and the next attempt is recorded.
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    drop(first_process);
+    let (second_process, _received) = follower(&store, webhook.clone()).await;
+    let mut ids = Vec::new();
+    for _ in 0..2 {
+        ids.push(
+            timeout(WAIT_TIMEOUT, messages.recv()).await.unwrap().unwrap().headers["webhook-id"].clone(),
+        );
+    }
+    ids.sort();
+    assert_eq!(ids, [format!("msg_{before}_3"), format!("msg_{during}_3")]);
+    // What was delivered is not sent again.
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    drop(second_process);
+    let (_third_process, _received) = follower(&store, webhook).await;
+    assert!(timeout(Duration::from_secs(2), messages.recv()).await.is_err());
 }

@@ -25,15 +25,21 @@ pub struct Place {
 impl Place {
     pub fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let at = |path: &str| folder.path().join(path);
         let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/runs");
-        copy(&fixtures, &at("skills"));
-        std::fs::create_dir_all(at("work")).unwrap();
+        copy(&fixtures, &folder.path().join("skills"));
+        std::fs::create_dir_all(folder.path().join("work")).unwrap();
+        let config = Self::config_in(folder.path());
+        Self { folder, config }
+    }
+
+    /// The settings of a place, which another process can open too.
+    pub fn config_in(folder: &Path) -> Config {
+        let at = |path: &str| folder.join(path);
         let mut config = Config::defaults(&at("work"), &Env::at(at("home")));
         config.argument_roots = vec![at("skills")];
         config.trust = vec![at("skills")];
         config.watch = false;
-        Self { folder, config }
+        config
     }
 
     pub fn path(&self, path: &str) -> PathBuf {

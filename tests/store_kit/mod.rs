@@ -15,9 +15,9 @@ use skills_model::{
     ApprovalReason, Command, CommandName, Decision, Gate, RunState, TransitionError, Verdict, WorkerReport,
 };
 use skills_store::{
-    Checkpoint, Claimed, CommandEffect, CommandOutcome, DecisionRecord, Due, Idempotency, IdempotencyOutcome,
-    Launch, NewEvent, Precondition, RunFilter, RunId, RunOptions, RunQuery, StepIntent, StepRecord,
-    StepStatus, Store, StoreError, WorkerId,
+    Checkpoint, Claimed, CommandEffect, CommandOutcome, DecisionRecord, Due, EventKind, Idempotency,
+    IdempotencyOutcome, Launch, NewEvent, Notifying, Precondition, RunFilter, RunId, RunOptions, RunQuery,
+    StepIntent, StepRecord, StepStatus, Store, StoreError, WorkerId,
 };
 
 use control::*;
@@ -207,6 +207,7 @@ pub async fn run_all<S: Store>(new: impl AsyncFn(Time) -> S) {
         a_denial_ends_a_gate_that_needs_several,
         annotations_are_merged_and_told,
         of_two_writers_with_a_precondition_one_writes,
+        events_without_a_delivered_message_are_found,
         titles_labels_and_assignees_are_found,
         texts_that_look_like_nul_hide_nothing,
         documents_are_shared_and_versioned,

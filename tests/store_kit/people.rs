@@ -130,16 +130,55 @@ pub async fn of_two_writers_with_a_precondition_one_writes(store: &dyn Store, ti
     let events = store.events(Some(&run), 0, 100).await.unwrap();
     let escalated = events.iter().filter(|event| event.event.kind.to_string() == "run.escalated");
     assert_eq!(escalated.count(), 1);
-    let notify = async |event: u64| {
-        let fields = json!({ "notified": event }).as_object().cloned().unwrap();
-        store.annotate(&run, fields, vec![], Some(Precondition::NotNotified(event))).await.map(|_| ())
+    let pending = Notifying { event: 3, failures: 1, due_ms: 5 };
+    let notify = async |before: Option<u64>, list: &[Notifying], event: u64| {
+        let notifying = vec![Notifying { event, ..pending }];
+        let fields = json!({ "notified": event, "notifying": notifying }).as_object().cloned().unwrap();
+        let requires = Precondition::Notifications(before, list.to_vec());
+        store.annotate(&run, fields, vec![], Some(requires)).await.map(|_| ())
     };
-    let (first, second) = futures::join!(notify(3), notify(3));
+    let (first, second) = futures::join!(notify(None, &[], 3), notify(None, &[], 3));
     assert_ne!(first.is_ok(), second.is_ok(), "{first:?} {second:?}");
-    assert_eq!((notify(2).await, notify(4).await), (failed.clone(), Ok(())), "an earlier one is late");
+    assert_eq!(notify(Some(3), &[], 4).await, failed, "it is not delivered yet");
+    assert_eq!(notify(Some(3), &[pending], 4).await, Ok(()));
     time.pass(1_000);
     store.command(&run, Command::Cancel, None, None, None).await.unwrap();
     assert_eq!(escalate().await, failed, "the wait is over");
+}
+
+pub async fn events_without_a_delivered_message_are_found(store: &dyn Store, time: &Time) {
+    let began_ms = store.run(&waiting(store, 1).await).await.unwrap().unwrap().since_ms;
+    time.pass(10);
+    for n in 2..=6 {
+        waiting(store, n).await;
+    }
+    let found = async |since_ms: i64, after: u64| {
+        let events = store.unnotified(since_ms, after, 3).await.unwrap();
+        let ids: Vec<String> =
+            events.iter().map(|event| format!("{} {}", event.run, event.event.kind)).collect();
+        (ids, events.last().map_or(0, |event| event.global))
+    };
+    let annotate = async |run: &str, fields: serde_json::Value, events: Vec<NewEvent>| {
+        let fields = fields.as_object().cloned().unwrap();
+        store.annotate(&RunId(run.into()), fields, events, None).await.unwrap();
+    };
+    let number = async |run: &str| {
+        let events = store.events(Some(&RunId(run.into())), 0, 100).await.unwrap();
+        events.iter().find(|event| event.event.kind == EventKind::GateWaiting).unwrap().number
+    };
+    let delivered = number("run-0002").await;
+    annotate("run-0002", json!({ "notified": delivered }), vec![]).await;
+    let failing = Notifying { event: number("run-0003").await, failures: 1, due_ms: 5 };
+    annotate("run-0003", json!({ "notified": failing.event, "notifying": [failing] }), vec![]).await;
+    store.command(&RunId("run-0004".into()), Command::Cancel, None, None, None).await.unwrap();
+    let late = NewEvent { kind: EventKind::RunEscalated, step: None, data: json!({}) };
+    annotate("run-0002", json!({}), vec![late]).await;
+    let (first, place) = found(began_ms, 0).await;
+    assert_eq!(first, ["run-0001 gate.waiting", "run-0003 gate.waiting", "run-0005 gate.waiting"]);
+    let (second, place) = found(began_ms, place).await;
+    assert_eq!(second, ["run-0006 gate.waiting", "run-0002 run.escalated"]);
+    assert_eq!(found(began_ms, place).await.0, [] as [&str; 0]);
+    assert_eq!(found(began_ms + 1, 0).await.0[0], "run-0003 gate.waiting", "the others began earlier");
 }
 
 pub async fn titles_labels_and_assignees_are_found(store: &dyn Store, time: &Time) {

@@ -112,11 +112,16 @@ pub async fn output_lines_are_fenced_events(store: &dyn Store, time: &Time) {
         step: Some("one".into()),
         data: json!({"stream": "stdout", "text": text}),
     };
-    store.append(&claim.run.id, claim.fence, vec![line("a"), line("b")]).await.unwrap();
-    assert_eq!(kinds(store, &claim.run.id).await, ["run.created", "run.claimed", "step.log", "step.log"]);
+    for _ in 0..2 {
+        // The second time as after an answer that was lost.
+        store.append(&claim.run.id, claim.fence, 1, vec![line("a"), line("b")]).await.unwrap();
+        assert_eq!(kinds(store, &claim.run.id).await, ["run.created", "run.claimed", "step.log", "step.log"]);
+    }
+    store.append(&claim.run.id, claim.fence, 2, vec![line("c")]).await.unwrap();
+    assert_eq!(kinds(store, &claim.run.id).await.len(), 5);
     time.pass(30_001);
     claimed(store, "w2").await;
-    let late = store.append(&claim.run.id, claim.fence, vec![line("c")]).await;
+    let late = store.append(&claim.run.id, claim.fence, 3, vec![line("c")]).await;
     assert!(matches!(late, Err(StoreError::Refused(TransitionError::StaleFence { .. }))), "{late:?}");
 }
 
@@ -427,7 +432,7 @@ pub async fn what_a_run_wrote_down_is_forgotten_and_its_results_stay(store: &dyn
     let claim = claimed(store, "w1").await;
     let run = claim.run.id.clone();
     let line = NewEvent { kind: "step.log".into(), step: None, data: json!({"text": "secret"}) };
-    store.append(&run, claim.fence, vec![line]).await.unwrap();
+    store.append(&run, claim.fence, 1, vec![line]).await.unwrap();
     let step = StepRecord { inputs: json!({"secret": 1}), ..done("one") };
     let command = work(claim.fence, WorkerReport::Complete);
     store.report(&run, command, vec![step], Some(checkpoint(1, &["one"])), vec![], vec![]).await.unwrap();

@@ -31,6 +31,7 @@ impl Place {
         let store = ProposalStore::new(
             dir.path().join(".local/share/skill-workbench/proposals"),
             dir.path().join(".local/share/skill-workbench/proposals-in-progress"),
+            skills_base::audit::Recorder::new(dir.path(), skills_base::audit::Mode::Off),
         );
         let place = Self { dir, store };
         place.write("billing", &text("Writes bills for customers. Use it for invoices."));

@@ -167,6 +167,7 @@ impl Authors {
         let store = ProposalStore::new(
             self.home.path().join(".local/share/skill-workbench/proposals"),
             self.home.path().join(".local/share/skill-workbench/proposals-in-progress"),
+            skills_base::audit::Recorder::new(self.home.path(), skills_base::audit::Mode::Off),
         );
         let denied = self.new_proposal("release-notes", "shop", 3 * 24 * 60, |text| {
             text.replace("Instructions.", "Write one line for each change.")

@@ -141,7 +141,7 @@ impl Local {
         Ok(Self {
             runs: Arc::new(Runs::new(&config, &registry, &shared, &trust, &policy, &metrics, &audit)),
             operations: Arc::new(Operations::new(metrics.clone())),
-            proposals: proposing::ProposalFolder::of(&config),
+            proposals: proposing::ProposalFolder::of(&config, &audit),
             prepared: sessions::Prepared::default(),
             skill_files: client_view::SkillFiles::default(),
             transcripts: sessions::Transcripts::default(),

@@ -21,7 +21,7 @@ use skills_authoring::proposals::{
     Facts, NewProposal, Proposal, ProposalDecision, ProposalError, ProposalHead, ProposalState,
     ProposalStore, present_digest, versions,
 };
-use skills_base::audit::Entry;
+use skills_base::audit::Recorder;
 use skills_base::locked_folder::LockedFolder;
 use skills_config::{Config, PROJECT_FILE};
 use skills_discovery::{self as discovery, Document, EvalOptions, GoldenChange};
@@ -43,7 +43,7 @@ pub(super) struct ProposalFolder {
 }
 
 impl ProposalFolder {
-    pub(super) fn of(config: &Config) -> Self {
+    pub(super) fn of(config: &Config, audit: &Arc<Recorder>) -> Self {
         let demo = config.demo.then(super::temporary_folder).and_then(Result::ok);
         let project =
             config.files.iter().find(|file| file.file_name().is_some_and(|name| name == PROJECT_FILE));
@@ -54,7 +54,7 @@ impl ProposalFolder {
         };
         let own = demo.as_ref().map_or(config.dirs.data.as_path(), LockedFolder::path);
         let begun = own.join("proposals-in-progress");
-        Self { store: ProposalStore::new(folder, begun), _demo: demo }
+        Self { store: ProposalStore::new(folder, begun, Arc::clone(audit)), _demo: demo }
     }
 }
 
@@ -133,19 +133,12 @@ impl Local {
         self.proposals.store.clone()
     }
 
-    /// Records approvals that were interrupted after the write, in the audit log too. Where the folder cannot be written,
-    /// the next process that can records them.
+    /// Completes changes that were interrupted, in the audit log too. Where the folder cannot be written, the next process
+    /// that can completes them.
     async fn record_interrupted(&self) {
         let store = self.proposal_store();
-        match run_blocking(move || Ok(store.record_interrupted()?)).await {
-            Ok(recorded) => {
-                for facts in recorded {
-                    let Some(decision) = &facts.decision else { continue };
-                    let notes = decision.notes.as_deref();
-                    self.audit_proposal("proposal.approved", &facts, &decision.by, notes).await;
-                }
-            }
-            Err(error) => tracing::warn!("an interrupted approval is not recorded: {error}"),
+        if let Err(error) = run_blocking(move || Ok(store.record_interrupted()?)).await {
+            tracing::warn!("an interrupted change of a proposal is not recorded: {}", error.message);
         }
     }
 
@@ -181,7 +174,6 @@ impl Local {
             })?)
         })
         .await?;
-        self.audit_proposal("proposal.created", &proposal.facts, &proposal.facts.proposed_by, None).await;
         self.view(proposal).await
     }
 
@@ -325,9 +317,7 @@ impl Local {
         if let Some(notes) = &notes {
             check_text("notes", notes, false)?;
         }
-        let decision =
-            ProposalDecision { by: who.clone(), at_ms: jiff::Timestamp::now().as_millisecond(), notes };
-        let said = decision.notes.clone();
+        let decision = ProposalDecision { by: who, at_ms: jiff::Timestamp::now().as_millisecond(), notes };
         let ordered = order.clone();
         let (proposal, repeated) = run_blocking(move || {
             Ok(match ordered {
@@ -351,16 +341,8 @@ impl Local {
             (ProposalOrder::Deny, true) => format!("was already denied by {first}"),
             (ProposalOrder::RollBack, true) => format!("was already rolled back by {first}"),
         };
-        if !repeated {
-            let kind = match order {
-                ProposalOrder::Approve { .. } => "proposal.approved",
-                ProposalOrder::Deny => "proposal.denied",
-                ProposalOrder::RollBack => "proposal.rolled_back",
-            };
-            self.audit_proposal(kind, facts, &who, said.as_deref()).await;
-            if writes && !self.config.watch {
-                self.registry.rescan();
-            }
+        if !repeated && writes && !self.config.watch {
+            self.registry.rescan();
         }
         Ok(ProposalOrdered { proposal: summary(&proposal.head()), note, repeated })
     }
@@ -489,18 +471,6 @@ impl Local {
             }
             None => Ok(skill.real_location().to_owned()),
         }
-    }
-
-    async fn audit_proposal(&self, kind: &str, facts: &Facts, by: &str, notes: Option<&str>) {
-        let about = json!({
-            "proposal": facts.proposal_id,
-            "skill": facts.skill_id,
-            "location": facts.location,
-            "base_digest": facts.base_digest,
-            "result_digest": facts.result_digest,
-        });
-        let entry = Entry::new(kind, Some(by), about).with_detail(json!({ "notes": notes }));
-        self.audit.record(entry.durably()).await;
     }
 }
 
@@ -647,6 +617,11 @@ impl Evaluator {
             Some(digest) if digest == facts.base_digest => {
                 (CheckResult::Pass, "file unchanged, diff applies")
             }
+            Some(_) if facts.applying.is_some() => (
+                CheckResult::Fail,
+                "an approval was interrupted and the file has changed since: whether the approval was written is \
+                 unknown; deny it, or propose the change again",
+            ),
             Some(_) => (CheckResult::Fail, "the file has changed since; propose the change again"),
             None => (CheckResult::Fail, "the file cannot be read"),
         };

@@ -3,13 +3,16 @@
 use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
 use super::diff::{self, DiffError};
 use super::document::{Facts, Proposal, ProposalDecision, ProposalHead, ProposalState};
 use crate::write_back::{WriteError, replace_real_file, replaced};
-use skills_base::files::{self, Folder, OpenError};
+use serde_json::json;
+use skills_base::audit::{Entry, Recorder};
+use skills_base::files::{self, FileIdentity, Folder, OpenError};
 use skills_base::private_files;
 use skills_discovery::GoldenChange;
 use skills_skill::{Digest, MAX_BYTES, SkillId};
@@ -167,39 +170,106 @@ pub struct Listed {
     pub damaged: Vec<ProposalError>,
 }
 
-/// A folder of proposals. It is created with the first proposal.
+/// A folder of proposals, whose changes are recorded in the audit log. It is created with the first proposal.
 #[derive(Debug, Clone)]
 pub struct ProposalStore {
     folder: PathBuf,
     begun: PathBuf,
+    audit: Arc<Recorder>,
 }
 
-/// An approval whose write is not recorded yet. It is kept in the user's own folder, because the folder of proposals can
-/// come with a repository, which could state an approval by anyone.
+/// A new proposal or a decision that is not yet in the audit log. It is kept in the user's own folder, because the folder
+/// of proposals can come with a repository, which could state a decision by anyone.
 #[derive(Debug, Serialize, Deserialize)]
-struct BegunApproval {
+struct BegunChange {
+    /// The proposal's file; absent in an approval by an earlier version.
+    #[serde(default)]
+    file: Option<PathBuf>,
+    /// The state that the proposal gets.
+    #[serde(default = "approved")]
+    state: ProposalState,
     base_digest: Digest,
     result_digest: Digest,
-    /// The file that is written.
+    /// The file that an approval writes.
     real: PathBuf,
+    /// The prepared file of an approval, which takes the place of that file.
+    #[serde(default)]
+    prepared: Option<FileIdentity>,
+    /// Who decided, or proposed.
     decision: ProposalDecision,
 }
 
-impl BegunApproval {
+fn approved() -> ProposalState {
+    ProposalState::Approved
+}
+
+/// What the files show about an approval that was begun.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Written {
+    Yes,
+    No,
+    Unknown,
+}
+
+impl BegunChange {
     /// Returns the file in which the new content is prepared: as long as it exists, nothing was written.
-    fn prepared(&self) -> PathBuf {
+    fn prepared_file(&self) -> PathBuf {
         self.real.with_file_name(new_file(self.result_digest))
     }
 
     /// Returns whether the file was written, also if it was changed again since.
-    fn is_applied(&self) -> bool {
+    fn written(&self) -> Written {
+        if self.state != ProposalState::Approved {
+            return Written::No;
+        }
         let present = files::read_file(&self.real, MAX_BYTES).ok().map(|bytes| Digest::of(&bytes));
-        let prepared = self.prepared();
-        let is_missing =
-            || prepared.parent().is_some_and(Path::is_dir) && prepared.symlink_metadata().is_err();
-        present == Some(self.result_digest) || (present != Some(self.base_digest) && is_missing())
+        if present == Some(self.result_digest) {
+            return Written::Yes;
+        }
+        if present == Some(self.base_digest) || self.prepared_file().symlink_metadata().is_ok() {
+            return Written::No;
+        }
+        // The prepared file can also have been removed, for example by `git clean`.
+        let is_prepared = |prepared| FileIdentity::of(&self.real).is_ok_and(|found| found == Some(prepared));
+        if self.prepared.is_some_and(is_prepared) { Written::Yes } else { Written::Unknown }
+    }
+
+    /// Returns whether a proposal has got the state of this change.
+    fn is_recorded_in(&self, facts: &Facts) -> bool {
+        match self.state {
+            ProposalState::Waiting => true,
+            ProposalState::Approved => {
+                facts.state != ProposalState::Denied && facts.decision.as_ref() == Some(&self.decision)
+            }
+            ProposalState::Denied => {
+                facts.state == ProposalState::Denied && facts.decision.as_ref() == Some(&self.decision)
+            }
+            ProposalState::RolledBack => facts.rollback.as_ref() == Some(&self.decision),
+        }
+    }
+
+    /// Returns the entry of the audit log.
+    fn entry(&self, facts: &Facts) -> Entry {
+        let kind = match self.state {
+            ProposalState::Waiting => "proposal.created",
+            ProposalState::Approved => "proposal.approved",
+            ProposalState::Denied => "proposal.denied",
+            ProposalState::RolledBack => "proposal.rolled_back",
+        };
+        let about = json!({
+            "proposal": facts.proposal_id,
+            "skill": facts.skill_id,
+            "location": facts.location,
+            "base_digest": facts.base_digest,
+            "result_digest": facts.result_digest,
+        });
+        let detail = json!({ "notes": self.decision.notes });
+        Entry::new(kind, Some(&self.decision.by), about).with_detail(detail).durably()
     }
 }
+
+/// The fields of an entry that identify a change: a proposal gets each state once.
+const CHANGE_KEY: [&str; 3] = ["proposal", "location", "result_digest"];
 
 /// The folder of proposals, while every other process is locked out.
 struct LockedFolder {
@@ -208,10 +278,10 @@ struct LockedFolder {
 }
 
 impl ProposalStore {
-    /// Returns the store in a folder; `begun` is a folder of the user with the approvals in progress.
+    /// Returns the store in a folder; `begun` is a folder of the user with the changes in progress.
     #[must_use]
-    pub fn new(folder: PathBuf, begun: PathBuf) -> Self {
-        Self { folder, begun }
+    pub fn new(folder: PathBuf, begun: PathBuf, audit: Arc<Recorder>) -> Self {
+        Self { folder, begun, audit }
     }
 
     /// Returns the path of the folder.
@@ -318,7 +388,8 @@ impl ProposalStore {
     }
 
     /// Checks the facts of a file, and completes an approval whose end was not recorded: the files show whether it was
-    /// written. Such an approval keeps `applying`, until it is recorded.
+    /// written. Such an approval keeps `applying`, until it is recorded; so does a waiting proposal for which they do not
+    /// show it.
     fn checked(&self, folder: &Folder, mut facts: Facts, id: &str) -> Result<Facts, String> {
         if facts.proposal_id != id {
             return Err(format!("its id is {}", facts.proposal_id));
@@ -330,48 +401,58 @@ impl ProposalStore {
         if facts.state != ProposalState::Waiting {
             return Ok(facts);
         }
-        if let Some(begun) = self.begun(folder, &facts).filter(BegunApproval::is_applied) {
-            facts.state = ProposalState::Approved;
-            facts.decision = Some(begun.decision.clone());
-            facts.applying = Some(begun.decision);
+        let Some(begun) = self.begun(folder, &facts) else { return Ok(facts) };
+        match begun.written() {
+            Written::Yes => {
+                facts.state = ProposalState::Approved;
+                facts.decision = Some(begun.decision.clone());
+                facts.applying = Some(begun.decision);
+            }
+            Written::Unknown => facts.applying = Some(begun.decision),
+            Written::No => {}
         }
         Ok(facts)
     }
 
-    /// Returns the approval of a proposal that was begun, if it is about this content.
-    fn begun(&self, folder: &Folder, facts: &Facts) -> Option<BegunApproval> {
-        let text = std::fs::read(self.begun_file(folder, &facts.proposal_id)).ok()?;
-        let begun: BegunApproval = serde_json::from_slice(&text).ok()?;
+    /// Returns the change of a proposal that was begun, if it is about this content.
+    fn begun(&self, folder: &Folder, facts: &Facts) -> Option<BegunChange> {
+        let begun = read_begun(&self.begun_file(folder, &facts.proposal_id))?;
         let is_same = (begun.base_digest, begun.result_digest) == (facts.base_digest, facts.result_digest);
         is_same.then_some(begun)
     }
 
-    /// Returns the file about the approval of a proposal that is in progress.
+    /// Returns the file about the change of a proposal that is in progress.
     fn begun_file(&self, folder: &Folder, id: &str) -> PathBuf {
         let name = format!("{}\0{id}", folder.path().to_string_lossy());
         self.begun.join(format!("{}.json", Digest::of(name.as_bytes())))
     }
 
-    /// Records an approval before the write: after a crash, the files show whether it was written.
+    /// Records a change before it is made: after a crash, the files show whether it was.
     fn begin(
         &self,
         folder: &Folder,
         facts: &Facts,
-        real: &Path,
+        state: ProposalState,
         decision: &ProposalDecision,
-    ) -> Result<(), ProposalError> {
+        written: Option<(&Path, Option<FileIdentity>)>,
+    ) -> Result<BegunChange, ProposalError> {
         let file = self.begun_file(folder, &facts.proposal_id);
-        let begun = BegunApproval {
+        let (real, prepared) = written.unwrap_or((&facts.location, None));
+        let begun = BegunChange {
+            file: Some(folder.path().join(format!("{}.md", facts.proposal_id))),
+            state,
             base_digest: facts.base_digest,
             result_digest: facts.result_digest,
             real: real.to_owned(),
+            prepared,
             decision: decision.clone(),
         };
         let text = serde_json::to_vec(&begun).map_err(|error| failed(&file)(error.into()))?;
-        private_files::replace(&file, &text).map_err(failed(&file))
+        private_files::replace(&file, &text).map_err(failed(&file))?;
+        Ok(begun)
     }
 
-    /// Ends an approval that was begun.
+    /// Ends a change that was begun.
     fn end(&self, folder: &Folder, id: &str) {
         let file = self.begun_file(folder, id);
         if let Err(error) = std::fs::remove_file(&file)
@@ -379,6 +460,29 @@ impl ProposalStore {
         {
             tracing::warn!("cannot remove {}: {error}", file.display());
         }
+    }
+
+    /// Writes a proposal with a change that was begun, and records the change in the audit log. The folder stays locked
+    /// until then, so that no other process records it too.
+    fn write_change(
+        &self,
+        locked: &LockedFolder,
+        proposal: &Proposal,
+        begun: &BegunChange,
+    ) -> Result<(), ProposalError> {
+        let facts = &proposal.facts;
+        if let Err(error) = self.write(locked, proposal) {
+            // An approval is written already: the files show it.
+            if begun.state != ProposalState::Approved {
+                self.end(&locked.folder, &facts.proposal_id);
+            }
+            return Err(error);
+        }
+        let is_recorded = self.audit.record_blocking(begun.entry(facts));
+        if is_recorded {
+            self.end(&locked.folder, &facts.proposal_id);
+        }
+        Ok(())
     }
 
     fn write(&self, locked: &LockedFolder, proposal: &Proposal) -> Result<(), ProposalError> {
@@ -431,7 +535,11 @@ impl ProposalStore {
             evidence: new.evidence.map(|text| text.trim().to_owned()).filter(|text| !text.is_empty()),
             diff,
         };
-        self.write(&locked, &proposal)?;
+        let facts = &proposal.facts;
+        let proposed =
+            ProposalDecision { by: facts.proposed_by.clone(), at_ms: facts.proposed_at_ms, notes: None };
+        let begun = self.begin(&locked.folder, facts, ProposalState::Waiting, &proposed, None)?;
+        self.write_change(&locked, &proposal, &begun)?;
         Ok(proposal)
     }
 
@@ -516,8 +624,12 @@ impl ProposalStore {
         self.keep_version(&locked, result.as_bytes())?;
         let (new, (read, write)) =
             (new_file(proposal.facts.result_digest), (base.as_bytes(), result.as_bytes()));
+        let mut begun = None;
         let written = files::replace_file_after(real, read, write, Some(&new), || {
-            self.begin(&locked.folder, &proposal.facts, real, &by).map_err(io::Error::other)?;
+            let prepared = (real, FileIdentity::of(&real.with_file_name(&new))?);
+            let (facts, state) = (&proposal.facts, ProposalState::Approved);
+            let change = self.begin(&locked.folder, facts, state, &by, Some(prepared));
+            begun = Some(change.map_err(io::Error::other)?);
             fail::fail_point!("proposal.applying");
             Ok(())
         });
@@ -526,35 +638,59 @@ impl ProposalStore {
             return Err(error.into());
         }
         fail::fail_point!("proposal.applied");
+        proposal.facts.applying = None;
         proposal.facts.decision = Some(by);
         proposal.facts.state = ProposalState::Approved;
-        self.write(&locked, &proposal)?;
-        self.end(&locked.folder, &proposal.facts.proposal_id);
+        if let Some(begun) = &begun {
+            self.write_change(&locked, &proposal, begun)?;
+        }
         Ok((proposal, false))
     }
 
-    /// Records approvals that were written but whose end was not recorded, before a later change of the file hides them,
-    /// and returns them.
+    /// Completes changes that were interrupted: records an approval whose write is not recorded, before a later change
+    /// of the file hides it, and each change that is missing in the audit log.
     ///
     /// # Errors
     /// Returns an error if the folder cannot be read or written.
-    pub fn record_interrupted(&self) -> Result<Vec<Facts>, ProposalError> {
-        let is_interrupted =
-            |facts: &Facts| facts.state == ProposalState::Approved && facts.applying.is_some();
-        let is_any = self.list()?.proposals.iter().any(|one| is_interrupted(&one.facts));
-        if !is_any {
-            return Ok(Vec::new());
+    pub fn record_interrupted(&self) -> Result<(), ProposalError> {
+        let files = match std::fs::read_dir(&self.begun) {
+            Ok(entries) => entries.filter_map(|entry| Some(entry.ok()?.path())).collect::<Vec<_>>(),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+            Err(error) => return Err(failed(&self.begun)(error)),
+        };
+        let Some(folder) = self.open()?.filter(|_| !files.is_empty()) else { return Ok(()) };
+        let entries = folder.entries("").map_err(|refusal| failed(&self.folder)(refusal.into()))?;
+        let ids = entries.iter().filter_map(|entry| entry.name.strip_suffix(".md"));
+        let own: Vec<String> =
+            ids.filter(|id| files.contains(&self.begun_file(&folder, id))).map(str::to_owned).collect();
+        let is_orphan = |file: &PathBuf| {
+            let proposal = read_begun(file).and_then(|begun| begun.file);
+            proposal.is_some_and(|proposal| proposal.parent() == Some(folder.path()) && !proposal.exists())
+        };
+        if own.is_empty() && !files.iter().any(is_orphan) {
+            return Ok(());
         }
         let locked = self.lock()?;
-        let mut recorded = Vec::new();
-        for head in self.list()?.proposals.into_iter().filter(|one| is_interrupted(&one.facts)) {
-            let mut proposal = self.find(&head.facts.proposal_id)?;
-            proposal.facts.applying = None;
-            self.write(&locked, &proposal)?;
-            self.end(&locked.folder, &proposal.facts.proposal_id);
-            recorded.push(proposal.facts);
+        for id in own {
+            let Some(begun) = read_begun(&self.begun_file(&locked.folder, &id)) else { continue };
+            let Ok(mut proposal) = self.find(&id) else { continue };
+            if begun.is_recorded_in(&proposal.facts) {
+                if proposal.facts.applying.take().is_some() {
+                    self.write(&locked, &proposal)?;
+                }
+                if self.audit.record_missing(begun.entry(&proposal.facts), &CHANGE_KEY) {
+                    self.end(&locked.folder, &id);
+                }
+            } else if begun.state != ProposalState::Approved || proposal.facts.state != ProposalState::Waiting
+            {
+                // It was not made, or another decision took its place.
+                self.end(&locked.folder, &id);
+            }
         }
-        Ok(recorded)
+        for file in files.iter().filter(|file| is_orphan(file)) {
+            std::fs::remove_file(file).map_err(failed(file))?;
+        }
+        Ok(())
     }
 
     /// Denies a proposal. Repeating the denial returns the first one, with `true`.
@@ -571,12 +707,13 @@ impl ProposalStore {
         }
         if let Some(begun) = self.begun(&locked.folder, &proposal.facts) {
             // Left by an interrupted approval.
-            let _ = std::fs::remove_file(begun.prepared());
+            let _ = std::fs::remove_file(begun.prepared_file());
         }
+        let begun = self.begin(&locked.folder, &proposal.facts, ProposalState::Denied, &by, None)?;
+        proposal.facts.applying = None;
         proposal.facts.decision = Some(by);
         proposal.facts.state = ProposalState::Denied;
-        self.write(&locked, &proposal)?;
-        self.end(&locked.folder, id);
+        self.write_change(&locked, &proposal, &begun)?;
         Ok((proposal, false))
     }
 
@@ -608,20 +745,29 @@ impl ProposalStore {
         }
         let location = facts.location.clone();
         let present = read(real, &location, ProposalError::ChangedSince)?;
-        match Digest::of(present.as_bytes()) {
+        let begun = self.begin(&locked.folder, &proposal.facts, ProposalState::RolledBack, &by, None)?;
+        let written = match Digest::of(present.as_bytes()) {
             // An earlier rollback was written but not recorded.
-            digest if digest == facts.base_digest => {}
+            digest if digest == facts.base_digest => Ok(()),
             digest if digest == facts.result_digest => {
-                replace_real_file(real, present.as_bytes(), base.as_bytes())?;
+                replace_real_file(real, present.as_bytes(), base.as_bytes()).map_err(Into::into)
             }
-            _ => return Err(ProposalError::ChangedSince(location)),
+            _ => Err(ProposalError::ChangedSince(location)),
+        };
+        if let Err(error) = written {
+            self.end(&locked.folder, &proposal.facts.proposal_id);
+            return Err(error);
         }
         proposal.facts.applying = None;
         proposal.facts.rollback = Some(by);
         proposal.facts.state = ProposalState::RolledBack;
-        self.write(&locked, &proposal)?;
+        self.write_change(&locked, &proposal, &begun)?;
         Ok((proposal, false))
     }
+}
+
+fn read_begun(file: &Path) -> Option<BegunChange> {
+    serde_json::from_slice(&std::fs::read(file).ok()?).ok()
 }
 
 /// Returns the file to write: the skill's, whatever a proposal states, because proposals come with repositories.
@@ -679,6 +825,7 @@ fn is_link(path: &Path) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use skills_base::audit::Mode;
 
     const BASE: &str = "---\nname: billing\ndescription: Old.\n---\nBody\n";
     const RESULT: &str = "---\nname: billing\ndescription: New.\n---\nBody\n";
@@ -697,7 +844,8 @@ mod tests {
         std::fs::create_dir(file.parent().unwrap()).unwrap();
         std::fs::write(&file, BASE).unwrap();
         let real = file.canonicalize().unwrap();
-        let store = ProposalStore::new(dir.path().join("proposals"), dir.path().join("begun"));
+        let audit = Recorder::new(&dir.path().join("audit"), Mode::Standard);
+        let store = ProposalStore::new(dir.path().join("proposals"), dir.path().join("begun"), audit);
         Place { store, file, real, _dir: dir }
     }
 
@@ -734,9 +882,35 @@ mod tests {
         }
 
         /// Records that an approval was begun, as a process does that is killed before the end.
-        fn begin(&self, proposal: &Proposal, name: &str) {
+        fn begin(&self, proposal: &Proposal, name: &str) -> BegunChange {
+            let new = self.real.with_file_name(new_file(proposal.facts.result_digest));
+            let written = (self.real.as_path(), FileIdentity::of(&new).ok().flatten());
+            self.begin_change(proposal, ProposalState::Approved, name, Some(written))
+        }
+
+        fn begin_change(
+            &self,
+            proposal: &Proposal,
+            state: ProposalState,
+            name: &str,
+            written: Option<(&Path, Option<FileIdentity>)>,
+        ) -> BegunChange {
             let locked = self.store.lock().unwrap();
-            self.store.begin(&locked.folder, &proposal.facts, &self.real, &by(name)).unwrap();
+            self.store.begin(&locked.folder, &proposal.facts, state, &by(name), written).unwrap()
+        }
+
+        /// Returns the kinds and principals of the lines of the audit log.
+        fn audited(&self) -> Vec<(String, String)> {
+            let lines = self.store.audit.log().show(usize::MAX, |_| true).unwrap();
+            lines.into_iter().map(|line| (line.kind, line.by.unwrap())).collect()
+        }
+
+        fn audited_count(&self, kind: &str) -> usize {
+            self.audited().iter().filter(|(found, _)| found == kind).count()
+        }
+
+        fn begun_count(&self) -> usize {
+            std::fs::read_dir(&self.store.begun).unwrap().count()
         }
 
         /// Changes the stored proposal as a repository could.
@@ -868,8 +1042,8 @@ mod tests {
         std::fs::rename(&new, &place.file).unwrap();
         std::fs::write(&place.file, "the next change").unwrap();
         assert_eq!(state(), ProposalState::Approved);
-        let recorded = place.store.record_interrupted().unwrap();
-        assert_eq!(recorded[0].decision, Some(by("kim")));
+        place.store.record_interrupted().unwrap();
+        assert_eq!(place.audited()[1..], [("proposal.approved".to_owned(), "kim".to_owned())]);
         // A file that is put back later does not undo what is recorded.
         std::fs::write(&new, RESULT).unwrap();
         assert_eq!((state(), place.text().as_str()), (ProposalState::Approved, "the next change"));
@@ -901,18 +1075,94 @@ mod tests {
         let place = place();
         let proposal = place.propose();
         let id = proposal.facts.proposal_id.clone();
-        assert!(place.store.record_interrupted().unwrap().is_empty());
+        place.store.record_interrupted().unwrap();
         place.begin(&proposal, "kim");
         std::fs::write(&place.file, RESULT).unwrap();
-        let recorded = place.store.record_interrupted().unwrap();
-        assert_eq!(
-            (recorded[0].proposal_id.as_str(), &recorded[0].decision),
-            (id.as_str(), &Some(by("kim")))
-        );
-        assert!(place.store.record_interrupted().unwrap().is_empty());
+        for _ in 0..2 {
+            place.store.record_interrupted().unwrap();
+            assert_eq!(place.audited()[1..], [("proposal.approved".to_owned(), "kim".to_owned())]);
+        }
+        assert_eq!(place.begun_count(), 0);
         std::fs::write(&place.file, "the next change").unwrap();
         let found = place.store.find(&id).unwrap().facts;
         assert_eq!((found.state, found.decision), (ProposalState::Approved, Some(by("kim"))));
+    }
+
+    #[test]
+    fn each_change_is_one_line_of_the_audit_log_wherever_it_is_interrupted() {
+        use ProposalState::{Approved, Denied, RolledBack, Waiting};
+        for (state, kind) in [
+            (Waiting, "proposal.created"),
+            (Approved, "proposal.approved"),
+            (Denied, "proposal.denied"),
+            (RolledBack, "proposal.rolled_back"),
+        ] {
+            let (first, place) = (place(), self::place());
+            let mut proposal = first.propose();
+            let id = proposal.facts.proposal_id.clone();
+            // The proposal comes from another place, so that its creation is in no line of this one.
+            place.store.write(&place.store.lock().unwrap(), &proposal).unwrap();
+            let path = |place: &Place| place.store.folder().join(format!("{id}.md"));
+            let waiting = std::fs::read_to_string(path(&place)).unwrap();
+            // Interrupted before anything changed.
+            place.begin_change(&proposal, state, "kim", Some((&place.real, None)));
+            if state == Waiting {
+                std::fs::remove_file(path(&place)).unwrap();
+            }
+            place.store.record_interrupted().unwrap();
+            assert_eq!(place.audited(), [], "{kind}");
+            assert_eq!(place.begun_count(), usize::from(state == Approved), "{kind}");
+            // Interrupted before the line, and after it.
+            std::fs::write(path(&place), waiting).unwrap();
+            proposal.facts.state = state;
+            proposal.facts.decision = (state != Waiting).then(|| by("kim"));
+            proposal.facts.rollback = (state == RolledBack).then(|| by("kim"));
+            for _ in 0..2 {
+                place.begin_change(&proposal, state, "kim", Some((&place.real, None)));
+                place.store.write(&place.store.lock().unwrap(), &proposal).unwrap();
+                place.store.record_interrupted().unwrap();
+                assert_eq!(place.audited(), [(kind.to_owned(), "kim".to_owned())], "{kind}");
+                assert_eq!(place.begun_count(), 0);
+            }
+        }
+        let place = place();
+        let id = place.propose().facts.proposal_id;
+        place.approve(&id, "kim").unwrap();
+        place.roll_back(&id, "lee").unwrap();
+        place.store.record_interrupted().unwrap();
+        let expected =
+            [("proposal.created", "ana"), ("proposal.approved", "kim"), ("proposal.rolled_back", "lee")];
+        assert_eq!(place.audited(), expected.map(|(kind, by)| (kind.to_owned(), by.to_owned())));
+        assert_eq!(place.begun_count(), 0);
+    }
+
+    #[test]
+    fn an_approval_is_not_recorded_if_it_may_not_have_been_written() {
+        let place = place();
+        let proposal = place.propose();
+        let id = &proposal.facts.proposal_id;
+        let new = place.real.with_file_name(new_file(proposal.facts.result_digest));
+        // Interrupted before the write; then the file is changed, and the prepared one removed.
+        std::fs::write(&new, RESULT).unwrap();
+        place.begin(&proposal, "kim");
+        std::fs::write(&place.file, "a change by hand").unwrap();
+        std::fs::remove_file(&new).unwrap();
+        place.store.record_interrupted().unwrap();
+        let found = place.store.find(id).unwrap().facts;
+        assert_eq!(
+            (found.state, found.decision, found.applying),
+            (ProposalState::Waiting, None, Some(by("kim")))
+        );
+        assert_eq!(place.audited_count("proposal.approved"), 0);
+        // An editor that replaces the file gives it another inode, or the same one again.
+        std::fs::remove_file(&place.file).unwrap();
+        std::fs::write(&place.file, "another change by hand").unwrap();
+        assert_eq!(place.store.find(id).unwrap().facts.state, ProposalState::Waiting);
+        assert!(matches!(place.approve(id, "kim"), Err(ProposalError::Changed(_))));
+        place.store.deny(id, by("lee")).unwrap();
+        let found = place.store.find(id).unwrap().facts;
+        assert_eq!((found.state, found.applying), (ProposalState::Denied, None));
+        assert_eq!(place.begun_count(), 0);
     }
 
     #[test]
@@ -922,7 +1172,8 @@ mod tests {
         let applying = "state: waiting\napplying: {by: kim, at_ms: 1}";
         place.revise(&id, "state: waiting", applying);
         std::fs::write(&place.file, RESULT).unwrap();
-        assert!(place.store.record_interrupted().unwrap().is_empty());
+        place.store.record_interrupted().unwrap();
+        assert_eq!(place.audited_count("proposal.approved"), 0);
         let found = place.store.find(&id).unwrap().facts;
         assert_eq!((found.state, found.decision, found.applying), (ProposalState::Waiting, None, None));
         let absolute = place.file.display().to_string();
@@ -936,7 +1187,7 @@ mod tests {
         let proposal = place.propose();
         place.begin(&proposal, "kim");
         place.store.deny(&proposal.facts.proposal_id, by("lee")).unwrap();
-        assert_eq!(std::fs::read_dir(&place.store.begun).unwrap().count(), 0);
+        assert_eq!(place.begun_count(), 0);
     }
 
     #[cfg(unix)]

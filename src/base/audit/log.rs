@@ -89,6 +89,11 @@ impl Log {
         self.folder.join("audit.jsonl")
     }
 
+    /// Returns the folder of the file.
+    pub(super) fn folder(&self) -> &Path {
+        &self.folder
+    }
+
     /// Returns the path of the anchor's file.
     fn anchor_file(&self) -> PathBuf {
         self.folder.join("audit.anchor")

@@ -7,6 +7,7 @@
 //! it.
 
 mod anchor;
+mod begun;
 mod chain;
 mod line;
 mod log;
@@ -16,6 +17,7 @@ mod redact;
 mod tests;
 
 pub use anchor::{Anchor, AnchorCheck};
+pub use begun::BegunOperation;
 pub use chain::{Broken, GENESIS, Verification, verify};
 pub use line::{Entry, Line, Mode};
 pub use log::{AuditError, Log, Purged};

@@ -7,11 +7,12 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::sync::oneshot;
 
 use super::anchor::Anchor;
-use super::line::{Entry, Mode, digest};
+use super::begun::BegunOperation;
+use super::line::{Entry, Line, Mode, digest};
 use super::log::{End, Log};
 use crate::private_files;
 
@@ -33,7 +34,8 @@ pub type AnchorObserver = Box<dyn Fn(&Anchor) + Send + Sync>;
 /// A request to the thread.
 struct Job {
     entry: Entry,
-    written: Option<oneshot::Sender<()>>,
+    /// Receives whether the entry was written.
+    written: Option<oneshot::Sender<bool>>,
 }
 
 /// Records entries in the log of a data directory. A failed write does not fail the recorded operation; it is reported
@@ -88,9 +90,9 @@ impl Recorder {
         anchor(&self.log, &mut None, &self.anchored);
     }
 
-    /// Records an entry; returns when it is written and, if it is durable, on the disk.
-    pub async fn record(&self, entry: Entry) {
-        let Some(jobs) = self.jobs() else { return };
+    /// Records an entry; returns when it is written and, if it is durable, on the disk. Returns false if that failed.
+    pub async fn record(&self, entry: Entry) -> bool {
+        let Some(jobs) = self.jobs() else { return self.log.mode() == Mode::Off };
         let (written, done) = oneshot::channel();
         match jobs.try_send(Job { entry, written: Some(written) }) {
             Ok(()) => {}
@@ -98,11 +100,64 @@ impl Recorder {
                 drop(tokio::task::spawn_blocking(move || jobs.send(job)).await);
             }
             Err(TrySendError::Disconnected(_)) => {
-                return tracing::error!("the writer of the audit log has ended: an entry is missing");
+                tracing::error!("the writer of the audit log has ended: an entry is missing");
+                return false;
             }
         }
         // The thread answers every job, or has ended with the program.
-        drop(done.await);
+        done.await.unwrap_or(false)
+    }
+
+    /// Records an entry like [`Self::record`], on a thread that may block.
+    pub fn record_blocking(&self, entry: Entry) -> bool {
+        let Some(jobs) = self.jobs() else { return self.log.mode() == Mode::Off };
+        let (written, done) = oneshot::channel();
+        if jobs.send(Job { entry, written: Some(written) }).is_err() {
+            tracing::error!("the writer of the audit log has ended: an entry is missing");
+            return false;
+        }
+        done.blocking_recv().unwrap_or(false)
+    }
+
+    /// Notes an operation before it takes place. Its entry is recorded afterwards, by another process if this one is
+    /// killed in between. Returns `None` if recording is disabled, or if that failed.
+    pub fn begin(&self, what: Value) -> Option<BegunOperation> {
+        if self.log.mode() == Mode::Off {
+            return None;
+        }
+        match BegunOperation::begin(self.log.folder(), what) {
+            Ok(begun) => Some(begun),
+            Err(error) => {
+                tracing::warn!("an operation is not noted in {}: {error}", self.log.folder().display());
+                None
+            }
+        }
+    }
+
+    /// Returns the operations whose entry is not recorded yet, of all processes.
+    pub fn begun(&self) -> Vec<BegunOperation> {
+        BegunOperation::all(self.log.folder()).unwrap_or_else(|error| {
+            tracing::warn!("cannot read {}: {error}", self.log.folder().display());
+            Vec::new()
+        })
+    }
+
+    /// Records an entry of an operation that was interrupted, unless its line is already in the log: one of the same
+    /// kind with the same `key`, fields that identify the operation. Returns false if that failed. Every other
+    /// process that could record it must be locked out.
+    pub fn record_missing(&self, entry: Entry, key: &[&str]) -> bool {
+        let wanted = Line::of(entry.clone(), self.log.mode(), 0, 0, "").data;
+        let is_it = |line: &Line| {
+            line.kind == entry.kind && key.iter().all(|name| line.data.get(*name) == wanted.get(*name))
+        };
+        match self.log.show(1, is_it) {
+            Ok(found) if !found.is_empty() => true,
+            Ok(_) => self.record_blocking(entry),
+            Err(error) => {
+                tracing::error!("{error}");
+                false
+            }
+        }
     }
 
     /// Records an entry without waiting for the write, which happens at the latest when this recorder is dropped.
@@ -215,13 +270,14 @@ fn append(log: &Log, first: Job, queue: &Receiver<Job>, known: &mut Option<End>)
     }
     let (entries, written): (Vec<Entry>, Vec<_>) = jobs.into_iter().map(|j| (j.entry, j.written)).unzip();
     let (lines, now) = (entries.len(), jiff::Timestamp::now().as_millisecond());
-    if let Err(error) = log.append(entries, now, known) {
+    let appended = log.append(entries, now, known);
+    if let Err(error) = &appended {
         *known = None;
         tracing::error!("{error}: entries are missing");
     }
     for written in written.into_iter().flatten() {
         // The caller may have been canceled.
-        let _ = written.send(());
+        let _ = written.send(appended.is_ok());
     }
     lines
 }

@@ -1,7 +1,11 @@
 //! Identifies the content of a file by its metadata.
 
 use std::fs::Metadata;
+use std::io;
+use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use serde::{Deserialize, Serialize};
 
 /// A change this soon before reading could leave the times unchanged: file systems have coarse timestamps, in practice
 /// up to two seconds.
@@ -30,6 +34,27 @@ impl FileStamp {
     #[must_use]
     pub fn is_settled(&self, read_at: SystemTime) -> bool {
         self.changed.and_then(|changed| changed.checked_add(RACY)).is_some_and(|stable| stable < read_at)
+    }
+}
+
+/// Identifies a file that may be renamed and changed in place: its inode, and when that was created, because the inode of
+/// a deleted file is used again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FileIdentity {
+    inode: u64,
+    created_ns: u64,
+}
+
+impl FileIdentity {
+    /// Returns the identity of the file at a path; `None` if the file system does not record when files are created.
+    ///
+    /// # Errors
+    /// Returns an error of the system.
+    pub fn of(path: &Path) -> io::Result<Option<Self>> {
+        let metadata = path.symlink_metadata()?;
+        let created = metadata.created().ok().and_then(|created| created.duration_since(UNIX_EPOCH).ok());
+        let created_ns = created.and_then(|created| u64::try_from(created.as_nanos()).ok());
+        Ok(created_ns.map(|created_ns| Self { inode: inode(&metadata).0.1, created_ns }))
     }
 }
 

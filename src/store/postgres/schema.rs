@@ -148,6 +148,9 @@ const MIGRATIONS: &[&str] = &[
     DROP INDEX runs_free;
     CREATE INDEX runs_free ON runs(started_by, seq) WHERE state = 'pending' AND held = 0;
 ",
+    "
+    ALTER TABLE runs ADD COLUMN appended BIGINT NOT NULL DEFAULT 0;
+",
 ];
 
 /// Minimum server version that the statements require: 14.

@@ -135,7 +135,7 @@ async fn needed<T: Tx>(tx: &T, run: &RunRecord) -> Result<[Vec<Row>; 3], StoreEr
 async fn give_up<T: Tx>(tx: &T, run: &RunId, why: Json, now_ms: i64) -> Result<(), StoreError> {
     let sql = "UPDATE runs SET error = ?2 WHERE id = ?1";
     tx.post("abandon a run", sql, values![run, why.to_string()]).await?;
-    append(tx, run, &[moved(EventKind::RunFailed, why)], now_ms).await
+    append(tx, run, &[moved(EventKind::RunFailed, why)], now_ms).await.map(drop)
 }
 
 /// Condition for an expired lease. On the boot that granted it, only its boot clock counts. On another boot (the
@@ -258,21 +258,27 @@ pub(crate) async fn expire_leases<T: Tx>(tx: &T, worker: &WorkerId) -> Result<u6
     Ok(count)
 }
 
-/// Appends events of a worker between its reports.
+/// Appends a batch of events of a worker between its reports, unless it is recorded.
 pub(crate) async fn note<T: Tx>(
     tx: &T,
     run: &RunId,
     fence: u64,
+    batch: u32,
     events: &[NewEvent],
 ) -> Result<(), StoreError> {
-    let locked = fenced(tx, run, fence).await?;
+    fenced(tx, run, fence).await?;
     if events.is_empty() {
         return Ok(());
     }
     let now_ms = tx.now().await?.wall_ms;
-    let sql = "UPDATE runs SET events = events + ?2 WHERE id = ?1";
-    tx.post("number events", sql, values![run, events.len()]).await?;
-    write_events(tx, run, locked.events + 1, events, now_ms).await
+    // Increases from batch to batch, and from worker to worker.
+    let number = (fence << 32) | u64::from(batch);
+    let sql = "UPDATE runs SET events = events + ?2, appended = ?3 WHERE id = ?1 AND appended < ?3
+        RETURNING events - ?2 + 1";
+    match tx.find("number events", sql, values![run, events.len(), number]).await? {
+        Some(mut numbered) => write_events(tx, run, numbered.take(0)?, events, now_ms).await,
+        None => Ok(()),
+    }
 }
 
 /// Returns the run if this fencing token may still write to it.

@@ -40,6 +40,7 @@ pub(crate) async fn command<T: Tx>(
         before: state,
         effect: CommandEffect::Repeated(first.map(Box::new)),
         expired: None,
+        event: None,
     };
     let mut earlier: Vec<RecordedDecision> = Vec::new();
     let mut command = order.command.clone();
@@ -167,12 +168,13 @@ pub(crate) async fn command<T: Tx>(
     if after.paused && after.state == RunState::Pending {
         events.push(moved(EventKind::RunHeld, json!({})));
     }
-    append(tx, run, &events, now_ms).await?;
+    let number = append(tx, run, &events, now_ms).await?;
     if !after.state.is_active() {
         checkpoints::evict_newest(tx, run).await?;
     }
     let effect = if next == Next::SignalBuffered { CommandEffect::Stored } else { CommandEffect::Applied };
-    Ok(CommandOutcome { run: after, before: state, effect, expired })
+    let event = number.zip(events.into_iter().next());
+    Ok(CommandOutcome { run: after, before: state, effect, expired, event })
 }
 
 /// Merges fields into the options of a run, and records an event.
@@ -196,8 +198,8 @@ pub(crate) async fn annotate<T: Tx>(
         Some(Precondition::NotEscalated(since_ms)) => {
             before.since_ms == *since_ms && before.options.escalated_ms != Some(*since_ms)
         }
-        Some(Precondition::NotNotified(event)) => {
-            before.options.notified.is_none_or(|notified| notified < *event)
+        Some(Precondition::Notifications(notified, notifying)) => {
+            before.options.notified == *notified && before.options.notifying == *notifying
         }
     };
     if !is_met {

@@ -78,9 +78,20 @@ macro_rules! implement_store {
                 reported
             }
 
-            async fn append(&self, run: &RunId, fence: u64, events: Vec<NewEvent>) -> Result<(), StoreError> {
+            async fn append(
+                &self,
+                run: &RunId,
+                fence: u64,
+                batch: u32,
+                events: Vec<NewEvent>,
+            ) -> Result<(), StoreError> {
                 let run = run.clone();
-                $write!(self, tx => claims::note(tx, &run, fence, &events).await)
+                let appended = $write!(self, tx => claims::note(tx, &run, fence, batch, &events).await);
+                fail_point!("append-answer-lost", |_| {
+                    let (action, reason) = ("append".to_owned(), "the answer was lost".to_owned());
+                    Err(StoreError::Unavailable { cause: crate::Unavailability::Io, action, reason })
+                });
+                appended
             }
 
             async fn command(
@@ -219,6 +230,15 @@ macro_rules! implement_store {
                 limit: usize,
             ) -> Result<Vec<(RunRecord, (i64, i64))>, StoreError> {
                 $read!(self, tx => read::unescalated(tx, since_ms, after, limit).await)
+            }
+
+            async fn unnotified(
+                &self,
+                since_ms: i64,
+                after: u64,
+                limit: usize,
+            ) -> Result<Vec<RunEvent>, StoreError> {
+                $read!(self, tx => read::unnotified(tx, since_ms, after, limit).await)
             }
 
             fn identity(&self) -> String {

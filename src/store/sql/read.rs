@@ -154,6 +154,26 @@ pub(crate) async fn unescalated<T: Tx>(
     rows.into_iter().map(placed).collect()
 }
 
+/// Returns the events about waits that continue whose webhook message was not sent or not delivered.
+pub(crate) async fn unnotified<T: Tx>(
+    tx: &T,
+    since_ms: i64,
+    after: u64,
+    limit: usize,
+) -> Result<Vec<RunEvent>, StoreError> {
+    let field = |name| dialect::field(T::POSTGRES, "r.options", name);
+    let (notified, notifying) = (field("notified"), field("notifying"));
+    let sql = format!(
+        "SELECT e.run, e.number, e.global, e.at_ms, e.kind, e.step, e.data FROM runs r JOIN events e ON e.run = r.id
+         WHERE r.state IN ('waiting_for_human', 'waiting_for_signal') AND r.since_ms >= ?1 AND e.global > ?2
+            AND e.kind IN ('gate.waiting', 'run.escalated') AND e.at_ms >= r.since_ms
+            AND (coalesce(CAST({notified} AS BIGINT), 0) < e.number OR {notifying} IS NOT NULL)
+         ORDER BY e.global LIMIT {limit}"
+    );
+    let rows = tx.query_once("look for notifications", &sql, values![since_ms, after]).await?;
+    rows.into_iter().map(event).collect()
+}
+
 /// Returns the parameters of [`LEASE_EXPIRED`], which are the first three.
 pub(super) fn lease_expired_values(now: &Moment) -> Vec<Value<'static>> {
     let boot = now.boot.as_ref().map(|boot| boot.boot.to_string());

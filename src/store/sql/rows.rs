@@ -286,20 +286,21 @@ pub(super) async fn get<T: Tx>(tx: &T, run: &RunId) -> Result<(RunRecord, bool),
     find(tx, run).await?.ok_or_else(|| StoreError::NoRun(run.clone()))
 }
 
-/// Appends events with the run's own numbering, without gaps.
+/// Appends events with the run's own numbering, without gaps. Returns the number of the first one.
 pub(super) async fn append<T: Tx>(
     tx: &T,
     run: &RunId,
     events: &[NewEvent],
     now_ms: i64,
-) -> Result<(), StoreError> {
+) -> Result<Option<u64>, StoreError> {
     if events.is_empty() {
-        return Ok(());
+        return Ok(None);
     }
     let sql = "UPDATE runs SET events = events + ?2 WHERE id = ?1 RETURNING events - ?2 + 1";
     let numbered = tx.find("number events", sql, values![run, events.len()]).await?;
-    let first = numbered.ok_or_else(|| StoreError::NoRun(run.clone()))?.take(0)?;
-    write_events(tx, run, first, events, now_ms).await
+    let first: i64 = numbered.ok_or_else(|| StoreError::NoRun(run.clone()))?.take(0)?;
+    write_events(tx, run, first, events, now_ms).await?;
+    Ok(u64::try_from(first).ok())
 }
 
 /// Writes events whose numbers are already reserved, from the first one on.

@@ -136,6 +136,8 @@ const MIGRATIONS: &[&str] = &["
 ", "
     DROP INDEX runs_free;
     CREATE INDEX runs_free ON runs(started_by, seq) WHERE state = 'pending' AND held = 0;
+", "
+    ALTER TABLE runs ADD COLUMN appended INTEGER NOT NULL DEFAULT 0;
 "];
 
 /// The newest checkpoints of active runs, for a writing connection.

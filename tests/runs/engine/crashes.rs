@@ -314,3 +314,25 @@ steps:
         events.iter().filter(|e| e.event.kind == EventKind::StepLog).map(|e| &e.event.data["text"]).collect();
     assert_eq!(printed, ["before", "meanwhile"]);
 }
+
+#[tokio::test]
+async fn output_lines_are_recorded_once_if_the_answers_of_the_store_are_lost() {
+    let bench = Bench::new();
+    bench.fake.does("x.y", |_, call, _| {
+        Box::pin(async move {
+            for n in 0..4 {
+                (call.log)(LogLine { stream: "stdout".into(), text: format!("line {n}") });
+                tokio::time::sleep(Duration::from_millis(400)).await;
+            }
+            (call.log)(LogLine { stream: "stdout".into(), text: "last".into() });
+            Ok(json!({}))
+        })
+    });
+    fail::cfg("append-answer-lost", "2*return").unwrap();
+    let (run, executed) = bench.run("id: demo.log\nsteps:\n  - { id: a, uses: x.y }\n", json!({})).await;
+    fail::remove("append-answer-lost");
+    completed(&executed);
+    let logs = bench.events(&run).await.into_iter().filter(|e| e.event.kind == EventKind::StepLog);
+    let text: String = logs.map(|e| e.event.data["text"].as_str().unwrap().to_owned() + "\n").collect();
+    assert_eq!(text.lines().collect::<Vec<_>>(), ["line 0", "line 1", "line 2", "line 3", "last"]);
+}

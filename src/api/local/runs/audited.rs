@@ -1,14 +1,20 @@
 //! Audit log entries of runs.
 
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use skills_base::audit::Entry;
-use skills_model::{Command, Expiry, Verdict};
+use skills_base::audit::{BegunOperation, Entry, Recorder};
+use skills_model::{Command, Expiry};
 use skills_runs::{Artifact, digest_of};
 use skills_store::{
-    AuditMode, CommandEffect, CommandOutcome, Control, ControlOutcome, DecisionRecord, NewEvent, RunId,
-    RunRecord,
+    AuditMode, CommandOutcome, Control, ControlOutcome, DecisionRecord, EventKind, Moment, NewEvent,
+    RunEvent, RunId, RunRecord, Store, StoreError,
 };
+
+/// Events read per page.
+const PAGE: usize = 500;
 
 /// Adds details, unless the run's audit mode is off.
 fn with(entry: Entry, run: &RunRecord, detail: serde_json::Value) -> Entry {
@@ -48,50 +54,185 @@ pub(super) fn commanded(
     by: Option<&DecisionRecord>,
     outcome: &CommandOutcome,
 ) -> Option<Entry> {
-    if matches!(outcome.effect, CommandEffect::Repeated(_)) {
-        return None;
+    let (number, event) = outcome.event.as_ref()?;
+    if let Command::Expire(expiry) = command {
+        return Some(expired(&outcome.run, *expiry));
     }
-    let after = &outcome.run;
-    let who = by.and_then(|by| by.approver.as_deref());
-    let about = json!({ "run": after.id, "skill": after.skill_id });
-    let entry = match command {
-        Command::Signal { name } => {
-            let mut entry = Entry::new("run.signaled", who, about);
-            entry.data.insert("signal".to_owned(), json!(name));
-            entry
-        }
-        Command::Endorse { decision, need, .. } if after.approval_progress().is_some() => {
-            let mut entry = Entry::new("run.endorsed", who, about);
-            entry.data.insert("step".to_owned(), json!(decision.step));
-            entry.data.insert("inputs_digest".to_owned(), json!(decision.inputs_digest));
-            entry.data.insert("need".to_owned(), json!(need));
-            entry
-        }
-        Command::Decide(decision) | Command::Endorse { decision, .. } => {
-            // As recorded: a denial that named only its step applied to the pending question.
-            let decision = after.decided.as_ref().unwrap_or(decision);
-            let kind = if decision.verdict == Verdict::Approve { "run.approved" } else { "run.denied" };
-            let mut entry = Entry::new(kind, who, about);
-            entry.data.insert("step".to_owned(), json!(decision.step));
-            entry.data.insert("inputs_digest".to_owned(), json!(decision.inputs_digest));
-            if let Some(choice) = decision.choice {
-                entry.data.insert("choice".to_owned(), json!(choice));
-            }
-            let notes = by.and_then(|by| by.notes.clone());
-            with(entry, after, json!({ "notes": notes, "result": decision.result }))
-        }
-        Command::Cancel => Entry::new("run.canceled", who, about),
-        Command::Pause => Entry::new("run.paused", who, about),
-        Command::Resume => Entry::new("run.resumed", who, about),
-        Command::Expire(expiry) => return Some(expired(after, *expiry)),
-        Command::RepeatDecision(_)
-        | Command::Claim { .. }
-        | Command::Work { .. }
-        | Command::Ask(_)
-        | Command::Replay
-        | Command::Fork => return None,
+    recorded(&outcome.run, *number, event, by.and_then(|by| by.approver.as_deref()), need(command))
+}
+
+/// Returns how many approvals are required, if the command is one of several.
+fn need(command: &Command) -> Option<u32> {
+    match command {
+        Command::Endorse { need, .. } => Some(*need),
+        _ => None,
+    }
+}
+
+/// Returns the entry for the event that records a command.
+fn recorded(
+    run: &RunRecord,
+    number: u64,
+    event: &NewEvent,
+    by: Option<&str>,
+    need: Option<u32>,
+) -> Option<Entry> {
+    let is_endorsed = event.kind == EventKind::GateEndorsed;
+    let kind = match event.kind {
+        EventKind::SignalReceived => "run.signaled",
+        EventKind::GateEndorsed => "run.endorsed",
+        EventKind::GateApproved => "run.approved",
+        EventKind::GateDenied => "run.denied",
+        EventKind::RunCanceled => "run.canceled",
+        EventKind::RunPaused => "run.paused",
+        EventKind::RunResumed => "run.resumed",
+        _ => return None,
     };
-    Some(entry.durably())
+    let said = &event.data;
+    let data = json!({
+        "run": run.id,
+        "skill": run.skill_id,
+        "event": number,
+        "signal": (event.kind == EventKind::SignalReceived).then(|| said["name"].clone()),
+        "step": event.step,
+        "inputs_digest": said["inputs_digest"],
+        "choice": said["choice"],
+        "need": need.filter(|_| is_endorsed),
+    });
+    let mut entry = Entry::new(kind, by, data).durably();
+    if matches!(event.kind, EventKind::GateApproved | EventKind::GateDenied) {
+        entry = with(entry, run, json!({ "notes": said["notes"], "result": said["result"] }));
+    }
+    Some(entry)
+}
+
+/// Maximum difference of the clocks of this machine and of the store.
+const MAX_SKEW_MS: i64 = 10 * 60 * 1_000;
+
+/// A command of a person that is not in the audit log yet.
+#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct BegunCommand {
+    store: String,
+    run: RunId,
+    at_ms: i64,
+    by: Option<String>,
+    /// The kinds of events that can record it.
+    kinds: Vec<EventKind>,
+    /// The step that is decided.
+    step: Option<String>,
+    signal: Option<String>,
+    need: Option<u32>,
+}
+
+impl BegunCommand {
+    fn of(store: String, run: &RunId, command: &Command, by: Option<&DecisionRecord>) -> Option<Self> {
+        let kinds = match command {
+            Command::Decide(_) | Command::Endorse { .. } => {
+                vec![EventKind::GateEndorsed, EventKind::GateApproved, EventKind::GateDenied]
+            }
+            Command::Signal { .. } => vec![EventKind::SignalReceived],
+            Command::Cancel => vec![EventKind::RunCanceled],
+            Command::Pause => vec![EventKind::RunPaused],
+            Command::Resume => vec![EventKind::RunResumed],
+            _ => return None,
+        };
+        let signal = match command {
+            Command::Signal { name } => Some(name.clone()),
+            _ => None,
+        };
+        Some(Self {
+            store,
+            run: run.clone(),
+            at_ms: Moment::now().wall_ms,
+            by: by.and_then(|by| by.approver.clone()),
+            kinds,
+            step: command.decision().map(|decision| decision.step.clone()),
+            signal,
+            need: need(command),
+        })
+    }
+
+    fn is_recorded_by(&self, event: &RunEvent) -> bool {
+        let (kind, data) = (&event.event.kind, &event.event.data);
+        let by = match kind {
+            EventKind::RunPaused => self.by.as_deref(),
+            EventKind::GateEndorsed | EventKind::GateApproved | EventKind::GateDenied => {
+                data["approver"].as_str()
+            }
+            _ => data["by"].as_str(),
+        };
+        self.kinds.contains(kind)
+            && event.at_ms >= self.at_ms - MAX_SKEW_MS
+            && by == self.by.as_deref()
+            && self.step.as_ref().is_none_or(|step| event.event.step.as_ref() == Some(step))
+            && self.signal.as_deref().is_none_or(|name| data["name"] == name)
+    }
+}
+
+/// Notes a command of a person before it is applied; `None` for other commands.
+pub(super) async fn begin(
+    audit: &Arc<Recorder>,
+    store: String,
+    run: &RunId,
+    command: &Command,
+    by: Option<&DecisionRecord>,
+) -> Option<BegunOperation> {
+    let begun = serde_json::to_value(BegunCommand::of(store, run, command, by)?).ok()?;
+    let audit = Arc::clone(audit);
+    tokio::task::spawn_blocking(move || audit.begin(begun)).await.ok().flatten()
+}
+
+/// Records the commands that a killed process applied and did not record.
+///
+/// # Errors
+/// Returns the errors of the store; the others are completed the next time.
+pub(super) async fn complete(audit: &Arc<Recorder>, store: &dyn Store) -> Result<(), StoreError> {
+    for operation in begun(audit).await {
+        if !operation.is_interrupted() {
+            continue;
+        }
+        let Ok(command) = BegunCommand::deserialize(&operation.what) else {
+            operation.end();
+            continue;
+        };
+        if command.store != store.identity() {
+            continue;
+        }
+        let entries = entries_of(store, &command).await?;
+        // Another process can have applied the same command and not recorded it yet.
+        let others = begun(audit).await;
+        if others.iter().any(|other| !other.is(&operation) && other.what["run"] == operation.what["run"]) {
+            continue;
+        }
+        let audit = Arc::clone(audit);
+        let completed = tokio::task::spawn_blocking(move || {
+            if entries.into_iter().all(|entry| audit.record_missing(entry, &["run", "event"])) {
+                operation.end();
+            }
+        });
+        if let Err(error) = completed.await {
+            tracing::error!("recording an interrupted command: {error}");
+        }
+    }
+    Ok(())
+}
+
+async fn begun(audit: &Arc<Recorder>) -> Vec<BegunOperation> {
+    let audit = Arc::clone(audit);
+    tokio::task::spawn_blocking(move || audit.begun()).await.unwrap_or_default()
+}
+
+async fn entries_of(store: &dyn Store, command: &BegunCommand) -> Result<Vec<Entry>, StoreError> {
+    let Some(run) = store.run(&command.run).await? else { return Ok(Vec::new()) };
+    let (mut entries, mut after) = (Vec::new(), 0);
+    loop {
+        let events = store.events(Some(&run.id), after, PAGE).await?;
+        let Some(last) = events.last() else { return Ok(entries) };
+        after = last.number;
+        entries.extend(events.iter().filter(|event| command.is_recorded_by(event)).filter_map(|event| {
+            recorded(&run, event.number, &event.event, command.by.as_deref(), command.need)
+        }));
+    }
 }
 
 /// Returns the entry for an assigned or unassigned run, with its event: the run itself does not tell who unassigned it.

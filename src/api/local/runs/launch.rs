@@ -327,6 +327,7 @@ impl Runs {
             assigned: None,
             escalated_ms: None,
             notified: None,
+            notifying: Vec::new(),
             place: None,
             pins: None,
             policy_subjects: Vec::new(),

@@ -165,8 +165,14 @@ impl Store for MeteredStore {
         reported
     }
 
-    async fn append(&self, run: &RunId, fence: u64, events: Vec<NewEvent>) -> Result<(), StoreError> {
-        self.inner.append(run, fence, events).await
+    async fn append(
+        &self,
+        run: &RunId,
+        fence: u64,
+        batch: u32,
+        events: Vec<NewEvent>,
+    ) -> Result<(), StoreError> {
+        self.inner.append(run, fence, batch, events).await
     }
 
     async fn command(
@@ -177,8 +183,13 @@ impl Store for MeteredStore {
         head: Option<u64>,
         payload: Option<serde_json::Value>,
     ) -> Result<CommandOutcome, StoreError> {
+        let begun = audited::begin(&self.audit, self.inner.identity(), run, &command, record.as_ref()).await;
+        fail::fail_point!("run-command-begun");
         let outcome =
             self.counted(self.inner.command(run, command.clone(), record.clone(), head, payload).await);
+        fail::fail_point!("run-command-applied");
+        // Without an answer of the store it can have been applied.
+        let mut is_recorded = outcome.as_ref().err().is_none_or(|error| error.unavailability().is_none());
         if let Ok(outcome) = &outcome {
             if let Some(ended) = &outcome.expired {
                 self.metrics.run_moved(&ended.state.to_string());
@@ -190,8 +201,12 @@ impl Store for MeteredStore {
             }
             if let Some(entry) = audited::commanded(&command, record.as_ref(), outcome) {
                 log(&outcome.run, &entry.kind);
-                self.audit.record(entry).await;
+                is_recorded = self.audit.record(entry).await;
             }
+        }
+        fail::fail_point!("run-command-audited");
+        if let Some(begun) = begun.filter(|_| is_recorded) {
+            begun.end();
         }
         outcome
     }
@@ -298,6 +313,10 @@ impl Store for MeteredStore {
         limit: usize,
     ) -> Result<Vec<(RunRecord, (i64, i64))>, StoreError> {
         self.inner.unescalated(since_ms, after, limit).await
+    }
+
+    async fn unnotified(&self, since_ms: i64, after: u64, limit: usize) -> Result<Vec<RunEvent>, StoreError> {
+        self.inner.unnotified(since_ms, after, limit).await
     }
 
     async fn newest_event(&self) -> Result<u64, StoreError> {

@@ -383,6 +383,7 @@ impl Runs {
             if let Err(error) = self.escalate(&runtime, Moment::now().wall_ms).await {
                 tracing::warn!("escalating approvals: {error}");
             }
+            self.complete_audit(&runtime).await;
             tokio::time::sleep(CARE_INTERVAL).await;
         }
     }

@@ -11,6 +11,7 @@ use tokio_util::sync::CancellationToken;
 use super::super::SCAN_PATIENCE;
 use super::super::temporary_folder;
 use super::Runs;
+use super::audited;
 use super::durations::StepDurations;
 use super::measured::CountedBroker;
 use super::observed::MeteredStore;
@@ -341,8 +342,19 @@ impl Runs {
     /// system's error.
     pub(super) async fn runtime(self: &Arc<Self>) -> Result<Arc<RunRuntime>, Error> {
         let runs = Arc::clone(self);
-        let open = || super::super::run_blocking(move || runs.open(Arc::downgrade(&runs)));
+        let open = || async {
+            let runtime = super::super::run_blocking(move || runs.open(Arc::downgrade(&runs))).await?;
+            self.complete_audit(&runtime).await;
+            Ok(runtime)
+        };
         self.runtime.get_or_try_init(open).await.cloned()
+    }
+
+    /// Records the commands that a killed process of this installation applied and did not record.
+    pub(super) async fn complete_audit(&self, runtime: &RunRuntime) {
+        if let Err(error) = audited::complete(&self.audit, &*runtime.store).await {
+            tracing::warn!("an interrupted command is not in the audit log yet: {error}");
+        }
     }
 
     /// Returns the options for opening the file of the store.

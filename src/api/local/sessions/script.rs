@@ -6,7 +6,6 @@ use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use tokio::runtime::Handle;
 use tokio_util::sync::CancellationToken;
 
 use super::Local;
@@ -94,7 +93,7 @@ impl Local {
                 .map_err(|error| refused(&error))?;
             return Err(unconfirmed(reviewed(asks, &id, &supplied)));
         };
-        let (audit, runtime) = (Arc::clone(&self.audit), Handle::current());
+        let audit = Arc::clone(&self.audit);
         let by = leave.by.unwrap_or_else(Runs::account);
         let verify = Verify::new(move |supplied| {
             let sheet = reviewed(asks.clone(), &id, supplied);
@@ -104,7 +103,7 @@ impl Local {
                 return Err(why.to_owned());
             }
             // Recorded only now: a call that is rejected was never allowed to run.
-            runtime.block_on(audit.record(allowed(&sheet, &id, &by)));
+            audit.record_blocking(allowed(&sheet, &id, &by));
             Ok(())
         });
         let spec = Spec { verify: Some(verify), ..spec };
