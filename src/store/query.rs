@@ -27,6 +27,8 @@ pub(crate) struct Term {
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Test {
     States(Vec<RunState>),
+    /// It waits for a decision because the outcome of a step is unknown.
+    UnknownOutcome,
     Skill(Pattern),
     Title(Pattern),
     /// A label by name.
@@ -112,7 +114,7 @@ fn states_of(name: &str) -> Option<Vec<RunState>> {
 }
 
 /// Names of states and groups of states in a filter.
-pub const QUERY_STATES: [&str; 11] = [
+pub const QUERY_STATES: [&str; 12] = [
     "failed",
     "waiting",
     "waiting_for_human",
@@ -124,7 +126,11 @@ pub const QUERY_STATES: [&str; 11] = [
     "replaying",
     "completed",
     "canceled",
+    UNKNOWN,
 ];
+
+/// Waiting for a decision because the outcome of a step is unknown.
+const UNKNOWN: &str = "unknown";
 
 /// Why a text is not a valid filter.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -213,6 +219,7 @@ impl Test {
         let public = |error: &Option<Value>| error.as_ref().map(public_error).unwrap_or_default();
         match self {
             Self::States(states) => states.contains(&run.state),
+            Self::UnknownOutcome => run.state == RunState::WaitingForHuman && run.is_outcome_unknown(),
             Self::Skill(pattern) => pattern.matches(&run.skill_id),
             Self::Title(pattern) => run.title().is_some_and(|title| pattern.matches(title)),
             Self::Label(name, pattern) => {
@@ -441,11 +448,19 @@ fn comparison_of(key: Option<&str>, value: String) -> Result<Test, QueryError> {
     let Some(key) = key else { return Ok(Test::Word(value)) };
     Ok(match key {
         "state" => {
-            let mut states = Vec::new();
+            let (mut states, mut is_unknown) = (Vec::new(), false);
             for name in value.split(',') {
-                states.extend(states_of(name).ok_or_else(|| unknown("state", name, QUERY_STATES))?);
+                if name == UNKNOWN {
+                    is_unknown = true;
+                } else {
+                    states.extend(states_of(name).ok_or_else(|| unknown("state", name, QUERY_STATES))?);
+                }
             }
-            Test::States(states)
+            match (is_unknown, states.is_empty()) {
+                (false, _) => Test::States(states),
+                (true, true) => Test::UnknownOutcome,
+                (true, false) => Test::Any(vec![Test::UnknownOutcome, Test::States(states)]),
+            }
         }
         "skill" => Test::Skill(Pattern(value)),
         "title" => Test::Title(Pattern(value)),

@@ -207,6 +207,11 @@ pub async fn filters_select_what_they_describe(store: &dyn Store, time: &Time) {
                     let report = work(claim.fence, WorkerReport::Fail);
                     store.report(&claim.run.id, report, vec![failed], None, vec![], vec![]).await.unwrap();
                 }
+                3 if n < 12 => {
+                    let why = [ApprovalReason::UnknownOutcome, ApprovalReason::Confirmation];
+                    let gate = Gate::human("two", "d", why[usize::from(n > 3)].clone());
+                    step_one(store, &claim, WorkerReport::Wait(gate)).await;
+                }
                 _ => {}
             }
         }
@@ -219,6 +224,10 @@ pub async fn filters_select_what_they_describe(store: &dyn Store, time: &Time) {
     for text in [
         "state:failed",
         "state:open",
+        "state:unknown",
+        "-state:unknown",
+        "state:waiting -state:unknown",
+        "state:failed,unknown",
         "-state:completed,failed",
         "state:ended skill:skill-1",
         "skill:SKILL*",
@@ -292,12 +301,13 @@ pub async fn filters_select_what_they_describe(store: &dyn Store, time: &Time) {
         ],
         "each other filter tells runs apart"
     );
-    let paged = RunFilter { r#where: Some("input.dry:true".into()), limit: 5, ..RunFilter::default() };
+    let paged =
+        RunFilter { r#where: Some("input.dry:true -state:waiting".into()), limit: 5, ..RunFilter::default() };
     let first = store.runs(paged.clone()).await.unwrap();
     let second = store.runs(RunFilter { cursor: first.next.clone(), ..paged }).await.unwrap();
     let both: Vec<_> =
         first.runs.iter().chain(&second.runs).map(|run| run.inputs["n"].as_u64().unwrap()).collect();
-    assert_eq!(both, [22, 20, 18, 16, 14, 12, 10, 8, 6, 4], "newest first");
+    assert_eq!(both, [22, 20, 18, 16, 14, 12, 10, 8, 6, 0], "newest first");
     let wrong = RunFilter { r#where: Some("stat:failed".into()), ..RunFilter::default() };
     let error = store.runs(wrong).await.unwrap_err().to_string();
     assert!(error.contains("did you mean `state`?"), "{error}");

@@ -172,7 +172,7 @@ macro_rules! where_help {
             " All terms must match; `-` before a term negates it; double quotes group words.
 Several values of a key are separated by commas: `error:503,circuit` (not of title, input, target, age and since).
 
-  state:failed,canceled     a state, `open`, `ended` or `waiting`
+  state:failed,canceled     a state, `open`, `ended`, `waiting` or `unknown` (outcome)
   title:deploy*             the title of the run
   skill:deploy*             the skill; `*` stands for any characters
   step:book                 the current step

@@ -59,6 +59,11 @@ impl Conditions<'_> {
     fn condition(&mut self, test: &Test) -> String {
         match test {
             Test::States(states) => self.states(states),
+            Test::UnknownOutcome => {
+                let waits = self.states(&[skills_model::RunState::WaitingForHuman]);
+                let gate = dialect::json(self.postgres, "r.gate");
+                format!("({waits} AND {gate} -> 'human' ->> 'why' = 'unknown_outcome')")
+            }
             Test::Skill(pattern) => self.like("r.skill_id", &pattern_of(pattern)),
             Test::Title(pattern) => self.like(&self.field("r.options", "title"), &pattern_of(pattern)),
             Test::Label(name, pattern) => {
