@@ -7,8 +7,8 @@ use std::path::{Component, Path, PathBuf};
 
 use super::AssumedFolder;
 use skills_config::Config;
-use skills_registry::{Catalogue, RootOrigin};
-use skills_skill::client::{Depth, Folder, Links, Profile, Reading, Scope};
+use skills_registry::{Catalogue, Root, RootOrigin, RootState};
+use skills_skill::client::{Depth, Folder, Links, Profile, Reading, Scope, profiles};
 use skills_skill::is_main_file;
 
 /// File name of a skill. No client that was measured accepts another case.
@@ -64,30 +64,19 @@ pub(super) enum Missed {
 }
 
 /// Returns the folders that a client scans, in order of precedence: those named on the command line, to show what the
-/// client would do with them, then its own. The shipped skills stand in for its own if those contain no skill, and in a
-/// demonstration, which reads none of the user's folders. Folders that are not its own are marked as assumed.
+/// client would do with them, then its own. The shipped skills stand in for its own if those contain no skill, where the
+/// catalog shows them: if no root has a skill, and in a demonstration, which reads none of the user's folders. Folders
+/// that are not its own are marked as assumed.
 pub(super) fn places(profile: &Profile, catalogue: &Catalogue, config: &Config) -> Vec<ClientFolder> {
     let named = |origin: &RootOrigin, scope: Scope| -> Vec<ClientFolder> {
-        let roots = catalogue.roots.iter().filter(|root| root.origin == *origin);
+        let is_named = |root: &&Root| root.origin == *origin && root.state == RootState::Present;
+        let roots = catalogue.roots.iter().filter(is_named);
         let shipped = *origin == RootOrigin::Shipped;
         let assumed = |path: &Path| Some(AssumedFolder { path: path.to_owned(), shipped });
         let folder = |path: &Path| ClientFolder::new(path.to_owned(), scope, profile, None);
         roots.map(|root| ClientFolder { assumed: assumed(&root.path), ..folder(&root.path) }).collect()
     };
-    let mut own = Vec::new();
-    let top = config.repository.as_deref().unwrap_or(&config.cwd);
-    let walks_up = profile.walks_up.value() == Some(&true);
-    for folder in profile.folders.iter().filter(|_| !config.demo) {
-        let of = |dir: &Path| ClientFolder::new(dir.join(&folder.path), folder.scope, profile, Some(folder));
-        match folder.scope {
-            Scope::User => own.push(of(&config.dirs.home)),
-            Scope::Project => {
-                let up = config.cwd.ancestors().take_while(|dir| dir.starts_with(top));
-                let up = up.take(if walks_up { usize::MAX } else { 1 });
-                own.extend(up.map(of));
-            }
-        }
-    }
+    let own = if config.demo { Vec::new() } else { own_places(profile, config) };
     let mut places = named(&RootOrigin::Argument, Scope::Project);
     places.retain(|place| !own.iter().any(|own| own.path == place.path || own.is_same(place)));
     let shipped = named(&RootOrigin::Shipped, Scope::User);
@@ -98,6 +87,32 @@ pub(super) fn places(profile: &Profile, catalogue: &Catalogue, config: &Config) 
     let mut seen = HashSet::new();
     places.retain(|place| seen.insert(place.path.clone()));
     places
+}
+
+fn own_places(profile: &Profile, config: &Config) -> Vec<ClientFolder> {
+    let mut own = Vec::new();
+    let top = config.repository.as_deref().unwrap_or(&config.cwd);
+    let walks_up = profile.walks_up.value() == Some(&true);
+    for folder in &profile.folders {
+        let of = |dir: &Path| ClientFolder::new(dir.join(&folder.path), folder.scope, profile, Some(folder));
+        match folder.scope {
+            Scope::User => own.push(of(&config.dirs.home)),
+            Scope::Project => {
+                let up = config.cwd.ancestors().take_while(|dir| dir.starts_with(top));
+                let up = up.take(if walks_up { usize::MAX } else { 1 });
+                own.extend(up.map(of));
+            }
+        }
+    }
+    own
+}
+
+/// Returns whether a folder is one in which a client searches skills, or below one.
+#[must_use]
+pub fn is_searched(folder: &Path, config: &Config) -> bool {
+    let real = fs::canonicalize(folder).unwrap_or_else(|_| folder.to_owned());
+    let mut places = profiles().iter().flat_map(|profile| own_places(profile, config));
+    places.any(|place| folder.starts_with(&place.path) || real.starts_with(place.real_path()))
 }
 
 impl ClientFolder {

@@ -16,7 +16,7 @@ use super::client_settings::{ClientSettings, Level, Selected};
 use super::{AssumedFolder, ClientViewEntry, ClientViewState, ForeignBundle, user_invocable};
 use skills_base::files;
 use skills_config::Config;
-use skills_registry::Catalogue;
+use skills_registry::{Catalogue, Root, RootOrigin};
 use skills_session::Listed;
 use skills_skill::client::{
     Among, AsRead, Bundled, Location, Order, Profile, SameName, Scope, SkillFile, Taken, read,
@@ -332,6 +332,7 @@ fn candidate<'a>(
         Err(why) => {
             if let Some(why) = too_large(profile, &one.found.real) {
                 one.leave_out(ClientViewState::Dropped(why.clone()), why);
+                one.help = Some(SMALLER.to_owned());
             } else {
                 let what = format!("{why}: not supported here; {} may handle it differently", profile.name);
                 one.leave_out(ClientViewState::Unknown(what), "unreadable file".to_owned());
@@ -348,7 +349,10 @@ fn candidate<'a>(
         return one;
     }
     match read(profile, &file, &folder) {
-        Taken::Dropped { why, common } => one.leave_out(ClientViewState::Dropped(why), common),
+        Taken::Dropped { why, common } => {
+            one.leave_out(ClientViewState::Dropped(why), common);
+            one.help = too_large(profile, &one.found.real).map(|_| SMALLER.to_owned());
+        }
         Taken::Listed(read) => {
             one.state = match (&read.unknown, &read.repaired) {
                 (Some(unknown), _) => ClientViewState::Unknown(unknown.clone()),
@@ -378,6 +382,9 @@ fn is_other_text(description: &str, text: &str) -> bool {
     let beginning = text.trim_end_matches(['…', '.', ' ']);
     !own.starts_with(beginning) && !text.starts_with(&own)
 }
+
+/// What to do about a file that is too large.
+const SMALLER: &str = "move text into other files of the folder, so that SKILL.md is smaller";
 
 /// Returns why the client drops a file of this size, if it does.
 fn too_large(profile: &Profile, file: &Path) -> Option<String> {
@@ -735,7 +742,11 @@ fn missed(
             }
         }
     }
-    bundle(ClientViewState::NotLooked, format!("not in a folder that {name} searches"), None, None)
+    let is_here = |root: &&Root| location.starts_with(&root.path);
+    let is_shipped = catalogue.roots.iter().filter(is_here).any(|root| root.origin == RootOrigin::Shipped);
+    let out = bundle(ClientViewState::NotLooked, format!("not in a folder that {name} searches"), None, None);
+    // The user did not put the skills of this program anywhere: no client is expected to list them.
+    ClientBundle { why: out.why.filter(|_| !is_shipped), ..out }
 }
 
 fn from_home(path: &Path, home: &Path) -> String {

@@ -95,14 +95,19 @@ pub struct DraftShown {
     /// Why the client does not list the skill with the draft.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dropped: Option<String>,
+    /// Whether the client does not search the skill's folder, and is shown as if it did.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub assumed: bool,
 }
 
 impl DraftShown {
-    /// Returns the client's name with the version that was measured: `Codex 0.169.0`.
+    /// Returns the client's name with the version that was measured, and whether its folder is assumed: `Codex 0.169.0`,
+    /// `goose (assumed)`.
     #[must_use]
     pub fn label(&self) -> String {
         let name = if self.name.is_empty() { &self.client } else { &self.name };
-        self.version.as_ref().map_or_else(|| name.clone(), |version| format!("{name} {version}"))
+        let version = self.version.iter().map(|version| format!(" {version}")).collect::<String>();
+        format!("{name}{version}{}", if self.assumed { " (assumed)" } else { "" })
     }
 }
 

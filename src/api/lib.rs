@@ -74,6 +74,7 @@ pub use budget_fit::{
     BudgetFit, BudgetFitRequest, ClientOverrides, FitLevel, FittedClient, FittedDescription, write_overrides,
 };
 pub use client::{Client, Core, SharedClient};
+pub use client_roots::is_searched;
 pub use collisions::{CollisionBaseline, CollisionFilter, CollisionReport, SkillRivals};
 pub use contract_types::{CapabilityExplanation, ContractStep, ContractView, InputFields};
 pub use description::{NewDescription, SavedDescription, ShownFile, save_description};

@@ -146,6 +146,7 @@ mod tests {
             characters: 10,
             of: 31,
             dropped: None,
+            assumed: false,
         }];
         let text = prompt(&router, &own, &cases, &outcomes, &cut);
         let (held_out, usable): (Vec<&Case>, Vec<&Case>) =

@@ -15,7 +15,7 @@ use super::{
 use skills_discovery::{Advice, Answer, ExcludedWhy, Fit, Hit, Mark, Request, SignalSums, matched_exclusion};
 use skills_registry::Catalogue;
 use skills_session::{Listed, Shown};
-use skills_skill::client::{profile, with_when_to_use};
+use skills_skill::client::{profile, profiles, with_when_to_use};
 use skills_skill::{Finding, RejectedBundle, Severity, SkillId};
 
 /// Which skill, for which request, in which clients.
@@ -162,6 +162,15 @@ impl ClientChecks {
         self.repaired.is_some() && self.description.is_none() && self.checks.iter().any(is_other)
     }
 
+    /// Returns whether it is not known whether the client offers the skill.
+    fn is_unknown(&self) -> bool {
+        let is_unknown = |check: &WhyCheck| {
+            let is_open = check.result == CheckResult::Unknown && check.check != CheckKind::Description;
+            is_open && !self.assumes(check)
+        };
+        self.checks.iter().any(is_unknown)
+    }
+
     /// Returns whether the client shows nothing of the skill to its model.
     fn is_hidden(&self) -> bool {
         let is_shown = self.description.is_some() || self.repaired.is_some();
@@ -290,7 +299,8 @@ pub struct WhyReport {
 }
 
 impl WhyReport {
-    /// Returns the answer in one sentence or two: whether the skill is selected, and which clients do not offer it.
+    /// Returns the answer in one sentence or two: whether the skill is selected, and which clients do not offer it. What
+    /// clients would do with a folder that none of them searches is conditional.
     #[must_use]
     pub fn answer(&self) -> String {
         let is_failed = |check: &WhyCheck| check.result == CheckResult::Fail;
@@ -298,28 +308,48 @@ impl WhyReport {
         let names = |is: &dyn Fn(&ClientChecks) -> bool| -> Vec<&str> {
             self.clients.iter().filter(|client| is(client)).map(|client| client.name.as_str()).collect()
         };
-        let hidden = names(&|client| client.is_hidden());
+        let all = names(&|_| true);
+        let is_about_all = all.len() + self.other_clients.len() >= profiles().len();
+        let is_assumed =
+            names(&|client| client.searches_folder).is_empty() && !names(&|client| client.assumed).is_empty();
+        let hidden = names(&ClientChecks::is_hidden);
         let other = names(&|client| !client.is_hidden() && client.shows_other_text());
         let is_cut = |client: &ClientChecks| !client.is_hidden() && !client.shows_other_text();
         let cut = names(&|client| is_cut(client) && client.checks.iter().any(is_failed));
-        let is_none_left = !hidden.is_empty() && hidden.len() == self.clients.len();
-        let verb = |names: &[&str], one: &str, more: &str| {
-            format!("{} {}", listed(names), if names.len() == 1 { one } else { more })
+        let unknown = names(&|client| !client.is_hidden() && client.is_unknown());
+        let is_none_left = is_about_all && !hidden.is_empty() && hidden.len() == all.len();
+        let say = |names: &[&str], one: &str, more: &str, conditional: &str| {
+            let verb = if is_assumed { conditional } else { number(names, one, more) };
+            format!("{} {verb}", listed(names))
         };
+        let it = if self.intent.is_some() { "it" } else { "the skill" };
         let mut parts = Vec::new();
         if is_none_left {
-            parts.push("no client offers it".to_owned());
+            let none = if is_assumed { "none would offer" } else { "no client offers" };
+            parts.push(format!("{none} {it}"));
         } else if !hidden.is_empty() {
-            parts.push(format!("{} not offer it", verb(&hidden, "does", "do")));
+            let verb = say(&hidden, "does not offer", "do not offer", "would not offer");
+            parts.push(format!("{verb} {it}"));
         }
         if !other.is_empty() {
-            let shows = verb(&other, "shows", "show");
+            let shows = say(&other, "shows", "show", "would show");
             parts.push(format!("{shows} other text instead of its description"));
         }
         if parts.is_empty() && !cut.is_empty() {
-            parts.push(format!("{} not show all of its description", verb(&cut, "does", "do")));
+            let shows = say(&cut, "does not show", "do not show", "would not show");
+            parts.push(format!("{shows} all of its description"));
         }
-        let offers = parts.join("; ");
+        if parts.is_empty() && !unknown.is_empty() && unknown.len() == all.len() {
+            let offers = say(&unknown, "offers", "offer", "would offer");
+            parts.push(format!("it is not known whether {offers} {it}"));
+        }
+        let searches = if is_about_all {
+            "no client searches this folder".to_owned()
+        } else {
+            let verb = number(&all, "does not search", "do not search");
+            format!("{} {verb} this folder", listed(&all))
+        };
+        let offers = if is_assumed && self.intent.is_some() { searches.clone() } else { parts.join("; ") };
         match (&self.intent, ranks, offers.as_str()) {
             (Some(_), true, "") if self.wins => {
                 "The skill is offered and ranks first for this request.".to_owned()
@@ -329,12 +359,38 @@ impl WhyReport {
             }
             (Some(_), _, "") => "The skill is not selected for this request.".to_owned(),
             (Some(_), ..) => format!("The skill is not selected for this request, and {offers}."),
-            (None, true, "") => "Clients offer the skill.".to_owned(),
-            (None, _, "") => "The skill is not in the catalog.".to_owned(),
-            (None, ..) if is_none_left => "No client offers the skill.".to_owned(),
-            (None, ..) => format!("{}.", offers.replace("offer it", "offer the skill")),
+            (None, false, "") => "The skill is not in the catalog.".to_owned(),
+            (None, ..) if is_assumed => {
+                let they = if is_about_all { "they" } else { number(&all, "it", "they") };
+                let then = match offers.as_str() {
+                    "" => format!(", {they} would offer the skill"),
+                    offers => format!(": {offers}"),
+                };
+                sentence(&format!("{searches}; if {they} did{then}."))
+            }
+            (None, true, "") if is_about_all => "Clients offer the skill.".to_owned(),
+            (None, true, "") => {
+                let offering = names(&|client| !client.is_unknown());
+                format!("{} the skill.", say(&offering, "offers", "offer", ""))
+            }
+            (None, ..) => sentence(&format!("{offers}.")),
         }
     }
+}
+
+/// Returns the form of a verb for these subjects.
+fn number<'w>(names: &[&str], one: &'w str, more: &'w str) -> &'w str {
+    if names.len() == 1 { one } else { more }
+}
+
+/// Capitalizes the beginning, unless it is the name of a client.
+fn sentence(text: &str) -> String {
+    for (begin, capital) in [("no client ", "No client "), ("it is ", "It is ")] {
+        if let Some(rest) = text.strip_prefix(begin) {
+            return format!("{capital}{rest}");
+        }
+    }
+    text.to_owned()
 }
 
 /// Joins names: `a`, `a and b`, `a, b and c`.
@@ -739,16 +795,14 @@ fn rank_check(
             format!("first with {score:.2}, {:.2} ahead of {}", score - second.score, second.skill_id),
         ),
         (1, None) => WhyCheck::pass(kind, format!("first with {score:.2}, and the only result")),
-        (rank, Some(winner)) => WhyCheck::fail(
-            kind,
-            format!(
-                "rank {rank} with {score:.2}; {} wins with {:.2}, {:.2} ahead",
-                winner.skill_id,
-                winner.score,
-                winner.score - score
-            ),
-            "",
-        ),
+        (rank, Some(winner)) => {
+            // Below the threshold no skill wins.
+            let (wins, but) =
+                if first.fit == Fit::None { ("is first", ", but below the threshold") } else { ("wins", "") };
+            let (id, ahead) = (&winner.skill_id, winner.score - score);
+            let winner = format!("{id} {wins} with {:.2}, {ahead:.2} ahead{but}", winner.score);
+            WhyCheck::fail(kind, format!("rank {rank} with {score:.2}; {winner}"), "")
+        }
         (rank, None) => WhyCheck::unknown(kind, format!("rank {rank} with {score:.2}")),
     }
 }
@@ -855,11 +909,12 @@ fn not_searched(view: &ClientView, subject: &Subject) -> (String, String) {
         let evidence = format!("{evidence}; it lists its own copy: {}", path.display());
         return (evidence, format!("edit that copy, or see `skills why {id} --client {}`", view.client));
     }
-    let help = format!(
-        "copy or link the folder into one that {name} searches: `skills list --client {}`",
-        view.client
-    );
-    (evidence, help)
+    (evidence, link_help(view))
+}
+
+fn link_help(view: &ClientView) -> String {
+    let (name, id) = (&view.name, &view.client);
+    format!("copy or link the folder into one that {name} searches: `skills list --client {id}`")
 }
 
 /// Returns the checks of a client, up to the first that fails.
@@ -895,6 +950,16 @@ fn client_checks(view: &ClientView, subject: &Subject, terms: &[WhyTerm], has_re
         };
         WhyCheck::unknown(Folder, evidence)
     };
+    // In a folder that the client does not search, moving the file inside it does not help.
+    let not_found = |why: String, help: &str| {
+        let found = assumed.then(searched);
+        let failed = if assumed {
+            WhyCheck::fail(Folder, format!("if it searched the folder: {why}"), link_help(view))
+        } else {
+            WhyCheck::fail(Folder, why, help)
+        };
+        found.into_iter().chain([failed])
+    };
     let (mut description, mut repaired) = (None, None);
     let read = || WhyCheck::pass(Parse, format!("{name} reads the file"));
     match state {
@@ -903,16 +968,15 @@ fn client_checks(view: &ClientView, subject: &Subject, terms: &[WhyTerm], has_re
             let (evidence, help) = not_searched(view, subject);
             checks.push(WhyCheck::fail(Folder, evidence, help));
         }
-        Some(ClientViewState::TooDeep(top)) => checks.push(WhyCheck::fail(
-            Folder,
+        Some(ClientViewState::TooDeep(top)) => checks.extend(not_found(
             format!("nested too deep: {name} searches only folders directly in {}", top.display()),
-            format!("move the folder directly into {}", top.display()),
+            &format!("move the folder directly into {}", top.display()),
         )),
         Some(ClientViewState::NotRead(why)) => {
-            checks.push(WhyCheck::fail(Folder, why.clone(), place_help.unwrap_or_default()));
+            checks.extend(not_found(why.clone(), place_help.unwrap_or_default()));
         }
         Some(ClientViewState::Dropped(why)) => {
-            let help = repair_help(subject);
+            let help = place_help.map_or_else(|| repair_help(subject), str::to_owned);
             let named = why.starts_with(name.as_str());
             let evidence = if named { why.clone() } else { format!("{name} drops it: {why}") };
             checks.extend([searched(), WhyCheck::fail(Parse, evidence, help)]);
@@ -1044,6 +1108,11 @@ fn withheld_help(why: &str) -> &'static str {
     }
 }
 
+/// Returns whether a client lists a skill with an empty text, because it finds no description.
+pub(super) fn is_without_description(listed: &Listed, shown: &Shown) -> bool {
+    matches!(shown, Shown::Complete) && listed.description.trim().is_empty()
+}
+
 /// Returns what a client shows of a description, without the ellipsis of a truncated one.
 pub(super) fn shown_text<'l>(listed: &'l Listed, shown: &Shown) -> &'l str {
     match shown {
@@ -1085,6 +1154,12 @@ fn description_check(
     if listed.other_text && !text.is_empty() {
         let evidence = format!("{} shows {}", view.name, instead_of_description(text));
         return (WhyCheck::fail(kind, evidence, repair_help(subject)), None);
+    }
+    if is_without_description(listed, shown) {
+        let evidence = format!("only the name is shown: {} finds no description", view.name);
+        let nothing =
+            CutDescription { shown: String::new(), cut: String::new(), lost_terms: Vec::new(), place: None };
+        return (WhyCheck::fail(kind, evidence, repair_help(subject)), Some(nothing));
     }
     if !subject.parsed && subject.description.is_empty() && matches!(shown, Shown::Complete) {
         let evidence = format!("{} shows {}, which this catalog cannot read", view.name, quoted_start(text));

@@ -73,7 +73,8 @@ pub async fn run(cx: &mut Context, args: &DraftArgs) -> Result<Done, Failure> {
                 if !cx.out.json {
                     cx.out.raw(format!("\n{}", diff(&old, &new, cx.out.look)).as_bytes())?;
                 }
-                cx.reporter().say(&format!("wrote {}", safe_text::line(&location.display().to_string())));
+                let done = if old == new { "unchanged:" } else { "wrote" };
+                cx.reporter().say(&format!("{done} {}", safe_text::line(&location.display().to_string())));
             }
             SavedDescription::Proposed(view, obstacle) => {
                 if !cx.out.json {

@@ -11,8 +11,10 @@ use super::args::ListArgs;
 use super::failure::{Done, Failure};
 use super::output::{TerminalCaps, TextStyle, cells, counted, cut, fit, wrap};
 use skills_api::{
-    ClientView, ClientViewState, ListFilter, Needs, SkillList, SkillSummary, instead_of_description,
+    ClientView, ClientViewEntry, ClientViewState, ListFilter, Needs, SkillList, SkillSummary,
+    instead_of_description,
 };
+use skills_registry::TrustSummary;
 use skills_session::{Listed, Shown};
 use skills_skill::{SkillId, safe_text};
 
@@ -178,8 +180,32 @@ fn render_client(list: &SkillList, view: &ClientView, filtered: bool, look: Term
         .collect();
     let title = |entry: &Listed| entry.title.clone().unwrap_or_else(|| entry.name.clone());
     let titles: Vec<String> = rows.iter().map(|(_, entry, _)| title(entry)).collect();
-    let width =
-        look.name_width(titles.iter().map(String::as_str), 12, if look.width >= 120 { 48 } else { 30 });
+    // A skill whose state is unknown may have no entry.
+    let has_entry = |id: &SkillId, location: Option<&Path>| {
+        view.list.entries.iter().any(|(entry, _)| match &entry.skill_id {
+            Some(listed) => listed == id,
+            None => entry.location.as_deref().is_some_and(|file| Some(file) == location),
+        })
+    };
+    let is_unseen = |state: &ClientViewState, id: &SkillId, location: Option<&Path>| match state {
+        ClientViewState::Unknown(_) => !has_entry(id, location),
+        state => !is_listed(state),
+    };
+    // No client is expected to list the skills of this program.
+    let shipped = list.skills.iter().filter(|skill| skill.trusted == TrustSummary::Shipped);
+    let shipped: HashSet<&str> = shipped.map(|skill| skill.skill_id.as_str()).collect();
+    let is_expected = |entry: &&ClientViewEntry| {
+        entry.state != ClientViewState::NotLooked || !shipped.contains(entry.skill_id.as_str())
+    };
+    let known = view.entries.iter().filter(|entry| is_wanted(Some(&entry.skill_id))).filter(is_expected);
+    let known = known.filter(|entry| is_unseen(&entry.state, &entry.skill_id, None));
+    let known = known.map(|entry| (entry.skill_id.as_str(), &entry.state));
+    let foreign = view.foreign.iter().filter(|_| is_wanted(None));
+    let foreign = foreign.filter(|one| is_unseen(&one.state, &SkillId::new(&*one.name), Some(&one.location)));
+    let foreign = foreign.map(|one| (one.name.as_str(), &one.state));
+    let unseen: Vec<(&str, &ClientViewState)> = known.chain(foreign).collect();
+    let names = titles.iter().map(String::as_str).chain(unseen.iter().map(|(name, _)| *name));
+    let width = look.name_width(names, 12, if look.width >= 120 { 48 } else { 30 });
     let about = look.text_width(usize::MAX).saturating_sub(6 + width + 2 + 10 + 2).max(8);
     let mut out = notes(&view.notes(), look);
     if !rows.is_empty() {
@@ -219,24 +245,6 @@ fn render_client(list: &SkillList, view: &ClientView, filtered: bool, look: Term
             TextStyle::Muted.paint(&cut(&safe_text::line(&text), about, look.unicode), look.colour),
         );
     }
-    // A skill whose state is unknown may have no entry.
-    let has_entry = |id: &SkillId, location: Option<&Path>| {
-        view.list.entries.iter().any(|(entry, _)| match &entry.skill_id {
-            Some(listed) => listed == id,
-            None => entry.location.as_deref().is_some_and(|file| Some(file) == location),
-        })
-    };
-    let is_unseen = |state: &ClientViewState, id: &SkillId, location: Option<&Path>| match state {
-        ClientViewState::Unknown(_) => !has_entry(id, location),
-        state => !is_listed(state),
-    };
-    let known = view.entries.iter().filter(|entry| is_wanted(Some(&entry.skill_id)));
-    let known = known.filter(|entry| is_unseen(&entry.state, &entry.skill_id, None));
-    let known = known.map(|entry| (entry.skill_id.as_str(), &entry.state));
-    let foreign = view.foreign.iter().filter(|_| is_wanted(None));
-    let foreign = foreign.filter(|one| is_unseen(&one.state, &SkillId::new(&*one.name), Some(&one.location)));
-    let foreign = foreign.map(|one| (one.name.as_str(), &one.state));
-    let unseen: Vec<(&str, &ClientViewState)> = known.chain(foreign).collect();
     if !unseen.is_empty() {
         let _ = writeln!(out, "\n{}", TextStyle::Strong.paint("not listed", look.colour));
     }
@@ -289,7 +297,7 @@ fn state_text(state: &ClientViewState) -> String {
             format!("undefined: this skill or {}; the choice varies between starts", others.join(" or "))
         }
         ClientViewState::Waiting(until) => format!("not loaded yet: {until}"),
-        ClientViewState::NotLooked => "not in a folder of this client".to_owned(),
+        ClientViewState::NotLooked => "not in a folder that this client searches".to_owned(),
         ClientViewState::TooDeep(place) => {
             format!("nested too deep: only folders directly in {} are loaded", path_text(place))
         }

@@ -28,7 +28,13 @@ pub fn run(cx: &mut Context, args: &ScaffoldArgs) -> Result<Done, Failure> {
         (None, Some(root)) => root.clone(),
         (None, None) => cx.cwd.clone(),
     };
-    let made = skills_api::scaffold(&spec, &parent)?;
+    let mut made = skills_api::scaffold(&spec, &parent)?;
+    if !skills_api::is_searched(&parent, &cx.config()?) {
+        let id = &spec.id;
+        let step =
+            format!("no client searches this folder: move it to .claude/skills/{id} or .agents/skills/{id}");
+        made.next.insert(0, step);
+    }
     if cx.out.json {
         cx.out.value(&made)?;
     } else {

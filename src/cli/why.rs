@@ -135,7 +135,7 @@ pub fn render(report: &WhyReport, look: TerminalCaps) -> String {
         for check in &client.checks {
             line(&mut out, check, look);
         }
-        if let Some(description) = &client.description {
+        if let Some(description) = client.description.as_ref().filter(|one| !one.cut.is_empty()) {
             let cut: String = description.cut.chars().take(200).collect();
             let _ = writeln!(
                 out,

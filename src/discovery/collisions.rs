@@ -34,7 +34,7 @@ const COLLIDES_FROM_PROBES: usize = 2;
 /// Minimum share of lost probes that puts two skills into one cluster.
 const CLUSTERS_FROM: f64 = 0.10;
 /// Version of the map; raise it when the same index gives another map, so that cached ones are computed again.
-const MAP_VERSION: u32 = 2;
+const MAP_VERSION: u32 = 3;
 /// Maximum number of skills in a cluster: what one screen shows as a matrix.
 pub const MAX_CLUSTER: usize = 24;
 
@@ -109,7 +109,8 @@ impl Collision {
 /// Skills that win each other's requests.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Cluster {
-    /// A term that its skills have in common and other clusters do not; two terms if one is not unique.
+    /// A term that the names of its skills have in common and other clusters do not, two terms if one is not unique;
+    /// without such a term its first skill, which loses most.
     pub label: String,
     /// The skills; neighbors lose most to each other.
     pub skills: Vec<SkillId>,
@@ -416,19 +417,17 @@ impl Router {
         clusters.into_iter().map(|(_, cluster)| cluster).collect()
     }
 
-    /// Labels each cluster with a term that many of its skills contain and few others do, preferring terms of names to
-    /// terms of descriptions. Clusters with the same term get a second one.
+    /// Labels each cluster with a term that the names of many of its skills contain and few others do, else with its
+    /// first skill: a term of descriptions is seldom the subject. Clusters with the same term get a second one.
     fn labels(&self, clusters: &[Vec<&SkillId>]) -> Vec<String> {
         let generic: HashSet<String> =
             self.words.split(GENERIC_TERMS).into_iter().map(|word| word.stem).collect();
-        let terms: Vec<[Terms; 2]> = clusters.iter().map(|skills| self.terms(skills, &generic)).collect();
+        let terms: Vec<Terms> = clusters.iter().map(|skills| self.terms(skills, &generic)).collect();
         // The number of clusters in which a term is common.
         let mut spread: HashMap<&str, usize> = HashMap::new();
         for (skills, terms) in clusters.iter().zip(&terms) {
             let is_common = |count: usize| count >= skills.len().div_ceil(2).max(2);
-            let common = terms.iter().flatten().filter(|(_, (count, _))| is_common(*count));
-            let common: HashSet<&str> = common.map(|(stem, _)| stem.as_str()).collect();
-            for stem in common {
+            for (stem, _) in terms.iter().filter(|(_, (count, _))| is_common(*count)) {
                 *spread.entry(stem).or_default() += 1;
             }
         }
@@ -452,14 +451,10 @@ impl Router {
             scored.into_iter().map(|(_, word)| word.clone()).collect::<Vec<String>>()
         };
         let mut taken: HashSet<String> = HashSet::new();
-        let label = |(skills, [names, descriptions]): (&Vec<&SkillId>, &[Terms; 2])| {
-            let common = skills.len().div_ceil(2).max(2);
-            let mut words = ranked(names, common);
-            words.extend(ranked(descriptions, common));
-            words.extend(ranked(names, 1));
-            words.dedup();
-            let first = words.first().cloned();
-            let first = first.unwrap_or_else(|| skills.first().map(ToString::to_string).unwrap_or_default());
+        let label = |(skills, names): (&Vec<&SkillId>, &Terms)| {
+            let mut words = ranked(names, skills.len().div_ceil(2).max(2));
+            words.extend(skills.first().map(ToString::to_string));
+            let first = words.first().cloned().unwrap_or_default();
             let second = words.iter().find(|word| **word != first);
             let label = match second.filter(|_| taken.contains(&first)) {
                 Some(second) => format!("{first} {second}"),
@@ -471,18 +466,16 @@ impl Router {
         clusters.iter().zip(&terms).map(label).collect()
     }
 
-    /// Counts the terms of the names and of the descriptions of skills, without generic ones.
-    fn terms(&self, skills: &[&SkillId], generic: &HashSet<String>) -> [Terms; 2] {
-        let mut out = [Terms::new(), Terms::new()];
+    /// Counts the terms of the names of skills, without generic ones.
+    fn terms(&self, skills: &[&SkillId], generic: &HashSet<String>) -> Terms {
+        let mut out = Terms::new();
         for document in skills.iter().filter_map(|id| self.document(id)) {
-            for (text, counts) in [&document.name, &document.description].into_iter().zip(&mut out) {
-                let mut seen = HashSet::new();
-                for word in self.words.split(&text.replace(['-', '_'], " ")) {
-                    let is_number = word.text.chars().all(|c| c.is_ascii_digit());
-                    let is_named = !word.stop && !is_number && !generic.contains(&word.stem);
-                    if is_named && seen.insert(word.stem.clone()) {
-                        counts.entry(word.stem).or_insert((0, word.text)).0 += 1;
-                    }
+            let mut seen = HashSet::new();
+            for word in self.words.split(&document.name.replace(['-', '_'], " ")) {
+                let is_number = word.text.chars().all(|c| c.is_ascii_digit());
+                let is_named = !word.stop && !is_number && !generic.contains(&word.stem);
+                if is_named && seen.insert(word.stem.clone()) {
+                    out.entry(word.stem).or_insert((0, word.text)).0 += 1;
                 }
             }
         }
@@ -592,6 +585,23 @@ mod tests {
         let mut labels: Vec<&str> = map.clusters.iter().map(|cluster| cluster.label.as_str()).collect();
         labels.sort_unstable();
         assert_eq!(labels, ["postgres", "stripe"], "{:?}", map.clusters);
+    }
+
+    #[test]
+    fn a_cluster_without_a_common_name_has_that_of_its_strongest_skill() {
+        let mut router = Router::new(Weights::shipped().unwrap().patient());
+        let skills = [
+            (
+                "terraform",
+                "Handles errors: validates forms with Zod schemas and shows errors of input fields.",
+            ),
+            ("page-cro", "Handles errors: validates forms with Zod schemas and shows errors of input."),
+            ("brand", "Handles errors: validates forms with Zod schemas and errors of input fields."),
+        ];
+        router.update(skills.map(|(id, text)| Document::new(id, id, text)).into(), &[]);
+        let map = router.collision_map(&AtomicUsize::new(0), &AtomicBool::new(false)).unwrap();
+        let [cluster] = map.clusters.as_slice() else { panic!("{:?}", map.clusters) };
+        assert_eq!(cluster.label, cluster.skills[0].as_str());
     }
 
     #[test]

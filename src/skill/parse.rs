@@ -11,7 +11,7 @@ use super::finding_builder::{Notes, slice};
 use super::frontmatter::{ClassificationForm, Frontmatter, Metadata};
 use super::lenient::Reader;
 use super::lint::{self, Subject, rules};
-use super::yaml::{Content, Node};
+use super::yaml::{Content, Entry, Node};
 use super::{
     Clients, Digest, Finding, Kind, Properties, RefusalReason, RejectedBundle, Skill, SkillId, Stated,
     Status, repair, text, yaml,
@@ -133,12 +133,15 @@ fn markdown(place: &Place<'_>, source: &str, measured: &FileMetrics) -> Result<S
     let description = fields.top.description.clone().or_else(|| {
         let place = root.get("description").map_or(yaml_start..yaml_start, |entry| at(&entry.key_at));
         let paragraph = text::first_paragraph(body);
+        let is_blank =
+            |entry: &Entry| matches!(&entry.value.value, Content::Text(text) if text.trim().is_empty());
+        let defect = if root.get("description").is_some_and(is_blank) { "empty" } else { "missing" };
         let message = match &paragraph {
-            Some(_) => {
-                "`description` is missing; the first paragraph is used, as in Claude Code; other clients \
-                    drop the skill"
-            }
-            None => "`description` is missing, and the body has no paragraph to use instead",
+            Some(_) => format!(
+                "`description` is {defect}; the first paragraph is used here; clients drop the skill, show \
+                    another text or only the name"
+            ),
+            None => format!("`description` is {defect}, and the body has no paragraph to use instead"),
         };
         notes.add(&rules::DESCRIPTION_MISSING, Some("description"), place, message);
         paragraph

@@ -109,6 +109,9 @@ pub struct App {
     connection: Connection,
     /// Number of commands to runs of a remote core without a response yet.
     unacknowledged: usize,
+    /// Number of keys, clicks and pastes so far, and that at which a report was last requested.
+    inputs: usize,
+    report_requested: Option<usize>,
     /// Number of skills; `None` until the core reports it.
     skills: Option<usize>,
     /// The skills that the palette offers.
@@ -144,6 +147,17 @@ pub struct App {
     aged: Option<Instant>,
     /// When the countdown to the next connection attempt drops by a second.
     counted: Option<Instant>,
+}
+
+/// Returns whether an input can move the cursor or the focus. The release of the key or button that requested something
+/// does not.
+fn acts(input: &Input) -> bool {
+    match input {
+        Input::Key(key) => key.kind != KeyEventKind::Release,
+        Input::Mouse(mouse) => !matches!(mouse.kind, MouseEventKind::Up(_) | MouseEventKind::Moved),
+        Input::Paste(_) => true,
+        _ => false,
+    }
 }
 
 impl App {
@@ -193,6 +207,8 @@ impl App {
             reduced_motion: settings.reduced_motion,
             connection,
             unacknowledged: 0,
+            inputs: 0,
+            report_requested: None,
             skills: None,
             catalogue: Arc::default(),
             client: None,
@@ -228,7 +244,10 @@ impl App {
         }
         self.dirty |= !polling::unmoved(&news);
         match news {
-            AppEvent::Input(input) => self.input(input, now),
+            AppEvent::Input(input) => {
+                self.inputs += usize::from(acts(&input));
+                self.input(input, now);
+            }
             AppEvent::Answer(pane, message) => self.answer(pane, &message, now),
             AppEvent::All(message) => self.news(&message, now),
             AppEvent::Profiles(pane, current, Ok(profiles)) => {
@@ -238,6 +257,10 @@ impl App {
             // A dialog that was opened in the meantime may contain user input.
             AppEvent::Read(..) if self.overlay.is_some() => {
                 self.notices.note("the report is ready; open it again after this dialog", now);
+            }
+            // The cursor or the focus has moved since: the next keys are not meant for the report.
+            AppEvent::Read(..) if self.report_requested != Some(self.inputs) => {
+                self.notices.note("the report is ready; request it again to read it", now);
             }
             AppEvent::Read(pane, reading) => self.effects_of(pane, vec![Effect::Read(reading)], now),
             AppEvent::Done(note) => self.notices.note(note, now),

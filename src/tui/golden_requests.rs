@@ -289,18 +289,18 @@ fn short(query: &str) -> String {
 fn import(path: &str, skill: Option<&SkillId>, place: &GoldenPlace) -> Result<String, Error> {
     let invalid = |message: String| Error::new(Code::InvalidRequest, message);
     let source = expand(path.trim(), &place.cwd, &place.home);
-    let text = read_regular_text(&source, MAX_IMPORT_BYTES)
-        .map_err(|error| invalid(format!("{}: {error}", source.display())))?;
-    let format = GoldenFormat::of(&source).ok_or_else(|| {
-        invalid(format!("{}: the name must end with json, jsonl, csv or yaml", source.display()))
-    })?;
+    // A notice is short: what to do comes first, and of the path only what tells the file.
+    let name = shown(&source, place);
+    let text =
+        read_regular_text(&source, MAX_IMPORT_BYTES).map_err(|error| invalid(format!("{error}: {name}")))?;
+    let format = GoldenFormat::of(&source)
+        .ok_or_else(|| invalid(format!("the name must end with json, jsonl, csv or yaml: {name}")))?;
     let skill = skill.cloned().or_else(|| skill_of_evals(&source, &text));
     let cases = parse_golden(format, &text, skill.as_ref()).map_err(|error| {
-        let message = match error {
-            FormatError::NoSkill => "the file does not name its skill; enter the skill".to_owned(),
-            other => other.to_string(),
-        };
-        invalid(format!("{}: {message}", source.display()))
+        invalid(match error {
+            FormatError::NoSkill => format!("enter the skill, which the file does not name: {name}"),
+            other => format!("{other}: {name}"),
+        })
     })?;
     let file = own_file(place)?;
     let added = add_new(file, cases).map_err(refused)?;
@@ -381,5 +381,9 @@ mod tests {
         import("pdf/evals/evals.json", None, &place).unwrap();
         assert_eq!(read_golden(&folder.path().join("golden.yaml")).unwrap().0.len(), 2);
         assert_eq!(import("gone.csv", None, &place).unwrap_err().code, Code::InvalidRequest);
+        std::fs::write(folder.path().join("evals.json"), evals).unwrap();
+        let message = import("evals.json", None, &place).unwrap_err().message;
+        assert!(message.starts_with("enter the skill, which the file does not name: "), "{message}");
+        assert!(message.len() < 70, "a notice at 80 columns: {message}");
     }
 }

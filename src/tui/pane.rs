@@ -27,7 +27,7 @@ use skills_api::{
 };
 use skills_discovery::{Answer, BodyLine, PairReport, Request};
 use skills_registry::Catalogue;
-use skills_skill::{Digest, Skill, SkillId};
+use skills_skill::{Digest, RejectedBundle, Skill, SkillId};
 use skills_store::RunId;
 
 /// A pane of the workbench. The numbers of the keys are stable.
@@ -195,15 +195,25 @@ pub fn beginning(description: &str) -> String {
 /// Maximum number of characters of a description in a list of skills.
 const MAX_BEGINNING: usize = 200;
 
-/// Returns a picker of all skills of a catalog, to open one by name; `None` if there are none.
+/// Returns a picker of all bundles of a catalog, also of rejected ones, to open one by id or name; `None` if there are
+/// none.
 #[must_use]
 pub fn skills_to_open(catalogue: &Catalogue, current: Option<&SkillId>) -> Option<Picker> {
     let shadowed = catalogue.shadowed.iter().map(|loser| &loser.skill);
     let skills = catalogue.entries.iter().map(|entry| &entry.skill).chain(shadowed);
     let choice = |skill: &Arc<skills_skill::Skill>| {
-        (skill.id.to_string(), shown(skill.id.as_str()), beginning(&skill.description))
+        let id = shown(skill.id.as_str());
+        let label =
+            if skill.name == skill.id.as_str() { id } else { format!("{id} ({})", shown(&skill.name)) };
+        (skill.id.to_string(), label, beginning(&skill.description))
     };
-    let choices: Vec<_> = skills.map(choice).collect();
+    // A list is opened at an id: of several bundles with one, the skill has precedence.
+    let refused = catalogue.refused.iter().filter(|refusal| catalogue.by_id(refusal.id.as_str()).is_none());
+    let rejected = |refusal: &RejectedBundle| {
+        let why = refusal.findings.last().map_or("", |finding| finding.message.as_str());
+        (refusal.id.to_string(), shown(refusal.id.as_str()), beginning(&format!("rejected: {why}")))
+    };
+    let choices: Vec<_> = skills.map(choice).chain(refused.map(rejected)).collect();
     let current = current.and_then(|id| choices.iter().position(|(known, ..)| known == id.as_str()));
     let title = "Open a skill by name".to_owned();
     (!choices.is_empty()).then_some(Picker { what: PickerKind::SkillToOpen, title, choices, current })
@@ -440,5 +450,26 @@ pub trait Pane {
     /// Returns texts to keep for the next session, oldest first (the ranked requests).
     fn persistent_texts(&self) -> Vec<String> {
         Vec::new()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::path::Path;
+
+    #[test]
+    fn a_rejected_skill_and_a_name_of_the_frontmatter_are_found_by_name() {
+        let parse = |path: &str, text: &str| skills_skill::parse(Path::new(path), text.as_bytes(), 0);
+        let skill = parse("/s/folder-x/SKILL.md", "---\nname: name-y\ndescription: Does it.\n---\n").unwrap();
+        let catalogue = Catalogue {
+            entries: vec![skills_registry::Entry { skill: Arc::new(skill), root: 0 }],
+            refused: vec![parse("/s/emptyfile/SKILL.md", "").unwrap_err()],
+            ..Catalogue::default()
+        };
+        let choices = skills_to_open(&catalogue, None).unwrap().choices;
+        let labels: Vec<_> = choices.iter().map(|(id, label, _)| (id.as_str(), label.as_str())).collect();
+        assert_eq!(labels, [("folder-x", "folder-x (name-y)"), ("emptyfile", "emptyfile")]);
+        assert!(choices[1].2.starts_with("rejected: "), "{}", choices[1].2);
     }
 }

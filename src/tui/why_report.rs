@@ -97,7 +97,9 @@ fn push_advice(report: &WhyReport, has_draft: bool, passages: &mut Vec<Passage>)
 fn push_descriptions(report: &WhyReport, passages: &mut Vec<Passage>) {
     let mut done: Vec<&str> = Vec::new();
     for client in &report.clients {
-        let Some(description) = client.description.as_ref() else { continue };
+        let Some(description) = client.description.as_ref().filter(|one| !one.cut.is_empty()) else {
+            continue;
+        };
         if done.contains(&description.shown.as_str()) {
             continue;
         }
@@ -200,8 +202,9 @@ fn advice(report: &WhyReport, has_draft: bool) -> Option<String> {
         let name = &client.name;
         if help.contains(name.as_str()) { help.to_owned() } else { format!("{name}: {help}") }
     };
+    let is_of_text = |check: &WhyCheck| check.check == CheckKind::Description;
+    let is_hidden = of_clients.clone().any(|(_, check)| !is_of_text(check));
     let help = if of_ranking.is_empty() {
-        let is_of_text = |check: &WhyCheck| check.check == CheckKind::Description;
         let mut of_file = report.checks.iter().filter(is_failed).filter_map(|check| check.help.clone());
         let helps = |(client, check): (&ClientChecks, &WhyCheck)| {
             check.help.as_deref().map(|help| with_client(client, help))
@@ -223,6 +226,8 @@ fn advice(report: &WhyReport, has_draft: bool) -> Option<String> {
         (None, Some(rival)) if !of_ranking.is_empty() => {
             Some(format!("say what {rival} does not do, and measure it: {DRAFT}"))
         }
+        // A client that does not offer the skill does not do so for another description.
+        (None, _) if of_ranking.is_empty() && is_hidden => None,
         (None, _) => has_draft.then(|| format!("measure another description: {DRAFT}")),
     }
 }
@@ -271,9 +276,12 @@ fn push_group(report: &WhyReport, name: &str, kinds: &[CheckKind], passages: &mu
         passages.push(Passage::Check { result: CheckResult::Pass, name: label("clients"), text });
     }
     for client in report.clients.iter().filter(|client| !passes(client)) {
-        let before = format!("{}: ", client.name);
         let checks = client.checks.iter().filter(is_here).filter(|check| !client.assumes(check));
-        checks.for_each(|check| push_check(&before, check, passages));
+        checks.for_each(|check| {
+            let is_named = check.evidence.starts_with(&client.name);
+            let before = if is_named { String::new() } else { format!("{}: ", client.name) };
+            push_check(&before, check, passages);
+        });
     }
 }
 
@@ -539,6 +547,8 @@ mod tests {
         assert_eq!(advice(&report), whole);
         report.clients[0].checks = vec![failed(CheckKind::Parse, Some("rename the file to SKILL.md"))];
         assert_eq!(advice(&report), "OpenClaw: rename the file to SKILL.md");
+        report.clients[0].checks = vec![failed(CheckKind::Parse, None)];
+        assert_eq!(advice(&report), "", "no description makes a client read a file that it drops");
         report.clients[0].checks = vec![failed(CheckKind::Offered, None)];
         assert_eq!(super::advice(&report, false), None, "a file without a draft");
     }
@@ -586,9 +596,9 @@ mod tests {
         assert_eq!(answer(CheckKind::Description, None, None), cut);
         let other = "One shows other text instead of its description.";
         assert_eq!(answer(CheckKind::Description, Some("a tab"), None), other);
-        let not_selected = "The skill is not selected for this request, and no client offers it.";
+        let not_selected = "The skill is not selected for this request, and One does not offer it.";
         assert_eq!(answer(CheckKind::Parse, None, Some("read tables")), not_selected);
-        assert_eq!(answer(CheckKind::Offered, None, None), "No client offers the skill.");
+        assert_eq!(answer(CheckKind::Offered, None, None), "One does not offer the skill.");
     }
 
     #[test]

@@ -9,8 +9,9 @@ use std::process::Command;
 
 use serde::Deserialize;
 use skills_api::{
-    BudgetView, CheckKind, CheckResult, Client as _, ClientViewState, Local, Needs, SessionClient as _,
-    Visibility, VisibilityCell, VisibilityRequest, WhyReport, WhyRequest, visibility, why,
+    BudgetView, CheckKind, CheckResult, Client as _, ClientViewState, DraftRequest, Local, Needs,
+    SessionClient as _, Visibility, VisibilityCell, VisibilityRequest, WhyReport, WhyRequest, visibility,
+    why,
 };
 use skills_config::{Config, Env};
 use skills_session::Shown;
@@ -746,5 +747,127 @@ async fn every_failed_check_of_a_client_has_help_and_another_copy_is_named() {
     let copy = scene.out.join("home/.codex/skills/twice/SKILL.md");
     assert_eq!(result, CheckResult::Fail);
     assert!(evidence.ends_with(&format!("it lists its own copy: {}", copy.display())), "{evidence}");
-    assert_eq!(report.answer(), "No client offers the skill.");
+    assert_eq!(report.answer(), "Codex does not offer the skill.");
+}
+
+#[tokio::test]
+async fn skills_that_were_extracted_before_do_not_stand_in_for_those_of_a_user() {
+    let scene = Scene::new();
+    // The first start, without any skill, extracts them.
+    drop(scene.core("repo").await);
+    scene.skill("home/.claude/skills/mine", "mine", "Does it.");
+    let core = scene.core("repo").await;
+    let view = core.client_view("codex").await.unwrap();
+    assert!(view.list.entries.iter().all(|(entry, _)| entry.bundled), "{:?}", view.list.entries);
+    assert!(view.foreign.is_empty() && view.assumed_folders.is_empty(), "{:?}", view.foreign);
+}
+
+#[tokio::test]
+async fn shipped_skills_in_the_catalog_are_not_counted_as_not_listed() {
+    let scene = Scene::new();
+    // This catalog has no root for the folder `skills` of a workspace; the client lists it.
+    scene.skill("repo/skills/mine", "mine", "Does it.");
+    let core = scene.core("repo").await;
+    let view = core.client_view("openclaw").await.unwrap();
+    assert!(view.entries.iter().any(|entry| entry.skill_id.as_str() == "json-diff"));
+    let groups: Vec<_> = view.not_listed.iter().map(|group| group.why.as_str()).collect();
+    assert!(groups.iter().all(|why| !why.contains("folder")), "{groups:?}");
+}
+
+#[tokio::test]
+async fn the_answer_is_about_the_requested_clients_only() {
+    let scene = Scene::new();
+    let paths = "---\nname: inv\ndescription: Checks invoices.\npaths: [\"*.rs\"]\n---\nBODY\n";
+    scene.write("home/.claude/skills/inv/SKILL.md", paths);
+    scene.write(
+        "home/.claude/skills/star/SKILL.md",
+        "---\nname: star\ndescription: [Beta] Makes bills.\n---\n# The title\n",
+    );
+    let core = scene.core("repo").await;
+    let answer = async |skill: &str, clients: &[&str]| {
+        let clients = clients.iter().map(|client| (*client).to_owned()).collect();
+        let request = WhyRequest { skill_id: skill.to_owned(), intent: None, clients };
+        why(&core, &request).await.unwrap().answer()
+    };
+    assert_eq!(answer("inv", &["claude-code"]).await, "Claude Code does not offer the skill.");
+    assert_eq!(answer("inv", &["opencode"]).await, "OpenCode offers the skill.");
+    assert_eq!(answer("inv", &[]).await, "Claude Code does not offer the skill.");
+    let codex = answer("inv", &["codex", "gemini-cli"]).await;
+    assert_eq!(codex, "Codex and Gemini CLI do not offer the skill.");
+    let unknown = "It is not known whether Claude Code offers the skill.";
+    assert_eq!(answer("star", &["claude-code"]).await, unknown);
+}
+
+#[tokio::test]
+async fn a_missing_description_has_one_statement_in_every_view() {
+    let scene = Scene::new();
+    scene.write("home/.claude/skills/none/SKILL.md", "---\nname: none\n---\n# Title\n\nA paragraph.\n");
+    scene.write("repo/.agents/skills/blank/SKILL.md", "---\nname: blank\ndescription: \" \"\n---\nText.\n");
+    let core = scene.core("repo").await;
+    let (_, _, cell, report) = views_of(&core, "goose", "none").await;
+    let parse = &report.checks[0].evidence;
+    assert!(parse.contains("`description` is missing") && !parse.contains("other clients"), "{parse}");
+    let (result, evidence, help) = check(&report, CheckKind::Description);
+    assert_eq!((result, evidence), (CheckResult::Fail, "only the name is shown: goose finds no description"));
+    assert!(help.starts_with("Add a `description:`"), "{help}");
+    assert_eq!(cell.state, Visibility::NameOnly);
+    let (_, _, cell, report) = views_of(&core, "gemini-cli", "blank").await;
+    let parse = &report.checks[0].evidence;
+    assert!(parse.contains("`description` is empty") && !parse.contains("other clients"), "{parse}");
+    assert_eq!(check(&report, CheckKind::Description).0, CheckResult::Fail);
+    assert_eq!(cell.state, Visibility::NameOnly);
+}
+
+#[tokio::test]
+async fn what_is_only_assumed_is_no_fact() {
+    let scene = Scene::new();
+    scene.skill("repo/far/in/deep", "deep", "Does it.");
+    scene.skill("repo/.claude/skills/own", "own", "Does it.");
+    let core = async |root: &str| {
+        let mut config = Config::defaults(&scene.out.join("repo"), &Env::at(scene.out.join("home")));
+        config.repository = Some(scene.out.join("repo"));
+        config.store = Some("memory:".to_owned());
+        config.argument_roots = vec![scene.out.join(root)];
+        Local::open_once(config, Needs::Catalogue).await.unwrap()
+    };
+    let far = core("repo/far").await;
+    let report = why(&far, &WhyRequest { skill_id: "deep".to_owned(), ..WhyRequest::default() }).await;
+    let report = report.unwrap();
+    let answer = report.answer();
+    let start = "No client searches this folder; if they did: Claude Code";
+    assert!(answer.starts_with(start) && answer.contains("would not offer the skill"), "{answer}");
+    let of = |id: &str| report.clients.iter().find(|client| client.client == id).unwrap();
+    for id in ["claude-code", "codex"] {
+        let folder = &of(id).checks[0];
+        assert_eq!((folder.check, folder.result), (CheckKind::Folder, CheckResult::Unknown), "{id}");
+    }
+    let deep = &of("claude-code").checks[1];
+    let help = deep.help.as_deref().unwrap();
+    assert!(help.contains("`skills list --client claude-code`"), "{help}");
+    let far = core("repo/far/in").await;
+    let report = why(&far, &WhyRequest { skill_id: "deep".to_owned(), ..WhyRequest::default() }).await;
+    assert_eq!(
+        report.unwrap().answer(),
+        "No client searches this folder; if they did, they would offer the skill."
+    );
+    let request = DraftRequest {
+        skill_id: "own".to_owned(),
+        description: Some("Does it well.".to_owned()),
+        ..DraftRequest::default()
+    };
+    let shown = core("repo/.claude/skills").await.draft(request).await.unwrap().shown;
+    let of = |id: &str| shown.iter().find(|one| one.client == id).unwrap();
+    assert!(!of("claude-code").assumed && of("codex").assumed, "{shown:?}");
+}
+
+#[tokio::test]
+async fn a_file_that_is_too_large_has_help() {
+    let scene = Scene::new();
+    let large = format!("---\nname: large\ndescription: Does it.\n---\n{}", "x\n".repeat(600_000));
+    scene.write("home/.claude/skills/large/SKILL.md", large);
+    let core = scene.core("repo").await;
+    let (.., report) = views_of(&core, "claude-code", "large").await;
+    let (result, _, help) = check(&report, CheckKind::Parse);
+    assert_eq!(result, CheckResult::Fail);
+    assert_eq!(help, "move text into other files of the folder, so that SKILL.md is smaller");
 }

@@ -48,6 +48,36 @@ fn a_new_skill_is_clean_wins_its_queries_and_packs() {
 }
 
 #[test]
+fn scaffold_says_if_no_client_searches_the_folder() {
+    let home = Home::empty();
+    let made = home.run_bare(&[
+        "scaffold",
+        "a",
+        "--description",
+        "Reads bank statements and lists recurring payments.",
+        "--no-golden",
+    ]);
+    assert_eq!(made.code, 0, "{}", made.stderr);
+    let step = "no client searches this folder: move it to .claude/skills/a or .agents/skills/a";
+    assert!(made.stdout.contains(step), "{}", made.stdout);
+    for folder in [".claude/skills", "skills"] {
+        let args = [
+            "scaffold",
+            "b",
+            "--description",
+            "Reads bank statements and lists recurring payments.",
+            "--no-golden",
+            "--dir",
+            folder,
+        ];
+        let made = home.run_bare(&args);
+        assert_eq!(made.code, 0, "{}", made.stderr);
+        assert!(!made.stdout.contains("no client searches"), "{}", made.stdout);
+    }
+    assert_eq!(home.run_bare(&["why", "b", "--client", "claude-code"]).code, 0);
+}
+
+#[test]
 fn scaffold_overwrites_nothing_and_says_what_is_missing() {
     let home = Home::with_skills();
     assert_eq!(home.run(NEW).code, 0);

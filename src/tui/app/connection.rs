@@ -205,6 +205,36 @@ mod tests {
     }
 
     #[test]
+    fn a_late_report_opens_only_where_it_was_requested() {
+        use crate::overlay::Reading;
+        use crate::pane::{Effect, PaneId};
+        use crossterm::event::{Event as Input, KeyCode, KeyEvent};
+        use skills_api::WhyRequest;
+
+        let now = Instant::now();
+        let is_opened = |keys: &str| {
+            let mut app = app(false, now);
+            app.effects_of(PaneId::Browse, vec![Effect::Why(WhyRequest::default())], now);
+            for key in keys.chars() {
+                app.handle(AppEvent::Input(Input::Key(KeyEvent::from(KeyCode::Char(key)))), now);
+            }
+            let reading = Reading {
+                title: "Why a".to_owned(),
+                what: "report".to_owned(),
+                passages: Vec::new(),
+                alongside: Vec::new(),
+                foot: Vec::new(),
+                draft: None,
+            };
+            app.handle(AppEvent::Read(PaneId::Browse, Box::new(reading)), now);
+            app.overlay.is_some()
+        };
+        assert!(is_opened(""));
+        assert!(!is_opened("2pdf"), "the keys are for the text field of Discover");
+        assert!(!is_opened("j"), "the cursor is on another skill");
+    }
+
+    #[test]
     fn progress_is_shown_by_a_terminal_that_can() {
         use crate::app::AppCommand;
         use skills_api::IndexProgress;

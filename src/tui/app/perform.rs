@@ -278,6 +278,7 @@ impl App {
                         request.intent = self.panes.iter().find_map(|pane| pane.request());
                     }
                     self.notices.note("checking", now);
+                    self.report_requested = Some(self.inputs);
                     self.commands.push(AppCommand::Call(pane, Effect::Why(request)));
                 }
                 Effect::Keep(sheet, typed) => self.deliver(pane, &Message::SavedDraft(sheet, typed), now),

@@ -241,7 +241,9 @@ impl Local {
             let seen = self.listed_in(&key, Some(profile), &files);
             let of = profile.stated(description, when_to_use).chars().count();
             let is_own = |entry: &Listed| entry.skill_id.as_ref() == Some(&skill.id);
-            let (characters, dropped) = if seen.listed.iter().any(is_own) {
+            let (characters, dropped, assumed) = if let Some(own) = seen.listed.iter().find(|one| is_own(one))
+            {
+                let assumed = own.assumed;
                 let list = seen.shortened(profile, &[], key.window);
                 let shown = list.entries.iter().find(|(entry, _)| is_own(entry));
                 let characters = shown.map_or(0, |(entry, shown)| match shown {
@@ -249,15 +251,18 @@ impl Local {
                     _ if entry.other_text => 0,
                     _ => entry.description.chars().count().min(of),
                 });
-                (characters, None)
+                (characters, None, assumed)
             } else {
                 let state = seen.states.into_iter().find(|one| one.skill_id == skill.id);
-                let Some(ClientViewState::Dropped(why)) = state.map(|one| one.state) else { continue };
-                (0, Some(why))
+                let Some(ClientViewEntry { state: ClientViewState::Dropped(why), assumed, .. }) = state
+                else {
+                    continue;
+                };
+                (0, Some(why), assumed)
             };
             let (client, name) = (profile.id.clone(), profile.name.clone());
             let version = profile.measured_at.clone();
-            out.push(DraftShown { client, name, version, characters, of, dropped });
+            out.push(DraftShown { client, name, version, characters, of, dropped, assumed });
         }
         Ok(out)
     }

@@ -81,7 +81,7 @@ impl Browse {
         let note = report.as_ref().map_or_else(String::new, |report| {
             let clustered: usize = report.map.clusters.iter().map(|cluster| cluster.skills.len()).sum();
             format!(
-                "{} of {} in {}",
+                "{} of {} skills in {}",
                 count(clustered),
                 count(report.skills),
                 counted(report.map.clusters.len(), "cluster")
@@ -348,7 +348,7 @@ impl Browse {
         self.map.text.height = height;
         self.map.text.offset = self.map.text.offset.min(lines.len().saturating_sub(height));
         for (line, y) in lines.iter().skip(self.map.text.offset).take(height).zip(area.y + 2..) {
-            painter.line(area.x + 2, y, line, width);
+            painter.line(area.x + 2, y, &cut_line(line, width, painter.glyphs.ellipsis), width);
         }
     }
 }
@@ -495,7 +495,7 @@ fn pair_lines(report: &PairReport, width: u16, painter: &Painter<'_>) -> Vec<Ric
         ]));
     }
     out.push(RichLine::of(
-        format!("{:<label_width$}{:>5.2}  not used for the advice", "similarity", report.similarity),
+        format!("{:<label_width$}{:>5.2}  not used in advice", "similarity", report.similarity),
         Role::Muted,
     ));
     heading(&mut out, "Clauses", "requests won by their own skill", width, painter);

@@ -144,7 +144,9 @@ impl Discover {
 
     /// Opens a skill by its name: in the ranking of the current request, or in Browse if there is none.
     pub(super) fn open_by_name(&mut self, id: &SkillId) -> Vec<Effect> {
-        if self.asking.shown().is_none() {
+        // A rejected bundle is not ranked.
+        let is_rejected = self.catalogue.refused.iter().any(|refusal| refusal.id == *id);
+        if self.asking.shown().is_none() || is_rejected && self.catalogue.by_id(id.as_str()).is_none() {
             return vec![Effect::Go(PaneId::Browse, Some(Target::Skill(id.clone())))];
         }
         let writing = self.focus == Focus::Intent;
