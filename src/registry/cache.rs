@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use foldhash::{HashMap, HashMapExt as _};
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use sha2::{Digest as _, Sha256};
 
 use super::folder_state::{FolderState, KnownFolder, KnownFolders};
@@ -23,23 +23,16 @@ use skills_base::files::open_regular;
 use skills_base::private_files;
 
 /// Incremented when the layout changes. (A change of the parser changes the build stamp.)
-const MAGIC: &[u8; 8] = b"SKILLS\x00\x04";
+const MAGIC: &[u8; 8] = b"SKILLS\x00\x05";
 
 /// Age from which unused caches of other root sets are deleted.
 const CACHE_MAX_AGE: Duration = Duration::from_secs(30 * 24 * 3600);
 
+/// The borrowed form of [`KnownOutcome`], for writing.
 #[derive(Serialize)]
 struct Line<'a> {
-    location: &'a Path,
     stamp: Stamp,
     outcome: &'a Outcome,
-}
-
-#[derive(Deserialize)]
-struct OwnedLine {
-    location: PathBuf,
-    stamp: Stamp,
-    outcome: Outcome,
 }
 
 /// Returns the cache file of a set of roots.
@@ -91,8 +84,7 @@ pub(super) fn load(file: &Path, build: &str) -> Result<(Known, KnownFolders), St
     let mut known = Known::default();
     while reader.at() < blocks.length() {
         let line = reader.record().map_err(|_| damaged())?;
-        let line: OwnedLine = postcard::from_bytes(line).map_err(|_| damaged())?;
-        known.insert(line.location.into_os_string(), (line.stamp, line.outcome));
+        known.insert(postcard::from_bytes(line).map_err(|_| damaged())?);
     }
     Ok((known, folders))
 }
@@ -147,7 +139,7 @@ pub(super) fn save(file: &Path, build: &str, tree: &Tree, now: SystemTime) -> io
     // A file that changed right before it was read could have changed again without another stamp.
     for record in tree.records.values().filter(|record| record.stamp.is_final) {
         bytes.clear();
-        let line = Line { location: &record.location, stamp: record.stamp, outcome: &record.outcome };
+        let line = Line { stamp: record.stamp, outcome: &record.outcome };
         bytes = postcard::to_extend(&line, bytes).map_err(io::Error::other)?;
         blocks.record(&bytes)?;
     }

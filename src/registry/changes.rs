@@ -72,8 +72,7 @@ pub(super) fn rescan(tree: &mut Tree, root: usize, folder: &Path, scan: &Scan<'_
 fn known_below(tree: &Tree, root: usize, folder: &Path) -> super::tree::Known {
     let here = tree.records.range((root, folder.into())..);
     let here = here.take_while(|((r, path), _)| *r == root && path.starts_with(folder));
-    here.map(|((_, path), record)| (path.as_os_str().to_owned(), (record.stamp, record.outcome.clone())))
-        .collect()
+    here.map(|(_, record)| record.known()).collect()
 }
 
 fn relink(tree: &mut Tree, root: usize, path: &Path, scan: &Scan<'_>) {

@@ -1,15 +1,17 @@
 //! The current content of the roots: a record for each bundle found, the links, the folders. Updated incrementally;
 //! the catalog is rebuilt from it each time.
 
-use std::collections::{BTreeMap, BTreeSet, HashSet};
-use std::ffi::{OsStr, OsString};
+use std::borrow::Borrow;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsStr;
 use std::fs::{self, Metadata};
+use std::hash::{Hash, Hasher};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock, mpsc};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use foldhash::HashMap;
+use foldhash::HashSet;
 use serde::{Deserialize, Serialize};
 
 use super::RootState;
@@ -98,8 +100,46 @@ pub(super) struct Record {
     pub loser: OnceLock<Arc<Skill>>,
 }
 
-/// Outcomes that are valid if the stamp is unchanged, by location.
-pub(super) type Known = HashMap<OsString, (Stamp, Outcome)>;
+/// An outcome that is valid if the stamp is unchanged, identified by its location.
+#[derive(Debug, Deserialize)]
+pub(super) struct KnownOutcome {
+    pub stamp: Stamp,
+    pub outcome: Outcome,
+}
+
+/// Known outcomes, found by location as text.
+pub(super) type Known = HashSet<KnownOutcome>;
+
+impl Borrow<OsStr> for KnownOutcome {
+    fn borrow(&self) -> &OsStr {
+        let location = match &self.outcome {
+            Outcome::Skill(skill) => &skill.location,
+            Outcome::Refused(refusal) => &refusal.location,
+        };
+        location.as_os_str()
+    }
+}
+
+impl Hash for KnownOutcome {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        Borrow::<OsStr>::borrow(self).hash(state);
+    }
+}
+
+impl PartialEq for KnownOutcome {
+    fn eq(&self, other: &Self) -> bool {
+        Borrow::<OsStr>::borrow(self) == Borrow::<OsStr>::borrow(other)
+    }
+}
+
+impl Eq for KnownOutcome {}
+
+impl Record {
+    /// Returns its outcome for the next scan.
+    pub fn known(&self) -> KnownOutcome {
+        KnownOutcome { stamp: self.stamp, outcome: self.outcome.clone() }
+    }
+}
 
 /// A root with its state on disk.
 #[derive(Debug)]
@@ -345,8 +385,8 @@ fn report(root: usize, batch: Vec<WalkEntry>, scan: &Scan<'_>, send: &mpsc::Sync
 
 fn known_or_read(location: PathBuf, real: PathBuf, siblings: Siblings, scan: &Scan<'_>) -> Option<Record> {
     let stamp = Stamp::of(&location, siblings)?;
-    let known = scan.known.get(location.as_os_str()).filter(|(then, _)| then.is_same(&stamp));
-    if let Some(&(stamp, ref outcome)) = known {
+    let known = scan.known.get(location.as_os_str()).filter(|known| known.stamp.is_same(&stamp));
+    if let Some(&KnownOutcome { stamp, ref outcome }) = known {
         let outcome = with_real_location(outcome.clone(), RealPaths::of(&location, real.clone()).ok()?);
         return Some(Record { location, real, stamp, outcome, loser: OnceLock::new() });
     }

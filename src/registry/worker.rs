@@ -338,9 +338,7 @@ impl Worker {
 
     fn rescan(&mut self) {
         let records = self.tree.records.values();
-        let known: Known = records
-            .map(|record| (record.location.clone().into_os_string(), (record.stamp, record.outcome.clone())))
-            .collect();
+        let known: Known = records.map(|record| record.known()).collect();
         let specs = self.tree.roots.iter().map(|ground| ground.spec.clone()).collect();
         let mut tree = Tree::new(specs);
         self.scan_all(&mut tree, &(known, KnownFolders::default()), false);
