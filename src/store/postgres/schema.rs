@@ -149,7 +149,7 @@ const MIGRATIONS: &[&str] = &[
     CREATE INDEX runs_free ON runs(started_by, seq) WHERE state = 'pending' AND held = 0;
 ",
     "
-    ALTER TABLE runs ADD COLUMN appended BIGINT NOT NULL DEFAULT 0;
+    ALTER TABLE runs ADD COLUMN IF NOT EXISTS appended BIGINT NOT NULL DEFAULT 0;
 ",
 ];
 
