@@ -153,12 +153,13 @@ async fn renew_lease(
             }
             continue;
         }
+        // Before the run is read: a command between the two must end the wait below.
+        let newest = store.newest_event().await.unwrap_or(0);
         match store.run_snapshot(&run).await {
             Ok(Some(now)) if now.fence == fence => {}
             Ok(_) => return cancel.cancel(),
             Err(error) => tracing::warn!("monitoring run {run}: {error}"),
         }
-        let newest = store.newest_event().await.unwrap_or(0);
         let left = due.saturating_duration_since(Instant::now());
         let left = u64::try_from(left.as_millis()).unwrap_or(u64::MAX);
         let waiting = Instant::now();
