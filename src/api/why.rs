@@ -322,11 +322,17 @@ impl WhyReport {
             let verb = if is_assumed { conditional } else { number(names, one, more) };
             format!("{} {verb}", listed(names))
         };
-        let it = if self.intent.is_some() { "it" } else { "the skill" };
+        // Without a request, the checks of the clients are the whole answer.
+        let is_start = self.intent.is_none();
+        let it = if is_start { "the skill" } else { "it" };
+        let no_client = if is_start { "No client" } else { "no client" };
         let mut parts = Vec::new();
         if is_none_left {
-            let none = if is_assumed { "none would offer" } else { "no client offers" };
-            parts.push(format!("{none} {it}"));
+            parts.push(if is_assumed {
+                format!("none would offer {it}")
+            } else {
+                format!("{no_client} offers {it}")
+            });
         } else if !hidden.is_empty() {
             let verb = say(&hidden, "does not offer", "do not offer", "would not offer");
             parts.push(format!("{verb} {it}"));
@@ -341,10 +347,11 @@ impl WhyReport {
         }
         if parts.is_empty() && !unknown.is_empty() && unknown.len() == all.len() {
             let offers = say(&unknown, "offers", "offer", "would offer");
-            parts.push(format!("it is not known whether {offers} {it}"));
+            let it_is = if is_start && !is_assumed { "It is" } else { "it is" };
+            parts.push(format!("{it_is} not known whether {offers} {it}"));
         }
         let searches = if is_about_all {
-            "no client searches this folder".to_owned()
+            format!("{no_client} searches this folder")
         } else {
             let verb = number(&all, "does not search", "do not search");
             format!("{} {verb} this folder", listed(&all))
@@ -366,14 +373,14 @@ impl WhyReport {
                     "" => format!(", {they} would offer the skill"),
                     offers => format!(": {offers}"),
                 };
-                sentence(&format!("{searches}; if {they} did{then}."))
+                format!("{searches}; if {they} did{then}.")
             }
             (None, true, "") if is_about_all => "Clients offer the skill.".to_owned(),
             (None, true, "") => {
                 let offering = names(&|client| !client.is_unknown());
                 format!("{} the skill.", say(&offering, "offers", "offer", ""))
             }
-            (None, ..) => sentence(&format!("{offers}.")),
+            (None, ..) => format!("{offers}."),
         }
     }
 }
@@ -381,16 +388,6 @@ impl WhyReport {
 /// Returns the form of a verb for these subjects.
 fn number<'w>(names: &[&str], one: &'w str, more: &'w str) -> &'w str {
     if names.len() == 1 { one } else { more }
-}
-
-/// Capitalizes the beginning, unless it is the name of a client.
-fn sentence(text: &str) -> String {
-    for (begin, capital) in [("no client ", "No client "), ("it is ", "It is ")] {
-        if let Some(rest) = text.strip_prefix(begin) {
-            return format!("{capital}{rest}");
-        }
-    }
-    text.to_owned()
 }
 
 /// Joins names: `a`, `a and b`, `a, b and c`.

@@ -14,6 +14,7 @@ pub(crate) struct Labels {
 
 /// Normalizes a label: lower case without accents, `-`, `_` and `/` as spaces, one space between words.
 pub(crate) fn normalize_label(text: &str) -> String {
+    // Nearly all labels: without a text for each word.
     if text.is_ascii() {
         let mut out = String::with_capacity(text.len());
         for word in text.split(|c: char| c.is_ascii_whitespace() || c == '\x0b' || "-_/".contains(c)) {

@@ -51,10 +51,20 @@ impl Scene {
         );
     }
 
-    async fn core(&self, cwd: &str) -> Local {
+    fn config(&self, cwd: &str) -> Config {
         let mut config = Config::defaults(&self.out.join(cwd), &Env::at(self.out.join("home")));
         config.repository = Some(self.out.join("repo"));
         config.store = Some("memory:".to_owned());
+        config
+    }
+
+    async fn core(&self, cwd: &str) -> Local {
+        Local::open_once(self.config(cwd), Needs::Catalogue).await.unwrap()
+    }
+
+    /// Opens the core in `repo` with `--root`.
+    async fn core_at_root(&self, root: &str) -> Local {
+        let config = Config { argument_roots: vec![self.out.join(root)], ..self.config("repo") };
         Local::open_once(config, Needs::Catalogue).await.unwrap()
     }
 
@@ -614,14 +624,7 @@ async fn a_folder_given_as_root_is_assumed_to_be_searched_and_said_to_be() {
     let scene = Scene::new();
     scene.skill("repo/far/a", "a", "Does a.");
     scene.skill("repo/.claude/skills/b", "b", "Does b.");
-    let core = async |root: &str| {
-        let mut config = Config::defaults(&scene.out.join("repo"), &Env::at(scene.out.join("home")));
-        config.repository = Some(scene.out.join("repo"));
-        config.store = Some("memory:".to_owned());
-        config.argument_roots = vec![scene.out.join(root)];
-        Local::open_once(config, Needs::Catalogue).await.unwrap()
-    };
-    let far = core("repo/far").await;
+    let far = scene.core_at_root("repo/far").await;
     let (_, _, cell, report) = views_of(&far, "codex", "a").await;
     assert!(cell.assumed && cell.state == Visibility::Full);
     let given = "given by --root: checked as if Codex searched it";
@@ -634,7 +637,7 @@ async fn a_folder_given_as_root_is_assumed_to_be_searched_and_said_to_be() {
     let budget = far.budget(Some("codex"), None).await.unwrap();
     assert_eq!(budget.assumed_folders, view.assumed_folders);
     // The folder of a client is searched by that client, and assumed for the others.
-    let own = core("repo/.claude/skills").await;
+    let own = scene.core_at_root("repo/.claude/skills").await;
     let view = own.client_view("claude-code").await.unwrap();
     assert!(view.assumed_folders.is_empty() && view.entries.iter().all(|entry| !entry.assumed));
     let report = why(&own, &WhyRequest { skill_id: "b".to_owned(), ..WhyRequest::default() }).await.unwrap();
@@ -823,14 +826,7 @@ async fn what_is_only_assumed_is_no_fact() {
     let scene = Scene::new();
     scene.skill("repo/far/in/deep", "deep", "Does it.");
     scene.skill("repo/.claude/skills/own", "own", "Does it.");
-    let core = async |root: &str| {
-        let mut config = Config::defaults(&scene.out.join("repo"), &Env::at(scene.out.join("home")));
-        config.repository = Some(scene.out.join("repo"));
-        config.store = Some("memory:".to_owned());
-        config.argument_roots = vec![scene.out.join(root)];
-        Local::open_once(config, Needs::Catalogue).await.unwrap()
-    };
-    let far = core("repo/far").await;
+    let far = scene.core_at_root("repo/far").await;
     let report = why(&far, &WhyRequest { skill_id: "deep".to_owned(), ..WhyRequest::default() }).await;
     let report = report.unwrap();
     let answer = report.answer();
@@ -844,7 +840,7 @@ async fn what_is_only_assumed_is_no_fact() {
     let deep = &of("claude-code").checks[1];
     let help = deep.help.as_deref().unwrap();
     assert!(help.contains("`skills list --client claude-code`"), "{help}");
-    let far = core("repo/far/in").await;
+    let far = scene.core_at_root("repo/far/in").await;
     let report = why(&far, &WhyRequest { skill_id: "deep".to_owned(), ..WhyRequest::default() }).await;
     assert_eq!(
         report.unwrap().answer(),
@@ -855,7 +851,7 @@ async fn what_is_only_assumed_is_no_fact() {
         description: Some("Does it well.".to_owned()),
         ..DraftRequest::default()
     };
-    let shown = core("repo/.claude/skills").await.draft(request).await.unwrap().shown;
+    let shown = scene.core_at_root("repo/.claude/skills").await.draft(request).await.unwrap().shown;
     let of = |id: &str| shown.iter().find(|one| one.client == id).unwrap();
     assert!(!of("claude-code").assumed && of("codex").assumed, "{shown:?}");
 }

@@ -480,7 +480,7 @@ async fn a_decision_whose_process_is_killed_is_in_the_audit_log_once_if_it_was_a
                 assert_eq!(found.len(), expected, "{verdict} {point}: {found:?}");
                 assert!(found.iter().all(|line| line.by.as_deref() == Some("kim")), "{found:?}");
             }
-            let left = std::fs::read_dir(place.path("home/.local/share/skill-workbench/audit/begun"))
+            let left = std::fs::read_dir(place.path("home/.local/share/skill-workbench/audit/pending"))
                 .unwrap()
                 .count();
             assert_eq!(left, 0, "{verdict} {point}");

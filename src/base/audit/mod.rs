@@ -7,19 +7,19 @@
 //! it.
 
 mod anchor;
-mod begun;
 mod chain;
 mod line;
 mod log;
+mod pending;
 mod recorder;
 mod redact;
 #[cfg(test)]
 mod tests;
 
 pub use anchor::{Anchor, AnchorCheck};
-pub use begun::BegunOperation;
 pub use chain::{Broken, GENESIS, Verification, verify};
 pub use line::{Entry, Line, Mode};
 pub use log::{AuditError, Log, Purged};
+pub use pending::PendingOperation;
 pub use recorder::Recorder;
 pub use redact::{REDACTED, redacted, redacted_text};

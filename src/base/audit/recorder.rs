@@ -11,9 +11,10 @@ use serde_json::{Value, json};
 use tokio::sync::oneshot;
 
 use super::anchor::Anchor;
-use super::begun::BegunOperation;
+
 use super::line::{Entry, Line, Mode, digest};
 use super::log::{End, Log};
+use super::pending::PendingOperation;
 use crate::private_files;
 
 /// Maximum number of entries per write.
@@ -119,24 +120,24 @@ impl Recorder {
         done.blocking_recv().unwrap_or(false)
     }
 
-    /// Notes an operation before it takes place. Its entry is recorded afterwards, by another process if this one is
+    /// Stores an operation before it is applied. Its entry is recorded afterwards, by another process if this one is
     /// killed in between. Returns `None` if recording is disabled, or if that failed.
-    pub fn begin(&self, what: Value) -> Option<BegunOperation> {
+    pub fn begin(&self, what: Value) -> Option<PendingOperation> {
         if self.log.mode() == Mode::Off {
             return None;
         }
-        match BegunOperation::begin(self.log.folder(), what) {
-            Ok(begun) => Some(begun),
+        match PendingOperation::begin(self.log.folder(), what) {
+            Ok(pending) => Some(pending),
             Err(error) => {
-                tracing::warn!("an operation is not noted in {}: {error}", self.log.folder().display());
+                tracing::warn!("an operation is not stored in {}: {error}", self.log.folder().display());
                 None
             }
         }
     }
 
     /// Returns the operations whose entry is not recorded yet, of all processes.
-    pub fn begun(&self) -> Vec<BegunOperation> {
-        BegunOperation::all(self.log.folder()).unwrap_or_else(|error| {
+    pub fn pending(&self) -> Vec<PendingOperation> {
+        PendingOperation::all(self.log.folder()).unwrap_or_else(|error| {
             tracing::warn!("cannot read {}: {error}", self.log.folder().display());
             Vec::new()
         })

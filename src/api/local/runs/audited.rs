@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use skills_base::audit::{BegunOperation, Entry, Recorder};
+use skills_base::audit::{Entry, PendingOperation, Recorder};
 use skills_model::{Command, Expiry};
 use skills_runs::{Artifact, digest_of};
 use skills_store::{
@@ -111,7 +111,7 @@ const MAX_SKEW_MS: i64 = 10 * 60 * 1_000;
 
 /// A command of a person that is not in the audit log yet.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
-struct BegunCommand {
+struct PendingCommand {
     store: String,
     run: RunId,
     at_ms: i64,
@@ -124,7 +124,7 @@ struct BegunCommand {
     need: Option<u32>,
 }
 
-impl BegunCommand {
+impl PendingCommand {
     fn of(store: String, run: &RunId, command: &Command, by: Option<&DecisionRecord>) -> Option<Self> {
         let kinds = match command {
             Command::Decide(_) | Command::Endorse { .. } => {
@@ -169,17 +169,17 @@ impl BegunCommand {
     }
 }
 
-/// Notes a command of a person before it is applied; `None` for other commands.
+/// Stores a command of a person before it is applied; `None` for other commands.
 pub(super) async fn begin(
     audit: &Arc<Recorder>,
     store: String,
     run: &RunId,
     command: &Command,
     by: Option<&DecisionRecord>,
-) -> Option<BegunOperation> {
-    let begun = serde_json::to_value(BegunCommand::of(store, run, command, by)?).ok()?;
+) -> Option<PendingOperation> {
+    let pending = serde_json::to_value(PendingCommand::of(store, run, command, by)?).ok()?;
     let audit = Arc::clone(audit);
-    tokio::task::spawn_blocking(move || audit.begin(begun)).await.ok().flatten()
+    tokio::task::spawn_blocking(move || audit.begin(pending)).await.ok().flatten()
 }
 
 /// Records the commands that a killed process applied and did not record.
@@ -187,11 +187,11 @@ pub(super) async fn begin(
 /// # Errors
 /// Returns the errors of the store; the others are completed the next time.
 pub(super) async fn complete(audit: &Arc<Recorder>, store: &dyn Store) -> Result<(), StoreError> {
-    for operation in begun(audit).await {
+    for operation in pending(audit).await {
         if !operation.is_interrupted() {
             continue;
         }
-        let Ok(command) = BegunCommand::deserialize(&operation.what) else {
+        let Ok(command) = PendingCommand::deserialize(&operation.what) else {
             operation.end();
             continue;
         };
@@ -200,7 +200,7 @@ pub(super) async fn complete(audit: &Arc<Recorder>, store: &dyn Store) -> Result
         }
         let entries = entries_of(store, &command).await?;
         // Another process can have applied the same command and not recorded it yet.
-        let others = begun(audit).await;
+        let others = pending(audit).await;
         if others.iter().any(|other| !other.is(&operation) && other.what["run"] == operation.what["run"]) {
             continue;
         }
@@ -217,12 +217,12 @@ pub(super) async fn complete(audit: &Arc<Recorder>, store: &dyn Store) -> Result
     Ok(())
 }
 
-async fn begun(audit: &Arc<Recorder>) -> Vec<BegunOperation> {
+async fn pending(audit: &Arc<Recorder>) -> Vec<PendingOperation> {
     let audit = Arc::clone(audit);
-    tokio::task::spawn_blocking(move || audit.begun()).await.unwrap_or_default()
+    tokio::task::spawn_blocking(move || audit.pending()).await.unwrap_or_default()
 }
 
-async fn entries_of(store: &dyn Store, command: &BegunCommand) -> Result<Vec<Entry>, StoreError> {
+async fn entries_of(store: &dyn Store, command: &PendingCommand) -> Result<Vec<Entry>, StoreError> {
     let Some(run) = store.run(&command.run).await? else { return Ok(Vec::new()) };
     let (mut entries, mut after) = (Vec::new(), 0);
     loop {

@@ -183,7 +183,8 @@ impl Store for MeteredStore {
         head: Option<u64>,
         payload: Option<serde_json::Value>,
     ) -> Result<CommandOutcome, StoreError> {
-        let begun = audited::begin(&self.audit, self.inner.identity(), run, &command, record.as_ref()).await;
+        let pending =
+            audited::begin(&self.audit, self.inner.identity(), run, &command, record.as_ref()).await;
         fail::fail_point!("run-command-begun");
         let outcome =
             self.counted(self.inner.command(run, command.clone(), record.clone(), head, payload).await);
@@ -205,8 +206,8 @@ impl Store for MeteredStore {
             }
         }
         fail::fail_point!("run-command-audited");
-        if let Some(begun) = begun.filter(|_| is_recorded) {
-            begun.end();
+        if let Some(pending) = pending.filter(|_| is_recorded) {
+            pending.end();
         }
         outcome
     }

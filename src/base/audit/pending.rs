@@ -1,4 +1,4 @@
-//! Operations whose entry is not recorded yet, as files next to the log, so that the entry of one that was interrupted
+//! Pending operations: those whose entry is not recorded yet, as files next to the log, so that the entry of one that was interrupted
 //! is not lost. A process holds a lock on the files of its own operations: those of a dead process can be locked.
 
 use std::fs::File;
@@ -10,20 +10,20 @@ use serde_json::Value;
 use crate::private_files;
 
 /// The folder, next to the log.
-const FOLDER: &str = "begun";
+const FOLDER: &str = "pending";
 /// How a complete file ends.
 const SUFFIX: &str = ".json";
 
-/// An operation that was begun, and whose entry is not recorded yet. It remains begun until [`Self::end`].
+/// An operation whose entry is not recorded yet. It remains pending until [`Self::end`].
 #[derive(Debug)]
-pub struct BegunOperation {
+pub struct PendingOperation {
     /// The operation.
     pub what: Value,
     file: PathBuf,
     lock: Option<File>,
 }
 
-impl BegunOperation {
+impl PendingOperation {
     pub(super) fn begin(log_folder: &Path, what: Value) -> io::Result<Self> {
         let folder = log_folder.join(FOLDER);
         private_files::create_folder(&folder)?;
