@@ -30,7 +30,7 @@ use super::settings::Settings;
 use super::spanned_error::LocatedError;
 use super::theme::{Depth, Theme, Themes};
 pub use persistent_state::PersistentState;
-use skills_api::{Connection, Error, Event, TerminalSignals, terminal_bytes, withdrawal_bytes};
+use skills_api::{Connection, Diagnostics, Error, Event, TerminalSignals, terminal_bytes, withdrawal_bytes};
 use skills_base::telemetry::RingBuffer;
 use skills_config::{Invocation, TerminalProgress};
 use skills_registry::Catalogue;
@@ -49,6 +49,8 @@ pub enum AppEvent {
     Answer(PaneId, Message),
     /// A message for every pane.
     All(Message),
+    /// The response to [`AppCommand::Refresh`].
+    Refreshed(Box<Refreshed>),
     /// The client profiles to choose from: the requesting pane, the selected profile, and `(id, name)` of each.
     Profiles(PaneId, Option<String>, Result<Vec<(String, String)>, Error>),
     /// A text that a pane requested, to be shown in the reader overlay.
@@ -57,6 +59,36 @@ pub enum AppEvent {
     Done(String),
     /// A command failed: what failed, and where or what to do.
     Failed(String, String),
+}
+
+/// The state of the core as it was requested. What events have reported since then is newer.
+#[derive(Debug)]
+pub struct Refreshed {
+    /// What had been received at the request.
+    pub since: ReceivedEvents,
+    /// The catalog.
+    pub catalogue: Option<Arc<Catalogue>>,
+    /// The diagnostics, with the progress of the scan and of the index.
+    pub diagnostics: Option<Arc<Diagnostics>>,
+}
+
+/// Numbers of events received, by what they report.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct ReceivedEvents {
+    catalogue: usize,
+    scan: usize,
+    index: usize,
+}
+
+impl ReceivedEvents {
+    fn count(&mut self, message: &Message) {
+        match message {
+            Message::Catalogue(_) | Message::Event(Event::Catalogue(_)) => self.catalogue += 1,
+            Message::Event(Event::Scan(_)) => self.scan += 1,
+            Message::Event(Event::Index(_)) => self.index += 1,
+            _ => {}
+        }
+    }
 }
 
 /// A command that the application's caller executes.
@@ -112,6 +144,7 @@ pub struct App {
     /// Number of keys, clicks and pastes so far, and that at which a report was last requested.
     inputs: usize,
     report_requested: Option<usize>,
+    received: ReceivedEvents,
     /// Number of skills; `None` until the core reports it.
     skills: Option<usize>,
     /// The skills that the palette offers.
@@ -209,6 +242,7 @@ impl App {
             unacknowledged: 0,
             inputs: 0,
             report_requested: None,
+            received: ReceivedEvents::default(),
             skills: None,
             catalogue: Arc::default(),
             client: None,
@@ -249,7 +283,11 @@ impl App {
                 self.input(input, now);
             }
             AppEvent::Answer(pane, message) => self.answer(pane, &message, now),
-            AppEvent::All(message) => self.news(&message, now),
+            AppEvent::All(message) => {
+                self.received.count(&message);
+                self.news(&message, now);
+            }
+            AppEvent::Refreshed(refreshed) => self.refreshed(*refreshed, now),
             AppEvent::Profiles(pane, current, Ok(profiles)) => {
                 self.choose_client(pane, current.as_deref(), profiles);
             }
@@ -478,6 +516,28 @@ impl App {
             }
         }
         self.deliver(pane, message, now);
+    }
+
+    /// Returns what has been received so far, for a request of the core's state.
+    #[must_use]
+    pub fn received(&self) -> ReceivedEvents {
+        self.received
+    }
+
+    /// Applies the state of the core, except what events have reported since it was requested.
+    fn refreshed(&mut self, refreshed: Refreshed, now: Instant) {
+        let Refreshed { since, catalogue, diagnostics } = refreshed;
+        if let Some(catalogue) = catalogue.filter(|_| since.catalogue == self.received.catalogue) {
+            self.news(&Message::Catalogue(catalogue), now);
+        }
+        let Some(diagnostics) = diagnostics else { return };
+        if since.scan == self.received.scan {
+            self.news(&Message::Event(Event::Scan(diagnostics.scan)), now);
+        }
+        if since.index == self.received.index {
+            self.news(&Message::Event(Event::Index(diagnostics.index)), now);
+        }
+        self.news(&Message::Diagnostics(diagnostics), now);
     }
 
     fn news(&mut self, message: &Message, now: Instant) {

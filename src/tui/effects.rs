@@ -10,14 +10,14 @@ use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::mpsc::{Receiver, Sender};
 use tokio::task::AbortHandle;
 
-use super::app::AppEvent;
+use super::app::{AppEvent, ReceivedEvents, Refreshed};
 use super::golden_requests::{GoldenPaneResponse, GoldenPlace, own_queries};
 use super::pane::{Effect, InFile, Message, PaneId, RenderJob, SaveOutcome, StatedTexts};
 use super::why_report;
 use super::widgets::render::render;
 use super::widgets::rich::RichLine;
 use skills_api::{
-    Code, CollisionFilter, Connection, Core, DraftMeasure, Error, Event, LocalFiles, NewDescription,
+    Code, CollisionFilter, Connection, Core, DraftMeasure, Error, LocalFiles, NewDescription,
     SavedDescription, SharedClient, SharedSessionClient, ShownFile, VisibilityRequest, save_description,
     visibility, why,
 };
@@ -164,24 +164,17 @@ impl Calls {
         tokio::spawn(follow).abort_handle()
     }
 
-    /// Requests the catalog, the diagnostics and the core's progress for every pane.
-    pub fn refresh(&self) {
+    /// Requests the catalog, the diagnostics and the core's progress; `since` is what has been received so far.
+    pub fn refresh(&self, since: ReceivedEvents) {
         let client = Arc::clone(&self.client);
         self.spawn("refresh", async move {
             let mut news = Vec::new();
-            match client.catalogue().await {
-                Ok(catalogue) => news.push(AppEvent::All(Message::Catalogue(catalogue))),
-                Err(error) => news.push(failed("no catalog", &error)),
-            }
-            match client.diagnostics().await {
-                Ok(diagnostics) => {
-                    // Progress from before the subscription to events.
-                    news.push(AppEvent::All(Message::Event(Event::Scan(diagnostics.scan))));
-                    news.push(AppEvent::All(Message::Event(Event::Index(diagnostics.index))));
-                    news.push(AppEvent::All(Message::Diagnostics(Arc::new(diagnostics))));
-                }
-                Err(error) => news.push(failed("no diagnostics", &error)),
-            }
+            let catalogue = client.catalogue().await.map_err(|error| news.push(failed("no catalog", &error)));
+            let diagnostics = client.diagnostics().await;
+            let diagnostics = diagnostics.map_err(|error| news.push(failed("no diagnostics", &error)));
+            let diagnostics = diagnostics.ok().map(Arc::new);
+            let refreshed = Refreshed { since, catalogue: catalogue.ok(), diagnostics };
+            news.push(AppEvent::Refreshed(Box::new(refreshed)));
             news
         });
     }

@@ -272,7 +272,7 @@ impl Harness {
             match want {
                 AppCommand::Call(pane, effect) => self.calls.run(pane, effect),
                 AppCommand::Rescan => self.calls.rescan(),
-                AppCommand::Refresh => self.calls.refresh(),
+                AppCommand::Refresh => self.calls.refresh(self.app.received()),
                 outside => self.outside.push(outside),
             }
         }

@@ -340,7 +340,7 @@ impl Running {
             match want {
                 AppCommand::Call(pane, effect) => self.calls.run(pane, effect),
                 AppCommand::Rescan => self.calls.rescan(),
-                AppCommand::Refresh => self.calls.refresh(),
+                AppCommand::Refresh => self.calls.refresh(self.app.received()),
                 AppCommand::Copy(text, what) => self.copy(text, &what).await,
                 AppCommand::Edit(path, line) => self.edit(&path, line).await?,
                 AppCommand::Sign(bytes) => self.screen.sign(&bytes)?,

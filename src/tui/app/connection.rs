@@ -205,6 +205,32 @@ mod tests {
     }
 
     #[test]
+    fn a_catalog_that_was_requested_before_a_change_does_not_replace_it() {
+        use super::super::Refreshed;
+        use crate::pane::Message;
+        use skills_api::Event;
+        use skills_registry::{Catalogue, Change, ScanProgress};
+
+        let now = Instant::now();
+        let mut app = app(false, now);
+        let since = app.received();
+        let changed = Catalogue { generation: 1, ..Catalogue::default() };
+        let change = Change { catalogue: changed.into(), ..Change::default() };
+        app.handle(AppEvent::All(Message::Event(Event::Catalogue(change.into()))), now);
+        let refresh = |since| {
+            let catalogue = Some(Catalogue { generation: 0, ..Catalogue::default() }.into());
+            AppEvent::Refreshed(Box::new(Refreshed { since, catalogue, diagnostics: None }))
+        };
+        app.handle(refresh(since), now);
+        assert_eq!(app.catalogue.generation, 1);
+        // A service that was restarted counts anew.
+        let since = app.received();
+        app.handle(AppEvent::All(Message::Event(Event::Scan(ScanProgress::default()))), now);
+        app.handle(refresh(since), now);
+        assert_eq!(app.catalogue.generation, 0);
+    }
+
+    #[test]
     fn a_late_report_opens_only_where_it_was_requested() {
         use crate::overlay::Reading;
         use crate::pane::{Effect, PaneId};

@@ -41,6 +41,10 @@ impl Browse {
             painter.put(x, y, &format!("{} loaded", count(self.scan.parsed)), Role::Muted, width);
             return;
         }
+        if !self.scan.done && roots.is_empty() {
+            painter.put(x, y, "Searching for skills", Role::Strong, width);
+            return;
+        }
         painter.put(x, y, "No skills found", Role::Strong, width);
         y += 1;
         painter.put(x, y, &format!("Searched in {}:", counted(roots.len(), "place")), Role::Muted, width);
