@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::runs::Runs;
+use super::runs;
 use super::{Local, run_blocking};
 use crate::{AuditFilter, AuditReport, Code, Error};
 use skills_base::audit::{AuditError, Line, Log, Mode, Purged, Recorder};
@@ -45,7 +45,7 @@ impl Local {
     /// Returns `internal_error` if it cannot be read.
     pub async fn audit_verify(&self) -> Result<AuditReport, Error> {
         let (log, mode) = (self.audit_log(), self.config.audit.to_string());
-        let (stored, unchecked) = match self.runs.audit_anchors().await {
+        let (stored, unchecked) = match self.runs.store.audit_anchors().await {
             Ok(stored) => (stored, None),
             // The log can be verified without the store; the result states that the anchors were not checked.
             Err(error) => (Vec::new(), Some(error.message)),
@@ -83,6 +83,6 @@ impl Local {
     pub(super) async fn audit_purge_lines(&self, before_ms: i64) -> Result<Purged, Error> {
         let log = self.audit_log();
         let now = jiff::Timestamp::now().as_millisecond();
-        run_blocking(move || Ok(log.purge(before_ms, now, Some(&Runs::account()))?)).await
+        run_blocking(move || Ok(log.purge(before_ms, now, Some(&runs::account()))?)).await
     }
 }

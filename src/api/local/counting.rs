@@ -85,13 +85,13 @@ impl Local {
     /// # Errors
     /// Returns an error if the store cannot be opened.
     pub async fn limiter(&self, limit: RateLimit) -> Result<Limiter, Error> {
-        let counts = self.runs.opened_counts().await?;
+        let counts = self.runs.store.opened_counts().await?;
         Ok(Limiter::new(counts, limit, Arc::new(now_ms), self.metrics.clone()))
     }
 
     /// Starts writing counts to the store periodically.
     pub(super) async fn keep_counting(&self) -> Result<(), Error> {
-        let Some(counts) = self.runs.counts().await? else { return Ok(()) };
+        let Some(counts) = self.runs.store.counts().await? else { return Ok(()) };
         let (moving, operations) = (Arc::clone(&self.counter.moving), Arc::clone(&self.operations));
         let keep = async move {
             loop {
@@ -112,7 +112,7 @@ impl Local {
     pub(super) async fn stop_counting(&self) {
         self.counter.stop();
         let result = async {
-            match self.runs.counts().await? {
+            match self.runs.store.counts().await? {
                 Some(counts) => {
                     put(&self.counter.moving, &self.operations, &*counts).await.map_err(Error::from)
                 }
@@ -127,7 +127,7 @@ impl Local {
     /// Resets counts and metrics.
     pub(super) async fn reset_counting(&self) -> Result<(), Error> {
         let _moving = self.counter.moving.lock().await;
-        if let Some(counts) = self.runs.counts().await? {
+        if let Some(counts) = self.runs.store.counts().await? {
             counts.reset_tallies().await?;
         }
         self.operations.take();
@@ -173,8 +173,8 @@ impl Local {
             file: None,
         };
         let read = async {
-            let place = self.runs.store_place()?;
-            match self.runs.counts().await? {
+            let place = StorePlace::in_use(&self.config)?;
+            match self.runs.store.counts().await? {
                 Some(counts) => Ok::<_, Error>(Some((place, counts.tallies().await?))),
                 None => Ok(None),
             }

@@ -91,19 +91,19 @@ impl Local {
 
     /// Returns the ended runs of these skills, counting those of their current contracts separately.
     async fn runs_of(&self, skills: &[Arc<Skill>]) -> Result<HashMap<String, RunFacts>, Error> {
-        let Some(counts) = self.runs.counts().await? else { return Ok(HashMap::new()) };
+        let Some(counts) = self.runs.store.counts().await? else { return Ok(HashMap::new()) };
         let mut by_skill: HashMap<String, Vec<SkillRuns>> = HashMap::new();
         for runs in counts.runs_by_skill().await? {
             by_skill.entry(runs.skill_id.clone()).or_default().push(runs);
         }
         let ran: Vec<Arc<Skill>> =
             skills.iter().filter(|skill| by_skill.contains_key(skill.id.as_str())).cloned().collect();
-        let runs = Arc::clone(&self.runs);
+        let plans = Arc::clone(&self.runs.plans);
         run_blocking(move || {
             let mut facts: HashMap<String, RunFacts> = HashMap::new();
             for skill in ran {
                 let rows = by_skill.remove(skill.id.as_str()).unwrap_or_default();
-                let digests = runs.present_digests(&skill);
+                let digests = plans.present_digests(&skill);
                 let of = facts.entry(skill.id.to_string()).or_default();
                 for row in rows {
                     let present = digests.contains(&row.contract_digest);

@@ -16,6 +16,7 @@ mod operations;
 mod proposing;
 mod runs;
 mod sessions;
+mod skills;
 mod trusting;
 
 use std::sync::{Arc, OnceLock, PoisonError};
@@ -35,6 +36,7 @@ use self::indexer::{Indexer, Shared};
 use self::levels::Levels;
 use self::operations::Operations;
 use self::runs::Runs;
+use self::skills::Skills;
 use super::known_contracts::KnownContracts;
 use super::{
     BudgetFit, BudgetFitRequest, Check, Client, ClientView, Code, CollisionFilter, CollisionReport,
@@ -68,6 +70,7 @@ const INLINE_BYTES: usize = 1_000;
 pub struct Local {
     config: Arc<Config>,
     registry: Arc<Registry>,
+    skills: Skills,
     shared: Arc<Shared>,
     levels: Arc<Levels>,
     collisions: Arc<Collisions>,
@@ -135,11 +138,13 @@ impl Local {
         let (config, registry, shared) =
             (Arc::new(config), Arc::new(registry), Arc::new(Shared::new(router)));
         let (trust, policy) = (Trust::of(&config), Arc::new(PolicyFile::of(&config)));
+        let skills = Skills { config: Arc::clone(&config), registry: Arc::clone(&registry) };
         let metrics = Metrics::default();
         let audit = auditing::recorder(&config);
         let processors = available_parallelism().map_or(1, usize::from);
         Ok(Self {
-            runs: Arc::new(Runs::new(&config, &registry, &shared, &trust, &policy, &metrics, &audit)),
+            runs: Arc::new(Runs::new(&skills, &shared, &trust, &policy, &metrics, &audit)),
+            skills,
             operations: Arc::new(Operations::new(metrics.clone())),
             proposals: proposing::ProposalFolder::of(&config, &audit),
             prepared: sessions::Prepared::default(),
@@ -219,12 +224,12 @@ impl Local {
     /// # Errors
     /// Returns `not_found` with similar names, `invalid_request` for an ambiguous name.
     pub fn resolve(&self, wanted: &str) -> Result<Arc<Skill>, Error> {
-        self.runs.skill(wanted)
+        self.skills.resolve(wanted)
     }
 
     /// Updates the gauges of runs and workers. Metrics are returned without them if the store cannot be read.
     async fn refresh_gauges(&self) {
-        match self.runs.gauges().await {
+        match self.runs.overview.gauges().await {
             Ok(Some(gauges)) => self.metrics.set_run_gauges(&gauges),
             Ok(None) => {}
             Err(error) => tracing::warn!("looking at the runs for metrics: {error}"),
@@ -251,7 +256,7 @@ impl Local {
         checks.extend(health_checks::core(&self.diagnostics().await?));
         let index = self.shared.cache.lock().unwrap_or_else(PoisonError::into_inner).clone();
         checks.push(Check::good("index cache", index));
-        checks.extend(self.runs.checks().await);
+        checks.extend(self.runs.health.checks().await);
         Ok(checks)
     }
 
@@ -606,8 +611,8 @@ impl Client for Local {
     }
 
     async fn ensure_store(&self) -> Result<(), Error> {
-        self.runs.ensure_known_store().await?;
-        self.runs.ensure_store()
+        self.runs.store.ensure_known_store().await?;
+        self.runs.store.ensure_store()
     }
 
     async fn reset_diagnostics(&self) -> Result<Diagnostics, Error> {

@@ -7,7 +7,7 @@ use serde_json::json;
 
 use super::golden::GoldenCache;
 use super::indexer::Shared;
-use super::runs::Runs;
+use super::runs;
 use super::{Local, run_blocking};
 use crate::golden::invalid;
 use crate::operations::Scope;
@@ -154,7 +154,7 @@ impl Local {
         }
         let skill = self.resolve(&skill_id)?;
         let (evaluator, store) = (self.evaluator(), self.proposal_store());
-        let proposed_by = by.filter(|by| !by.trim().is_empty()).unwrap_or_else(Runs::account);
+        let proposed_by = by.filter(|by| !by.trim().is_empty()).unwrap_or_else(runs::account);
         let at_ms = jiff::Timestamp::now().as_millisecond();
         let proposal = run_blocking(move || {
             let base = base_of(&skill)?;
@@ -311,7 +311,7 @@ impl Local {
         let who = by.by.filter(|by| !by.trim().is_empty());
         let who = match who {
             Some(who) => who,
-            None => self.runs.approver().await.0,
+            None => self.runs.approvals.approver().await.0,
         };
         let notes = by.notes.map(|notes| notes.trim().to_owned()).filter(|notes| !notes.is_empty());
         if let Some(notes) = &notes {

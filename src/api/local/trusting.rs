@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde_json::json;
 
-use super::runs::Runs;
+use super::runs;
 use super::{Local, run_blocking};
 use crate::known_contracts::KnownContracts;
 use crate::policies::{self, PolicyExplanation, PolicyRanking, PolicyReport};
@@ -132,7 +132,7 @@ impl Local {
             for subject in &subjects {
                 let digest = subject.digest.map(|digest| digest.to_string());
                 let pinned = json!({ "place": subject.place, "skill": subject.skill_id, "digest": digest });
-                audit.note(Entry::new("trust.pinned", Some(&Runs::account()), pinned).durably());
+                audit.note(Entry::new("trust.pinned", Some(&runs::account()), pinned).durably());
             }
             let updated =
                 |subject: TrustSubject| TrustSubject { state: trust.state(&subject.place), ..subject };
@@ -168,7 +168,7 @@ impl Local {
         }
         for place in &gone {
             let revoked = json!({ "place": place });
-            self.audit.note(Entry::new("trust.revoked", Some(&Runs::account()), revoked).durably());
+            self.audit.note(Entry::new("trust.revoked", Some(&runs::account()), revoked).durably());
         }
         Ok(gone)
     }

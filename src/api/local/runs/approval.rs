@@ -1,21 +1,33 @@
 //! The pending approval of a waiting run, compared with what it would do now: a script that was edited since requires
 //! approval of its current content, and what cannot be executed cannot be approved.
 
-use std::path::Path;
 use std::sync::Arc;
 
 use serde_json::json;
+use tokio::sync::OnceCell;
 
-use super::{RunRuntime, Runs};
-use crate::{Code, Error};
-use skills_config::{MEMORY_STORE, quoted};
+use super::runtime::{CapabilityServices, LaunchPlaces, RunRuntime};
+use super::{Permissions, identity, sheet};
+use crate::{Code, DecisionSheet, Error};
+use skills_config::Config;
 use skills_model::{ApprovalReason, Choice, Command, Decision, Gate, Verdict};
-use skills_registry::{SHIPPED, shipped_versions};
+use skills_registry::Registry;
+use skills_registry::policy::RequiredApprovals;
 use skills_runs::{PendingGate, Plan};
 use skills_skill::contract::Capability;
 use skills_store::{RunId, RunRecord, StoreError};
 
-impl Runs {
+/// The pending approvals of waiting runs, as they are now.
+pub(in crate::local) struct Approvals {
+    pub(super) config: Arc<Config>,
+    pub(super) registry: Arc<Registry>,
+    pub(super) services: Arc<CapabilityServices>,
+    pub(super) permissions: Arc<Permissions>,
+    pub(super) places: LaunchPlaces,
+    pub(super) approver: OnceCell<(String, String)>,
+}
+
+impl Approvals {
     /// Returns a run that waits for approval, with what it would do next. If that differs from the recorded question,
     /// the returned gate is the current one; nothing is recorded.
     pub(super) async fn at_gate(
@@ -27,7 +39,7 @@ impl Runs {
             return Ok((run, None));
         }
         runtime.verify(&run.id).await?;
-        self.refresh().await?;
+        self.services.refresh().await?;
         self.present_question(runtime, run).await
     }
 
@@ -43,7 +55,7 @@ impl Runs {
             if at.inputs_digest == *inputs_digest {
                 return Ok((run, Some(at)));
             }
-            if self.elsewhere(&run).is_some() {
+            if self.places.elsewhere(&run).is_some() {
                 // A process with other scripts cannot determine what this run would do.
                 return Ok((run, None));
             }
@@ -73,36 +85,6 @@ impl Runs {
         }
     }
 
-    /// Returns why this process cannot execute a run: it does not read the skills that the run was launched from.
-    pub(super) fn elsewhere(&self, run: &RunRecord) -> Option<String> {
-        if run.state.is_terminal() {
-            return None;
-        }
-        let Some(place) = &run.options.place else {
-            let why = "the root of its skill is not recorded, so no worker executes it: cancel it, and launch it again";
-            return Some(why.to_owned());
-        };
-        (!self.places().contains(place)).then(|| {
-            let shipped = shipped_versions(&self.config.dirs.cache);
-            if place == SHIPPED || Path::new(place).parent() == Some(&shipped) {
-                // With only the shipped skills, runs are stored in memory unless a store is configured.
-                let store = self.store_place().ok().map(|place| place.describe());
-                let store = store.filter(|store| store != MEMORY_STORE);
-                let store = store.map(|store| format!(" --store {}", quoted(&store))).unwrap_or_default();
-                format!(
-                    "it was launched from the shipped skills, which are not loaded: use --demo{store}, \
-                        or leave it to a worker that loads them"
-                )
-            } else {
-                format!(
-                    "it was launched from the skills of {place}, which are not loaded: use --root {}, or \
-                        leave it to a worker that loads them",
-                    quoted(place)
-                )
-            }
-        })
-    }
-
     /// Returns why an approval could only lead to a failed step or to a run that no worker here can continue, with what
     /// to do; `None` if it can be executed. Reads files.
     pub(super) fn find_blocker(
@@ -113,7 +95,7 @@ impl Runs {
         capability: Option<&Capability>,
     ) -> Option<Error> {
         let Some(Gate::Human { step, .. }) = &run.gate else { return None };
-        if let Some(why) = self.elsewhere(run) {
+        if let Some(why) = self.places.elsewhere(run) {
             // What exactly an approval would run cannot be read here.
             let message = format!("{why}. The run keeps waiting; you can still deny it");
             return Some(Error::new(Code::InvalidConfiguration, message));
@@ -176,9 +158,9 @@ impl Runs {
             let plan = runtime.plan(&now.contract_digest).await?;
             let own = plan.step_at(step).and_then(|step| plan.capability_of(step)).cloned();
             let capability = at.map_or(own, |at| at.capability);
-            let (runs, runtime, waiting) = (Arc::clone(self), Arc::clone(runtime), now.clone());
+            let (approvals, runtime, waiting) = (Arc::clone(self), Arc::clone(runtime), now.clone());
             super::super::run_blocking(move || {
-                runs.find_blocker(&runtime, &waiting, &plan, capability.as_deref()).map_or(Ok(()), Err)
+                approvals.find_blocker(&runtime, &waiting, &plan, capability.as_deref()).map_or(Ok(()), Err)
             })
             .await?;
         }
@@ -187,4 +169,66 @@ impl Runs {
         }
         Ok(now)
     }
+
+    /// Returns what a person needs to know to decide the gate of a run; `None` if it waits for no person. `at` is what
+    /// it would do next.
+    pub(super) async fn decision_sheet(
+        self: &Arc<Self>,
+        runtime: &Arc<RunRuntime>,
+        run: &RunRecord,
+        plan: &Plan,
+        at: Option<&PendingGate>,
+    ) -> Result<Option<DecisionSheet>, Error> {
+        if !matches!(run.gate, Some(Gate::Human { .. })) {
+            return Ok(None);
+        }
+        let approver = self.approver().await;
+        let (approvals, runtime) = (Arc::clone(self), Arc::clone(runtime));
+        let (run, plan, at) = (run.clone(), plan.clone(), at.cloned());
+        super::super::run_blocking(move || {
+            let sheet = sheet::sheet(&run, &plan, at.as_ref(), &*runtime.broker, approver);
+            let Some(mut sheet) = sheet else { return Ok(None) };
+            let capability = plan.capability(&sheet.capability).map(Arc::as_ref);
+            sheet.why =
+                with_approvals(sheet.why, &run, &approvals.permissions.required_approvals(&run, &plan)?);
+            sheet.blocked =
+                approvals.find_blocker(&runtime, &run, &plan, capability).map(|error| error.message);
+            if approvals.places.elsewhere(&run).is_some() {
+                "the bindings of the skills it was launched from".clone_into(&mut sheet.binding);
+            }
+            Ok(Some(sheet))
+        })
+        .await
+    }
+
+    /// Returns the default approver; git is queried once.
+    pub(in crate::local) async fn approver(&self) -> (String, String) {
+        let cwd = self.config.cwd.clone();
+        let ask = || async move {
+            let result = tokio::task::spawn_blocking(move || identity::approver(&cwd)).await;
+            result.unwrap_or_else(|_| (identity::account(), "the account".to_owned()))
+        };
+        self.approver.get_or_init(ask).await.clone()
+    }
+}
+
+/// Appends to the reason of an approval who else has to approve.
+fn with_approvals(why: String, run: &RunRecord, required: &RequiredApprovals) -> String {
+    let mut parts = vec![why];
+    if required.need > 1 {
+        let so_far = match &run.gate {
+            Some(Gate::Human { approvals, .. }) if !approvals.is_empty() => {
+                format!("so far {}{}", approvals.by.join(", "), approvals.shared_choice())
+            }
+            _ => "none has yet".to_owned(),
+        };
+        parts.push(format!("{} people have to approve, {so_far}", required.need));
+    }
+    if required.not_by_starter {
+        let starters: Vec<&str> = run.starters().collect();
+        let what = if starters.len() > 1 { "who started it or changed its inputs" } else { "who started it" };
+        parts.push(format!("not {}, {what}", starters.join(" or ")));
+    }
+    parts.extend(required.of.iter().map(|list| format!("by {} only", list.join(", "))));
+    parts.join("; ")
 }

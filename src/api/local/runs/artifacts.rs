@@ -6,12 +6,12 @@ use std::time::Duration;
 use serde_json::json;
 
 use super::references::MIN_DIGEST_CHARS;
-use super::runtime::RunRuntime;
-use super::{Runs, audited, identity};
+use super::runtime::{CapabilityServices, RunRuntime};
+use super::{audited, identity};
 use crate::content::MAX_FILE_BYTES;
 use crate::{Code, Error, NewArtifact, StoredArtifact};
-use skills_base::audit::Entry;
-use skills_base::telemetry::UploadOutcome;
+use skills_base::audit::{Entry, Recorder};
+use skills_base::telemetry::{Metrics, UploadOutcome};
 use skills_runs::{UPLOADS_KEPT_FOR, UploadError, UploadLimits};
 use skills_store::RunFilter;
 
@@ -21,15 +21,19 @@ const MAX_NAME_BYTES: usize = 255;
 /// Maximum number of expired uploads that are looked up and deleted at once: each is searched for among the runs.
 const MAX_EXPIRED_UPLOADS: usize = 500;
 
-impl Runs {
+/// Content uploaded by callers.
+pub(in crate::local) struct Uploads {
+    pub(super) services: Arc<CapabilityServices>,
+    pub(super) metrics: Metrics,
+    pub(super) audit: Arc<Recorder>,
+}
+
+impl Uploads {
     /// Stores content under its digest.
     ///
     /// # Errors
     /// Returns `payload_too_large`, `rate_limited` if the caller or all callers have stored too much, or `invalid_request` for a name that is a path or empty.
-    pub(super) async fn store_artifact(
-        self: &Arc<Self>,
-        artifact: NewArtifact,
-    ) -> Result<StoredArtifact, Error> {
+    pub(super) async fn store_artifact(&self, artifact: NewArtifact) -> Result<StoredArtifact, Error> {
         let NewArtifact { name, content, by } = artifact;
         if content.len() as u64 > MAX_FILE_BYTES {
             let message =
@@ -48,7 +52,7 @@ impl Runs {
             return Err(Error::new(Code::InvalidRequest, message));
         }
         let by = by.filter(|name| !name.trim().is_empty()).unwrap_or_else(identity::account);
-        let artifacts = self.kept_files()?;
+        let artifacts = self.services.kept_files()?;
         let (owner, bytes) = (by.clone(), content.len() as u64);
         let stored = super::super::run_blocking(move || {
             Ok(artifacts.upload(&name, &content, &owner, &UploadLimits::SERVICE))
@@ -78,12 +82,9 @@ impl Runs {
             media_type: stored.media_type,
         })
     }
+
     /// Deletes uploads that were stored longer ago than `age` and that no run refers to; returns how many.
-    pub(super) async fn expire_uploads(
-        self: &Arc<Self>,
-        runtime: &RunRuntime,
-        age: Duration,
-    ) -> Result<u64, Error> {
+    pub(super) async fn expire_uploads(&self, runtime: &RunRuntime, age: Duration) -> Result<u64, Error> {
         let failed = |error: std::io::Error| {
             Error::new(Code::InternalError, format!("the uploaded artifacts: {error}"))
         };
@@ -153,10 +154,10 @@ mod tests {
         let store = async |content: &str| {
             let artifact =
                 NewArtifact { name: "a.txt".into(), content: content.into(), by: Some("ana".to_owned()) };
-            runs.store_artifact(artifact).await.unwrap()
+            runs.uploads.store_artifact(artifact).await.unwrap()
         };
         let (used, unused) = (store("used").await, store("unused").await);
-        let runtime = runs.runtime().await.unwrap();
+        let runtime = runs.store.runtime().await.unwrap();
         let abbreviated = used.target_ref[.."artifact:".len() + MIN_DIGEST_CHARS].to_owned();
         runtime.store.launch(referring(&abbreviated)).await.unwrap();
         assert_eq!(runs.expire_uploads(&runtime, UPLOADS_KEPT_FOR).await.unwrap(), 0);

@@ -9,11 +9,13 @@ use tokio_util::sync::CancellationToken;
 
 use super::contracts::{self, SkillContract};
 use super::references::{self, Found};
-use super::{RunRuntime, Runs, reproduce};
+use super::runtime::{RunRuntime, RunStore};
+use super::{Launches, Plans, Targets, Workers, reproduce, workers};
 use crate::{
     AttachCheck, AttachCheckResult, AttachPreview, AttachReason, AttachRequest, Attached, Code, Error,
     content,
 };
+use skills_registry::Trust;
 use skills_runs::check_inputs;
 use skills_skill::contract::{Capability, StepAction};
 use skills_skill::{AttachTarget, EffectMode, Invocation, Skill};
@@ -47,14 +49,24 @@ impl AttachChecks {
     }
 }
 
-impl Runs {
+/// Attachments of skills to targets.
+pub(in crate::local) struct Attachments {
+    pub(super) store: Arc<RunStore>,
+    pub(super) trust: Trust,
+    pub(super) plans: Arc<Plans>,
+    pub(super) targets: Targets,
+    pub(super) launches: Arc<Launches>,
+    pub(super) workers: Arc<Workers>,
+}
+
+impl Attachments {
     /// Attaches a skill to a target; if its run is waited for, at most until `leave` fires.
     pub(super) async fn attach(
-        self: &Arc<Self>,
+        &self,
         request: AttachRequest,
         leave: &CancellationToken,
     ) -> Result<Attached, Error> {
-        let runtime = self.runtime().await?;
+        let runtime = self.store.runtime().await?;
         let looked = self.look(&runtime, &request).await?;
         if let Some((reason, error)) = looked.failed {
             return Err(Error { reason: serde_json::to_value(reason).ok(), ..error });
@@ -65,9 +77,9 @@ impl Runs {
                 "the checks of an attachment ended without a result",
             ));
         };
-        let runs = Arc::clone(self);
+        let plans = Arc::clone(&self.plans);
         let (skill, inputs, options) = (Arc::clone(&read.skill), request.inputs, request.options.clone());
-        let prepared = super::super::run_blocking(move || runs.prepare(&skill, &inputs, &options)).await?;
+        let prepared = super::super::run_blocking(move || plans.prepare(&skill, &inputs, &options)).await?;
         let mut target = json!({
             "type": target_type, "ref": request.target_ref, "content": found.content,
             "effect_mode": read.skill.classification.effect_mode.value,
@@ -75,13 +87,14 @@ impl Runs {
         if let Some(run) = &found.run {
             target["run"] = json!(run.id);
         }
-        let launched = self.begin(prepared, Some(target), &request.options, request.started_by).await?;
+        let launched =
+            self.launches.begin(prepared, Some(target), &request.options, request.started_by).await?;
         let mut execution = launched.run;
         let mut control = None;
         if request.options.wait {
-            execution = self.wait_for_completion(&execution.id.0, leave).await?;
+            execution = self.workers.wait_for_completion(&execution.id.0, leave).await?;
             // The control request was already applied when the run ended; the store returns its outcome again.
-            control = self.steer(&runtime, &execution).await?;
+            control = workers::steer(&runtime, &execution).await?;
         }
         Ok(Attached {
             skill_id: read.skill.id.clone(),
@@ -94,11 +107,8 @@ impl Runs {
     }
 
     /// Returns the four checks and what attaching would do.
-    pub(super) async fn attach_preview(
-        self: &Arc<Self>,
-        request: AttachRequest,
-    ) -> Result<AttachPreview, Error> {
-        let runtime = self.runtime().await?;
+    pub(super) async fn attach_preview(&self, request: AttachRequest) -> Result<AttachPreview, Error> {
+        let runtime = self.store.runtime().await?;
         let looked = self.look(&runtime, &request).await?;
         let skill = looked.read.as_ref().map(|read| Arc::clone(&read.skill));
         let input_problems = looked
@@ -130,11 +140,7 @@ impl Runs {
     }
 
     /// Makes the four checks, each only if those before it hold.
-    async fn look(
-        self: &Arc<Self>,
-        runtime: &RunRuntime,
-        request: &AttachRequest,
-    ) -> Result<AttachChecks, Error> {
+    async fn look(&self, runtime: &RunRuntime, request: &AttachRequest) -> Result<AttachChecks, Error> {
         let mut looked = AttachChecks { checks: Vec::new(), failed: None, read: None, target: None };
         let read = match self.loads(&request.skill).await {
             Ok(read) => read,
@@ -182,15 +188,18 @@ impl Runs {
         looked.record_passed(AttachCheck::TargetType, format!("accepts {}", allowed.join(", ")));
 
         let (sessions, local_files) = (&request.sessions, request.local_files.as_ref());
-        match self.target(runtime, kind, &request.target_ref, sessions, local_files).await {
+        match self.targets.target(runtime, kind, &request.target_ref, sessions, local_files).await {
             Ok(found) => {
                 looked.record_passed(AttachCheck::Target, found.label.clone());
                 looked.target = Some((kind, found));
                 Ok(looked)
             }
             Err(error) if matches!(error.code, Code::TargetNotFound | Code::PayloadTooLarge) => {
-                let choices =
-                    self.target_choices(kind, "", OFFERED, sessions, local_files).await.unwrap_or_default();
+                let choices = self
+                    .targets
+                    .target_choices(kind, "", OFFERED, sessions, local_files)
+                    .await
+                    .unwrap_or_default();
                 let mut allowed = vec![references::forms(kind, local_files).to_owned()];
                 allowed.extend(choices.into_iter().map(|choice| choice.target_ref));
                 Ok(looked.fails(AttachCheck::Target, &request.target_ref, allowed, error))
@@ -200,10 +209,10 @@ impl Runs {
     }
 
     /// Returns a skill whose contract loads without errors.
-    async fn loads(self: &Arc<Self>, wanted: &str) -> Result<SkillContract, Error> {
-        let (runs, wanted) = (Arc::clone(self), wanted.to_owned());
+    async fn loads(&self, wanted: &str) -> Result<SkillContract, Error> {
+        let (skills, wanted) = (self.plans.skills.clone(), wanted.to_owned());
         super::super::run_blocking(move || {
-            let read = contracts::read(&runs.skill(&wanted)?)?;
+            let read = contracts::read(&skills.resolve(&wanted)?)?;
             match contracts::broken(&read) {
                 Some(error) => Err(error),
                 None => Ok(read),
@@ -213,12 +222,8 @@ impl Runs {
     }
 
     /// Describes what the skill may do to the target and beyond.
-    async fn may_do(
-        self: &Arc<Self>,
-        read: &SkillContract,
-        found: Option<&Found>,
-    ) -> Result<Vec<String>, Error> {
-        let (runs, read) = (Arc::clone(self), read.clone());
+    async fn may_do(&self, read: &SkillContract, found: Option<&Found>) -> Result<Vec<String>, Error> {
+        let (plans, trust, read) = (Arc::clone(&self.plans), self.trust.clone(), read.clone());
         let run = found.and_then(|found| found.run.as_ref()).map(|run| (run.id.clone(), run.state));
         super::super::run_blocking(move || {
             let mut out = vec![effect(&read.skill)];
@@ -232,7 +237,7 @@ impl Runs {
                     )
                 });
             }
-            let capabilities = runs.capabilities()?;
+            let capabilities = plans.services.capabilities()?;
             let called = read.contract.steps.iter().filter_map(|step| match &step.action {
                 StepAction::Capability(id) => capabilities.capability(id),
                 _ => None,
@@ -247,12 +252,14 @@ impl Runs {
                 let asks = if capability.safety.requires_confirmation { ", after approval" } else { "" };
                 out.push(format!("{} has external side effects{asks}", capability.id));
             }
-            if let Err(error) = contracts::trusted(&runs.trust, &read) {
+            if let Err(error) = contracts::trusted(&trust, &read) {
                 out.push(error.message);
             }
-            let approval = match runs.pin_untrusting(&read, None) {
-                Ok(plan) => runs.approval_of_plan(read.skill.id.as_str(), &plan, &BTreeMap::new(), &[]),
-                Err(_) => runs.approval(&read.skill),
+            let approval = match plans.pin_untrusting(&read, None) {
+                Ok(plan) => {
+                    plans.permissions.approval_of_plan(read.skill.id.as_str(), &plan, &BTreeMap::new(), &[])
+                }
+                Err(_) => plans.permissions.approval(&read.skill),
             };
             match approval {
                 Ok(Some(rule)) => out.push(format!("requires approval before its first step: {rule}")),

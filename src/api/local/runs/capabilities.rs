@@ -4,26 +4,28 @@ use std::sync::Arc;
 
 use serde_json::json;
 
-use super::{Runs, contracts, identity, sheet};
+use super::runtime::CapabilityServices;
+use super::{contracts, identity, sheet};
 use crate::{CapabilityExplanation, Code, Error, names};
 use skills_base::audit::Entry;
 use skills_runs::{Caller as _, Capabilities};
 use skills_skill::contract::{Capability, Step, StepAction};
 
-impl Runs {
+impl CapabilityServices {
     /// Returns the ids of all capabilities, sorted.
     pub(super) async fn capability_ids(self: &Arc<Self>) -> Result<Vec<String>, Error> {
-        let runs = Arc::clone(self);
-        super::super::run_blocking(move || Ok(runs.capabilities()?.ids().map(str::to_owned).collect())).await
+        let services = Arc::clone(self);
+        super::super::run_blocking(move || Ok(services.capabilities()?.ids().map(str::to_owned).collect()))
+            .await
     }
 
     /// Explains which binding executes a capability.
     pub(super) async fn explain(self: &Arc<Self>, wanted: &str) -> Result<CapabilityExplanation, Error> {
-        let (runs, wanted) = (Arc::clone(self), wanted.trim().to_owned());
+        let (services, wanted) = (Arc::clone(self), wanted.trim().to_owned());
         super::super::run_blocking(move || {
-            let capabilities = runs.capabilities()?;
+            let capabilities = services.capabilities()?;
             let capability = known(&capabilities, &wanted)?;
-            runs.explained(&capability)
+            services.explained(&capability)
         })
         .await
     }
@@ -35,22 +37,22 @@ impl Runs {
         binding: Option<&str>,
         by: Option<String>,
     ) -> Result<CapabilityExplanation, Error> {
-        let (runs, wanted) = (Arc::clone(self), wanted.trim().to_owned());
+        let (services, wanted) = (Arc::clone(self), wanted.trim().to_owned());
         let binding = binding.map(|id| id.trim().to_owned());
         let runtime = tokio::runtime::Handle::current();
         super::super::run_blocking(move || {
-            let capabilities = runs.capabilities()?;
+            let capabilities = services.capabilities()?;
             let capability = known(&capabilities, &wanted)?;
             if let Some(binding) = &binding {
                 of_capability(&capabilities, &capability, binding)?;
             }
-            runs.overrides.choose(&capability.id, binding.as_deref())?;
+            services.overrides.choose(&capability.id, binding.as_deref())?;
             let chosen = json!({ "capability": capability.id, "binding": binding });
             let kind = if binding.is_some() { "binding.activated" } else { "binding.cleared" };
             let by = by.unwrap_or_else(identity::account);
-            runtime.block_on(runs.audit.record(Entry::new(kind, Some(&by), chosen).durably()));
-            runs.calling()?.broker.set_overrides(runs.chosen()?);
-            runs.explained(&capability)
+            runtime.block_on(services.audit.record(Entry::new(kind, Some(&by), chosen).durably()));
+            services.calling()?.broker.set_overrides(services.chosen()?);
+            services.explained(&capability)
         })
         .await
     }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use serde_json::{Map, Value};
 
 use super::launch::{Prepared, inputs_error, title_of};
-use super::{Runs, capabilities, contracts};
+use super::{Launches, Plans, capabilities, contracts};
 use crate::{CapabilityRequest, Code, Error, Launched};
 use skills_runs::{Capabilities, Plan, check_inputs};
 use skills_skill::contract::{Capability, Contract, MergeStrategy, Source, Step, StepAction};
@@ -37,21 +37,19 @@ pub(super) fn policy_subject(capability: &Capability) -> PolicySubject {
     }
 }
 
-impl Runs {
+impl Launches {
     /// Launches a run of a single capability.
-    pub(super) async fn execute_capability(
-        self: &Arc<Self>,
-        request: CapabilityRequest,
-    ) -> Result<Launched, Error> {
-        let runs = Arc::clone(self);
+    pub(super) async fn execute_capability(&self, request: CapabilityRequest) -> Result<Launched, Error> {
+        let plans = Arc::clone(&self.plans);
         let requested = request.clone();
         let prepared = super::super::run_blocking(move || {
-            let known = runs.capabilities()?;
+            let known = plans.services.capabilities()?;
             let capability = capabilities::known(&known, requested.capability.trim())?;
             let id = format!("{PREFIX}{}", capability.id);
             // Rules are checked first: a caller without permission does not learn its inputs.
             let unpinned = plan(&known, &capability, &requested.inputs, None)?;
-            let approval = runs.approval_of_plan(&id, &unpinned, &requested.options.labels, &[])?;
+            let approval =
+                plans.permissions.approval_of_plan(&id, &unpinned, &requested.options.labels, &[])?;
             let inputs = if capability.inputs.is_empty() {
                 // A capability that declares no inputs accepts everything.
                 requested.inputs
@@ -64,18 +62,20 @@ impl Runs {
                 title: title_of(&id, &plan.contract, &inputs),
                 expires_in_s: None,
                 skill_id: SkillId::new(id.as_str()),
-                plan: runs.pinned(&id, &plan)?,
+                plan: plans.pinned(&id, &plan)?,
                 inputs,
                 options: RunOptions {
-                    place: runs.place_of_capability(&capability),
-                    ..runs.run_options(&requested.options)?
+                    place: plans.place_of_capability(&capability),
+                    ..plans.run_options(&requested.options)?
                 },
             })
         })
         .await?;
         self.begin(prepared, None, &request.options, request.started_by).await
     }
+}
 
+impl Plans {
     /// Returns the digest and version of the plan that a run of a capability would be launched with now.
     pub(super) fn present_capability(
         &self,
@@ -83,7 +83,7 @@ impl Runs {
         inputs: &Value,
         approval: Option<String>,
     ) -> Result<(Option<String>, Option<String>), Error> {
-        let known = self.capabilities()?;
+        let known = self.services.capabilities()?;
         let capability = capabilities::known(&known, capability)?;
         let input_map = inputs.as_object().cloned().unwrap_or_default();
         let digest = plan(&known, &capability, &input_map, approval).ok().map(|plan| plan.digest());
@@ -96,7 +96,9 @@ impl Runs {
         let Ok(read) = contracts::read(skill) else { return Vec::new() };
         let Ok(plan) = self.pin_untrusting(&read, None) else { return Vec::new() };
         let mut digests = vec![plan.digest()];
-        if let Ok(Some(rule)) = self.approval_of_plan(skill.id.as_str(), &plan, &BTreeMap::new(), &[]) {
+        if let Ok(Some(rule)) =
+            self.permissions.approval_of_plan(skill.id.as_str(), &plan, &BTreeMap::new(), &[])
+        {
             digests.push(Plan { approval: Some(rule), ..plan }.digest());
         }
         digests

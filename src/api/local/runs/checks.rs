@@ -4,10 +4,12 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::{RunRuntime, Runs, StorePlace};
+use super::notifications;
+use super::runtime::{CapabilityServices, RunRuntime, RunStore, StorePlace};
+use super::workers::OwnWorkers;
 use crate::{Check, Error};
-use skills_config::MEMORY_STORE;
-use skills_registry::RootState;
+use skills_config::{Config, MEMORY_STORE};
+use skills_registry::{Registry, RootState, Trust};
 use skills_runs::{Caller as _, Capabilities, ProcessIdentity};
 use skills_sandbox::{Guarantee, Leftovers, Level, Report, Sandbox};
 use skills_store::{QuickCheck, RunFilter, Store};
@@ -18,11 +20,22 @@ const CHECK_TIMEOUT: Duration = Duration::from_secs(2);
 const DAMAGE_HELP: &str =
     "`skills db check` shows where; `skills db restore FILE` restores a backup and keeps the damaged files";
 
-impl Runs {
+/// The checks of `doctor` for runs.
+#[derive(Clone)]
+pub(in crate::local) struct HealthChecks {
+    pub(super) config: Arc<Config>,
+    pub(super) registry: Arc<Registry>,
+    pub(super) trust: Trust,
+    pub(super) store: Arc<RunStore>,
+    pub(super) services: Arc<CapabilityServices>,
+    pub(super) own_workers: Arc<OwnWorkers>,
+}
+
+impl HealthChecks {
     /// Returns one line per subject.
-    pub(in crate::local) async fn checks(self: &Arc<Self>) -> Vec<Check> {
+    pub(in crate::local) async fn checks(&self) -> Vec<Check> {
         let mut checks = Vec::new();
-        match self.runtime().await {
+        match self.store.runtime().await {
             Ok(runtime) => {
                 checks.push(self.store_check(&runtime).await);
                 checks.push(self.worker_check(&runtime).await);
@@ -33,18 +46,21 @@ impl Runs {
                 "follow the message, or use another store (--store)",
             )),
         }
-        let runs = Arc::clone(self);
+        let health = self.clone();
         let rest = super::super::run_blocking(move || {
-            let capabilities = runs.capabilities()?;
-            let sandbox = runs.calling()?.sandbox.clone();
+            let capabilities = health.services.capabilities()?;
+            let sandbox = health.services.calling()?.sandbox.clone();
             let isolation = isolation(sandbox.report());
             let rest = [
                 isolation,
-                runs.script_check(&sandbox),
-                runs.trust_check(),
-                runs.capability_check(&capabilities)?,
+                health.script_check(&sandbox),
+                health.trust_check(),
+                health.capability_check(&capabilities)?,
             ];
-            Ok(rest.into_iter().chain(runs.reminder_check()).collect::<Vec<_>>())
+            Ok(rest
+                .into_iter()
+                .chain(notifications::reminder_check(&health.config.notify))
+                .collect::<Vec<_>>())
         });
         match rest.await {
             Ok(rest) => checks.extend(rest),
@@ -65,7 +81,8 @@ impl Runs {
                 format!("sqlite:{} does not exist yet; the first run or session creates it", file.display());
             return Check::good("runs", found);
         }
-        let size = self.store_place().ok().and_then(|at| at.file().map(size)).unwrap_or_default();
+        let size =
+            StorePlace::in_use(&self.config).ok().and_then(|at| at.file().map(size)).unwrap_or_default();
         match counted(&*runtime.store).await {
             Ok(counts) => looked_over(&*runtime.store, format!("{place}{size}; {counts}")).await,
             // A count can fail on a damaged page; the check still finds the damage.
@@ -79,7 +96,7 @@ impl Runs {
     }
 
     async fn worker_check(&self, runtime: &RunRuntime) -> Check {
-        if self.works() {
+        if self.own_workers.works() {
             return Check::good("workers", "running in this process");
         }
         let lately = u64::try_from(skills_runs::HEARTBEAT_TIMEOUT.as_millis()).unwrap_or(u64::MAX);
@@ -98,7 +115,7 @@ impl Runs {
 
     /// Returns how much a script may write, where, and what dead processes have left there.
     fn script_check(&self, sandbox: &Sandbox) -> Check {
-        let limits = self.script_limits();
+        let limits = self.services.script_limits();
         let place = self.config.scripts.work_dir.as_deref();
         let place = place.map_or_else(|| "a temporary folder".to_owned(), |at| at.display().to_string());
         let disk = sandbox.report().coverage.iter().find(|row| row.promise == Guarantee::Disk);
@@ -149,7 +166,7 @@ impl Runs {
     }
 
     fn capability_check(&self, capabilities: &Capabilities) -> Result<Check, Error> {
-        let broker = &self.calling()?.broker;
+        let broker = &self.services.calling()?.broker;
         let all = capabilities.ids().len();
         let callable = capabilities
             .ids()
@@ -160,7 +177,7 @@ impl Runs {
             "{all} known, {} bindings; {callable} can be called now; {} services configured, {} bindings chosen",
             capabilities.bindings().len(),
             self.config.services.len(),
-            self.chosen()?.len()
+            self.services.chosen()?.len()
         );
         let findings = capabilities.findings().len();
         if findings > 0 {

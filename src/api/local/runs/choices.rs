@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use super::{RunRuntime, Runs, transcripts};
+use super::{RunRuntime, Targets, transcripts};
 use crate::{Error, LocalFiles, SessionAccess, TargetChoice};
 use skills_skill::AttachTarget;
 use skills_store::{RunFilter, RunRecord, StepStatus};
@@ -13,17 +13,17 @@ const RUNS: usize = 200;
 /// Maximum number of runs whose steps are offered.
 const OUTPUTS_OF: usize = 30;
 
-impl Runs {
+impl Targets {
     /// Returns references of a kind that contain `text`, newest first.
     pub(super) async fn target_choices(
-        self: &Arc<Self>,
+        &self,
         kind: AttachTarget,
         text: &str,
         limit: usize,
         sessions: &SessionAccess,
         local_files: Option<&LocalFiles>,
     ) -> Result<Vec<TargetChoice>, Error> {
-        let runtime = self.runtime().await?;
+        let runtime = self.store.runtime().await?;
         let all = match kind {
             AttachTarget::Run => runs(&runtime).await?.iter().map(of_run).collect(),
             AttachTarget::Output => outputs(&runtime).await?,
@@ -39,7 +39,7 @@ impl Runs {
     }
 
     async fn artifacts(
-        self: &Arc<Self>,
+        &self,
         runtime: &RunRuntime,
         local_files: Option<&LocalFiles>,
     ) -> Result<Vec<TargetChoice>, Error> {
@@ -68,9 +68,9 @@ impl Runs {
         .await
     }
 
-    async fn tasks(self: &Arc<Self>, runtime: &RunRuntime) -> Result<Vec<TargetChoice>, Error> {
-        let runs_of = Arc::clone(self);
-        let (items, unreadable) = super::super::run_blocking(move || Ok(runs_of.work_items())).await?;
+    async fn tasks(&self, runtime: &RunRuntime) -> Result<Vec<TargetChoice>, Error> {
+        let targets = self.clone();
+        let (items, unreadable) = super::super::run_blocking(move || Ok(targets.work_items())).await?;
         if let Some(why) = unreadable {
             tracing::warn!("{why}");
         }

@@ -27,12 +27,12 @@ impl RunClient for Local {
     async fn launch(&self, request: LaunchRequest) -> Result<Launched, Error> {
         let began = Instant::now();
         let wait = request.options.wait;
-        let mut launched = self.runs.launch(request).await;
+        let mut launched = self.runs.launches.launch(request).await;
         if let Ok(launched) = &mut launched
             && wait
         {
             launched.run =
-                self.runs.wait_for_completion(&launched.run.id.0, &CancellationToken::new()).await?;
+                self.runs.workers.wait_for_completion(&launched.run.id.0, &CancellationToken::new()).await?;
         }
         let launched = launched.map(|launched| Launched { run: with_holder(launched.run), ..launched });
         self.operations.counted("launch", began, launched)
@@ -42,10 +42,13 @@ impl RunClient for Local {
         let began = Instant::now();
         let wait = request.options.wait;
         let launched = async {
-            let mut launched = self.runs.execute_capability(request).await?;
+            let mut launched = self.runs.launches.execute_capability(request).await?;
             if wait {
-                launched.run =
-                    self.runs.wait_for_completion(&launched.run.id.0, &CancellationToken::new()).await?;
+                launched.run = self
+                    .runs
+                    .workers
+                    .wait_for_completion(&launched.run.id.0, &CancellationToken::new())
+                    .await?;
             }
             Ok(launched)
         };
@@ -54,14 +57,14 @@ impl RunClient for Local {
     }
 
     async fn record_expired_waits(&self) -> Result<(), Error> {
-        let runtime = self.runs.runtime().await?;
+        let runtime = self.runs.store.runtime().await?;
         Ok(skills_runs::record_expired_waits(&*runtime.store).await?)
     }
 
     async fn runs(&self, filter: RunFilter) -> Result<RunPage, Error> {
         let began = Instant::now();
         let page = async {
-            let runtime = self.runs.runtime().await?;
+            let runtime = self.runs.store.runtime().await?;
             let page = runtime.store.runs(filter).await?;
             Ok(RunPage { runs: page.runs.into_iter().map(with_holder).collect(), ..page })
         };
@@ -71,7 +74,7 @@ impl RunClient for Local {
 
     async fn run(&self, run: &str) -> Result<RunDetail, Error> {
         let began = Instant::now();
-        let detail = self.runs.detail(run).await;
+        let detail = self.runs.details.detail(run).await;
         let detail = detail.map(|detail| RunDetail { run: with_holder(detail.run), ..detail });
         self.operations.counted("run", began, detail)
     }
@@ -87,14 +90,14 @@ impl RunClient for Local {
         principal: Option<Principal>,
     ) -> Result<CommandResult, Error> {
         let began = Instant::now();
-        let ordered = self.runs.order(run, order, principal.as_ref()).await;
+        let ordered = self.runs.commands.order(run, order, principal.as_ref()).await;
         let ordered = ordered.map(|ordered| CommandResult { run: with_holder(ordered.run), ..ordered });
         self.operations.counted("order", began, ordered)
     }
 
     async fn wait_for_completion(&self, run: &str, leave: CancellationToken) -> Result<RunRecord, Error> {
         let began = Instant::now();
-        let completed = self.runs.wait_for_completion(run, &leave).await.map(with_holder);
+        let completed = self.runs.workers.wait_for_completion(run, &leave).await.map(with_holder);
         self.operations.counted("settle", began, completed)
     }
 
@@ -107,7 +110,7 @@ impl RunClient for Local {
     ) -> Result<Vec<RunEvent>, Error> {
         let began = Instant::now();
         let events = async {
-            let runtime = self.runs.runtime().await?;
+            let runtime = self.runs.store.runtime().await?;
             let run = match run {
                 Some(wanted) => Some(find::listed(&*runtime.store, wanted).await?.id),
                 None => None,
@@ -130,16 +133,16 @@ impl RunClient for Local {
     }
 
     async fn newest_event(&self) -> Result<u64, Error> {
-        Ok(self.runs.runtime().await?.store.newest_event().await?)
+        Ok(self.runs.store.runtime().await?.store.newest_event().await?)
     }
 
     async fn event_log(&self) -> Result<String, Error> {
-        Ok(self.runs.runtime().await?.store.identity())
+        Ok(self.runs.store.runtime().await?.store.identity())
     }
 
     async fn attach_preview(&self, request: AttachRequest) -> Result<AttachPreview, Error> {
         let began = Instant::now();
-        let preview = self.runs.attach_preview(request).await;
+        let preview = self.runs.attachments.attach_preview(request).await;
         self.operations.counted("attach_preview", began, preview)
     }
 
@@ -153,7 +156,7 @@ impl RunClient for Local {
         leave: CancellationToken,
     ) -> Result<Attached, Error> {
         let began = Instant::now();
-        let attached = self.runs.attach(request, &leave).await;
+        let attached = self.runs.attachments.attach(request, &leave).await;
         let attached =
             attached.map(|attached| Attached { execution: with_holder(attached.execution), ..attached });
         self.operations.counted("attach", began, attached)
@@ -168,31 +171,31 @@ impl RunClient for Local {
         local_files: Option<&LocalFiles>,
     ) -> Result<Vec<TargetChoice>, Error> {
         let began = Instant::now();
-        let choices = self.runs.target_choices(target_type, text, limit, sessions, local_files).await;
+        let choices = self.runs.targets.target_choices(target_type, text, limit, sessions, local_files).await;
         self.operations.counted("target_choices", began, choices)
     }
 
     async fn store_artifact(&self, artifact: NewArtifact) -> Result<StoredArtifact, Error> {
         let began = Instant::now();
-        let stored = self.runs.store_artifact(artifact).await;
+        let stored = self.runs.uploads.store_artifact(artifact).await;
         self.operations.counted("store_artifact", began, stored)
     }
 
     async fn contract(&self, skill: &str) -> Result<ContractView, Error> {
         let began = Instant::now();
-        let view = self.runs.contract_view(skill).await;
+        let view = self.runs.contracts.contract_view(skill).await;
         self.operations.counted("contract", began, view)
     }
 
     async fn explain_capability(&self, capability: &str) -> Result<CapabilityExplanation, Error> {
         let began = Instant::now();
-        let explained = self.runs.explain(capability).await;
+        let explained = self.runs.services.explain(capability).await;
         self.operations.counted("explain_capability", began, explained)
     }
 
     async fn capabilities(&self) -> Result<Vec<String>, Error> {
         let began = Instant::now();
-        let ids = self.runs.capability_ids().await;
+        let ids = self.runs.services.capability_ids().await;
         self.operations.counted("capabilities", began, ids)
     }
 
@@ -203,7 +206,7 @@ impl RunClient for Local {
         by: Option<String>,
     ) -> Result<CapabilityExplanation, Error> {
         let began = Instant::now();
-        let explained = self.runs.activate(capability, binding, by).await;
+        let explained = self.runs.services.activate(capability, binding, by).await;
         self.operations.counted("activate", began, explained)
     }
 }

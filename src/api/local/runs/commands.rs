@@ -6,7 +6,9 @@ use std::sync::Arc;
 use serde_json::{Map, Value, json};
 use strum::IntoEnumIterator as _;
 
-use super::{RunRuntime, Runs, find, identity, launch, operating};
+use super::runtime::{RunRuntime, RunStore};
+use super::workers::OwnWorkers;
+use super::{Approvals, Permissions, Plans, find, identity, launch, operating};
 use crate::operations::{Principal, Scope};
 use crate::run_options::{MAX_KEY_LEN, ensure_without_nul, nul_in};
 use crate::{Code, CommandResult, Error, ResumeMode, RunCommand};
@@ -30,15 +32,24 @@ struct DecisionRequest {
 /// The run after the command, a message, and whether the same command had been given before.
 type Done = (RunRecord, String, bool);
 
-impl Runs {
+/// The commands of people on runs.
+pub(in crate::local) struct Commands {
+    pub(super) store: Arc<RunStore>,
+    pub(super) plans: Arc<Plans>,
+    pub(super) permissions: Arc<Permissions>,
+    pub(super) approvals: Arc<Approvals>,
+    pub(super) own_workers: Arc<OwnWorkers>,
+}
+
+impl Commands {
     /// Executes a command.
     pub(super) async fn order(
-        self: &Arc<Self>,
+        &self,
         wanted: &str,
         order: RunCommand,
         principal: Option<&Principal>,
     ) -> Result<CommandResult, Error> {
-        let runtime = self.runtime().await?;
+        let runtime = self.store.runtime().await?;
         let run = find::run(&*runtime.store, wanted).await?;
         ensure_scope(&run, &order, principal)?;
         ensure_storable(&order)?;
@@ -96,7 +107,7 @@ impl Runs {
                 self.branch(&runtime, &run, checkpoint, true, decision_record(by)).await?
             }
         };
-        let worker_alive = self.worker_alive(&runtime).await;
+        let worker_alive = self.own_workers.or_others(&runtime).await;
         Ok(CommandResult { run, note, worker_alive, repeated, mode })
     }
 
@@ -104,18 +115,14 @@ impl Runs {
     ///
     /// # Errors
     /// Returns `forbidden`, naming the rule, and `invalid_configuration` for an invalid policy.
-    async fn ensure_may_continue(
-        self: &Arc<Self>,
-        runtime: &RunRuntime,
-        run: &RunRecord,
-    ) -> Result<(), Error> {
-        if run.state.is_terminal() || self.deciding()?.rules.is_empty() {
+    async fn ensure_may_continue(&self, runtime: &RunRuntime, run: &RunRecord) -> Result<(), Error> {
+        if run.state.is_terminal() || self.permissions.deciding()?.rules.is_empty() {
             return Ok(());
         }
         let plan = runtime.plan(&run.contract_digest).await?;
         let decisions = runtime.store.decisions(&run.id).await?;
         let was_approved = decisions.iter().any(|decided| decided.decision.verdict == Verdict::Approve);
-        self.ensure_permitted(run, &plan, plan.approval.is_some() || was_approved).await
+        self.permissions.ensure_permitted(run, &plan, plan.approval.is_some() || was_approved).await
     }
 
     /// Returns the transition that a command would cause now.
@@ -132,7 +139,7 @@ impl Runs {
     /// Records a decision about exactly what the request names. The store's transaction determines whether this
     /// decision was the first.
     async fn decide(
-        self: &Arc<Self>,
+        &self,
         runtime: &Arc<RunRuntime>,
         run: RunRecord,
         request: DecisionRequest,
@@ -147,9 +154,9 @@ impl Runs {
         let DecisionRequest { verdict, step, inputs_digest, choice, result, mut by } = request;
         let (step, inputs_digest) = (step.unwrap_or_default(), inputs_digest.unwrap_or_default());
         let decision = Decision { verdict, step, inputs_digest, choice, result };
-        let run = self.check_approval(runtime, run, &decision).await?;
+        let run = self.approvals.check_approval(runtime, run, &decision).await?;
         if by.approver.as_deref().is_none_or(|name| name.trim().is_empty()) {
-            by.approver = Some(self.approver().await.0);
+            by.approver = Some(self.approvals.approver().await.0);
         }
         if let Some(result) = &decision.result {
             fits(runtime, &run, &decision, result).await?;
@@ -160,10 +167,10 @@ impl Runs {
         let required = if approves {
             let plan = runtime.plan(&run.contract_digest).await?;
             if !unchecked {
-                self.ensure_permitted(&run, &plan, true).await?;
+                self.permissions.ensure_permitted(&run, &plan, true).await?;
             }
-            let (runs, run) = (Arc::clone(self), run.clone());
-            super::super::run_blocking(move || runs.required_approvals(&run, &plan)).await?
+            let (permissions, run) = (Arc::clone(&self.permissions), run.clone());
+            super::super::run_blocking(move || permissions.required_approvals(&run, &plan)).await?
         } else {
             RequiredApprovals::default()
         };
@@ -234,15 +241,15 @@ impl Runs {
     /// Returns the error for a decision that does not name what it decides, with what that would be and the request
     /// that decides it; `None` if nothing is pending any longer.
     async fn incomplete(
-        self: &Arc<Self>,
+        &self,
         runtime: &Arc<RunRuntime>,
         run: &RunRecord,
         missing: &[&str],
         request: &DecisionRequest,
     ) -> Result<Option<Error>, Error> {
         let plan = runtime.plan(&run.contract_digest).await?;
-        let (run, at) = self.at_gate(runtime, run.clone()).await?;
-        let sheet = self.decision_sheet(runtime, &run, &plan, at.as_ref()).await?;
+        let (run, at) = self.approvals.at_gate(runtime, run.clone()).await?;
+        let sheet = self.approvals.decision_sheet(runtime, &run, &plan, at.as_ref()).await?;
         let Some(sheet) = sheet else { return Ok(None) };
         let mut body = json!({ "step": sheet.step });
         let mut optional = |name: &str, value: Value| {
@@ -286,7 +293,7 @@ impl Runs {
     }
 
     async fn resume(
-        self: &Arc<Self>,
+        &self,
         runtime: &RunRuntime,
         run: &RunRecord,
         (checkpoint, inputs): (Option<u64>, Option<Map<String, Value>>),
@@ -295,7 +302,7 @@ impl Runs {
     ) -> Result<Done, Error> {
         self.next(runtime, run, &Command::Resume).await?;
         let plan = runtime.plan(&run.contract_digest).await?;
-        self.ensure_permitted(run, &plan, plan.approval.is_some()).await?;
+        self.permissions.ensure_permitted(run, &plan, plan.approval.is_some()).await?;
         if let Some(number) = checkpoint {
             has_checkpoint(runtime, run, number).await?;
         }
@@ -331,7 +338,7 @@ impl Runs {
     }
 
     async fn branch(
-        self: &Arc<Self>,
+        &self,
         runtime: &RunRuntime,
         run: &RunRecord,
         checkpoint: Option<u64>,
@@ -342,7 +349,7 @@ impl Runs {
             has_checkpoint(runtime, run, number).await?;
         }
         let plan = runtime.plan(&run.contract_digest).await?;
-        self.ensure_permitted(run, &plan, plan.approval.is_some()).await?;
+        self.permissions.ensure_permitted(run, &plan, plan.approval.is_some()).await?;
         let new = RunId(uuid::Uuid::now_v7().to_string());
         let made = runtime.store.fork(&run.id, checkpoint, new, paused, by.approver).await?;
         let at = checkpoint.unwrap_or(run.head);
@@ -355,8 +362,8 @@ impl Runs {
     }
 
     /// Rejects the command if the skill is not the one that was launched.
-    async fn unchanged(self: &Arc<Self>, run: &RunRecord, plan: &Plan) -> Result<(), Error> {
-        let (present, version) = self.present(run, plan).await;
+    async fn unchanged(&self, run: &RunRecord, plan: &Plan) -> Result<(), Error> {
+        let (present, version) = self.plans.present(run, plan).await;
         if present.as_deref() == Some(&run.contract_digest) {
             return Ok(());
         }

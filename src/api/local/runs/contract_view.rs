@@ -4,30 +4,45 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::contracts::{self, SkillContract};
-use super::{Runs, sheet};
+use super::runtime::CapabilityServices;
+use super::{Permissions, Plans, sheet};
 use crate::{ContractStep, ContractView, Error};
+use skills_config::Config;
+use skills_registry::Trust;
 use skills_runs::{Caller as _, Capabilities, Plan, digest_of};
 use skills_skill::contract::{Capability, Step, StepAction};
 use skills_skill::{Finding, Severity};
 
-impl Runs {
+/// The contracts of skills as they are shown.
+#[derive(Clone)]
+pub(in crate::local) struct ContractViews {
+    pub(super) config: Arc<Config>,
+    pub(super) trust: Trust,
+    pub(super) plans: Arc<Plans>,
+    pub(super) services: Arc<CapabilityServices>,
+    pub(super) permissions: Arc<Permissions>,
+}
+
+impl ContractViews {
     /// Returns the contract of a skill.
-    pub(super) async fn contract_view(self: &Arc<Self>, wanted: &str) -> Result<ContractView, Error> {
-        let (runs, wanted) = (Arc::clone(self), wanted.to_owned());
+    pub(super) async fn contract_view(&self, wanted: &str) -> Result<ContractView, Error> {
+        let (views, wanted) = (self.clone(), wanted.to_owned());
         super::super::run_blocking(move || {
-            let read = contracts::read(&runs.skill(&wanted)?)?;
-            runs.view(&read)
+            let read = contracts::read(&views.plans.skills.resolve(&wanted)?)?;
+            views.view(&read)
         })
         .await
     }
 
     fn view(&self, read: &SkillContract) -> Result<ContractView, Error> {
-        let capabilities = self.capabilities()?;
-        let calling = self.calling()?;
-        let pinned = self.pin_untrusting(read, None);
+        let capabilities = self.services.capabilities()?;
+        let calling = self.services.calling()?;
+        let pinned = self.plans.pin_untrusting(read, None);
         let approval = match &pinned {
-            Ok(plan) => self.approval_of_plan(read.skill.id.as_str(), plan, &BTreeMap::new(), &[]),
-            Err(_) => self.approval(&read.skill),
+            Ok(plan) => {
+                self.permissions.approval_of_plan(read.skill.id.as_str(), plan, &BTreeMap::new(), &[])
+            }
+            Err(_) => self.permissions.approval(&read.skill),
         };
         let (approval, forbidden) = match approval {
             Ok(approval) => (approval, None),
@@ -106,23 +121,6 @@ impl Runs {
             effect: effect(step, &known, called.len()),
             acts: known.iter().any(|capability| capability.properties.side_effects),
         }
-    }
-
-    /// Returns the plan of a contract without trust checks: for display, never for execution.
-    pub(super) fn pin_untrusting(
-        &self,
-        read: &SkillContract,
-        approval: Option<String>,
-    ) -> Result<Plan, Error> {
-        let catalogue = self.registry.snapshot();
-        let capabilities = self.capabilities()?;
-        let sources = contracts::Sources {
-            catalogue: &catalogue,
-            by_id: &self.by_contract_id,
-            capabilities: &capabilities,
-            trust: None,
-        };
-        sources.pin(read, approval)
     }
 }
 

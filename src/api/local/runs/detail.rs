@@ -3,12 +3,11 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use super::{RunRuntime, Runs, attempts, capability_run, contracts, find, identity, sheet, steps};
-use crate::{Code, DecisionSheet, Error, RunDetail, StepState, pause_wanted};
-use skills_model::Gate;
-use skills_registry::policy::RequiredApprovals;
-use skills_runs::{PendingGate, Plan};
-use skills_store::{RunEvent, RunId, RunRecord, Store, damaged};
+use super::runtime::{CapabilityServices, LaunchPlaces, RunRuntime, RunStore};
+use super::{Approvals, Plans, attempts, find, steps};
+use crate::{Code, Error, RunDetail, StepState, pause_wanted};
+use skills_runs::Plan;
+use skills_store::{RunEvent, RunId, Store, damaged};
 
 /// Events read per page.
 const PAGE: usize = 2000;
@@ -17,18 +16,27 @@ const MAX_EVENTS: usize = 10_000;
 /// Maximum memory for their data, in bytes.
 const MAX_EVENT_BYTES: usize = 16 << 20;
 
-impl Runs {
+/// The details of runs.
+pub(in crate::local) struct Details {
+    pub(super) store: Arc<RunStore>,
+    pub(super) services: Arc<CapabilityServices>,
+    pub(super) plans: Arc<Plans>,
+    pub(super) approvals: Arc<Approvals>,
+    pub(super) places: LaunchPlaces,
+}
+
+impl Details {
     /// Returns the details of a run.
-    pub(super) async fn detail(self: &Arc<Self>, wanted: &str) -> Result<RunDetail, Error> {
-        let runtime = self.runtime().await?;
+    pub(super) async fn detail(&self, wanted: &str) -> Result<RunDetail, Error> {
+        let runtime = self.store.runtime().await?;
         let run = find::run(&*runtime.store, wanted).await?;
         runtime.verify(&run.id).await?;
         let plan = runtime.plan(&run.contract_digest).await?;
-        let (run, at) = self.at_gate(&runtime, run).await?;
+        let (run, at) = self.approvals.at_gate(&runtime, run).await?;
         let events = newest_events(&*runtime.store, &run.id).await?;
         let records = runtime.store.steps(&run.id).await?;
-        let (present, _) = self.present(&run, &plan).await;
-        let mut sheet = self.decision_sheet(&runtime, &run, &plan, at.as_ref()).await?;
+        let (present, _) = self.plans.present(&run, &plan).await;
+        let mut sheet = self.approvals.decision_sheet(&runtime, &run, &plan, at.as_ref()).await?;
         if let Some(sheet) = &mut sheet {
             sheet.pause = pause_wanted(&run, events.iter());
         }
@@ -39,7 +47,7 @@ impl Runs {
                 step.p95_ms = usual.get(&step.step).copied();
             }
         }
-        let isolation = self.isolation(run.options.unsandboxed).await?;
+        let isolation = self.services.isolation(run.options.unsandboxed).await?;
         Ok(RunDetail {
             contract_version: plan.contract.version.clone(),
             input_fields: plan.contract.inputs.clone(),
@@ -52,96 +60,10 @@ impl Runs {
             earlier: attempts::attempts(&events),
             events,
             sheet,
-            elsewhere: self.elsewhere(&run),
+            elsewhere: self.places.elsewhere(&run),
             run,
         })
     }
-
-    /// Returns what a person needs to know to decide the gate of a run; `None` if it waits for no person. `at` is what
-    /// it would do next.
-    pub(super) async fn decision_sheet(
-        self: &Arc<Self>,
-        runtime: &Arc<RunRuntime>,
-        run: &RunRecord,
-        plan: &Plan,
-        at: Option<&PendingGate>,
-    ) -> Result<Option<DecisionSheet>, Error> {
-        if !matches!(run.gate, Some(Gate::Human { .. })) {
-            return Ok(None);
-        }
-        let approver = self.approver().await;
-        let (runs, runtime) = (Arc::clone(self), Arc::clone(runtime));
-        let (run, plan, at) = (run.clone(), plan.clone(), at.cloned());
-        super::super::run_blocking(move || {
-            let sheet = sheet::sheet(&run, &plan, at.as_ref(), &*runtime.broker, approver);
-            let Some(mut sheet) = sheet else { return Ok(None) };
-            let capability = plan.capability(&sheet.capability).map(Arc::as_ref);
-            sheet.why = with_approvals(sheet.why, &run, &runs.required_approvals(&run, &plan)?);
-            sheet.blocked = runs.find_blocker(&runtime, &run, &plan, capability).map(|error| error.message);
-            if runs.elsewhere(&run).is_some() {
-                "the bindings of the skills it was launched from".clone_into(&mut sheet.binding);
-            }
-            Ok(Some(sheet))
-        })
-        .await
-    }
-
-    /// Returns the digest and the version that a run's skill would be launched with now; `None` if it can no longer
-    /// run. An approval required by the policy is not a change of the skill.
-    pub(super) async fn present(
-        self: &Arc<Self>,
-        run: &RunRecord,
-        plan: &Plan,
-    ) -> (Option<String>, Option<String>) {
-        let (runs, wanted, approval) = (Arc::clone(self), run.skill_id.clone(), plan.approval.clone());
-        let inputs = run.inputs.clone();
-        let looked = super::super::run_blocking(move || {
-            if let Some(capability) = capability_run::capability_of(&wanted) {
-                return runs.present_capability(capability, &inputs, approval);
-            }
-            let skill = runs.skill(&wanted)?;
-            let read = contracts::read(&skill)?;
-            let version = read.contract.version.clone();
-            let digest = match contracts::broken(&read) {
-                None => runs.pin_untrusting(&read, approval).ok().map(|plan| plan.digest()),
-                Some(_) => None,
-            };
-            Ok((digest, Some(version)))
-        });
-        looked.await.unwrap_or((None, None))
-    }
-
-    /// Returns the default approver; git is queried once.
-    pub(in crate::local) async fn approver(self: &Arc<Self>) -> (String, String) {
-        let runs = Arc::clone(self);
-        let ask = || async move {
-            let cwd = runs.config.cwd.clone();
-            let result = tokio::task::spawn_blocking(move || identity::approver(&cwd)).await;
-            result.unwrap_or_else(|_| (identity::account(), "the account".to_owned()))
-        };
-        self.approver.get_or_init(ask).await.clone()
-    }
-}
-
-/// Appends to the reason of an approval who else has to approve.
-fn with_approvals(why: String, run: &RunRecord, required: &RequiredApprovals) -> String {
-    let mut parts = vec![why];
-    if required.need > 1 {
-        let so_far = match &run.gate {
-            Some(Gate::Human { approvals, .. }) if !approvals.is_empty() => {
-                format!("so far {}{}", approvals.by.join(", "), approvals.shared_choice())
-            }
-            _ => "none has yet".to_owned(),
-        };
-        parts.push(format!("{} people have to approve, {so_far}", required.need));
-    }
-    if required.not_by_starter {
-        let starters: Vec<&str> = run.starters().collect();
-        let what = if starters.len() > 1 { "who started it or changed its inputs" } else { "who started it" };
-        parts.push(format!("not {}, {what}", starters.join(" or ")));
-    }
-    parts.extend(required.of.iter().map(|list| format!("by {} only", list.join(", "))));
-    parts.join("; ")
 }
 
 impl RunRuntime {

@@ -6,18 +6,21 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 
+use super::super::skills::Skills;
 use super::capability_run::capability_of;
-use super::contracts::{self, SkillContract};
-use super::runtime::place_of_root;
-use super::{Runs, identity};
+use super::contracts::{self, ByContractId, SkillContract};
+use super::runtime::{CapabilityServices, RunStore, place_of_root};
+use super::workers::OwnWorkers;
+use super::{Permissions, identity};
 use crate::run_options::ensure_without_nul;
-use crate::{Code, Error, ExecutionOptions, LaunchRequest, Launched, new_trace_id};
-use skills_registry::TrustState;
+use crate::{Code, Error, ExecutionOptions, LaunchRequest, Launched, SingleFlight, new_trace_id};
+use skills_config::Config;
 use skills_registry::policy::Verdict;
+use skills_registry::{Trust, TrustState};
 use skills_runs::{Caller as _, FieldProblem, Plan, check_inputs, digest_of};
 use skills_skill::contract::{Capability, Contract, derived_title, render_title};
 use skills_skill::{Invocation, Skill, SkillId};
-use skills_store::{Idempotency, Launch, PolicySubject, RunId, RunOptions};
+use skills_store::{Idempotency, Launch, PolicySubject, RunId, RunOptions, RunRecord};
 
 /// Default lifetime of an idempotency key in seconds: one day.
 const KEY_SECONDS: u64 = 86_400;
@@ -62,33 +65,32 @@ pub(super) struct Prepared {
     pub expires_in_s: Option<u64>,
 }
 
-impl Runs {
-    /// Launches a skill without a target.
-    pub(super) async fn launch(self: &Arc<Self>, request: LaunchRequest) -> Result<Launched, Error> {
-        let ready = self.ready_alone(&request.skill).await?;
-        let LaunchRequest { inputs, options, started_by, .. } = request;
-        let prepared = if options.files.is_empty() && options.labels.is_empty() {
-            self.fit(&ready, &inputs, &options)?
-        } else {
-            let (runs, options) = (Arc::clone(self), options.clone());
-            super::super::run_blocking(move || runs.fit(&ready, &inputs, &options)).await?
-        };
-        self.begin(prepared, None, &options, started_by).await
-    }
+/// Plans of the current skills, as a run would be launched with them.
+pub(in crate::local) struct Plans {
+    pub(super) config: Arc<Config>,
+    pub(super) skills: Skills,
+    pub(super) trust: Trust,
+    pub(super) by_contract_id: Arc<ByContractId>,
+    pub(super) services: Arc<CapabilityServices>,
+    pub(super) permissions: Arc<Permissions>,
+    /// Deduplicates concurrent checks of skills to be launched.
+    pub(super) launching: SingleFlight<Readiness>,
+}
 
+impl Plans {
     /// Checks a skill that is run directly, reading from disk once for concurrent requests.
     async fn ready_alone(self: &Arc<Self>, wanted: &str) -> Readiness {
         let look = || {
-            let (runs, wanted) = (Arc::clone(self), wanted.to_owned());
+            let (plans, wanted) = (Arc::clone(self), wanted.to_owned());
             super::super::run_blocking(move || {
-                let skill = runs.skill(&wanted)?;
+                let skill = plans.skills.resolve(&wanted)?;
                 if skill.classification.invocation.value == Invocation::Attach {
                     return Err(Error::new(
                         Code::InvalidRequest,
                         format!("{} can only be attached: use `skills attach {}`", skill.id, skill.id),
                     ));
                 }
-                runs.ready(&skill).map(Arc::new)
+                plans.ready(&skill).map(Arc::new)
             })
         };
         self.launching.share(wanted, look).await
@@ -121,10 +123,11 @@ impl Runs {
             return Err(error);
         }
         contracts::trusted(&self.trust, &read)?;
-        self.approval(skill)?;
+        self.permissions.approval(skill)?;
         let plan = match self.pin(&read, None) {
             Ok(plan) => {
-                let approval = self.approval_of_plan(skill.id.as_str(), &plan, &BTreeMap::new(), &[])?;
+                let approval =
+                    self.permissions.approval_of_plan(skill.id.as_str(), &plan, &BTreeMap::new(), &[])?;
                 let plan = Plan { approval, ..plan };
                 self.pinned(skill.id.as_str(), &plan).map(|pinned| (plan, pinned))
             }
@@ -156,7 +159,7 @@ impl Runs {
         if labels.is_empty() {
             return Ok(pinned);
         }
-        let approval = self.approval_of_plan(ready.skill.id.as_str(), &plan, labels, &[])?;
+        let approval = self.permissions.approval_of_plan(ready.skill.id.as_str(), &plan, labels, &[])?;
         if approval == plan.approval {
             return Ok(pinned);
         }
@@ -164,35 +167,181 @@ impl Runs {
     }
 
     /// Pins a contract in its current state.
-    pub(super) fn pin(&self, read: &SkillContract, approval: Option<String>) -> Result<Plan, Error> {
-        let catalogue = self.registry.snapshot();
-        let capabilities = self.capabilities()?;
-        let sources = contracts::Sources {
-            catalogue: &catalogue,
-            by_id: &self.by_contract_id,
-            capabilities: &capabilities,
-            trust: Some(&self.trust),
-        };
+    fn pin(&self, read: &SkillContract, approval: Option<String>) -> Result<Plan, Error> {
+        self.pin_with(read, approval, Some(&self.trust))
+    }
+
+    /// Returns the plan of a contract without trust checks: for display, never for execution.
+    pub(super) fn pin_untrusting(
+        &self,
+        read: &SkillContract,
+        approval: Option<String>,
+    ) -> Result<Plan, Error> {
+        self.pin_with(read, approval, None)
+    }
+
+    fn pin_with(
+        &self,
+        read: &SkillContract,
+        approval: Option<String>,
+        trust: Option<&Trust>,
+    ) -> Result<Plan, Error> {
+        let catalogue = self.skills.snapshot();
+        let capabilities = self.services.capabilities()?;
+        let by_id = &self.by_contract_id;
+        let sources = contracts::Sources { catalogue: &catalogue, by_id, capabilities: &capabilities, trust };
         sources.pin(read, approval)
     }
 
-    /// Returns the policy rule that requires an approval first.
-    ///
-    /// # Errors
-    /// Returns `forbidden`, naming the rule.
-    pub(in crate::local) fn approval(&self, skill: &Skill) -> Result<Option<String>, Error> {
-        allowed(&skill.id, self.verdict(skill)?)
+    /// Returns the digest and the version that a run's skill would be launched with now; `None` if it can no longer
+    /// run. An approval required by the policy is not a change of the skill.
+    pub(super) async fn present(
+        self: &Arc<Self>,
+        run: &RunRecord,
+        plan: &Plan,
+    ) -> (Option<String>, Option<String>) {
+        let (plans, wanted, approval) = (Arc::clone(self), run.skill_id.clone(), plan.approval.clone());
+        let inputs = run.inputs.clone();
+        let looked = super::super::run_blocking(move || {
+            if let Some(capability) = capability_of(&wanted) {
+                return plans.present_capability(capability, &inputs, approval);
+            }
+            let skill = plans.skills.resolve(&wanted)?;
+            let read = contracts::read(&skill)?;
+            let version = read.contract.version.clone();
+            let digest = match contracts::broken(&read) {
+                None => plans.pin_untrusting(&read, approval).ok().map(|plan| plan.digest()),
+                Some(_) => None,
+            };
+            Ok((digest, Some(version)))
+        });
+        looked.await.unwrap_or((None, None))
+    }
+
+    /// Adds to a plan the digests of what executes its steps now, and what the policy applies to. Reads from disk.
+    pub(super) fn pinned(&self, skill_id: &str, plan: &Plan) -> Result<Pinned, Error> {
+        let broker = &self.services.calling()?.broker;
+        self.ensure_current_definitions(plan)?;
+        let pins = plan.capabilities.keys().flat_map(|id| broker.pins(id)).collect();
+        let steps = u32::try_from(plan.contract.steps.len()).unwrap_or(u32::MAX);
+        let policy_subjects = self.permissions.policy_subjects(skill_id, plan, &[])?;
+        let contract = plan.to_value();
+        Ok(Pinned {
+            steps,
+            digest: digest_of(&contract),
+            contract: Arc::new(contract),
+            pins,
+            policy_subjects,
+        })
+    }
+
+    /// Checks that the nested contracts and capabilities of a plan are the present ones, and that the definitions of the
+    /// capabilities are those that were trusted, where their folder is pinned.
+    fn ensure_current_definitions(&self, plan: &Plan) -> Result<(), Error> {
+        let (known, catalogue) = (self.services.capabilities()?, self.skills.snapshot());
+        let changed = |what: String| {
+            Err(Error::new(
+                Code::SkillChanged,
+                format!("{what} changed while it was launched; launch it again"),
+            ))
+        };
+        // What the policy and the pins were compared with must be what is launched.
+        for id in plan.skills.keys() {
+            let found = self.by_contract_id.find(&catalogue, id);
+            if !found.is_some_and(|found| plan.runs_contract(id, &found.contract)) {
+                return changed(format!("the contract of {id}"));
+            }
+        }
+        for id in plan.capabilities.keys() {
+            let Some(capability) = known.capability(id).filter(|found| plan.calls_capability(found)) else {
+                return changed(format!("the definition of capability:{id}"));
+            };
+            let Some((place, read)) = known.source(&capability.location) else { continue };
+            let is_trusted = self.trust.state(place.root()) != TrustState::Untrusted;
+            let what = format!("the definition of capability:{}", capability.id);
+            let name = place.root().file_name().unwrap_or_default().to_string_lossy();
+            if is_trusted && let Some(why) = self.trust.refusal_of(place.root(), &read, &what, &name) {
+                return Err(Error::new(Code::Untrusted, why));
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns the root that a skill was read from.
+    fn place_of(&self, skill: &Skill) -> Option<String> {
+        let catalogue = self.skills.snapshot();
+        let id = skill.id.as_str();
+        let winner = catalogue.entry(id).map(|entry| (&entry.skill, entry.root));
+        let found = winner.or_else(|| catalogue.shadowed_by_id(id).map(|loser| (&loser.skill, loser.root)));
+        let (_, root) = found.filter(|(found, _)| found.location == skill.location)?;
+        catalogue.roots.get(root).map(place_of_root)
+    }
+
+    /// Returns the root that a capability was read from: that of its bundle, else the innermost that contains its file.
+    pub(super) fn place_of_capability(&self, capability: &Capability) -> Option<String> {
+        let catalogue = self.skills.snapshot();
+        let bundle = catalogue.containing(&capability.location);
+        let containing = || {
+            let roots = catalogue.roots.iter().filter(|root| capability.location.starts_with(&root.path));
+            roots.max_by_key(|root| root.path.as_os_str().len())
+        };
+        bundle.and_then(|(_, root)| catalogue.roots.get(root)).or_else(containing).map(place_of_root)
+    }
+
+    pub(super) fn run_options(&self, options: &ExecutionOptions) -> Result<RunOptions, Error> {
+        options.check()?;
+        Ok(RunOptions {
+            conformance: options.conformance.map(|conformance| conformance.to_string()),
+            audit_mode: options.audit_mode,
+            expires_in_s: options.expires_in,
+            on_expiry: options.on_expiry,
+            unsandboxed: options.unsandboxed,
+            inputs_by: Vec::new(),
+            files: files(&options.files, &self.config.cwd)?,
+            labels: options.labels.clone(),
+            title: None,
+            assigned: None,
+            escalated_ms: None,
+            notified: None,
+            notifying: Vec::new(),
+            place: None,
+            pins: None,
+            policy_subjects: Vec::new(),
+        })
+    }
+}
+
+/// Launches of runs.
+pub(in crate::local) struct Launches {
+    pub(super) config: Arc<Config>,
+    pub(super) store: Arc<RunStore>,
+    pub(super) plans: Arc<Plans>,
+    pub(super) own_workers: Arc<OwnWorkers>,
+}
+
+impl Launches {
+    /// Launches a skill without a target.
+    pub(super) async fn launch(&self, request: LaunchRequest) -> Result<Launched, Error> {
+        let ready = self.plans.ready_alone(&request.skill).await?;
+        let LaunchRequest { inputs, options, started_by, .. } = request;
+        let prepared = if options.files.is_empty() && options.labels.is_empty() {
+            self.plans.fit(&ready, &inputs, &options)?
+        } else {
+            let (plans, options) = (Arc::clone(&self.plans), options.clone());
+            super::super::run_blocking(move || plans.fit(&ready, &inputs, &options)).await?
+        };
+        self.begin(prepared, None, &options, started_by).await
     }
 
     /// Stores a prepared run, attached to `target` if given.
     pub(super) async fn begin(
-        self: &Arc<Self>,
+        &self,
         prepared: Prepared,
         target: Option<Value>,
         options: &ExecutionOptions,
         started_by: Option<String>,
     ) -> Result<Launched, Error> {
-        let runtime = self.runtime().await?;
+        let runtime = self.store.runtime().await?;
         let Prepared { skill_id, plan, inputs, options: run_options, title, expires_in_s } = prepared;
         if run_options.place.is_none() {
             // The skill was removed from its root while it was checked.
@@ -238,100 +387,8 @@ impl Runs {
             idempotency,
         };
         let begun = runtime.store.launch(launch).await?;
-        let worker_alive = self.worker_alive(&runtime).await;
+        let worker_alive = self.own_workers.or_others(&runtime).await;
         Ok(Launched { run: begun.run, idempotency: begun.idempotency, worker_alive })
-    }
-
-    /// Adds to a plan the digests of what executes its steps now, and what the policy applies to. Reads from disk.
-    pub(super) fn pinned(&self, skill_id: &str, plan: &Plan) -> Result<Pinned, Error> {
-        let broker = &self.calling()?.broker;
-        self.ensure_current_definitions(plan)?;
-        let pins = plan.capabilities.keys().flat_map(|id| broker.pins(id)).collect();
-        let steps = u32::try_from(plan.contract.steps.len()).unwrap_or(u32::MAX);
-        let policy_subjects = self.policy_subjects(skill_id, plan, &[])?;
-        let contract = plan.to_value();
-        Ok(Pinned {
-            steps,
-            digest: digest_of(&contract),
-            contract: Arc::new(contract),
-            pins,
-            policy_subjects,
-        })
-    }
-
-    /// Checks that the nested contracts and capabilities of a plan are the present ones, and that the definitions of the
-    /// capabilities are those that were trusted, where their folder is pinned.
-    fn ensure_current_definitions(&self, plan: &Plan) -> Result<(), Error> {
-        let (known, catalogue) = (self.capabilities()?, self.registry.snapshot());
-        let changed = |what: String| {
-            Err(Error::new(
-                Code::SkillChanged,
-                format!("{what} changed while it was launched; launch it again"),
-            ))
-        };
-        // What the policy and the pins were compared with must be what is launched.
-        for id in plan.skills.keys() {
-            let found = self.by_contract_id.find(&catalogue, id);
-            if !found.is_some_and(|found| plan.runs_contract(id, &found.contract)) {
-                return changed(format!("the contract of {id}"));
-            }
-        }
-        for id in plan.capabilities.keys() {
-            let Some(capability) = known.capability(id).filter(|found| plan.calls_capability(found)) else {
-                return changed(format!("the definition of capability:{id}"));
-            };
-            let Some((place, read)) = known.source(&capability.location) else { continue };
-            let is_trusted = self.trust.state(place.root()) != TrustState::Untrusted;
-            let what = format!("the definition of capability:{}", capability.id);
-            let name = place.root().file_name().unwrap_or_default().to_string_lossy();
-            if is_trusted && let Some(why) = self.trust.refusal_of(place.root(), &read, &what, &name) {
-                return Err(Error::new(Code::Untrusted, why));
-            }
-        }
-        Ok(())
-    }
-
-    /// Returns the root that a skill was read from.
-    fn place_of(&self, skill: &Skill) -> Option<String> {
-        let catalogue = self.registry.snapshot();
-        let id = skill.id.as_str();
-        let winner = catalogue.entry(id).map(|entry| (&entry.skill, entry.root));
-        let found = winner.or_else(|| catalogue.shadowed_by_id(id).map(|loser| (&loser.skill, loser.root)));
-        let (_, root) = found.filter(|(found, _)| found.location == skill.location)?;
-        catalogue.roots.get(root).map(place_of_root)
-    }
-
-    /// Returns the root that a capability was read from: that of its bundle, else the innermost that contains its file.
-    pub(super) fn place_of_capability(&self, capability: &Capability) -> Option<String> {
-        let catalogue = self.registry.snapshot();
-        let bundle = catalogue.containing(&capability.location);
-        let containing = || {
-            let roots = catalogue.roots.iter().filter(|root| capability.location.starts_with(&root.path));
-            roots.max_by_key(|root| root.path.as_os_str().len())
-        };
-        bundle.and_then(|(_, root)| catalogue.roots.get(root)).or_else(containing).map(place_of_root)
-    }
-
-    pub(super) fn run_options(&self, options: &ExecutionOptions) -> Result<RunOptions, Error> {
-        options.check()?;
-        Ok(RunOptions {
-            conformance: options.conformance.map(|conformance| conformance.to_string()),
-            audit_mode: options.audit_mode,
-            expires_in_s: options.expires_in,
-            on_expiry: options.on_expiry,
-            unsandboxed: options.unsandboxed,
-            inputs_by: Vec::new(),
-            files: files(&options.files, &self.config.cwd)?,
-            labels: options.labels.clone(),
-            title: None,
-            assigned: None,
-            escalated_ms: None,
-            notified: None,
-            notifying: Vec::new(),
-            place: None,
-            pins: None,
-            policy_subjects: Vec::new(),
-        })
     }
 }
 

@@ -27,11 +27,11 @@ impl Local {
     /// # Errors
     /// Returns the errors of the store.
     pub async fn store_health(&self) -> Result<StoreHealth, Error> {
-        let store = match self.runs.runtime().await {
+        let store = match self.runs.store.runtime().await {
             Ok(runtime) => runtime.store.clone(),
             // A damaged store that cannot be opened is reported as such.
             Err(error) if cause(&error) == Some(Unavailability::Damaged) => {
-                let place = self.runs.store_place()?;
+                let place = StorePlace::in_use(&self.config)?;
                 let file = place.file().map(Path::to_owned);
                 let mut damage =
                     run_blocking(move || Ok(file.map(|file| damage_of(&file)).unwrap_or_default())).await?;
@@ -51,7 +51,7 @@ impl Local {
     /// # Errors
     /// Returns `invalid_configuration` for an unknown kind of store.
     pub fn store_place(&self) -> Result<String, Error> {
-        Ok(self.runs.store_place()?.describe())
+        Ok(StorePlace::in_use(&self.config)?.describe())
     }
 
     /// Creates a new, empty store at the store's path; the previous files are renamed.
@@ -59,8 +59,8 @@ impl Local {
     /// # Errors
     /// Returns `store_unavailable` if a process has it open, or if its files cannot be renamed.
     pub async fn store_reset(&self) -> Result<StoreReset, Error> {
-        let runs = Arc::clone(&self.runs);
-        let done = run_blocking(move || runs.reset_store()).await?;
+        let store = Arc::clone(&self.runs.store);
+        let done = run_blocking(move || store.reset_store()).await?;
         Ok(StoreReset { place: self.store_place()?, id: done.id, previous_files: done.set_aside })
     }
 
@@ -70,8 +70,8 @@ impl Local {
     /// Returns `store_unavailable` if a process has it open, for a backup that is damaged or of another store, or if a
     /// file cannot be written.
     pub async fn store_restore(&self, backup: PathBuf) -> Result<StoreReset, Error> {
-        let runs = Arc::clone(&self.runs);
-        let done = run_blocking(move || runs.restore_store(&backup)).await?;
+        let store = Arc::clone(&self.runs.store);
+        let done = run_blocking(move || store.restore_store(&backup)).await?;
         Ok(StoreReset { place: self.store_place()?, id: done.id, previous_files: done.set_aside })
     }
 
@@ -80,8 +80,8 @@ impl Local {
     /// # Errors
     /// Returns `store_unavailable` if it cannot be opened.
     pub async fn store_adopt(&self) -> Result<String, Error> {
-        let runs = Arc::clone(&self.runs);
-        run_blocking(move || runs.adopt_store()).await
+        let store = Arc::clone(&self.runs.store);
+        run_blocking(move || store.adopt_store()).await
     }
 
     /// Opens the store, and checks that it can be written.
@@ -89,8 +89,8 @@ impl Local {
     /// # Errors
     /// Returns `store_unavailable`, and other errors of the store.
     pub async fn require_writable_store(&self) -> Result<(), Error> {
-        self.runs.runtime().await?;
-        self.runs.ensure_store()
+        self.runs.store.runtime().await?;
+        self.runs.store.ensure_store()
     }
 
     /// Copies the store of a database file into this store, which has no runs yet. The file is not changed, and is
@@ -100,7 +100,7 @@ impl Local {
     /// Returns `invalid_request` for a store in memory; `forbidden` for a store that has runs; `store_unavailable` for
     /// a file that a process has open; and other errors of the store.
     pub async fn store_import(&self, from: &Path) -> Result<StoreMigrated, Error> {
-        if matches!(self.runs.store_place()?, StorePlace::Memory) {
+        if matches!(StorePlace::in_use(&self.config)?, StorePlace::Memory) {
             let message = "a store in memory ends with this process; name a file or a database with --store";
             return Err(Error::new(Code::InvalidRequest, message));
         }
@@ -108,7 +108,7 @@ impl Local {
         let file = from.to_owned();
         let checked = run_blocking(move || Ok(check_source(&file)?)).await;
         checked.map_err(|error| about_source(error, &place))?;
-        let store = &self.runs.runtime().await?.store;
+        let store = &self.runs.store.runtime().await?.store;
         let tables = store.import(from).await.map_err(Error::from);
         let tables = tables.map_err(|error| {
             if error.message.contains(&format!(" {place}: ")) { about_source(error, &place) } else { error }
@@ -121,7 +121,7 @@ impl Local {
     /// # Errors
     /// Returns the errors of the store, also if the file already exists.
     pub async fn store_backup(&self, to: &Path) -> Result<(), Error> {
-        Ok(self.runs.runtime().await?.store.backup(to).await?)
+        Ok(self.runs.store.runtime().await?.store.backup(to).await?)
     }
 
     /// Deletes runs that ended before a moment (milliseconds since 1970-01-01 UTC), with everything that belongs to
@@ -130,7 +130,7 @@ impl Local {
     /// # Errors
     /// Returns the errors of the store.
     pub async fn store_purge(&self, before_ms: i64) -> Result<u64, Error> {
-        let store = &self.runs.runtime().await?.store;
+        let store = &self.runs.store.runtime().await?.store;
         let purged = store.purge(before_ms).await?;
         if purged > 0
             && let Err(error) = store.compact().await
@@ -149,7 +149,7 @@ impl Local {
     /// anything is deleted.
     pub async fn audit_purge(&self, before_ms: i64) -> Result<AuditPurged, Error> {
         let lines = self.audit_purge_lines(before_ms).await?;
-        let runs = self.runs.runtime().await?.store.prune(before_ms).await?;
+        let runs = self.runs.store.runtime().await?.store.prune(before_ms).await?;
         Ok(AuditPurged { runs, lines: lines.lines, before_ms })
     }
 }

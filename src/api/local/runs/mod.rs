@@ -39,133 +39,226 @@ mod tasks;
 mod transcripts;
 mod workers;
 
-use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
-use std::time::Instant;
 
 use tokio::sync::OnceCell;
 
+use self::approval::Approvals;
+use self::artifacts::Uploads;
+use self::attach::Attachments;
+use self::checks::HealthChecks;
+use self::commands::Commands;
+use self::contract_view::ContractViews;
+use self::detail::Details;
 pub use self::identity::account;
 pub(super) use self::launch::files as handed_over;
+use self::launch::{Launches, Plans};
+use self::operating::{Maintenance, RunOverview, SavedViews};
+use self::permission::Permissions;
+use self::references::Targets;
 pub(super) use self::runtime::StorePlace;
 pub use self::runtime::config_problems;
-use self::runtime::{CallServices, RunRuntime};
+use self::runtime::{CapabilityServices, LaunchPlaces, RunRuntime, RunStore};
+use self::workers::{OwnWorkers, Workers};
 use super::Local;
 use super::indexer::Shared;
-use crate::policies::{self, PolicyFile};
-use crate::{Error, Event, SingleFlight, names};
+use super::skills::Skills;
+use crate::policies::PolicyFile;
+use crate::{Error, Event, SingleFlight};
 use skills_base::audit::Recorder;
 use skills_base::telemetry::Metrics;
-use skills_config::Config;
-use skills_registry::policy::{Policy, Verdict};
-use skills_registry::{Registry, Trust};
+use skills_registry::Trust;
 use skills_sandbox::Sandbox;
-use skills_skill::Skill;
 
 /// Everything about runs.
 pub(super) struct Runs {
-    config: Arc<Config>,
-    registry: Arc<Registry>,
-    shared: Arc<Shared>,
-    trust: Trust,
-    policy: Arc<PolicyFile>,
-    metrics: Metrics,
-    audit: Arc<Recorder>,
-    by_contract_id: contracts::ByContractId,
-    catalog_cache: catalogue::CatalogCache,
-    /// When roots and trust were last reloaded for a worker that found them outdated.
-    reread: tokio::sync::Mutex<Option<Instant>>,
-    overrides: overrides::Overrides,
-    /// Deduplicates concurrent checks of skills to be launched.
-    launching: SingleFlight<launch::Readiness>,
-    sandbox: OnceLock<Sandbox>,
-    calling: Mutex<Option<Arc<CallServices>>>,
-    places: Arc<runtime::KnownPlaces>,
-    runtime: OnceCell<Arc<RunRuntime>>,
-    working: tokio::sync::Mutex<Option<workers::WorkerSet>>,
-    works: AtomicBool,
-    /// Whether runs are claimed: not while the policy is invalid.
-    claiming: AtomicBool,
-    /// Whether work folders of dead processes have been cleaned up.
-    cleared: AtomicBool,
-    approver: OnceCell<(String, String)>,
-    notices: Mutex<Vec<String>>,
+    pub services: Arc<CapabilityServices>,
+    pub permissions: Arc<Permissions>,
+    pub store: Arc<RunStore>,
+    pub plans: Arc<Plans>,
+    pub contracts: ContractViews,
+    pub launches: Arc<Launches>,
+    pub targets: Targets,
+    pub attachments: Attachments,
+    pub uploads: Arc<Uploads>,
+    pub approvals: Arc<Approvals>,
+    pub details: Details,
+    pub commands: Commands,
+    pub workers: Arc<Workers>,
+    pub overview: RunOverview,
+    pub views: SavedViews,
+    pub health: HealthChecks,
+    notices: Arc<Notices>,
 }
 
 impl Runs {
     pub(super) fn new(
-        config: &Arc<Config>,
-        registry: &Arc<Registry>,
+        skills: &Skills,
         shared: &Arc<Shared>,
         trust: &Trust,
         policy: &Arc<PolicyFile>,
         metrics: &Metrics,
         audit: &Arc<Recorder>,
     ) -> Self {
+        let Skills { config, registry } = skills;
+        let by_contract_id = Arc::<contracts::ByContractId>::default();
+        let own_workers = Arc::<OwnWorkers>::default();
+        let notices = Arc::new(Notices { shared: Arc::clone(shared), published: Mutex::default() });
         let data_dir = (!config.demo).then_some(config.dirs.data.as_path());
-        Self {
-            overrides: overrides::Overrides::new(data_dir),
+        let services = Arc::new(CapabilityServices {
             config: Arc::clone(config),
             registry: Arc::clone(registry),
-            shared: Arc::clone(shared),
             trust: trust.clone(),
             policy: Arc::clone(policy),
-            metrics: metrics.clone(),
             audit: Arc::clone(audit),
-            by_contract_id: contracts::ByContractId::default(),
             catalog_cache: catalogue::CatalogCache::default(),
             reread: tokio::sync::Mutex::default(),
-            launching: SingleFlight::default(),
+            overrides: overrides::Overrides::new(data_dir),
             sandbox: OnceLock::new(),
             calling: Mutex::default(),
-            places: Arc::default(),
-            runtime: OnceCell::new(),
-            working: tokio::sync::Mutex::default(),
-            works: AtomicBool::new(false),
+        });
+        let permissions = Arc::new(Permissions {
+            registry: Arc::clone(registry),
+            policy: Arc::clone(policy),
+            audit: Arc::clone(audit),
+            by_contract_id: Arc::clone(&by_contract_id),
+            services: Arc::clone(&services),
             claiming: AtomicBool::new(true),
-            cleared: AtomicBool::new(false),
+        });
+        let places = LaunchPlaces {
+            config: Arc::clone(config),
+            registry: Arc::clone(registry),
+            known: Arc::default(),
+        };
+        let store = Arc::new(RunStore {
+            config: Arc::clone(config),
+            metrics: metrics.clone(),
+            audit: Arc::clone(audit),
+            notices: Arc::clone(&notices),
+            places: places.clone(),
+            services: Arc::clone(&services),
+            permissions: Arc::clone(&permissions),
+            runtime: OnceCell::new(),
+        });
+        let plans = Arc::new(Plans {
+            config: Arc::clone(config),
+            skills: skills.clone(),
+            trust: trust.clone(),
+            by_contract_id,
+            services: Arc::clone(&services),
+            permissions: Arc::clone(&permissions),
+            launching: SingleFlight::default(),
+        });
+        let contracts = ContractViews {
+            config: Arc::clone(config),
+            trust: trust.clone(),
+            plans: Arc::clone(&plans),
+            services: Arc::clone(&services),
+            permissions: Arc::clone(&permissions),
+        };
+        let approvals = Arc::new(Approvals {
+            config: Arc::clone(config),
+            registry: Arc::clone(registry),
+            services: Arc::clone(&services),
+            permissions: Arc::clone(&permissions),
+            places: places.clone(),
             approver: OnceCell::new(),
-            notices: Mutex::default(),
+        });
+        let uploads = Arc::new(Uploads {
+            services: Arc::clone(&services),
+            metrics: metrics.clone(),
+            audit: Arc::clone(audit),
+        });
+        let launches = Arc::new(Launches {
+            config: Arc::clone(config),
+            store: Arc::clone(&store),
+            plans: Arc::clone(&plans),
+            own_workers: Arc::clone(&own_workers),
+        });
+        let targets = Targets { registry: Arc::clone(registry), store: Arc::clone(&store) };
+        let workers = Arc::new(Workers {
+            config: Arc::clone(config),
+            audit: Arc::clone(audit),
+            notices: Arc::clone(&notices),
+            store: Arc::clone(&store),
+            services: Arc::clone(&services),
+            places: places.clone(),
+            approvals: Arc::clone(&approvals),
+            maintenance: Maintenance {
+                config: Arc::clone(config),
+                audit: Arc::clone(audit),
+                store: Arc::clone(&store),
+                uploads: Arc::clone(&uploads),
+                permissions: Arc::clone(&permissions),
+            },
+            own: Arc::clone(&own_workers),
+            working: tokio::sync::Mutex::default(),
+            cleared: AtomicBool::new(false),
+        });
+        Self {
+            contracts,
+            attachments: Attachments {
+                store: Arc::clone(&store),
+                trust: trust.clone(),
+                plans: Arc::clone(&plans),
+                targets: targets.clone(),
+                launches: Arc::clone(&launches),
+                workers: Arc::clone(&workers),
+            },
+            details: Details {
+                store: Arc::clone(&store),
+                services: Arc::clone(&services),
+                plans: Arc::clone(&plans),
+                approvals: Arc::clone(&approvals),
+                places,
+            },
+            commands: Commands {
+                store: Arc::clone(&store),
+                plans: Arc::clone(&plans),
+                permissions: Arc::clone(&permissions),
+                approvals: Arc::clone(&approvals),
+                own_workers: Arc::clone(&own_workers),
+            },
+            overview: RunOverview { store: Arc::clone(&store), audit: Arc::clone(audit) },
+            views: SavedViews { config: Arc::clone(config), store: Arc::clone(&store) },
+            health: HealthChecks {
+                config: Arc::clone(config),
+                registry: Arc::clone(registry),
+                trust: trust.clone(),
+                store: Arc::clone(&store),
+                services: Arc::clone(&services),
+                own_workers,
+            },
+            services,
+            permissions,
+            store,
+            plans,
+            launches,
+            targets,
+            uploads,
+            approvals,
+            workers,
+            notices,
         }
     }
+}
 
-    /// Resolves a skill by id, unambiguous name, or location.
-    pub(super) fn skill(&self, wanted: &str) -> Result<Arc<Skill>, Error> {
-        let catalogue = self.registry.snapshot();
-        let place = self.config.cwd.join(wanted);
-        let tidy = skills_config::expand(&place.to_string_lossy(), Path::new("/"), &self.config.dirs.home);
-        names::resolve(&catalogue, wanted, Some(&tidy))
-    }
+/// Notices about this process: for subscribers of events now, and for clients that fetch them later.
+struct Notices {
+    shared: Arc<Shared>,
+    published: Mutex<Vec<String>>,
+}
 
-    /// Returns the sandbox of scripts.
-    pub(super) fn isolating(&self) -> Sandbox {
-        self.sandbox.get_or_init(|| Sandbox::detect_in(self.config.scripts.work_dir.clone())).clone()
-    }
-
-    fn verdict(&self, skill: &Skill) -> Result<Verdict, Error> {
-        Ok(policies::verdict(&*self.deciding()?, &self.registry.snapshot(), skill))
-    }
-
-    /// Returns the current policy; a change is recorded in the audit log.
-    fn deciding(&self) -> Result<Arc<Policy>, Error> {
-        let policy = self.policy.current()?;
-        if let Some((file, text)) = self.policy.read() {
-            self.audit.policy(file, &text);
-        }
-        Ok(policy)
-    }
-
-    /// Returns the default user.
-    pub(in crate::local) fn account() -> String {
-        identity::account()
-    }
-
-    /// Publishes a notice: to subscribers of events now, and to clients that fetch it later.
-    fn notify(&self, notice: String) {
+impl Notices {
+    fn publish(&self, notice: String) {
         tracing::warn!("{notice}");
         self.shared.emit(Event::Notice(notice.clone()));
-        self.notices.lock().unwrap_or_else(PoisonError::into_inner).push(notice);
+        self.published.lock().unwrap_or_else(PoisonError::into_inner).push(notice);
+    }
+
+    fn take(&self) -> Vec<String> {
+        std::mem::take(&mut *self.published.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
@@ -173,7 +266,7 @@ impl Local {
     /// Replaces the sandbox, for programs that are not their own sandbox helper. Must be called before anything is run.
     #[must_use]
     pub fn with_sandbox(self, sandbox: Sandbox) -> Self {
-        drop(self.runs.sandbox.set(sandbox));
+        drop(self.runs.services.sandbox.set(sandbox));
         self
     }
 
@@ -182,25 +275,25 @@ impl Local {
     /// # Errors
     /// Returns an error if the store cannot be opened.
     pub async fn start_workers(&self) -> Result<(), Error> {
-        self.runs.start_workers().await?;
+        self.runs.workers.start_workers().await?;
         self.keep_counting().await
     }
 
     /// Stops the workers of this process and releases their runs, so that others continue them.
     pub async fn stop_workers(&self) {
-        self.runs.stop_workers(false).await;
+        self.runs.workers.stop_workers(false).await;
         self.stop_counting().await;
     }
 
     /// Like [`Self::stop_workers`] without a grace period: for a process that has to exit immediately.
     pub async fn stop_workers_at_once(&self) {
-        self.runs.stop_workers(true).await;
+        self.runs.workers.stop_workers(true).await;
         self.stop_counting().await;
     }
 
     /// Returns and clears the notices since the last call, for example about a damaged store that was set aside.
     #[must_use]
     pub fn take_notices(&self) -> Vec<String> {
-        std::mem::take(&mut *self.runs.notices.lock().unwrap_or_else(PoisonError::into_inner))
+        self.runs.notices.take()
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use tokio::sync::mpsc;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-use super::{RunRuntime, Runs};
+use super::{Notices, RunRuntime};
 use crate::{Check, Event};
 use skills_base::audit::redacted_text;
 use skills_config::{Notify, WebhookTo};
@@ -14,54 +14,51 @@ use skills_runs::{Webhook, remind};
 /// Maximum number of queued reminders for the workbench.
 const WAITING_REMINDERS: usize = 64;
 
-impl Runs {
-    /// Starts the reminders, if configured, until the returned guard is dropped.
-    pub(super) fn remind(self: &Arc<Self>, runtime: &RunRuntime) -> Option<DropGuard> {
-        let notify = &self.config.notify;
-        let webhook = match notify.webhook.as_ref().map(webhook).transpose() {
-            Ok(webhook) => webhook,
-            Err(why) => {
-                self.notify(format!("no notifications are sent: {why}"));
-                None
-            }
-        };
-        let wanted = webhook.is_some() || notify.bell || notify.osc;
-        if !wanted {
-            return None;
+/// Starts the reminders, if configured, until the returned guard is dropped.
+pub(super) fn start(notify: &Notify, notices: &Arc<Notices>, runtime: &RunRuntime) -> Option<DropGuard> {
+    let webhook = match notify.webhook.as_ref().map(webhook).transpose() {
+        Ok(webhook) => webhook,
+        Err(why) => {
+            notices.publish(format!("no notifications are sent: {why}"));
+            None
         }
-        let stop = CancellationToken::new();
-        let (tell, mut receiver) = mpsc::channel(WAITING_REMINDERS);
-        let (store, until) = (Arc::clone(&runtime.store), stop.clone());
-        tokio::spawn(async move {
-            if let Err(error) = remind(store, tell, webhook, until).await {
-                tracing::error!("reminders of waiting runs end here: {error}");
-            }
-        });
-        let shared = Arc::clone(&self.shared);
-        tokio::spawn(async move {
-            while let Some(reminder) = receiver.recv().await {
-                shared.emit(Event::Waiting(Box::new(reminder)));
-            }
-        });
-        Some(stop.drop_guard())
+    };
+    let wanted = webhook.is_some() || notify.bell || notify.osc;
+    if !wanted {
+        return None;
     }
+    let stop = CancellationToken::new();
+    let (tell, mut receiver) = mpsc::channel(WAITING_REMINDERS);
+    let (store, until) = (Arc::clone(&runtime.store), stop.clone());
+    tokio::spawn(async move {
+        if let Err(error) = remind(store, tell, webhook, until).await {
+            tracing::error!("reminders of waiting runs end here: {error}");
+        }
+    });
+    let shared = Arc::clone(&notices.shared);
+    tokio::spawn(async move {
+        while let Some(reminder) = receiver.recv().await {
+            shared.emit(Event::Waiting(Box::new(reminder)));
+        }
+    });
+    Some(stop.drop_guard())
+}
 
-    /// Returns the check of reminders for `doctor`; `None` if none are configured.
-    pub(super) fn reminder_check(&self) -> Option<Check> {
-        let Notify { bell, osc, webhook: to } = &self.config.notify;
-        let mut ways: Vec<String> = Vec::new();
-        ways.extend(bell.then(|| "the bell".to_owned()));
-        ways.extend(osc.then(|| "a notification of the terminal".to_owned()));
-        if let Some(to) = to {
-            if let Err(why) = webhook(to) {
-                let help = format!("set {} in the environment of the worker", to.secret_env);
-                return Some(Check::problem("reminders", format!("none are sent: {why}"), help));
-            }
-            let address = to.url.split('?').next().unwrap_or_default();
-            ways.push(format!("signed messages to {}", redacted_text(address)));
+/// Returns the check of reminders for `doctor`; `None` if none are configured.
+pub(super) fn reminder_check(notify: &Notify) -> Option<Check> {
+    let Notify { bell, osc, webhook: to } = notify;
+    let mut ways: Vec<String> = Vec::new();
+    ways.extend(bell.then(|| "the bell".to_owned()));
+    ways.extend(osc.then(|| "a notification of the terminal".to_owned()));
+    if let Some(to) = to {
+        if let Err(why) = webhook(to) {
+            let help = format!("set {} in the environment of the worker", to.secret_env);
+            return Some(Check::problem("reminders", format!("none are sent: {why}"), help));
         }
-        (!ways.is_empty()).then(|| Check::good("reminders", ways.join(", ")))
+        let address = to.url.split('?').next().unwrap_or_default();
+        ways.push(format!("signed messages to {}", redacted_text(address)));
     }
+    (!ways.is_empty()).then(|| Check::good("reminders", ways.join(", ")))
 }
 
 /// Creates the webhook with its secret, which is only in the environment.

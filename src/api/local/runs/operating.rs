@@ -9,15 +9,17 @@ use async_trait::async_trait;
 use serde_json::{Map, Value, json};
 
 use super::super::Local;
-use super::{RunRuntime, Runs, find, identity, lease_holder::with_holder};
+use super::runtime::{RunRuntime, RunStore};
+use super::{Permissions, Uploads, find, identity, lease_holder::with_holder};
 use crate::board::facets;
 use crate::operator_types::{ensure_not_configured, worker_process};
 use crate::{
     Board, BoardRun, Code, Error, FacetList, LogLine, LogPage, LogRequest, OperatorClient, SavedView,
     ViewList, WorkerList, WorkerState, WorkerView,
 };
-use skills_base::audit::Entry;
+use skills_base::audit::{Entry, Recorder};
 use skills_base::telemetry::RunGauges;
+use skills_config::Config;
 use skills_model::RunState;
 use skills_registry::policy::RequiredApprovals;
 use skills_runs::{DRAIN_PREFIX, HEARTBEAT_TIMEOUT, ProcessIdentity, UPLOADS_KEPT_FOR, WORKER_PREFIX};
@@ -65,26 +67,26 @@ const OPEN: [RunState; 5] = [
 impl OperatorClient for Local {
     async fn board(&self, hours: u32) -> Result<Board, Error> {
         let began = Instant::now();
-        let board = self.runs.board(hours).await;
+        let board = self.runs.overview.board(hours).await;
         self.operations.counted("board", began, board)
     }
 
     async fn workers(&self) -> Result<WorkerList, Error> {
         let began = Instant::now();
-        let workers = self.runs.worker_list().await;
+        let workers = self.runs.overview.worker_list().await;
         self.operations.counted("workers", began, workers)
     }
 
     async fn drain(&self, worker: &str, drain: bool, by: Option<String>) -> Result<WorkerList, Error> {
         let began = Instant::now();
-        let workers = self.runs.drain(worker, drain, by).await;
+        let workers = self.runs.overview.drain(worker, drain, by).await;
         self.operations.counted("drain", began, workers)
     }
 
     async fn facets(&self, filter: &str) -> Result<FacetList, Error> {
         let began = Instant::now();
         let found = async {
-            let runtime = self.runs.runtime().await?;
+            let runtime = self.runs.store.runtime().await?;
             let filter = RunFilter { r#where: Some(filter.to_owned()), ..RunFilter::default() };
             let (runs, truncated) = read(&runtime, filter, MAX_FACET_RUNS).await?;
             Ok(facets(&runs, truncated))
@@ -95,7 +97,7 @@ impl OperatorClient for Local {
 
     async fn views(&self) -> Result<ViewList, Error> {
         let began = Instant::now();
-        let views = self.runs.views().await;
+        let views = self.runs.views.views().await;
         self.operations.counted("views", began, views)
     }
 
@@ -106,13 +108,13 @@ impl OperatorClient for Local {
         by: Option<String>,
     ) -> Result<ViewList, Error> {
         let began = Instant::now();
-        let views = self.runs.save_view(name, filter, by).await;
+        let views = self.runs.views.save_view(name, filter, by).await;
         self.operations.counted("save_view", began, views)
     }
 
     async fn run_log(&self, request: LogRequest) -> Result<LogPage, Error> {
         let began = Instant::now();
-        let page = self.runs.log(request).await;
+        let page = self.runs.overview.log(request).await;
         self.operations.counted("run_log", began, page)
     }
 }
@@ -136,13 +138,19 @@ async fn read(
     }
 }
 
-impl Runs {
-    async fn board(self: &Arc<Self>, hours: u32) -> Result<Board, Error> {
+/// What operators see of the runs and workers of the store.
+pub(in crate::local) struct RunOverview {
+    pub(super) store: Arc<RunStore>,
+    pub(super) audit: Arc<Recorder>,
+}
+
+impl RunOverview {
+    async fn board(&self, hours: u32) -> Result<Board, Error> {
         if !(1..=MAX_HOURS).contains(&hours) {
             let message = format!("`hours`: {hours} is out of range; allowed: 1 to {MAX_HOURS}");
             return Err(Error::new(Code::InvalidRequest, message));
         }
-        let runtime = self.runtime().await?;
+        let runtime = self.store.runtime().await?;
         let open = RunFilter { states: OPEN.to_vec(), ..RunFilter::default() };
         let (mut runs, _) = read(&runtime, open, MAX_BOARD_RUNS).await?;
         let ended = RunFilter {
@@ -153,84 +161,20 @@ impl Runs {
         let (ended, truncated) = read(&runtime, ended, MAX_BOARD_RUNS).await?;
         runs.extend(ended);
         let counts = runtime.store.runs(RunFilter { limit: 1, ..RunFilter::default() }).await?.counts;
-        let workers = self.workers_of(&runtime, &runs).await?;
+        let workers = workers_of(&runtime, &runs).await?;
         let now_ms = Moment::now().wall_ms;
         let window = (now_ms - i64::from(hours) * 3_600_000, now_ms);
         Ok(Board { truncated, ..Board::of(&runs, counts, workers, window) })
     }
 
-    async fn worker_list(self: &Arc<Self>) -> Result<WorkerList, Error> {
-        let runtime = self.runtime().await?;
+    async fn worker_list(&self) -> Result<WorkerList, Error> {
+        let runtime = self.store.runtime().await?;
         let states = vec![RunState::Running, RunState::Replaying];
         let (runs, _) = read(&runtime, RunFilter { states, ..RunFilter::default() }, MAX_BOARD_RUNS).await?;
-        Ok(WorkerList { workers: self.workers_of(&runtime, &runs).await? })
+        Ok(WorkerList { workers: workers_of(&runtime, &runs).await? })
     }
 
-    /// Returns the workers of the store: those that sent heartbeats, and those that have runs.
-    async fn workers_of(&self, runtime: &RunRuntime, runs: &[RunRecord]) -> Result<Vec<WorkerView>, Error> {
-        let lately = u64::try_from(HEARTBEAT_TIMEOUT.as_millis()).unwrap_or(u64::MAX);
-        let here = ProcessIdentity::here();
-        let live = runtime.store.live_workers(lately).await?;
-        let live: BTreeSet<&str> =
-            live.iter().filter(|worker| !here.is_process_dead(worker)).map(worker_process).collect();
-        let drained = runtime.store.documents(DRAIN_PREFIX).await?;
-        let drained: BTreeSet<&str> =
-            drained.iter().filter_map(|document| document.name.strip_prefix(DRAIN_PREFIX)).collect();
-        let documents = runtime.store.documents(WORKER_PREFIX).await?;
-        let mut known: BTreeMap<&str, Option<&Value>> = live.iter().map(|process| (*process, None)).collect();
-        for document in &documents {
-            if let Some(process) = document.name.strip_prefix(WORKER_PREFIX) {
-                known.insert(process, Some(&document.value));
-            }
-        }
-        let holder = |run: &RunRecord| {
-            let worker = run.lease.as_ref()?.worker.as_ref()?;
-            run.state.is_active().then(|| worker_process(worker).to_owned())
-        };
-        let leased: Vec<(String, &RunRecord)> =
-            runs.iter().filter_map(|run| Some((holder(run)?, run))).collect();
-        for (process, _) in &leased {
-            known.entry(process.as_str()).or_insert(None);
-        }
-        let mut views: Vec<WorkerView> = known
-            .into_iter()
-            .map(|(process, about)| {
-                let number = |name: &str| about.and_then(|about| about.get(name)?.as_i64());
-                let state = match (live.contains(process), drained.contains(process)) {
-                    (true, false) => WorkerState::Live,
-                    (true, true) => WorkerState::Draining,
-                    (false, _) => WorkerState::Lost,
-                };
-                let name = WorkerId(format!("{process}/0")).describe();
-                WorkerView {
-                    worker: process.to_owned(),
-                    name: safe_text::line(&name).into_owned(),
-                    version: about.and_then(|about| about.get("version")?.as_str().map(str::to_owned)),
-                    state,
-                    slots: number("slots").and_then(|slots| u32::try_from(slots).ok()),
-                    runs: leased
-                        .iter()
-                        .filter(|(holder, _)| holder == process)
-                        .map(|(_, run)| BoardRun::of(run))
-                        .collect(),
-                    started_ms: number("started_ms"),
-                    seen_ms: number("seen_ms"),
-                }
-            })
-            .collect();
-        views.sort_by(|a, b| {
-            let order = |view: &WorkerView| view.state == WorkerState::Lost;
-            (order(a), &a.worker).cmp(&(order(b), &b.worker))
-        });
-        Ok(views)
-    }
-
-    async fn drain(
-        self: &Arc<Self>,
-        wanted: &str,
-        drain: bool,
-        by: Option<String>,
-    ) -> Result<WorkerList, Error> {
+    async fn drain(&self, wanted: &str, drain: bool, by: Option<String>) -> Result<WorkerList, Error> {
         let list = self.worker_list().await?;
         let named = |view: &&WorkerView| view.worker == wanted;
         let parts = |view: &&WorkerView| view.worker.contains(wanted) || view.name.contains(wanted);
@@ -252,7 +196,7 @@ impl Runs {
                 return Err(Error::new(Code::InvalidRequest, message));
             }
         };
-        let runtime = self.runtime().await?;
+        let runtime = self.store.runtime().await?;
         let request = drain.then(|| json!({ "requested_ms": Moment::now().wall_ms }));
         runtime.store.put_document(&format!("{DRAIN_PREFIX}{worker}"), request, None).await?;
         let kind = if drain { "worker.drained" } else { "worker.resumed" };
@@ -261,69 +205,8 @@ impl Runs {
         self.worker_list().await
     }
 
-    async fn views(self: &Arc<Self>) -> Result<ViewList, Error> {
-        let runtime = self.runtime().await?;
-        let own = self.config.runs.views.iter();
-        let mut views: BTreeMap<String, SavedView> =
-            own.map(|(name, filter)| (name.clone(), SavedView::configured(name, filter))).collect();
-        for document in runtime.store.documents(VIEW_PREFIX).await? {
-            let Some(name) = document.name.strip_prefix(VIEW_PREFIX) else { continue };
-            let text = |key: &str| document.value.get(key).and_then(Value::as_str).map(str::to_owned);
-            if let Some(filter) = text("where").filter(|_| !views.contains_key(name)) {
-                let view = SavedView { name: name.to_owned(), r#where: filter, by: text("by") };
-                views.insert(name.to_owned(), view);
-            }
-        }
-        Ok(ViewList { views: views.into_values().collect() })
-    }
-
-    async fn save_view(
-        self: &Arc<Self>,
-        name: &str,
-        filter: Option<&str>,
-        by: Option<String>,
-    ) -> Result<ViewList, Error> {
-        let wrong = |message: String| Error::new(Code::InvalidRequest, message);
-        let name = name.trim();
-        if name.is_empty() || name.chars().count() > MAX_VIEW_NAME || name.chars().any(char::is_control) {
-            return Err(wrong(format!("the name of a view has 1 to {MAX_VIEW_NAME} characters on one line")));
-        }
-        ensure_not_configured(&self.config.runs.views, name)?;
-        let by = by.unwrap_or_else(identity::account);
-        let document = match filter {
-            None => {
-                if !self.views().await?.views.iter().any(|view| view.name == name) {
-                    return Err(Error::new(
-                        Code::NotFound,
-                        format!("view `{name}` not found; `skills runs views` lists views"),
-                    ));
-                }
-                None
-            }
-            Some(text) => {
-                let query = RunQuery::parse(text).map_err(|error| wrong(error.to_string()))?;
-                if query.is_empty() {
-                    return Err(wrong("the filter of a view is empty".to_owned()));
-                }
-                Some(json!({ "where": text.trim(), "by": by }))
-            }
-        };
-        if document.is_some() {
-            let views = self.views().await?.views;
-            if views.len() >= MAX_VIEWS && !views.iter().any(|view| view.name == name) {
-                return Err(wrong(format!("there are {MAX_VIEWS} saved views; delete some first")));
-            }
-            if filter.is_some_and(|text| text.len() > MAX_VIEW_FILTER) {
-                return Err(wrong(format!("the filter of a view has at most {MAX_VIEW_FILTER} bytes")));
-            }
-        }
-        let runtime = self.runtime().await?;
-        runtime.store.put_document(&format!("{VIEW_PREFIX}{name}"), document, None).await?;
-        self.views().await
-    }
-
-    async fn log(self: &Arc<Self>, request: LogRequest) -> Result<LogPage, Error> {
-        let runtime = self.runtime().await?;
+    async fn log(&self, request: LogRequest) -> Result<LogPage, Error> {
+        let runtime = self.store.runtime().await?;
         let run = find::listed(&*runtime.store, &request.run).await?;
         let limit = request.limit.clamp(1, MAX_LINES);
         let text = request.text.as_ref().map(|text| text.to_lowercase());
@@ -367,8 +250,111 @@ impl Runs {
         }
     }
 
+    /// Returns the current gauges of runs; `None` if no store is open.
+    pub(in crate::local) async fn gauges(&self) -> Result<Option<RunGauges>, Error> {
+        let Some(runtime) = self.store.opened() else { return Ok(None) };
+        let page = runtime.store.runs(RunFilter { limit: 1, ..RunFilter::default() }).await?;
+        let now_ms = Moment::now().wall_ms;
+        let oldest = page.runs.first().filter(|run| run.state == RunState::WaitingForHuman);
+        let states = vec![RunState::Running, RunState::Replaying];
+        let (active, _) = read(runtime, RunFilter { states, ..RunFilter::default() }, MAX_BOARD_RUNS).await?;
+        let is_lost = |run: &&RunRecord| run.lease.as_ref().is_some_and(|lease| lease.holder.is_lost());
+        let workers = workers_of(runtime, &active).await?;
+        let mut by_state: BTreeMap<String, u64> = BTreeMap::new();
+        for worker in &workers {
+            *by_state.entry(worker.state.to_string()).or_default() += 1;
+        }
+        Ok(Some(RunGauges {
+            runs: page.counts.iter().map(|(state, runs)| (state.to_string(), *runs)).collect(),
+            oldest_waiting_s: oldest.map_or(0.0, |run| seconds(now_ms - run.since_ms)),
+            workers: by_state,
+            expired_leases: active.iter().filter(is_lost).count() as u64,
+        }))
+    }
+}
+
+/// The views that are saved in the store, and those of the configuration.
+pub(in crate::local) struct SavedViews {
+    pub(super) config: Arc<Config>,
+    pub(super) store: Arc<RunStore>,
+}
+
+impl SavedViews {
+    async fn views(&self) -> Result<ViewList, Error> {
+        let runtime = self.store.runtime().await?;
+        let own = self.config.runs.views.iter();
+        let mut views: BTreeMap<String, SavedView> =
+            own.map(|(name, filter)| (name.clone(), SavedView::configured(name, filter))).collect();
+        for document in runtime.store.documents(VIEW_PREFIX).await? {
+            let Some(name) = document.name.strip_prefix(VIEW_PREFIX) else { continue };
+            let text = |key: &str| document.value.get(key).and_then(Value::as_str).map(str::to_owned);
+            if let Some(filter) = text("where").filter(|_| !views.contains_key(name)) {
+                let view = SavedView { name: name.to_owned(), r#where: filter, by: text("by") };
+                views.insert(name.to_owned(), view);
+            }
+        }
+        Ok(ViewList { views: views.into_values().collect() })
+    }
+
+    async fn save_view(
+        &self,
+        name: &str,
+        filter: Option<&str>,
+        by: Option<String>,
+    ) -> Result<ViewList, Error> {
+        let wrong = |message: String| Error::new(Code::InvalidRequest, message);
+        let name = name.trim();
+        if name.is_empty() || name.chars().count() > MAX_VIEW_NAME || name.chars().any(char::is_control) {
+            return Err(wrong(format!("the name of a view has 1 to {MAX_VIEW_NAME} characters on one line")));
+        }
+        ensure_not_configured(&self.config.runs.views, name)?;
+        let by = by.unwrap_or_else(identity::account);
+        let document = match filter {
+            None => {
+                if !self.views().await?.views.iter().any(|view| view.name == name) {
+                    return Err(Error::new(
+                        Code::NotFound,
+                        format!("view `{name}` not found; `skills runs views` lists views"),
+                    ));
+                }
+                None
+            }
+            Some(text) => {
+                let query = RunQuery::parse(text).map_err(|error| wrong(error.to_string()))?;
+                if query.is_empty() {
+                    return Err(wrong("the filter of a view is empty".to_owned()));
+                }
+                Some(json!({ "where": text.trim(), "by": by }))
+            }
+        };
+        if document.is_some() {
+            let views = self.views().await?.views;
+            if views.len() >= MAX_VIEWS && !views.iter().any(|view| view.name == name) {
+                return Err(wrong(format!("there are {MAX_VIEWS} saved views; delete some first")));
+            }
+            if filter.is_some_and(|text| text.len() > MAX_VIEW_FILTER) {
+                return Err(wrong(format!("the filter of a view has at most {MAX_VIEW_FILTER} bytes")));
+            }
+        }
+        let runtime = self.store.runtime().await?;
+        runtime.store.put_document(&format!("{VIEW_PREFIX}{name}"), document, None).await?;
+        self.views().await
+    }
+}
+
+/// The periodic maintenance of runs while a worker runs here.
+#[derive(Clone)]
+pub(super) struct Maintenance {
+    pub config: Arc<Config>,
+    pub audit: Arc<Recorder>,
+    pub store: Arc<RunStore>,
+    pub uploads: Arc<Uploads>,
+    pub permissions: Arc<Permissions>,
+}
+
+impl Maintenance {
     /// Deletes ended runs as configured, and escalates approvals that wait too long, while runs are executed here.
-    pub(super) async fn maintain_runs(self: Arc<Self>, runtime: Arc<RunRuntime>) {
+    pub(super) async fn maintain_runs(self, runtime: Arc<RunRuntime>) {
         let mut purged: Option<Instant> = None;
         loop {
             if purged.is_none_or(|at| at.elapsed() >= RETENTION_INTERVAL) {
@@ -376,14 +362,14 @@ impl Runs {
                 if let Err(error) = self.purge_by_retention(&runtime, Moment::now().wall_ms).await {
                     tracing::warn!("deleting ended runs: {error}");
                 }
-                if let Err(error) = self.expire_uploads(&runtime, UPLOADS_KEPT_FOR).await {
+                if let Err(error) = self.uploads.expire_uploads(&runtime, UPLOADS_KEPT_FOR).await {
                     tracing::warn!("deleting uploaded artifacts: {error}");
                 }
             }
             if let Err(error) = self.escalate(&runtime, Moment::now().wall_ms).await {
                 tracing::warn!("escalating approvals: {error}");
             }
-            self.complete_audit(&runtime).await;
+            self.store.complete_audit(&runtime).await;
             tokio::time::sleep(CARE_INTERVAL).await;
         }
     }
@@ -422,12 +408,9 @@ impl Runs {
 
     /// Escalates approvals that wait longer than the policy allows, once for each wait: of several processes on a store
     /// one does it.
-    pub(super) async fn escalate(
-        self: &Arc<Self>,
-        runtime: &RunRuntime,
-        now_ms: i64,
-    ) -> Result<usize, Error> {
-        let after_s = self.deciding()?.approvals.iter().filter_map(|rule| rule.escalate_after_s).min();
+    pub(super) async fn escalate(&self, runtime: &RunRuntime, now_ms: i64) -> Result<usize, Error> {
+        let after_s =
+            self.permissions.deciding()?.approvals.iter().filter_map(|rule| rule.escalate_after_s).min();
         let Some(after_s) = after_s else { return Ok(0) };
         let after_ms = i64::try_from(after_s).unwrap_or(i64::MAX).saturating_mul(1_000);
         let (mut escalated, mut place) = (0, None);
@@ -443,12 +426,7 @@ impl Runs {
     }
 
     /// Escalates an approval if it is due; returns whether this process did.
-    async fn escalate_one(
-        self: &Arc<Self>,
-        runtime: &RunRuntime,
-        run: &RunRecord,
-        now_ms: i64,
-    ) -> Result<bool, Error> {
+    async fn escalate_one(&self, runtime: &RunRuntime, run: &RunRecord, now_ms: i64) -> Result<bool, Error> {
         let Some(required) = self.escalation_of(runtime, run).await? else { return Ok(false) };
         let waited_s = u64::try_from((now_ms - run.since_ms) / 1_000).unwrap_or(0);
         if required.escalate_after_s.is_none_or(|after| waited_s < after) {
@@ -472,7 +450,7 @@ impl Runs {
 
     /// Returns what the approval of a run requires; `None` if its stored contract cannot be read.
     async fn escalation_of(
-        self: &Arc<Self>,
+        &self,
         runtime: &RunRuntime,
         run: &RunRecord,
     ) -> Result<Option<RequiredApprovals>, Error> {
@@ -483,31 +461,67 @@ impl Runs {
                 return Ok(None);
             }
         };
-        let (runs, run) = (Arc::clone(self), run.clone());
-        super::super::run_blocking(move || runs.required_approvals(&run, &plan)).await.map(Some)
+        let (permissions, run) = (Arc::clone(&self.permissions), run.clone());
+        super::super::run_blocking(move || permissions.required_approvals(&run, &plan)).await.map(Some)
     }
+}
 
-    /// Returns the current gauges of runs; `None` if no store is open.
-    pub(in crate::local) async fn gauges(&self) -> Result<Option<RunGauges>, Error> {
-        let Some(runtime) = self.runtime.get() else { return Ok(None) };
-        let page = runtime.store.runs(RunFilter { limit: 1, ..RunFilter::default() }).await?;
-        let now_ms = Moment::now().wall_ms;
-        let oldest = page.runs.first().filter(|run| run.state == RunState::WaitingForHuman);
-        let states = vec![RunState::Running, RunState::Replaying];
-        let (active, _) = read(runtime, RunFilter { states, ..RunFilter::default() }, MAX_BOARD_RUNS).await?;
-        let is_lost = |run: &&RunRecord| run.lease.as_ref().is_some_and(|lease| lease.holder.is_lost());
-        let workers = self.workers_of(runtime, &active).await?;
-        let mut by_state: BTreeMap<String, u64> = BTreeMap::new();
-        for worker in &workers {
-            *by_state.entry(worker.state.to_string()).or_default() += 1;
+/// Returns the workers of the store: those that sent heartbeats, and those that have runs.
+async fn workers_of(runtime: &RunRuntime, runs: &[RunRecord]) -> Result<Vec<WorkerView>, Error> {
+    let lately = u64::try_from(HEARTBEAT_TIMEOUT.as_millis()).unwrap_or(u64::MAX);
+    let here = ProcessIdentity::here();
+    let live = runtime.store.live_workers(lately).await?;
+    let live: BTreeSet<&str> =
+        live.iter().filter(|worker| !here.is_process_dead(worker)).map(worker_process).collect();
+    let drained = runtime.store.documents(DRAIN_PREFIX).await?;
+    let drained: BTreeSet<&str> =
+        drained.iter().filter_map(|document| document.name.strip_prefix(DRAIN_PREFIX)).collect();
+    let documents = runtime.store.documents(WORKER_PREFIX).await?;
+    let mut known: BTreeMap<&str, Option<&Value>> = live.iter().map(|process| (*process, None)).collect();
+    for document in &documents {
+        if let Some(process) = document.name.strip_prefix(WORKER_PREFIX) {
+            known.insert(process, Some(&document.value));
         }
-        Ok(Some(RunGauges {
-            runs: page.counts.iter().map(|(state, runs)| (state.to_string(), *runs)).collect(),
-            oldest_waiting_s: oldest.map_or(0.0, |run| seconds(now_ms - run.since_ms)),
-            workers: by_state,
-            expired_leases: active.iter().filter(is_lost).count() as u64,
-        }))
     }
+    let holder = |run: &RunRecord| {
+        let worker = run.lease.as_ref()?.worker.as_ref()?;
+        run.state.is_active().then(|| worker_process(worker).to_owned())
+    };
+    let leased: Vec<(String, &RunRecord)> = runs.iter().filter_map(|run| Some((holder(run)?, run))).collect();
+    for (process, _) in &leased {
+        known.entry(process.as_str()).or_insert(None);
+    }
+    let mut views: Vec<WorkerView> = known
+        .into_iter()
+        .map(|(process, about)| {
+            let number = |name: &str| about.and_then(|about| about.get(name)?.as_i64());
+            let state = match (live.contains(process), drained.contains(process)) {
+                (true, false) => WorkerState::Live,
+                (true, true) => WorkerState::Draining,
+                (false, _) => WorkerState::Lost,
+            };
+            let name = WorkerId(format!("{process}/0")).describe();
+            WorkerView {
+                worker: process.to_owned(),
+                name: safe_text::line(&name).into_owned(),
+                version: about.and_then(|about| about.get("version")?.as_str().map(str::to_owned)),
+                state,
+                slots: number("slots").and_then(|slots| u32::try_from(slots).ok()),
+                runs: leased
+                    .iter()
+                    .filter(|(holder, _)| holder == process)
+                    .map(|(_, run)| BoardRun::of(run))
+                    .collect(),
+                started_ms: number("started_ms"),
+                seen_ms: number("seen_ms"),
+            }
+        })
+        .collect();
+    views.sort_by(|a, b| {
+        let order = |view: &WorkerView| view.state == WorkerState::Lost;
+        (order(a), &a.worker).cmp(&(order(b), &b.worker))
+    });
+    Ok(views)
 }
 
 #[allow(clippy::cast_precision_loss, reason = "an age in milliseconds is far below 2^53")]

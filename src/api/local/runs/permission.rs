@@ -4,14 +4,18 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde_json::json;
 
-use super::{Runs, capability_run, launch};
-use crate::{Code, Error, policies};
-use skills_registry::Catalogue;
-use skills_registry::policy::{Effect, RequiredApprovals, Subject, Verdict};
+use super::contracts::ByContractId;
+use super::runtime::CapabilityServices;
+use super::{capability_run, launch};
+use crate::policies::{self, PolicyFile};
+use crate::{Code, Error};
+use skills_base::audit::Recorder;
+use skills_registry::policy::{Effect, Policy, RequiredApprovals, Subject, Verdict};
+use skills_registry::{Catalogue, Registry};
 use skills_runs::Plan;
 use skills_skill::{EffectMode, Role, Skill, SkillId};
 use skills_store::{Claimed, PolicySubject, RunRecord};
@@ -81,7 +85,39 @@ fn allowed(subject: &PolicySubject, verdict: Verdict) -> Result<Option<String>, 
     launch::allowed(&SkillId::new(id.as_str()), verdict)
 }
 
-impl Runs {
+/// What the policy permits.
+pub(in crate::local) struct Permissions {
+    pub(super) registry: Arc<Registry>,
+    pub(super) policy: Arc<PolicyFile>,
+    pub(super) audit: Arc<Recorder>,
+    pub(super) by_contract_id: Arc<ByContractId>,
+    pub(super) services: Arc<CapabilityServices>,
+    /// Whether runs are claimed: not while the policy is invalid.
+    pub(super) claiming: AtomicBool,
+}
+
+impl Permissions {
+    fn verdict(&self, skill: &Skill) -> Result<Verdict, Error> {
+        Ok(policies::verdict(&*self.deciding()?, &self.registry.snapshot(), skill))
+    }
+
+    /// Returns the current policy; a change is recorded in the audit log.
+    pub(super) fn deciding(&self) -> Result<Arc<Policy>, Error> {
+        let policy = self.policy.current()?;
+        if let Some((file, text)) = self.policy.read() {
+            self.audit.policy(file, &text);
+        }
+        Ok(policy)
+    }
+
+    /// Returns the policy rule that requires an approval first.
+    ///
+    /// # Errors
+    /// Returns `forbidden`, naming the rule.
+    pub(in crate::local) fn approval(&self, skill: &Skill) -> Result<Option<String>, Error> {
+        launch::allowed(&skill.id, self.verdict(skill)?)
+    }
+
     /// Returns what the rules of the policy apply to for a run with this skill and plan: its skill or capability, the
     /// skills that its contracts run, and the skills whose bundles contain the capabilities that they call. `pinned` are
     /// those of its launch: a run that was launched is subject to the rules for both. Reads from disk.
@@ -91,7 +127,7 @@ impl Runs {
         plan: &Plan,
         pinned: &[PolicySubject],
     ) -> Result<Vec<PolicySubject>, Error> {
-        let (catalogue, known) = (self.registry.snapshot(), self.capabilities()?);
+        let (catalogue, known) = (self.registry.snapshot(), self.services.capabilities()?);
         let present = |skill: &Arc<Skill>, contains: Option<&str>| skill_subject(&catalogue, skill, contains);
         let capability = |id: &str| known.capability(id).map(|found| capability_run::policy_subject(found));
         let mut subjects = pinned.to_vec();
@@ -124,7 +160,7 @@ impl Runs {
                 add(found.map_or_else(|| removed_subject(id), |skill| present(&skill, None)));
             }
         }
-        let broker = &self.calling()?.broker;
+        let broker = &self.services.calling()?.broker;
         for id in plan.capabilities.keys() {
             let declared = known.capability(id).map(|capability| capability.location.clone());
             // A binding of a denied bundle is not called; that requires no other bundle to be denied.
@@ -223,9 +259,10 @@ impl Runs {
         if self.deciding()?.rules.is_empty() {
             return Ok(());
         }
-        let (runs, plan) = (Arc::clone(self), plan.clone());
+        let (permissions, plan) = (Arc::clone(self), plan.clone());
         let (skill_id, options) = (run.skill_id.clone(), run.options.clone());
-        let look = move || runs.approval_of_plan(&skill_id, &plan, &options.labels, &options.policy_subjects);
+        let look =
+            move || permissions.approval_of_plan(&skill_id, &plan, &options.labels, &options.policy_subjects);
         match super::super::run_blocking(look).await? {
             Some(rule) if !is_approved => {
                 let message = format!(

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use tokio::sync::broadcast::Receiver;
 use tokio::sync::broadcast::error::RecvError;
 
-use super::{RunRuntime, Runs};
+use super::{Approvals, RunRuntime};
 use crate::Error;
 use skills_model::RunState;
 use skills_registry::RegistryEvent;
@@ -23,7 +23,7 @@ const REST: u32 = 20;
 /// Runs read per page.
 const PAGE: usize = 200;
 
-impl Runs {
+impl Approvals {
     /// Checks the runs that wait for approval, sequentially, whenever the skills change, and periodically.
     pub(super) async fn follow_questions(self: Arc<Self>, runtime: Arc<RunRuntime>) {
         self.registry.wait_scanned().await;
@@ -51,9 +51,9 @@ impl Runs {
             let page = runtime.store.runs(filter.clone()).await?;
             // Runs without pins cannot change.
             let of_here = page.runs.into_iter().filter(|run| run.options.pins.is_some());
-            let of_here: Vec<_> = of_here.filter(|run| self.elsewhere(run).is_none()).collect();
+            let of_here: Vec<_> = of_here.filter(|run| self.places.elsewhere(run).is_none()).collect();
             if !of_here.is_empty() {
-                self.refresh().await?;
+                self.services.refresh().await?;
             }
             for run in of_here {
                 let id = run.id.clone();

@@ -5,10 +5,11 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::{RunRuntime, Runs, find, tasks, transcripts};
+use super::runtime::{RunRuntime, RunStore};
+use super::{find, tasks, transcripts};
 use crate::operations::remove_details;
 use crate::{Code, Error, LocalFiles, SessionAccess, content, names};
-use skills_registry::RootState;
+use skills_registry::{Registry, RootState};
 use skills_skill::AttachTarget;
 use skills_store::RunRecord;
 
@@ -32,13 +33,20 @@ fn missing(message: impl Into<String>) -> Error {
     Error::new(Code::TargetNotFound, message)
 }
 
-impl Runs {
+/// The targets to which a skill can be attached.
+#[derive(Clone)]
+pub(in crate::local) struct Targets {
+    pub(super) registry: Arc<Registry>,
+    pub(super) store: Arc<RunStore>,
+}
+
+impl Targets {
     /// Resolves a reference to a target of a kind.
     ///
     /// # Errors
     /// Returns `target_not_found`, with what was searched and where, or `payload_too_large`.
     pub(super) async fn target(
-        self: &Arc<Self>,
+        &self,
         runtime: &RunRuntime,
         kind: AttachTarget,
         reference: &str,
@@ -104,19 +112,19 @@ impl Runs {
     }
 
     async fn artifact(
-        self: &Arc<Self>,
+        &self,
         runtime: &RunRuntime,
         reference: &str,
         local_files: Option<&LocalFiles>,
     ) -> Looked {
-        let (runs, artifacts) = (Arc::clone(self), Arc::clone(&runtime.artifacts));
+        let (targets, artifacts) = (self.clone(), Arc::clone(&runtime.artifacts));
         let (reference, local_files) = (reference.to_owned(), local_files.cloned());
         super::super::run_blocking(move || {
             if let Some(file) = reference.strip_prefix("skill:") {
-                return runs.skill_file(file);
+                return targets.skill_file(file);
             }
             let Some(digest) = reference.strip_prefix("artifact:") else {
-                return runs.local_file(&reference, local_files.as_ref());
+                return targets.local_file(&reference, local_files.as_ref());
             };
             let digest = digest.to_lowercase();
             let stored = if digest.len() < MIN_DIGEST_CHARS {
@@ -187,10 +195,10 @@ impl Runs {
         roots.map(|root| root.path.clone()).collect()
     }
 
-    async fn task(self: &Arc<Self>, runtime: &RunRuntime, reference: &str) -> Looked {
+    async fn task(&self, runtime: &RunRuntime, reference: &str) -> Looked {
         let id = reference.strip_prefix("task:").unwrap_or(reference);
-        let runs = Arc::clone(self);
-        let (items, unreadable) = super::super::run_blocking(move || Ok(runs.work_items())).await?;
+        let targets = self.clone();
+        let (items, unreadable) = super::super::run_blocking(move || Ok(targets.work_items())).await?;
         if let Some((root, task)) = items.iter().find(|(_, task)| task.id == id) {
             if !task.is_open() {
                 return Err(missing(format!(

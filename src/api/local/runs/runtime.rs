@@ -1,34 +1,40 @@
 //! The services that runs need, opened on first use: capabilities and their broker, the store, the engine.
 
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use tokio::runtime::Handle;
+use tokio::sync::OnceCell;
 use tokio_util::sync::CancellationToken;
 
 use super::super::SCAN_PATIENCE;
 use super::super::temporary_folder;
-use super::Runs;
 use super::audited;
+use super::catalogue::CatalogCache;
 use super::durations::StepDurations;
 use super::measured::CountedBroker;
 use super::observed::MeteredStore;
+use super::overrides::{Chosen, Overrides};
+use super::{Notices, Permissions};
+use crate::policies::{self, PolicyFile};
 use crate::remote::Address;
-use crate::{Code, Error, policies};
-use skills_base::audit::Anchor;
+use crate::{Code, Error};
+use skills_base::audit::{Anchor, Recorder};
 use skills_base::locked_folder::LockedFolder;
-use skills_config::{Config, MEMORY_STORE, MissingStore};
+use skills_base::telemetry::Metrics;
+use skills_config::{Config, MEMORY_STORE, MissingStore, quoted};
 use skills_registry::policy::Effect;
-use skills_registry::{Catalogue, Root, RootOrigin, SHIPPED};
+use skills_registry::{Catalogue, Registry, Root, RootOrigin, SHIPPED, Trust, shipped_versions};
 use skills_runs::{
     Artifacts, Broker, BrokerSettings, BundleCheck, BundleRefusal, Capabilities, Engine, Execute,
 };
 use skills_sandbox::{Level, Limits, Sandbox};
 use skills_store::{
     self, AuditAnchor, AuditAnchors, Claimed, Clocks, CommitObserver, Counts, KnownStores, OpenOptions,
-    Places, Postgres, PostgresAddress, PostgresOptions, Reset, RunQuery, Sessions, Sqlite, Store, StoreError,
+    Places, Postgres, PostgresAddress, PostgresOptions, Reset, RunQuery, RunRecord, Sessions, Sqlite, Store,
+    StoreError,
 };
 
 /// Maximum age of the capability catalog when a worker starts a run.
@@ -121,6 +127,21 @@ impl StorePlace {
         }
     }
 
+    /// Where the store is; in memory where a default store that does not exist is only read.
+    ///
+    /// # Errors
+    /// `invalid_configuration` for a store that is unknown; `store_unavailable` for a damaged record of known stores.
+    pub fn in_use(config: &Config) -> Result<Self, Error> {
+        let place = Self::of(config.store.as_deref(), &config.dirs.data)?;
+        if config.missing_store == MissingStore::EmptyDefault
+            && let Some(file) = place.file()
+            && !skills_store::has_existed(file, &store_options(config, file))?
+        {
+            return Ok(Self::Memory);
+        }
+        Ok(place)
+    }
+
     /// Returns the file, if it is one.
     pub fn file(&self) -> Option<&Path> {
         match self {
@@ -138,7 +159,6 @@ impl StorePlace {
         }
     }
 
-    /// Returns whether it can be read without creating it.
     /// Returns whether opening the store reads one, rather than creating it. `if_missing` applies to a file that does
     /// not exist.
     fn is_stored(&self, if_missing: MissingStore) -> bool {
@@ -150,7 +170,37 @@ impl StorePlace {
     }
 }
 
-impl Runs {
+/// Returns the options for opening the file of the store.
+fn store_options(config: &Config, file: &Path) -> OpenOptions {
+    OpenOptions {
+        mode: config.store_mode,
+        known: Some(KnownStores::new(config.dirs.known_stores())),
+        must_exist: config.missing_store == MissingStore::Refuse,
+        own_folder: file.starts_with(&config.dirs.data),
+    }
+}
+
+/// The capabilities of the current skills and what executes them, opened at the first use.
+pub(in crate::local) struct CapabilityServices {
+    pub(super) config: Arc<Config>,
+    pub(super) registry: Arc<Registry>,
+    pub(super) trust: Trust,
+    pub(super) policy: Arc<PolicyFile>,
+    pub(super) audit: Arc<Recorder>,
+    pub(super) catalog_cache: CatalogCache,
+    /// When roots and trust were last reloaded for a worker that found them outdated.
+    pub(super) reread: tokio::sync::Mutex<Option<Instant>>,
+    pub(super) overrides: Overrides,
+    pub(super) sandbox: OnceLock<Sandbox>,
+    pub(super) calling: Mutex<Option<Arc<CallServices>>>,
+}
+
+impl CapabilityServices {
+    /// Returns the sandbox of scripts.
+    pub(in crate::local) fn isolating(&self) -> Sandbox {
+        self.sandbox.get_or_init(|| Sandbox::detect_in(self.config.scripts.work_dir.clone())).clone()
+    }
+
     /// Returns the services that execute capabilities, with the current catalog. Reads from disk.
     pub(super) fn calling(&self) -> Result<Arc<CallServices>, Error> {
         let mut opened = self.calling.lock().unwrap_or_else(PoisonError::into_inner);
@@ -159,7 +209,7 @@ impl Runs {
         }
         let internal =
             |what: &str, why: &std::io::Error| Error::new(Code::InternalError, format!("{what}: {why}"));
-        let temporary = match self.store_place()? {
+        let temporary = match StorePlace::in_use(&self.config)? {
             StorePlace::File(_) | StorePlace::Server(_) if !self.config.demo => None,
             _ => Some(temporary_folder().map_err(|e| internal("a folder for artifacts", &e))?),
         };
@@ -234,8 +284,8 @@ impl Runs {
 
     /// Reloads the capabilities from disk for subsequent calls.
     pub(super) async fn refresh(self: &Arc<Self>) -> Result<(), Error> {
-        let runs = Arc::clone(self);
-        super::super::run_blocking(move || runs.capabilities().map(drop)).await
+        let services = Arc::clone(self);
+        super::super::run_blocking(move || services.capabilities().map(drop)).await
     }
 
     /// Like [`Self::refresh`], unless that was done within this time.
@@ -263,7 +313,7 @@ impl Runs {
     }
 
     /// Returns the preferred bindings: those set by `activate` override the settings.
-    pub(super) fn chosen(&self) -> Result<super::overrides::Chosen, Error> {
+    pub(super) fn chosen(&self) -> Result<Chosen, Error> {
         let mut chosen = self.config.bindings.clone();
         chosen.extend(self.overrides.present()?);
         Ok(chosen)
@@ -277,6 +327,38 @@ impl Runs {
         Ok(Arc::clone(&self.calling()?.artifacts))
     }
 
+    /// Describes the isolation of scripts here.
+    pub(super) async fn isolation(self: &Arc<Self>, unsandboxed: bool) -> Result<String, Error> {
+        let services = Arc::clone(self);
+        super::super::run_blocking(move || {
+            let calling = services.calling()?;
+            let report = calling.sandbox.report();
+            let summary = report.summary();
+            Ok(match (unsandboxed, report.level >= Level::Partial) {
+                (true, true) => {
+                    format!("{summary} (--unsandboxed has no effect: scripts can be sandboxed)")
+                }
+                (true, false) => format!("none (--unsandboxed); this machine: {summary}"),
+                (false, _) => summary,
+            })
+        })
+        .await
+    }
+}
+
+/// The store of runs with its engine, opened at the first use.
+pub(in crate::local) struct RunStore {
+    pub(super) config: Arc<Config>,
+    pub(super) metrics: Metrics,
+    pub(super) audit: Arc<Recorder>,
+    pub(super) notices: Arc<Notices>,
+    pub(super) places: LaunchPlaces,
+    pub(super) services: Arc<CapabilityServices>,
+    pub(super) permissions: Arc<Permissions>,
+    pub(super) runtime: OnceCell<Arc<RunRuntime>>,
+}
+
+impl RunStore {
     /// Returns the store of sessions; opens the store.
     ///
     /// # Errors
@@ -290,7 +372,9 @@ impl Runs {
     /// # Errors
     /// Same as [`Self::runtime`].
     pub(in crate::local) async fn counts(self: &Arc<Self>) -> Result<Option<Arc<dyn Counts>>, Error> {
-        if self.runtime.get().is_none() && !self.store_place()?.is_stored(self.config.missing_store) {
+        if self.runtime.get().is_none()
+            && !StorePlace::in_use(&self.config)?.is_stored(self.config.missing_store)
+        {
             return Ok(None);
         }
         Ok(Some(Arc::clone(&self.runtime().await?.counts)))
@@ -301,7 +385,9 @@ impl Runs {
     /// # Errors
     /// Same as [`Self::runtime`].
     pub(in crate::local) async fn audit_anchors(self: &Arc<Self>) -> Result<Vec<Anchor>, Error> {
-        if self.runtime.get().is_none() && !self.store_place()?.is_stored(self.config.missing_store) {
+        if self.runtime.get().is_none()
+            && !StorePlace::in_use(&self.config)?.is_stored(self.config.missing_store)
+        {
             return Ok(Vec::new());
         }
         let anchors = self.runtime().await?.anchors.audit_anchors(&self.audit_log_name()).await?;
@@ -320,50 +406,30 @@ impl Runs {
         Ok(Arc::clone(&self.runtime().await?.counts))
     }
 
-    /// Where the store is; in memory where a default store that does not exist is only read.
-    ///
-    /// # Errors
-    /// `invalid_configuration` for a store that is unknown; `store_unavailable` for a damaged record of known stores.
-    pub(in crate::local) fn store_place(&self) -> Result<StorePlace, Error> {
-        let place = StorePlace::of(self.config.store.as_deref(), &self.config.dirs.data)?;
-        if self.config.missing_store == MissingStore::EmptyDefault
-            && let Some(file) = place.file()
-            && !skills_store::has_existed(file, &self.store_options(file))?
-        {
-            return Ok(StorePlace::Memory);
-        }
-        Ok(place)
-    }
-
     /// Returns the store and the engine; opened once, at the first operation that needs them.
     ///
     /// # Errors
     /// Returns `invalid_configuration` for an unknown kind of store; `store_unavailable`; `internal_error` with the
     /// system's error.
     pub(super) async fn runtime(self: &Arc<Self>) -> Result<Arc<RunRuntime>, Error> {
-        let runs = Arc::clone(self);
+        let own = Arc::clone(self);
         let open = || async {
-            let runtime = super::super::run_blocking(move || runs.open(Arc::downgrade(&runs))).await?;
+            let runtime = super::super::run_blocking(move || own.open()).await?;
             self.complete_audit(&runtime).await;
             Ok(runtime)
         };
         self.runtime.get_or_try_init(open).await.cloned()
     }
 
+    /// Returns the store and the engine, if they are open.
+    pub(super) fn opened(&self) -> Option<&Arc<RunRuntime>> {
+        self.runtime.get()
+    }
+
     /// Records the commands that a killed process of this installation applied and did not record.
     pub(super) async fn complete_audit(&self, runtime: &RunRuntime) {
         if let Err(error) = audited::complete(&self.audit, &*runtime.store).await {
             tracing::warn!("an interrupted command is not in the audit log yet: {error}");
-        }
-    }
-
-    /// Returns the options for opening the file of the store.
-    fn store_options(&self, file: &Path) -> OpenOptions {
-        OpenOptions {
-            mode: self.config.store_mode,
-            known: Some(KnownStores::new(self.config.dirs.known_stores())),
-            must_exist: self.config.missing_store == MissingStore::Refuse,
-            own_folder: file.starts_with(&self.config.dirs.data),
         }
     }
 
@@ -381,8 +447,8 @@ impl Runs {
     /// Opens a store that is known to have existed and is not open yet: one that is missing or damaged is an error.
     pub(in crate::local) async fn ensure_known_store(self: &Arc<Self>) -> Result<(), Error> {
         if self.runtime.get().is_none()
-            && let Some(file) = self.store_place()?.file()
-            && skills_store::has_existed(file, &self.store_options(file))?
+            && let Some(file) = StorePlace::in_use(&self.config)?.file()
+            && skills_store::has_existed(file, &store_options(&self.config, file))?
         {
             self.runtime().await?;
         }
@@ -392,34 +458,34 @@ impl Runs {
     /// Creates a new, empty store at the store's path; the previous files are renamed.
     pub(super) fn reset_store(&self) -> Result<Reset, Error> {
         let file = self.store_on_disk()?;
-        if !skills_store::has_existed(&file, &self.store_options(&file))? {
+        if !skills_store::has_existed(&file, &store_options(&self.config, &file))? {
             let message = format!(
                 "there is no store at {}; check the path, or create a store with `skills db create`",
                 file.display()
             );
             return Err(Error::new(Code::NotFound, message));
         }
-        Ok(skills_store::reset(&file, &self.store_options(&file), Clocks::system())?)
+        Ok(skills_store::reset(&file, &store_options(&self.config, &file), Clocks::system())?)
     }
 
     /// Copies a backup to the store's path; the previous files are renamed.
     pub(super) fn restore_store(&self, backup: &Path) -> Result<Reset, Error> {
         let file = self.store_on_disk()?;
-        Ok(skills_store::restore(&file, backup, &self.store_options(&file), Clocks::system())?)
+        Ok(skills_store::restore(&file, backup, &store_options(&self.config, &file), Clocks::system())?)
     }
 
     /// Records the store that is at the store's path now; returns its id.
     pub(super) fn adopt_store(&self) -> Result<String, Error> {
-        if let StorePlace::Server(address) = self.store_place()? {
+        if let StorePlace::Server(address) = StorePlace::in_use(&self.config)? {
             let known = KnownStores::new(self.config.dirs.known_stores());
             return Ok(Handle::current().block_on(Postgres::adopt(&address, &known))?);
         }
         let file = self.store_on_disk()?;
-        Ok(skills_store::adopt(&file, &self.store_options(&file), Clocks::system())?)
+        Ok(skills_store::adopt(&file, &store_options(&self.config, &file), Clocks::system())?)
     }
 
     fn store_on_disk(&self) -> Result<PathBuf, Error> {
-        let place = self.store_place()?;
+        let place = StorePlace::in_use(&self.config)?;
         place.file().map(Path::to_owned).ok_or_else(|| {
             let message = match place {
                 StorePlace::Server(_) => {
@@ -432,14 +498,14 @@ impl Runs {
         })
     }
 
-    fn open(&self, runs: Weak<Self>) -> Result<Arc<RunRuntime>, Error> {
+    fn open(&self) -> Result<Arc<RunRuntime>, Error> {
         let metrics = self.metrics.clone();
         let commits: CommitObserver = Arc::new(move |jobs, took| metrics.commit(jobs, took));
-        let (registry, places) = (Arc::downgrade(&self.registry), Arc::clone(&self.places));
+        let (registry, places) = (Arc::downgrade(&self.places.registry), Arc::clone(&self.places.known));
         let places: Places = Box::new(move || {
             registry.upgrade().map(|registry| places.of(&registry.snapshot())).unwrap_or_default()
         });
-        let store = match self.store_place()? {
+        let store = match StorePlace::in_use(&self.config)? {
             StorePlace::Server(address) => {
                 let options = PostgresOptions {
                     known: Some(KnownStores::new(self.config.dirs.known_stores())),
@@ -449,28 +515,28 @@ impl Runs {
                 let store = Handle::current().block_on(Postgres::open(&address, &options))?;
                 store.observe_commits(commits);
                 store.work_only(places);
-                return self.furnish(store, runs);
+                return self.furnish(store);
             }
             StorePlace::Memory => Sqlite::in_memory(Clocks::system())?,
             StorePlace::File(file) => {
-                let opened = Sqlite::open_with(&file, &self.store_options(&file), Clocks::system())?;
+                let opened = Sqlite::open_with(&file, &store_options(&self.config, &file), Clocks::system())?;
                 for notice in opened.notices {
-                    self.notify(notice);
+                    self.notices.publish(notice);
                 }
                 opened.store
             }
         };
         store.observe_commits(commits);
         store.work_only(places);
-        self.furnish(store, runs)
+        self.furnish(store)
     }
 
     /// Builds the services that execute runs around an open store.
-    fn furnish<S>(&self, store: S, runs: Weak<Self>) -> Result<Arc<RunRuntime>, Error>
+    fn furnish<S>(&self, store: S) -> Result<Arc<RunRuntime>, Error>
     where
         S: Store + Sessions + Counts + AuditAnchors,
     {
-        let calling = self.calling()?;
+        let calling = self.services.calling()?;
         let store = Arc::new(store);
         if store.write_failure().is_none() {
             let (anchors, log) = (Arc::clone(&store), self.audit_log_name());
@@ -490,7 +556,10 @@ impl Runs {
         ));
         let caller = Arc::new(CountedBroker::new(Arc::clone(&calling.broker), self.metrics.clone()));
         let engine = Engine::new(Arc::clone(&store), caller).with_conformance(self.config.conformance);
-        let execute: Arc<dyn Execute> = Arc::new(CurrentEngine { runs, engine: engine.clone() });
+        let execute: Arc<dyn Execute> = Arc::new(CurrentEngine {
+            permissions: Arc::downgrade(&self.permissions),
+            engine: engine.clone(),
+        });
         Ok(Arc::new(RunRuntime {
             durations: StepDurations::default(),
             store,
@@ -502,24 +571,6 @@ impl Runs {
             engine,
             execute,
         }))
-    }
-
-    /// Describes the isolation of scripts here.
-    pub(super) async fn isolation(self: &Arc<Self>, unsandboxed: bool) -> Result<String, Error> {
-        let runs = Arc::clone(self);
-        super::super::run_blocking(move || {
-            let calling = runs.calling()?;
-            let report = calling.sandbox.report();
-            let summary = report.summary();
-            Ok(match (unsandboxed, report.level >= Level::Partial) {
-                (true, true) => {
-                    format!("{summary} (--unsandboxed has no effect: scripts can be sandboxed)")
-                }
-                (true, false) => format!("none (--unsandboxed); this machine: {summary}"),
-                (false, _) => summary,
-            })
-        })
-        .await
     }
 }
 
@@ -541,10 +592,43 @@ impl KnownPlaces {
     }
 }
 
-impl Runs {
-    /// Returns the roots that this process reads, in the form in which runs name their root.
-    pub(super) fn places(&self) -> Arc<Vec<String>> {
-        self.places.of(&self.registry.snapshot())
+/// The roots that this process reads, compared with those that runs were launched from.
+#[derive(Clone)]
+pub(super) struct LaunchPlaces {
+    pub config: Arc<Config>,
+    pub registry: Arc<Registry>,
+    pub known: Arc<KnownPlaces>,
+}
+
+impl LaunchPlaces {
+    /// Returns why this process cannot execute a run: it does not read the skills that the run was launched from.
+    pub(super) fn elsewhere(&self, run: &RunRecord) -> Option<String> {
+        if run.state.is_terminal() {
+            return None;
+        }
+        let Some(place) = &run.options.place else {
+            let why = "the root of its skill is not recorded, so no worker executes it: cancel it, and launch it again";
+            return Some(why.to_owned());
+        };
+        (!self.known.of(&self.registry.snapshot()).contains(place)).then(|| {
+            let shipped = shipped_versions(&self.config.dirs.cache);
+            if place == SHIPPED || Path::new(place).parent() == Some(&shipped) {
+                // With only the shipped skills, runs are stored in memory unless a store is configured.
+                let store = StorePlace::in_use(&self.config).ok().map(|place| place.describe());
+                let store = store.filter(|store| store != MEMORY_STORE);
+                let store = store.map(|store| format!(" --store {}", quoted(&store))).unwrap_or_default();
+                format!(
+                    "it was launched from the shipped skills, which are not loaded: use --demo{store}, \
+                        or leave it to a worker that loads them"
+                )
+            } else {
+                format!(
+                    "it was launched from the skills of {place}, which are not loaded: use --root {}, or \
+                        leave it to a worker that loads them",
+                    quoted(place)
+                )
+            }
+        })
     }
 }
 
@@ -568,33 +652,34 @@ pub(super) fn place_of_root(root: &Root) -> String {
 
 /// The engine for workers: it uses the skills as they are when a run is started.
 struct CurrentEngine {
-    runs: Weak<Runs>,
+    permissions: Weak<Permissions>,
     engine: Engine,
 }
 
 #[async_trait]
 impl Execute for CurrentEngine {
     async fn execute(&self, claimed: Claimed, cancel: CancellationToken) -> Result<(), StoreError> {
-        if let Some(runs) = self.runs.upgrade() {
+        if let Some(permissions) = self.permissions.upgrade() {
+            let services = &permissions.services;
             // A worker that starts with the program must not find the catalog empty and fail the runs it takes over.
-            let scanned = tokio::time::timeout(SCAN_PATIENCE, runs.registry.wait_scanned());
+            let scanned = tokio::time::timeout(SCAN_PATIENCE, services.registry.wait_scanned());
             tokio::select! {
                 _ = scanned => {}
                 () = cancel.cancelled() => {}
             }
-            if let Err(error) = runs.refresh_within(CAPABILITIES_MAX_AGE).await {
+            if let Err(error) = services.refresh_within(CAPABILITIES_MAX_AGE).await {
                 tracing::warn!("cannot reload the capabilities: {error}");
             }
             // A recently launched run may be of a bundle that did not exist or was not trusted when the roots were
             // read.
             if !self.engine.is_as_launched(&claimed).await {
                 tokio::select! {
-                    () = runs.reread(Instant::now()) => {}
+                    () = services.reread(Instant::now()) => {}
                     () = cancel.cancelled() => {}
                 }
             }
             tokio::select! {
-                permitted = runs.permitted_now(&claimed) => match permitted {
+                permitted = permissions.permitted_now(&claimed) => match permitted {
                     Ok(()) => {}
                     Err(error) if error.code == Code::Forbidden => {
                         return self.engine.refuse(&claimed, &error.code.to_string(), error.message).await;
@@ -612,7 +697,7 @@ impl Execute for CurrentEngine {
     }
 
     fn may_claim(&self) -> bool {
-        self.runs.upgrade().is_none_or(|runs| runs.may_claim())
+        self.permissions.upgrade().is_none_or(|permissions| permissions.may_claim())
     }
 }
 

@@ -2,15 +2,19 @@
 //! ends.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use tokio::task::JoinSet;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::control_request::ControlRequest;
-use super::{RunRuntime, Runs, find};
+use super::runtime::{CapabilityServices, LaunchPlaces, RunRuntime, RunStore};
+use super::{Approvals, Maintenance, Notices, find, notifications};
 use crate::operator_types::worker_process;
 use crate::{Code, Error};
+use skills_base::audit::Recorder;
+use skills_config::Config;
 use skills_model::RunState;
 use skills_runs::{
     DRAIN_PREFIX, HEARTBEAT_TIMEOUT, LeaseSettings, ProcessIdentity, Supervisor, SupervisorSettings,
@@ -33,81 +37,23 @@ pub(super) struct WorkerSet {
     _reminding: Option<DropGuard>,
 }
 
-impl Runs {
-    /// Starts the workers of this process, once.
-    pub(super) async fn start_workers(self: &Arc<Self>) -> Result<(), Error> {
-        let runtime = match self.runtime().await {
-            Ok(runtime) => runtime,
-            Err(error) => {
-                self.notify(format!("cannot start a worker: {error}"));
-                return Err(error);
-            }
-        };
-        if let Err(error) = self.ensure_store() {
-            self.notify(format!("cannot start a worker: {error}"));
-            return Err(error);
-        }
-        let audit = Arc::clone(&self.audit);
-        super::super::run_blocking(move || {
-            audit.catch_up();
-            Ok(())
-        })
-        .await?;
-        let mut working = self.working.lock().await;
-        if working.is_none() {
-            let own = SupervisorSettings::default();
-            let settings = SupervisorSettings { workers: self.config.workers.unwrap_or(own.workers), ..own };
-            self.clear_leftovers();
-            let reminding = self.remind(&runtime);
-            let supervisor =
-                Supervisor::start(Arc::clone(&runtime.store), Arc::clone(&runtime.execute), settings);
-            let mut followers = JoinSet::new();
-            followers.spawn(Arc::clone(self).follow_sidecars(Arc::clone(&runtime)));
-            followers.spawn(Arc::clone(self).maintain_runs(Arc::clone(&runtime)));
-            followers.spawn(Arc::clone(self).follow_questions(runtime));
-            *working = Some(WorkerSet { supervisor, followers, _reminding: reminding });
-            self.works.store(true, std::sync::atomic::Ordering::SeqCst);
-        }
-        Ok(())
-    }
+/// Whether the workers of this process are running.
+#[derive(Default)]
+pub(super) struct OwnWorkers(AtomicBool);
 
-    /// Deletes the work folders of scripts of dead processes, once per process and in the background.
-    fn clear_leftovers(self: &Arc<Self>) {
-        if self.cleared.swap(true, std::sync::atomic::Ordering::SeqCst) {
-            return;
-        }
-        let runs = Arc::clone(self);
-        tokio::task::spawn_blocking(move || {
-            let cleared = runs.isolating().clear_leftovers();
-            if cleared.folders > 0 {
-                tracing::info!("deleted stale work folders: {}, {} bytes", cleared.folders, cleared.bytes);
-            }
-        });
-    }
-
-    /// Stops the workers of this process; their runs are released so that others continue them, after a grace period or
-    /// immediately.
-    pub(super) async fn stop_workers(&self, at_once: bool) {
-        let stopped = self.working.lock().await.take();
-        self.works.store(false, std::sync::atomic::Ordering::SeqCst);
-        if let Some(WorkerSet { supervisor, mut followers, .. }) = stopped {
-            if at_once {
-                supervisor.shutdown_within(Duration::ZERO).await;
-            } else {
-                supervisor.shutdown().await;
-            }
-            followers.shutdown().await;
-        }
-    }
-
+impl OwnWorkers {
     /// Returns whether the workers of this process are running.
     pub(super) fn works(&self) -> bool {
-        self.works.load(std::sync::atomic::Ordering::SeqCst)
+        self.0.load(Ordering::SeqCst)
+    }
+
+    fn set(&self, works: bool) {
+        self.0.store(works, Ordering::SeqCst);
     }
 
     /// Returns whether an active worker can claim a run: of this process, or of another one seen recently. A draining
     /// one claims none.
-    pub(super) async fn worker_alive(&self, runtime: &RunRuntime) -> bool {
+    pub(super) async fn or_others(&self, runtime: &RunRuntime) -> bool {
         let drained = match runtime.store.documents(DRAIN_PREFIX).await {
             Ok(drained) => drained,
             Err(error) => {
@@ -133,15 +79,99 @@ impl Runs {
             }
         }
     }
+}
+
+/// The execution of runs in this process.
+pub(in crate::local) struct Workers {
+    pub(super) config: Arc<Config>,
+    pub(super) audit: Arc<Recorder>,
+    pub(super) notices: Arc<Notices>,
+    pub(super) store: Arc<RunStore>,
+    pub(super) services: Arc<CapabilityServices>,
+    pub(super) places: LaunchPlaces,
+    pub(super) approvals: Arc<Approvals>,
+    pub(super) maintenance: Maintenance,
+    pub(super) own: Arc<OwnWorkers>,
+    pub(super) working: tokio::sync::Mutex<Option<WorkerSet>>,
+    /// Whether work folders of dead processes have been cleaned up.
+    pub(super) cleared: AtomicBool,
+}
+
+impl Workers {
+    /// Starts the workers of this process, once.
+    pub(super) async fn start_workers(&self) -> Result<(), Error> {
+        let runtime = match self.store.runtime().await {
+            Ok(runtime) => runtime,
+            Err(error) => {
+                self.notices.publish(format!("cannot start a worker: {error}"));
+                return Err(error);
+            }
+        };
+        if let Err(error) = self.store.ensure_store() {
+            self.notices.publish(format!("cannot start a worker: {error}"));
+            return Err(error);
+        }
+        let audit = Arc::clone(&self.audit);
+        super::super::run_blocking(move || {
+            audit.catch_up();
+            Ok(())
+        })
+        .await?;
+        let mut working = self.working.lock().await;
+        if working.is_none() {
+            let own = SupervisorSettings::default();
+            let settings = SupervisorSettings { workers: self.config.workers.unwrap_or(own.workers), ..own };
+            self.clear_leftovers();
+            let reminding = notifications::start(&self.config.notify, &self.notices, &runtime);
+            let supervisor =
+                Supervisor::start(Arc::clone(&runtime.store), Arc::clone(&runtime.execute), settings);
+            let mut followers = JoinSet::new();
+            followers.spawn(follow_sidecars(Arc::clone(&runtime)));
+            followers.spawn(self.maintenance.clone().maintain_runs(Arc::clone(&runtime)));
+            followers.spawn(Arc::clone(&self.approvals).follow_questions(runtime));
+            *working = Some(WorkerSet { supervisor, followers, _reminding: reminding });
+            self.own.set(true);
+        }
+        Ok(())
+    }
+
+    /// Deletes the work folders of scripts of dead processes, once per process and in the background.
+    fn clear_leftovers(&self) {
+        if self.cleared.swap(true, Ordering::SeqCst) {
+            return;
+        }
+        let services = Arc::clone(&self.services);
+        tokio::task::spawn_blocking(move || {
+            let cleared = services.isolating().clear_leftovers();
+            if cleared.folders > 0 {
+                tracing::info!("deleted stale work folders: {}, {} bytes", cleared.folders, cleared.bytes);
+            }
+        });
+    }
+
+    /// Stops the workers of this process; their runs are released so that others continue them, after a grace period or
+    /// immediately.
+    pub(super) async fn stop_workers(&self, at_once: bool) {
+        let stopped = self.working.lock().await.take();
+        self.own.set(false);
+        if let Some(WorkerSet { supervisor, mut followers, .. }) = stopped {
+            if at_once {
+                supervisor.shutdown_within(Duration::ZERO).await;
+            } else {
+                supervisor.shutdown().await;
+            }
+            followers.shutdown().await;
+        }
+    }
 
     /// Executes a run in the calling task, or waits for the worker that has it, until it ends or waits.
     pub(super) async fn wait_for_completion(
-        self: &Arc<Self>,
+        &self,
         wanted: &str,
         leave: &CancellationToken,
     ) -> Result<RunRecord, Error> {
-        let runtime = self.runtime().await?;
-        self.refresh().await?;
+        let runtime = self.store.runtime().await?;
+        self.services.refresh().await?;
         let run = find::listed(&*runtime.store, wanted).await?;
         self.of_here(&run)?;
         self.clear_leftovers();
@@ -149,7 +179,7 @@ impl Runs {
             execute_next(&runtime.store, &runtime.execute, &run.id, LeaseSettings::default(), leave).await?;
         let completed =
             completed.ok_or_else(|| Error::from(skills_store::StoreError::NoRun(run.id.clone())))?;
-        self.steer(&runtime, &completed).await?;
+        steer(&runtime, &completed).await?;
         Ok(completed)
     }
 
@@ -159,88 +189,84 @@ impl Runs {
     /// Returns `invalid_configuration` for a run of skills that are not read here.
     fn of_here(&self, run: &RunRecord) -> Result<(), Error> {
         let free = run.state == RunState::Pending && !run.paused;
-        match self.elsewhere(run).filter(|_| free) {
+        match self.places.elsewhere(run).filter(|_| free) {
             Some(why) => Err(Error::new(Code::InvalidConfiguration, format!("run {}: {why}", run.id))),
             None => Ok(()),
         }
     }
+}
 
-    /// Applies what a completed sidecar requests for the run it watches; returns the outcome as text.
-    pub(super) async fn steer(
-        &self,
-        runtime: &RunRuntime,
-        sidecar: &RunRecord,
-    ) -> Result<Option<String>, Error> {
-        let Some(target) = sidecar.target.as_ref().filter(|_| sidecar.state == RunState::Completed) else {
-            return Ok(None);
-        };
-        let requested = sidecar.outputs.as_ref().and_then(|outputs| outputs.get("control"));
-        let (Some(watched), Some(requested)) = (target["run"].as_str(), requested) else { return Ok(None) };
-        // What a skill may do was fixed when it was attached.
-        if target["effect_mode"].as_str() != Some(&EffectMode::ControlSignal.to_string()) {
-            return Ok(None);
-        }
-        let wish = ControlRequest::read(requested);
-        let (words, order) = match wish {
-            Ok(wish) => match wish.command() {
-                None => return Ok(Some(format!("resumes run {watched}"))),
-                Some(order) => (wish.describe(), Ok(order)),
-            },
-            Err(why) => (requested.to_string(), Err(why)),
-        };
-        let why = sidecar.outputs.as_ref().and_then(|outputs| outputs.get("reason")?.as_str());
-        let control = Control { description: words.clone(), order, why: why.map(str::to_owned) };
-        let outcome = runtime.store.control(&sidecar.id, &RunId(watched.to_owned()), control).await?;
-        Ok(Some(match outcome {
-            ControlOutcome::Applied(did) => format!("{words}: applied to run {watched}: {did}"),
-            ControlOutcome::Refused(why) => format!("{words}: not applied to run {watched}: {why}"),
-        }))
+/// Applies what a completed sidecar requests for the run it watches; returns the outcome as text.
+pub(super) async fn steer(runtime: &RunRuntime, sidecar: &RunRecord) -> Result<Option<String>, Error> {
+    let Some(target) = sidecar.target.as_ref().filter(|_| sidecar.state == RunState::Completed) else {
+        return Ok(None);
+    };
+    let requested = sidecar.outputs.as_ref().and_then(|outputs| outputs.get("control"));
+    let (Some(watched), Some(requested)) = (target["run"].as_str(), requested) else { return Ok(None) };
+    // What a skill may do was fixed when it was attached.
+    if target["effect_mode"].as_str() != Some(&EffectMode::ControlSignal.to_string()) {
+        return Ok(None);
     }
+    let wish = ControlRequest::read(requested);
+    let (words, order) = match wish {
+        Ok(wish) => match wish.command() {
+            None => return Ok(Some(format!("resumes run {watched}"))),
+            Some(order) => (wish.describe(), Ok(order)),
+        },
+        Err(why) => (requested.to_string(), Err(why)),
+    };
+    let why = sidecar.outputs.as_ref().and_then(|outputs| outputs.get("reason")?.as_str());
+    let control = Control { description: words.clone(), order, why: why.map(str::to_owned) };
+    let outcome = runtime.store.control(&sidecar.id, &RunId(watched.to_owned()), control).await?;
+    Ok(Some(match outcome {
+        ControlOutcome::Applied(did) => format!("{words}: applied to run {watched}: {did}"),
+        ControlOutcome::Refused(why) => format!("{words}: not applied to run {watched}: {why}"),
+    }))
+}
 
-    /// Applies the result of every sidecar that ends, whichever worker executed it, starting with those that ended
-    /// before this task followed them.
-    async fn follow_sidecars(self: Arc<Self>, runtime: Arc<RunRuntime>) {
-        let mut seen = runtime.store.newest_event().await.unwrap_or(0);
-        let ended = RunFilter { states: vec![RunState::Completed], limit: PAGE, ..RunFilter::default() };
-        match runtime.store.runs(ended).await {
-            Ok(page) => {
-                for run in page.runs.iter().filter(|run| run.target.is_some()) {
-                    self.steered(&runtime, run).await;
-                }
+/// Applies the result of every sidecar that ends, whichever worker executed it, starting with those that ended
+/// before this task followed them.
+async fn follow_sidecars(runtime: Arc<RunRuntime>) {
+    let mut seen = runtime.store.newest_event().await.unwrap_or(0);
+    let ended = RunFilter { states: vec![RunState::Completed], limit: PAGE, ..RunFilter::default() };
+    match runtime.store.runs(ended).await {
+        Ok(page) => {
+            for run in page.runs.iter().filter(|run| run.target.is_some()) {
+                steered(&runtime, run).await;
             }
-            Err(error) => tracing::warn!("looking for sidecars that ended: {error}"),
         }
-        loop {
-            let events = match runtime.store.events(None, seen, PAGE).await {
-                Ok(events) => events,
-                Err(error) => {
-                    tracing::warn!("following sidecars: {error}");
-                    tokio::time::sleep(HEARTBEAT_TIMEOUT).await;
-                    continue;
-                }
-            };
-            for event in &events {
-                seen = event.global;
-                if event.event.kind == EventKind::RunCompleted
-                    && let Ok(Some(run)) = runtime.store.run(&event.run).await
-                {
-                    self.steered(&runtime, &run).await;
-                }
-            }
-            if events.len() < PAGE
-                && let Err(error) = runtime.store.wait(seen, FOLLOW_MS).await
-            {
+        Err(error) => tracing::warn!("looking for sidecars that ended: {error}"),
+    }
+    loop {
+        let events = match runtime.store.events(None, seen, PAGE).await {
+            Ok(events) => events,
+            Err(error) => {
                 tracing::warn!("following sidecars: {error}");
                 tokio::time::sleep(HEARTBEAT_TIMEOUT).await;
+                continue;
+            }
+        };
+        for event in &events {
+            seen = event.global;
+            if event.event.kind == EventKind::RunCompleted
+                && let Ok(Some(run)) = runtime.store.run(&event.run).await
+            {
+                steered(&runtime, &run).await;
             }
         }
-    }
-
-    async fn steered(&self, runtime: &RunRuntime, run: &RunRecord) {
-        match self.steer(runtime, run).await {
-            Ok(Some(what)) => tracing::info!("sidecar {}: {what}", run.id),
-            Ok(None) => {}
-            Err(error) => tracing::error!("sidecar {}: {error}", run.id),
+        if events.len() < PAGE
+            && let Err(error) = runtime.store.wait(seen, FOLLOW_MS).await
+        {
+            tracing::warn!("following sidecars: {error}");
+            tokio::time::sleep(HEARTBEAT_TIMEOUT).await;
         }
+    }
+}
+
+async fn steered(runtime: &RunRuntime, run: &RunRecord) {
+    match steer(runtime, run).await {
+        Ok(Some(what)) => tracing::info!("sidecar {}: {what}", run.id),
+        Ok(None) => {}
+        Err(error) => tracing::error!("sidecar {}: {error}", run.id),
     }
 }

@@ -220,7 +220,7 @@ impl Local {
             settings: session.settings,
             active: session.active,
             transcript: session.transcript,
-            isolation: self.runs.isolating().report().summary(),
+            isolation: self.runs.services.isolating().report().summary(),
             owner: session.owner,
         })
     }

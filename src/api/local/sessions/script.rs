@@ -12,7 +12,7 @@ use super::Local;
 use super::skill_drift::open_loaded;
 use super::tools::{HostGrants, to_tool_error};
 use crate::Error;
-use crate::local::runs::{Runs, handed_over};
+use crate::local::runs::{self, handed_over};
 use skills_base::audit::Entry;
 use skills_runs::{Artifact, Artifacts, digest_of};
 use skills_sandbox::{InputFile, Outcome, SandboxError, Spec, SuppliedFiles, Verify};
@@ -53,8 +53,8 @@ impl Local {
             return Err(ToolError::new(ToolFailure::SafetyDenied, message));
         };
         // An approval that the policy requires is the confirmation below.
-        self.runs.approval(&now).map_err(to_tool_error)?;
-        self.runs.ensure_single_approval(&now).map_err(to_tool_error)?;
+        self.runs.permissions.approval(&now).map_err(to_tool_error)?;
+        self.runs.permissions.ensure_single_approval(&now).map_err(to_tool_error)?;
         let handed: Vec<String> = leave.files.keys().cloned().collect();
         let files = handed_over(&leave.files, &self.config.cwd).map_err(to_tool_error)?;
         let bundle = open_loaded(skill, &self.registry.snapshot())?;
@@ -67,10 +67,10 @@ impl Local {
                 .into_iter()
                 .map(|(name, from)| InputFile { from: from.into(), to: name.into() })
                 .collect(),
-            limits: self.runs.script_limits(),
+            limits: self.runs.services.script_limits(),
             ..Spec::new(bundle.path(), PathBuf::from(&parsed.path))
         };
-        let sandbox = self.runs.isolating();
+        let sandbox = self.runs.services.isolating();
         let asks = ScriptSheet {
             skill: skill.name.clone(),
             skill_digest: skill.digest.clone(),
@@ -94,7 +94,7 @@ impl Local {
             return Err(unconfirmed(reviewed(asks, &id, &supplied)));
         };
         let audit = Arc::clone(&self.audit);
-        let by = leave.by.unwrap_or_else(Runs::account);
+        let by = leave.by.unwrap_or_else(runs::account);
         let verify = Verify::new(move |supplied| {
             let sheet = reviewed(asks.clone(), &id, supplied);
             if sheet.inputs_digest != confirmed {
@@ -132,7 +132,7 @@ impl Local {
         if !outcome.produced.is_empty() {
             let all = outcome.produced.len();
             let cut = outcome.produced_truncated;
-            let artifacts = self.runs.kept_files().map_err(to_tool_error)?;
+            let artifacts = self.runs.services.kept_files().map_err(to_tool_error)?;
             let stored = tokio::task::spawn_blocking(move || keep(&artifacts, &outcome)).await.map_err(
                 |error| ToolError::new(ToolFailure::RuntimeError, Error::broken_off(&error).message),
             )??;

@@ -159,7 +159,7 @@ impl Local {
                 return Err(Error::new(Code::NotFound, message));
             }
         }
-        self.runs.approval(&skill)?;
+        self.runs.permissions.approval(&skill)?;
         self.active(wanted)
     }
 
@@ -358,6 +358,6 @@ impl Done {
 /// The store of the sessions is that of the runs.
 impl Local {
     pub(super) async fn session_store(&self) -> Result<Arc<dyn skills_store::Sessions>, Error> {
-        self.runs.sessions().await
+        self.runs.store.sessions().await
     }
 }

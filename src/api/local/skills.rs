@@ -1,0 +1,31 @@
+//! The current skills, by the names that callers use.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use crate::{Error, names};
+use skills_config::Config;
+use skills_registry::{Catalogue, Registry};
+use skills_skill::Skill;
+
+/// The current skills.
+#[derive(Clone)]
+pub(super) struct Skills {
+    pub config: Arc<Config>,
+    pub registry: Arc<Registry>,
+}
+
+impl Skills {
+    /// Returns the current catalog.
+    pub(super) fn snapshot(&self) -> Arc<Catalogue> {
+        self.registry.snapshot()
+    }
+
+    /// Resolves a skill by id, unambiguous name, or location.
+    pub(super) fn resolve(&self, wanted: &str) -> Result<Arc<Skill>, Error> {
+        let catalogue = self.registry.snapshot();
+        let place = self.config.cwd.join(wanted);
+        let tidy = skills_config::expand(&place.to_string_lossy(), Path::new("/"), &self.config.dirs.home);
+        names::resolve(&catalogue, wanted, Some(&tidy))
+    }
+}
