@@ -160,8 +160,8 @@ mod tests {
         let runtime = runs.store.runtime().await.unwrap();
         let abbreviated = used.target_ref[.."artifact:".len() + MIN_DIGEST_CHARS].to_owned();
         runtime.store.launch(referring(&abbreviated)).await.unwrap();
-        assert_eq!(runs.expire_uploads(&runtime, UPLOADS_KEPT_FOR).await.unwrap(), 0);
-        assert_eq!(runs.expire_uploads(&runtime, Duration::ZERO).await.unwrap(), 1);
+        assert_eq!(runs.uploads.expire_uploads(&runtime, UPLOADS_KEPT_FOR).await.unwrap(), 0);
+        assert_eq!(runs.uploads.expire_uploads(&runtime, Duration::ZERO).await.unwrap(), 1);
         assert!(runtime.artifacts.path(&used.digest).is_some());
         assert_eq!(runtime.artifacts.path(&unused.digest), None);
     }
