@@ -147,6 +147,22 @@ pub enum Action {
     Seen,
 }
 
+impl Action {
+    /// Returns by how many rows the action moves a cursor, if it moves one.
+    #[must_use]
+    pub fn rows(self, page: isize) -> Option<isize> {
+        Some(match self {
+            Self::Up => -1,
+            Self::Down => 1,
+            Self::PageUp => -page,
+            Self::PageDown => page,
+            Self::Top => isize::MIN,
+            Self::Bottom => isize::MAX,
+            _ => return None,
+        })
+    }
+}
+
 /// A context in which a key is looked up. The innermost context that binds it has precedence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Display, EnumString, EnumIter)]
 #[strum(serialize_all = "kebab-case")]
@@ -188,4 +204,25 @@ pub struct Command {
     pub blocked: Option<String>,
     /// Whether the footer shows it.
     pub footer: bool,
+}
+
+impl Command {
+    /// Creates an available command that the footer shows.
+    #[must_use]
+    pub fn shown(action: Action, label: &str) -> Self {
+        Self { action, label: label.to_owned(), blocked: None, footer: true }
+    }
+
+    /// Creates an available command that only help and palette show.
+    #[must_use]
+    pub fn hidden(action: Action, label: &str) -> Self {
+        Self { footer: false, ..Self::shown(action, label) }
+    }
+
+    /// Returns the commands that move a cursor, except for the one that the footer shows.
+    #[must_use]
+    pub fn moves() -> [Self; 5] {
+        [Action::Up, Action::PageUp, Action::PageDown, Action::Top, Action::Bottom]
+            .map(|action| Self::hidden(action, "move"))
+    }
 }

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use super::{Browse, items};
+use super::items;
 use crate::pane::Effect;
 use crate::session_requests::SessionRequest;
 use crate::theme::Role;
@@ -11,7 +11,7 @@ use crate::widgets::format::{count, token_count};
 use crate::widgets::painter::Painter;
 use crate::widgets::rich::{RichLine, Seg};
 use crate::widgets::text_width::shown;
-use skills_api::{BudgetView, instead_of_description};
+use skills_api::{BudgetView, ClientView, instead_of_description};
 use skills_session::{Listed, Shown, Unit};
 use skills_skill::SkillId;
 use skills_skill::tokens::TokenCount;
@@ -138,9 +138,20 @@ impl Budget {
     }
 }
 
-impl Browse {
+/// The client in whose view the catalog is shown.
+#[derive(Debug, Default)]
+pub(super) struct SelectedClient {
+    pub view: Option<Arc<ClientView>>,
+    /// Why the client does not show some skills to its model.
+    pub unseen: HashMap<SkillId, String>,
+    budget: Budget,
+    /// The client to which the budget belongs.
+    budget_of: Option<String>,
+}
+
+impl SelectedClient {
     /// Requests the catalog in a client's view, and the effect of its budget.
-    pub(super) fn as_client(id: &str) -> Vec<Effect> {
+    pub(super) fn request(id: &str) -> Vec<Effect> {
         if id.is_empty() {
             return vec![Effect::ClientView(None)];
         }
@@ -148,17 +159,16 @@ impl Browse {
     }
 
     /// Applies a budget; it takes effect if its client is still the selected one.
-    pub(super) fn take_budget(&mut self, client: &str, view: &Arc<BudgetView>) {
+    pub(super) fn set_budget(&mut self, client: &str, view: &Arc<BudgetView>) {
         self.budget = Budget::of(view);
         self.budget_of = Some(client.to_owned());
         self.collect_hidden();
-        self.build();
     }
 
     /// Collects why the client does not show some skills to its model: it does not find them, or they are not for a
     /// model. The total matches that of its budget.
     pub(super) fn collect_hidden(&mut self) {
-        let mut unseen = self.client.as_ref().map(|view| items::unseen(view)).unwrap_or_default();
+        let mut unseen = self.view.as_ref().map(|view| items::unseen(view)).unwrap_or_default();
         for (id, why) in self.budget().into_iter().flat_map(Budget::not_listed) {
             unseen.entry(id).or_insert(why);
         }
@@ -167,7 +177,7 @@ impl Browse {
 
     /// Returns the budget if it is that of the selected client.
     pub(super) fn budget(&self) -> Option<&Budget> {
-        let chosen = self.client.as_ref().map(|client| client.client.as_str());
+        let chosen = self.view.as_ref().map(|client| client.client.as_str());
         (chosen.is_some() && chosen == self.budget_of.as_deref()).then_some(&self.budget)
     }
 }

@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use ratatui::layout::{Position, Rect};
 
-use super::Browse;
 use crate::action::{Action, Command};
 use crate::overlay::Drafting;
 use crate::pane::Effect;
@@ -13,6 +12,7 @@ use crate::widgets::scroll::Scroll;
 use skills_api::{CollisionReport, Error};
 use skills_config::quoted;
 use skills_discovery::{Collision, PairReport};
+use skills_registry::Catalogue;
 use skills_skill::SkillId;
 
 /// Maximum number of cached pairs.
@@ -50,6 +50,8 @@ pub struct Map {
     pub cells: Vec<(Rect, usize, usize)>,
     /// Area of the pair in the last frame.
     pub pair_area: Rect,
+    /// Requests for what the last frame lacked.
+    pub wanted: Vec<Effect>,
 }
 
 impl Map {
@@ -247,77 +249,82 @@ impl Map {
         (self.row, self.column, self.chosen) = (row, column, None);
         if self.in_sight.is_empty() { self.zoom() } else { self.request_pair().into_iter().collect() }
     }
-}
 
-impl Browse {
-    pub(super) fn act_in_map(&mut self, action: Action) -> Option<Vec<Effect>> {
-        let map = &mut self.map;
-        if map.in_pair
-            && let Some(rows) = super::keys::rows_of(action, map.text.page())
+    /// Handles the wheel.
+    pub fn wheel(&mut self, at: Position, rows: isize) {
+        if self.pair_area.contains(at) {
+            self.text.offset = self.text.offset.saturating_add_signed(rows);
+        }
+    }
+
+    /// Executes an action; returns `None` if the map does not handle it.
+    pub fn act(&mut self, action: Action, catalogue: &Catalogue) -> Option<Vec<Effect>> {
+        if self.in_pair
+            && let Some(rows) = action.rows(self.text.page())
         {
-            map.text.offset = map.text.offset.saturating_add_signed(rows).min(usize::MAX / 2);
+            self.text.offset = self.text.offset.saturating_add_signed(rows).min(usize::MAX / 2);
             return Some(Vec::new());
         }
         Some(match action {
             Action::ShowCollisions | Action::NextTab | Action::PreviousTab => {
-                map.is_open = false;
+                self.is_open = false;
                 Vec::new()
             }
             Action::NextPart | Action::PreviousPart => {
-                map.in_pair = !map.in_pair;
+                self.in_pair = !self.in_pair;
                 Vec::new()
             }
             Action::Back => {
-                if map.in_pair {
-                    map.in_pair = false;
-                } else if map.zoomed.is_some() {
-                    return Some(map.zoom());
+                if self.in_pair {
+                    self.in_pair = false;
+                } else if self.zoomed.is_some() {
+                    return Some(self.zoom());
                 } else {
-                    map.is_open = false;
+                    self.is_open = false;
                 }
                 Vec::new()
             }
-            Action::Open if map.in_sight.is_empty() => map.zoom(),
+            Action::Open if self.in_sight.is_empty() => self.zoom(),
             Action::Open => {
-                map.in_pair = true;
+                self.in_pair = true;
                 Vec::new()
             }
-            Action::ZoomCluster => map.zoom(),
-            Action::NextCollision => map.next_collision(),
-            Action::Left => map.move_by(0, -1),
-            Action::Right => map.move_by(0, 1),
+            Action::ZoomCluster => self.zoom(),
+            Action::NextCollision => self.next_collision(),
+            Action::Left => self.move_by(0, -1),
+            Action::Right => self.move_by(0, 1),
             Action::Draft => {
-                let (row, _) = map.pair()?;
-                let advised = map.advised();
+                let (row, _) = self.pair()?;
+                let advised = self.advised();
                 let skill = advised.as_ref().map_or(row, |(skill, _)| skill.clone());
-                let known = self.catalogue.by_id(skill.as_str())?;
+                let known = catalogue.by_id(skill.as_str())?;
                 let proposed = advised.map(|(_, text)| text);
                 vec![Effect::EditDescription(Drafting { proposed, ..Drafting::of(known, None) })]
             }
             Action::Copy => {
-                let (row, column) = map.pair()?;
+                let (row, column) = self.pair()?;
                 vec![Effect::CopyCommand(
                     format!("skills collisions {} {}", quoted(row.as_str()), quoted(column.as_str())),
                     "command line".to_owned(),
                 )]
             }
             other => {
-                let rows = super::keys::rows_of(other, 8)?;
-                map.move_by(rows, 0)
+                let rows = other.rows(8)?;
+                self.move_by(rows, 0)
             }
         })
     }
 
-    pub(super) fn map_commands(&self) -> Vec<Command> {
-        let no_pair = self.map.pair().is_none().then(|| "no pair selected".to_owned());
+    /// Returns the available commands.
+    pub fn commands(&self) -> Vec<Command> {
+        let no_pair = self.pair().is_none().then(|| "no pair selected".to_owned());
         let on_pair = |command: Command| Command { blocked: no_pair.clone(), ..command };
-        let zoom = if self.map.zoomed.is_some() { "all clusters" } else { "zoom cluster" };
-        let shown = super::keys::shown;
-        let hidden = super::keys::hidden;
+        let zoom = if self.zoomed.is_some() { "all clusters" } else { "zoom cluster" };
+        let (shown, hidden) = (Command::shown, Command::hidden);
         let mut out = vec![
             shown(Action::Down, "move"),
             shown(Action::NextCollision, "next collision"),
-            shown(Action::Open, if self.map.in_sight.is_empty() { "zoom" } else { "pair" }),
+            shown(Action::Open, if self.in_sight.is_empty() { "zoom" } else { "pair" }),
             on_pair(shown(Action::Draft, "draft")),
             shown(Action::ZoomCluster, zoom),
             shown(Action::ShowCollisions, "list"),
@@ -330,7 +337,7 @@ impl Browse {
             hidden(Action::NextPart, "next panel"),
             hidden(Action::PreviousPart, "previous panel"),
         ];
-        out.extend(super::keys::moves());
+        out.extend(Command::moves());
         out
     }
 }

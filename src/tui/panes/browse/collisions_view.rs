@@ -4,7 +4,7 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::Modifier;
 
-use super::Browse;
+use super::collisions::Map;
 use crate::pane::Draw;
 use crate::theme::{BarStyle, Role};
 use crate::widgets::format::{count, counted};
@@ -32,324 +32,313 @@ const MIN_PAIR: u16 = 46;
 /// Maximum number of rows of the list of groups.
 const MAX_GROUPS: u16 = 5;
 
-impl Browse {
-    pub(super) fn draw_map(&mut self, area: Rect, buf: &mut Buffer, cx: &mut Draw<'_>) {
-        self.map.cells.clear();
-        self.map.pair_area = Rect::ZERO;
-        let is_folded = area.width < FOLD;
-        let left_width = if is_folded {
-            area.width
-        } else {
-            let share = (u32::from(area.width) * 62 / 120) as u16;
-            let share = share.max(self.map_width().min(area.width.saturating_sub(MIN_PAIR)));
-            share.saturating_add_signed(cx.split).clamp(40, area.width.saturating_sub(40))
-        };
-        let height = if is_folded { area.height / 2 + 1 } else { area.height };
-        let left = Rect { width: left_width, height, ..area };
-        self.draw_matrix_part(left, buf, cx, !is_folded);
-        // The cursor's cell is known once the clusters are placed.
-        let ask = self.map.request_missing();
-        self.wanted.extend(ask);
-        if is_folded {
-            let below = Rect { y: area.y + height, height: area.height.saturating_sub(height), ..area };
-            self.draw_pair(below, buf, cx);
-            return;
-        }
-        let right =
-            Rect { x: area.x + left_width + 1, width: area.width.saturating_sub(left_width + 1), ..area };
-        self.draw_pair(right, buf, cx);
-        let joints = [(area.y, Joint::Top { heavy: cx.focused })];
-        divider(&mut Painter::new(buf, cx), Rect { x: area.x + left_width, width: 1, ..area }, &joints);
+pub(super) fn draw(map: &mut Map, area: Rect, buf: &mut Buffer, cx: &Draw<'_>) {
+    map.cells.clear();
+    map.pair_area = Rect::ZERO;
+    let is_folded = area.width < FOLD;
+    let left_width = if is_folded {
+        area.width
+    } else {
+        let share = (u32::from(area.width) * 62 / 120) as u16;
+        let share = share.max(map_width(map).min(area.width.saturating_sub(MIN_PAIR)));
+        share.saturating_add_signed(cx.split).clamp(40, area.width.saturating_sub(40))
+    };
+    let height = if is_folded { area.height / 2 + 1 } else { area.height };
+    let left = Rect { width: left_width, height, ..area };
+    draw_matrix_part(map, left, buf, cx, !is_folded);
+    // The cursor's cell is known once the clusters are placed.
+    let request = map.request_missing();
+    map.wanted.extend(request);
+    if is_folded {
+        let below = Rect { y: area.y + height, height: area.height.saturating_sub(height), ..area };
+        draw_pair(map, below, buf, cx);
+        return;
     }
+    let right = Rect { x: area.x + left_width + 1, width: area.width.saturating_sub(left_width + 1), ..area };
+    draw_pair(map, right, buf, cx);
+    let joints = [(area.y, Joint::Top { heavy: cx.focused })];
+    divider(&mut Painter::new(buf, cx), Rect { x: area.x + left_width, width: 1, ..area }, &joints);
+}
 
-    /// Returns the width of a matrix with untruncated names; 0 if clusters are listed.
-    fn map_width(&self) -> u16 {
-        let Some(report) = self.map.complete() else { return 0 };
-        let zoomed = self.map.zoomed.and_then(|at| report.map.clusters.get(at));
-        let clusters = zoomed.map_or(report.map.clusters.as_slice(), std::slice::from_ref);
-        let skills: Vec<&SkillId> = clusters.iter().flat_map(|cluster| &cluster.skills).collect();
-        if skills.len() > MAX_CLUSTER {
-            return 0;
-        }
-        let longest = skills.iter().map(|id| cells(&shown(id.as_str()))).max().unwrap_or(0);
-        2 + LETTER + longest + CELL * skills.len() as u16 + clusters.len().saturating_sub(1) as u16 + 2
+/// Returns the width of a matrix with untruncated names; 0 if clusters are listed.
+fn map_width(map: &Map) -> u16 {
+    let Some(report) = map.complete() else { return 0 };
+    let zoomed = map.zoomed.and_then(|at| report.map.clusters.get(at));
+    let clusters = zoomed.map_or(report.map.clusters.as_slice(), std::slice::from_ref);
+    let skills: Vec<&SkillId> = clusters.iter().flat_map(|cluster| &cluster.skills).collect();
+    if skills.len() > MAX_CLUSTER {
+        return 0;
     }
+    let longest = skills.iter().map(|id| cells(&shown(id.as_str()))).max().unwrap_or(0);
+    2 + LETTER + longest + CELL * skills.len() as u16 + clusters.len().saturating_sub(1) as u16 + 2
+}
 
-    fn draw_matrix_part(&mut self, area: Rect, buf: &mut Buffer, cx: &mut Draw<'_>, with_groups: bool) {
-        let focused = cx.focused && !self.map.in_pair;
-        let report = self.map.complete().cloned();
-        let note = report.as_ref().map_or_else(String::new, |report| {
-            let clustered: usize = report.map.clusters.iter().map(|cluster| cluster.skills.len()).sum();
-            format!(
-                "{} of {} skills in {}",
-                count(clustered),
-                count(report.skills),
-                counted(report.map.clusters.len(), "cluster")
-            )
+fn draw_matrix_part(map: &mut Map, area: Rect, buf: &mut Buffer, cx: &Draw<'_>, with_groups: bool) {
+    let focused = cx.focused && !map.in_pair;
+    let report = map.complete().cloned();
+    let note = report.as_ref().map_or_else(String::new, |report| {
+        let clustered: usize = report.map.clusters.iter().map(|cluster| cluster.skills.len()).sum();
+        format!(
+            "{} of {} skills in {}",
+            count(clustered),
+            count(report.skills),
+            counted(report.map.clusters.len(), "cluster")
+        )
+    });
+    Title::of("Skills", focused).note(note).draw(&mut Painter::new(buf, cx), area.x, area.y, area.width);
+    let body = Rect { y: area.y + 2, height: area.height.saturating_sub(2), ..area };
+    let groups =
+        report.as_ref().filter(|_| with_groups).map_or(0, |report| groups_height(report, body.height));
+    let matrix = Rect { height: body.height.saturating_sub(groups), ..body };
+    if let Some(report) = &report {
+        place_clusters(map, report, matrix);
+    }
+    draw_map_tabs(map, Rect { y: area.y + 1, height: 1, ..area }, buf, cx);
+    let mut painter = Painter::new(buf, cx);
+    let Some(report) = report else {
+        draw_map_progress(map, body, &mut painter);
+        return;
+    };
+    if report.map.clusters.is_empty() {
+        let text = "no skill loses requests to another one";
+        painter.put(body.x + 2, body.y + 1, painter.glyphs.ok, Role::Success, 1);
+        painter.put(body.x + 4, body.y + 1, text, Role::Text, body.width.saturating_sub(5));
+    }
+    if map.in_sight.is_empty() {
+        draw_clusters(map, &report, matrix, &mut painter, focused);
+    } else {
+        draw_matrix(map, &report, matrix, &mut painter, focused);
+    }
+    if groups > 0 {
+        draw_groups(&report, Rect { y: matrix.bottom(), height: groups, ..body }, &mut painter);
+    }
+}
+
+fn draw_map_tabs(map: &mut Map, row: Rect, buf: &mut Buffer, cx: &Draw<'_>) {
+    let severe = map.complete().map_or(0, |report| report.severe);
+    let mut painter = Painter::new(buf, cx);
+    let end = painter.put(row.x + 2, row.y, "List", Role::Muted, row.width.saturating_sub(2));
+    let available = row.right().saturating_sub(end + 3);
+    let end = painter.put_plus(end + 3, row.y, "Collisions", Role::Strong, Modifier::UNDERLINED, available);
+    if severe > 0 {
+        painter.put(end + 1, row.y, &count(severe), Role::Warning, row.right().saturating_sub(end + 1));
+    }
+    if !map.in_sight.is_empty() && row.width >= 50 {
+        painter.right(row.right().saturating_sub(1), row.y, "row loses to column", Role::Muted);
+    }
+}
+
+fn draw_map_progress(map: &Map, area: Rect, painter: &mut Painter<'_>) {
+    let width = area.width.saturating_sub(4);
+    let text = match &map.report {
+        Some(Err(error)) => RichLine::of(shown(&error.message), Role::Danger),
+        Some(Ok(report)) => RichLine::of(
+            format!("ranking requests made from {} of {} skills", count(report.done), count(report.skills)),
+            Role::Muted,
+        ),
+        None => RichLine::of("ranking requests made from every description", Role::Muted),
+    };
+    painter.line(area.x + 2, area.y + 1, &cut_line(&text, width, painter.glyphs.ellipsis), width);
+    if let Some(Ok(report)) = &map.report
+        && report.skills > 0
+    {
+        let full = (report.done * usize::from(width) / report.skills).min(usize::from(width)) as u16;
+        painter.run(area.x + 2, area.y + 2, painter.glyphs.heavy, full, Role::Focus);
+        painter.run(area.x + 2 + full, area.y + 2, painter.glyphs.rule, width - full, Role::Rule);
+    }
+}
+
+/// Decides what is visible: the zoomed cluster, all of them if they fit, otherwise a list.
+fn place_clusters(map: &mut Map, report: &CollisionReport, area: Rect) {
+    let clusters = &report.map.clusters;
+    map.zoomed = map.zoomed.filter(|at| *at < clusters.len());
+    map.in_sight = if let Some(at) = map.zoomed {
+        vec![at]
+    } else {
+        let skills: usize = clusters.iter().map(|cluster| cluster.skills.len()).sum();
+        let gaps = clusters.len().saturating_sub(1);
+        let width = 2 + LETTER + MIN_NAME + CELL * skills as u16 + gaps as u16 + 2;
+        let height = 2 + skills + gaps + 2;
+        let fits = skills <= MAX_CLUSTER && width <= area.width && height <= usize::from(area.height);
+        if fits { (0..clusters.len()).collect() } else { Vec::new() }
+    };
+    let count = map.skills().len();
+    if count > 0 {
+        (map.row, map.column) = (map.row.min(count - 1), map.column.min(count - 1));
+    } else {
+        map.row = map.row.min(clusters.len().saturating_sub(1));
+    }
+}
+
+/// Draws clusters that do not fit as a matrix: one line each.
+fn draw_clusters(
+    map: &mut Map,
+    report: &CollisionReport,
+    area: Rect,
+    painter: &mut Painter<'_>,
+    focused: bool,
+) {
+    let clusters = &report.map.clusters;
+    let height = usize::from(area.height);
+    map.list.cursor = map.row;
+    map.list.follow(clusters.len(), height);
+    for (place, (at, cluster)) in clusters.iter().enumerate().skip(map.list.offset).take(height).enumerate() {
+        let row = Rect { y: area.y + place as u16, height: 1, ..area };
+        map.cells.push((row, at, 0));
+        if at == map.row {
+            select(painter, row, focused);
+        }
+        let severe = report.map.severe().filter(|found| {
+            cluster.skills.contains(&found.skill_id) && cluster.skills.contains(&found.rival)
         });
-        Title::of("Skills", focused).note(note).draw(&mut Painter::new(buf, cx), area.x, area.y, area.width);
-        let body = Rect { y: area.y + 2, height: area.height.saturating_sub(2), ..area };
-        let groups =
-            report.as_ref().filter(|_| with_groups).map_or(0, |report| groups_height(report, body.height));
-        let matrix = Rect { height: body.height.saturating_sub(groups), ..body };
-        if let Some(report) = &report {
-            self.place_clusters(report, matrix);
-        }
-        self.draw_map_tabs(Rect { y: area.y + 1, height: 1, ..area }, buf, cx);
-        let mut painter = Painter::new(buf, cx);
-        let Some(report) = report else {
-            self.draw_map_progress(body, &mut painter);
-            return;
-        };
-        if report.map.clusters.is_empty() {
-            let text = "no skill loses requests to another one";
-            painter.put(body.x + 2, body.y + 1, painter.glyphs.ok, Role::Success, 1);
-            painter.put(body.x + 4, body.y + 1, text, Role::Text, body.width.saturating_sub(5));
-        }
-        if self.map.in_sight.is_empty() {
-            self.draw_clusters(&report, matrix, &mut painter, focused);
-        } else {
-            self.draw_matrix(&report, matrix, &mut painter, focused);
-        }
-        if groups > 0 {
-            draw_groups(&report, Rect { y: matrix.bottom(), height: groups, ..body }, &mut painter);
+        let severe = severe.count();
+        let name = shown(&cluster.label);
+        let plus = if at == map.row { Modifier::BOLD } else { Modifier::empty() };
+        painter.put_plus(
+            row.x + 2,
+            row.y,
+            &cut_end(&name, 18, painter.glyphs.ellipsis),
+            Role::Text,
+            plus,
+            18,
+        );
+        painter.right(row.x + 28, row.y, &counted(cluster.skills.len(), "skill"), Role::Muted);
+        let role = if severe > 0 { Role::Warning } else { Role::Muted };
+        painter.right(row.x + 44, row.y, &counted(severe, "collision"), role);
+        let rest = cluster.skills.iter().map(|id| shown(id.as_str())).collect::<Vec<_>>().join(", ");
+        let available = area.width.saturating_sub(47);
+        painter.put(
+            row.x + 46,
+            row.y,
+            &cut_end(&rest, available, painter.glyphs.ellipsis),
+            Role::Muted,
+            available,
+        );
+    }
+}
+
+fn draw_matrix(
+    map: &mut Map,
+    report: &CollisionReport,
+    area: Rect,
+    painter: &mut Painter<'_>,
+    focused: bool,
+) {
+    let clusters: Vec<_> = map.in_sight.iter().filter_map(|at| report.map.clusters.get(*at)).collect();
+    let skills: Vec<&SkillId> = clusters.iter().flat_map(|cluster| &cluster.skills).collect();
+    let cells_width = CELL * skills.len() as u16 + clusters.len().saturating_sub(1) as u16;
+    let longest = skills.iter().map(|id| cells(&shown(id.as_str()))).max().unwrap_or(0);
+    let available = area.width.saturating_sub(2 + LETTER + cells_width + 2);
+    let name_width = longest.min(available);
+    let x = area.x + 2 + LETTER + name_width + 1;
+    let columns: Vec<u16> = places(&clusters, CELL).into_iter().map(|at| x + at).collect();
+    let rows: Vec<u16> = places(&clusters, 1).into_iter().map(|at| area.y + 2 + at).collect();
+    let letter = |at: usize| char::from(b'a' + (at % 26) as u8).to_string();
+    let (row_at, column_at) = (map.row, map.column);
+    let mut first = 0;
+    for cluster in &clusters {
+        let start = columns.get(first).copied().unwrap_or(x);
+        let width = (CELL * cluster.skills.len() as u16).max(3);
+        painter.put(
+            start,
+            area.y,
+            &cut_end(&shown(&cluster.label), width, painter.glyphs.ellipsis),
+            Role::Muted,
+            width,
+        );
+        first += cluster.skills.len();
+    }
+    for (at, column) in columns.iter().enumerate() {
+        let is_here = at == column_at;
+        let (role, plus) =
+            if is_here { (Role::Strong, Modifier::BOLD) } else { (Role::Muted, Modifier::empty()) };
+        painter.put_plus(*column, area.y + 1, &letter(at), role, plus, 1);
+        if is_here && let (Some(top), Some(bottom)) = (rows.first(), rows.last()) {
+            let height = (bottom + 1).min(area.bottom()).saturating_sub(*top);
+            painter.band(Rect { x: *column, y: *top, width: CELL, height }, Role::SelectionWeak);
         }
     }
-
-    fn draw_map_tabs(&mut self, row: Rect, buf: &mut Buffer, cx: &Draw<'_>) {
-        let severe = self.map.complete().map_or(0, |report| report.severe);
-        let mut painter = Painter::new(buf, cx);
-        let end = painter.put(row.x + 2, row.y, "List", Role::Muted, row.width.saturating_sub(2));
-        let available = row.right().saturating_sub(end + 3);
-        let end =
-            painter.put_plus(end + 3, row.y, "Collisions", Role::Strong, Modifier::UNDERLINED, available);
-        if severe > 0 {
-            painter.put(end + 1, row.y, &count(severe), Role::Warning, row.right().saturating_sub(end + 1));
+    for (at, (skill, y)) in skills.iter().zip(&rows).enumerate() {
+        if *y >= area.bottom() {
+            break;
         }
-        if !self.map.in_sight.is_empty() && row.width >= 50 {
-            painter.right(row.right().saturating_sub(1), row.y, "row loses to column", Role::Muted);
+        let row = Rect { y: *y, height: 1, ..area };
+        let plus = if at == row_at { Modifier::BOLD } else { Modifier::empty() };
+        if at == row_at {
+            select(painter, row, focused);
         }
-    }
-
-    fn draw_map_progress(&self, area: Rect, painter: &mut Painter<'_>) {
-        let width = area.width.saturating_sub(4);
-        let text = match &self.map.report {
-            Some(Err(error)) => RichLine::of(shown(&error.message), Role::Danger),
-            Some(Ok(report)) => RichLine::of(
-                format!(
-                    "ranking requests made from {} of {} skills",
-                    count(report.done),
-                    count(report.skills)
-                ),
-                Role::Muted,
-            ),
-            None => RichLine::of("ranking requests made from every description", Role::Muted),
-        };
-        painter.line(area.x + 2, area.y + 1, &cut_line(&text, width, painter.glyphs.ellipsis), width);
-        if let Some(Ok(report)) = &self.map.report
-            && report.skills > 0
-        {
-            let full = (report.done * usize::from(width) / report.skills).min(usize::from(width)) as u16;
-            painter.run(area.x + 2, area.y + 2, painter.glyphs.heavy, full, Role::Focus);
-            painter.run(area.x + 2 + full, area.y + 2, painter.glyphs.rule, width - full, Role::Rule);
-        }
-    }
-
-    /// Decides what is visible: the zoomed cluster, all of them if they fit, otherwise a list.
-    fn place_clusters(&mut self, report: &CollisionReport, area: Rect) {
-        let clusters = &report.map.clusters;
-        self.map.zoomed = self.map.zoomed.filter(|at| *at < clusters.len());
-        self.map.in_sight = if let Some(at) = self.map.zoomed {
-            vec![at]
-        } else {
-            let skills: usize = clusters.iter().map(|cluster| cluster.skills.len()).sum();
-            let gaps = clusters.len().saturating_sub(1);
-            let width = 2 + LETTER + MIN_NAME + CELL * skills as u16 + gaps as u16 + 2;
-            let height = 2 + skills + gaps + 2;
-            let fits = skills <= MAX_CLUSTER && width <= area.width && height <= usize::from(area.height);
-            if fits { (0..clusters.len()).collect() } else { Vec::new() }
-        };
-        let count = self.map.skills().len();
-        if count > 0 {
-            (self.map.row, self.map.column) = (self.map.row.min(count - 1), self.map.column.min(count - 1));
-        } else {
-            self.map.row = self.map.row.min(clusters.len().saturating_sub(1));
-        }
-    }
-
-    /// Draws clusters that do not fit as a matrix: one line each.
-    fn draw_clusters(
-        &mut self,
-        report: &CollisionReport,
-        area: Rect,
-        painter: &mut Painter<'_>,
-        focused: bool,
-    ) {
-        let clusters = &report.map.clusters;
-        let height = usize::from(area.height);
-        self.map.list.cursor = self.map.row;
-        self.map.list.follow(clusters.len(), height);
-        for (place, (at, cluster)) in
-            clusters.iter().enumerate().skip(self.map.list.offset).take(height).enumerate()
-        {
-            let row = Rect { y: area.y + place as u16, height: 1, ..area };
-            self.map.cells.push((row, at, 0));
-            if at == self.map.row {
-                select(painter, row, focused);
-            }
-            let severe = report.map.severe().filter(|found| {
-                cluster.skills.contains(&found.skill_id) && cluster.skills.contains(&found.rival)
-            });
-            let severe = severe.count();
-            let name = shown(&cluster.label);
-            let plus = if at == self.map.row { Modifier::BOLD } else { Modifier::empty() };
-            painter.put_plus(
-                row.x + 2,
-                row.y,
-                &cut_end(&name, 18, painter.glyphs.ellipsis),
-                Role::Text,
-                plus,
-                18,
-            );
-            painter.right(row.x + 28, row.y, &counted(cluster.skills.len(), "skill"), Role::Muted);
-            let role = if severe > 0 { Role::Warning } else { Role::Muted };
-            painter.right(row.x + 44, row.y, &counted(severe, "collision"), role);
-            let rest = cluster.skills.iter().map(|id| shown(id.as_str())).collect::<Vec<_>>().join(", ");
-            let available = area.width.saturating_sub(47);
-            painter.put(
-                row.x + 46,
-                row.y,
-                &cut_end(&rest, available, painter.glyphs.ellipsis),
-                Role::Muted,
-                available,
-            );
-        }
-    }
-
-    fn draw_matrix(
-        &mut self,
-        report: &CollisionReport,
-        area: Rect,
-        painter: &mut Painter<'_>,
-        focused: bool,
-    ) {
-        let clusters: Vec<_> =
-            self.map.in_sight.iter().filter_map(|at| report.map.clusters.get(*at)).collect();
-        let skills: Vec<&SkillId> = clusters.iter().flat_map(|cluster| &cluster.skills).collect();
-        let cells_width = CELL * skills.len() as u16 + clusters.len().saturating_sub(1) as u16;
-        let longest = skills.iter().map(|id| cells(&shown(id.as_str()))).max().unwrap_or(0);
-        let available = area.width.saturating_sub(2 + LETTER + cells_width + 2);
-        let name_width = longest.min(available);
-        let x = area.x + 2 + LETTER + name_width + 1;
-        let columns: Vec<u16> = places(&clusters, CELL).into_iter().map(|at| x + at).collect();
-        let rows: Vec<u16> = places(&clusters, 1).into_iter().map(|at| area.y + 2 + at).collect();
-        let letter = |at: usize| char::from(b'a' + (at % 26) as u8).to_string();
-        let (row_at, column_at) = (self.map.row, self.map.column);
-        let mut first = 0;
-        for cluster in &clusters {
-            let start = columns.get(first).copied().unwrap_or(x);
-            let width = (CELL * cluster.skills.len() as u16).max(3);
-            painter.put(
-                start,
-                area.y,
-                &cut_end(&shown(&cluster.label), width, painter.glyphs.ellipsis),
-                Role::Muted,
-                width,
-            );
-            first += cluster.skills.len();
-        }
-        for (at, column) in columns.iter().enumerate() {
-            let is_here = at == column_at;
-            let (role, plus) =
-                if is_here { (Role::Strong, Modifier::BOLD) } else { (Role::Muted, Modifier::empty()) };
-            painter.put_plus(*column, area.y + 1, &letter(at), role, plus, 1);
-            if is_here && let (Some(top), Some(bottom)) = (rows.first(), rows.last()) {
-                let height = (bottom + 1).min(area.bottom()).saturating_sub(*top);
-                painter.band(Rect { x: *column, y: *top, width: CELL, height }, Role::SelectionWeak);
-            }
-        }
-        for (at, (skill, y)) in skills.iter().zip(&rows).enumerate() {
-            if *y >= area.bottom() {
-                break;
-            }
-            let row = Rect { y: *y, height: 1, ..area };
-            let plus = if at == row_at { Modifier::BOLD } else { Modifier::empty() };
-            if at == row_at {
-                select(painter, row, focused);
-            }
-            painter.put(area.x + 2, *y, &letter(at), Role::Muted, 1);
-            let name = shown(skill.as_str());
-            painter.put_plus(
-                area.x + 2 + LETTER,
-                *y,
-                &cut_end(&name, name_width, painter.glyphs.ellipsis),
-                Role::Text,
-                plus,
-                name_width,
-            );
-            for (to, (rival, column)) in skills.iter().zip(&columns).enumerate() {
-                let cell = Rect { x: *column, y: *y, width: CELL, height: 1 };
-                self.map.cells.push((cell, at, to));
-                let lost = report.map.collision(skill, rival);
-                let same = clusters.iter().any(|c| c.skills.contains(skill) && c.skills.contains(rival));
-                let (sign, role) = match lost {
-                    _ if at == to => (if painter.glyphs.ascii { "\\" } else { "╲" }.to_owned(), Role::Faint),
-                    Some(lost) => shaded_cell(lost, painter),
-                    None if same => (painter.glyphs.dot.to_owned(), Role::Faint),
-                    None => continue,
-                };
-                painter.put(*column, *y, &sign, role, CELL);
-                if (at, to) == (row_at, column_at) && at != to {
-                    painter.buf.set_style(cell, painter.theme.style(Role::Cursor));
-                    painter.put(*column, *y, &sign, role, CELL);
-                    painter.put(column.saturating_sub(1), *y, "[", Role::Strong, 1);
-                    painter.put(column + CELL, *y, "]", Role::Strong, 1);
-                }
-            }
-        }
-        let legend = rows.last().map_or(area.y, |last| last + 2);
-        if legend < area.bottom() {
-            draw_legend(Rect { y: legend, height: 1, ..area }, painter);
-        }
-    }
-
-    fn draw_pair(&mut self, area: Rect, buf: &mut Buffer, cx: &Draw<'_>) {
-        if area.height < 2 {
-            return;
-        }
-        self.map.pair_area = area;
-        let focused = cx.focused && self.map.in_pair;
-        let mut painter = Painter::new(buf, cx);
-        let Some((row, column)) = self.map.pair() else {
-            Title::of("Pair", focused).draw(&mut painter, area.x, area.y, area.width);
-            let text = match self.map.complete() {
-                Some(_) if self.map.in_sight.is_empty() => "zoom into a cluster, then select a cell",
-                Some(_) => "select a cell: its row loses requests to its column",
-                None => "",
+        painter.put(area.x + 2, *y, &letter(at), Role::Muted, 1);
+        let name = shown(skill.as_str());
+        painter.put_plus(
+            area.x + 2 + LETTER,
+            *y,
+            &cut_end(&name, name_width, painter.glyphs.ellipsis),
+            Role::Text,
+            plus,
+            name_width,
+        );
+        for (to, (rival, column)) in skills.iter().zip(&columns).enumerate() {
+            let cell = Rect { x: *column, y: *y, width: CELL, height: 1 };
+            map.cells.push((cell, at, to));
+            let lost = report.map.collision(skill, rival);
+            let same = clusters.iter().any(|c| c.skills.contains(skill) && c.skills.contains(rival));
+            let (sign, role) = match lost {
+                _ if at == to => (if painter.glyphs.ascii { "\\" } else { "╲" }.to_owned(), Role::Faint),
+                Some(lost) => shaded_cell(lost, painter),
+                None if same => (painter.glyphs.dot.to_owned(), Role::Faint),
+                None => continue,
             };
-            painter.put(area.x + 2, area.y + 2, text, Role::Muted, area.width.saturating_sub(3));
-            return;
-        };
-        let mut title = Title::of(shown(row.as_str()), focused);
-        title.name.segs[0].plus = Modifier::BOLD;
-        title.name.segs.push(Seg::new(" and ", Role::Muted));
-        title.name.segs.push(Seg::new(shown(column.as_str()), Role::Text).with(Modifier::BOLD));
-        title.draw(&mut painter, area.x, area.y, area.width);
-        let width = area.width.saturating_sub(4);
-        let lines = match self.map.pairs.get(&(row.clone(), column.clone())) {
-            Some(Ok(report)) => pair_lines(report, width, &painter),
-            Some(Err(error)) => vec![RichLine::of(shown(&error.message), Role::Danger)],
-            None if self.map.is_compared(&(row.clone(), column.clone())) => {
-                vec![RichLine::of("comparing the two skills", Role::Muted)]
+            painter.put(*column, *y, &sign, role, CELL);
+            if (at, to) == (row_at, column_at) && at != to {
+                painter.buf.set_style(cell, painter.theme.style(Role::Cursor));
+                painter.put(*column, *y, &sign, role, CELL);
+                painter.put(column.saturating_sub(1), *y, "[", Role::Strong, 1);
+                painter.put(column + CELL, *y, "]", Role::Strong, 1);
             }
-            None => vec![RichLine::of("no requests are lost between the two skills", Role::Muted)],
-        };
-        let height = usize::from(area.height - 2);
-        self.map.text.height = height;
-        self.map.text.offset = self.map.text.offset.min(lines.len().saturating_sub(height));
-        for (line, y) in lines.iter().skip(self.map.text.offset).take(height).zip(area.y + 2..) {
-            painter.line(area.x + 2, y, &cut_line(line, width, painter.glyphs.ellipsis), width);
         }
+    }
+    let legend = rows.last().map_or(area.y, |last| last + 2);
+    if legend < area.bottom() {
+        draw_legend(Rect { y: legend, height: 1, ..area }, painter);
+    }
+}
+
+fn draw_pair(map: &mut Map, area: Rect, buf: &mut Buffer, cx: &Draw<'_>) {
+    if area.height < 2 {
+        return;
+    }
+    map.pair_area = area;
+    let focused = cx.focused && map.in_pair;
+    let mut painter = Painter::new(buf, cx);
+    let Some((row, column)) = map.pair() else {
+        Title::of("Pair", focused).draw(&mut painter, area.x, area.y, area.width);
+        let text = match map.complete() {
+            Some(_) if map.in_sight.is_empty() => "zoom into a cluster, then select a cell",
+            Some(_) => "select a cell: its row loses requests to its column",
+            None => "",
+        };
+        painter.put(area.x + 2, area.y + 2, text, Role::Muted, area.width.saturating_sub(3));
+        return;
+    };
+    let mut title = Title::of(shown(row.as_str()), focused);
+    title.name.segs[0].plus = Modifier::BOLD;
+    title.name.segs.push(Seg::new(" and ", Role::Muted));
+    title.name.segs.push(Seg::new(shown(column.as_str()), Role::Text).with(Modifier::BOLD));
+    title.draw(&mut painter, area.x, area.y, area.width);
+    let width = area.width.saturating_sub(4);
+    let lines = match map.pairs.get(&(row.clone(), column.clone())) {
+        Some(Ok(report)) => pair_lines(report, width, &painter),
+        Some(Err(error)) => vec![RichLine::of(shown(&error.message), Role::Danger)],
+        None if map.is_compared(&(row.clone(), column.clone())) => {
+            vec![RichLine::of("comparing the two skills", Role::Muted)]
+        }
+        None => vec![RichLine::of("no requests are lost between the two skills", Role::Muted)],
+    };
+    let height = usize::from(area.height - 2);
+    map.text.height = height;
+    map.text.offset = map.text.offset.min(lines.len().saturating_sub(height));
+    for (line, y) in lines.iter().skip(map.text.offset).take(height).zip(area.y + 2..) {
+        painter.line(area.x + 2, y, &cut_line(line, width, painter.glyphs.ellipsis), width);
     }
 }
 

@@ -7,7 +7,7 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::Modifier;
 
-use super::Browse;
+use super::detail::Detail;
 use super::detail_view::{finding_lines, scrolled};
 use crate::glyphs::Glyphs;
 use crate::pane::Draw;
@@ -20,6 +20,7 @@ use crate::widgets::rich::{RichLine, Seg};
 use crate::widgets::text_width::{cells, cut_end, shown};
 use crate::widgets::wrap::wrap_to;
 use skills_api::{Code, ContractStep, ContractView};
+use skills_skill::SkillId;
 use skills_skill::contract::Field;
 
 /// Divisor of the width: the lanes of a graph may take at most this part of it.
@@ -31,42 +32,40 @@ const MAX_INDENT: usize = 6;
 /// Prefixes of usable bindings in the core's wording.
 const BOUND: [&str; 5] = ["script ", "openapi ", "mcp ", "openrpc ", "builtin "];
 
-impl Browse {
-    /// Draws the tab; returns the text at the title's right.
-    pub(super) fn draw_contract(&mut self, area: Rect, buf: &mut Buffer, cx: &Draw<'_>) -> String {
-        let width = area.width.saturating_sub(4);
-        let view = match self.contract_of_shown() {
-            None => {
-                let mut painter = Painter::new(buf, cx);
-                painter.put(area.x + 2, area.y, "loading contract", Role::Muted, width);
-                return String::new();
+/// Draws the tab; returns the text at the title's right.
+pub(super) fn draw(detail: &mut Detail, id: &SkillId, area: Rect, buf: &mut Buffer, cx: &Draw<'_>) -> String {
+    let width = area.width.saturating_sub(4);
+    let view = match detail.contract(id) {
+        None => {
+            let mut painter = Painter::new(buf, cx);
+            painter.put(area.x + 2, area.y, "loading contract", Role::Muted, width);
+            return String::new();
+        }
+        Some(Err(error)) => {
+            let mut painter = Painter::new(buf, cx);
+            // A skill without a contract is the usual case, not a failure.
+            let text_line =
+                error.code == Code::InvalidConfiguration && error.message.contains("instructions only");
+            let mut segs = Vec::new();
+            if !text_line {
+                segs.push(Seg::new(format!("{} ", painter.glyphs.bad), Role::Danger));
             }
-            Some(Err(error)) => {
-                let mut painter = Painter::new(buf, cx);
-                // A skill without a contract is the usual case, not a failure.
-                let text_line =
-                    error.code == Code::InvalidConfiguration && error.message.contains("instructions only");
-                let mut segs = Vec::new();
-                if !text_line {
-                    segs.push(Seg::new(format!("{} ", painter.glyphs.bad), Role::Danger));
-                }
-                segs.push(Seg::new(shown(&error.message), if text_line { Role::Muted } else { Role::Text }));
-                for (line, y) in
-                    wrap_to(&segs, width, 6, painter.glyphs.ellipsis).iter().zip(area.y..area.bottom())
-                {
-                    painter.line(area.x + 2, y, line, width);
-                }
-                return String::new();
+            segs.push(Seg::new(shown(&error.message), if text_line { Role::Muted } else { Role::Text }));
+            for (line, y) in
+                wrap_to(&segs, width, 6, painter.glyphs.ellipsis).iter().zip(area.y..area.bottom())
+            {
+                painter.line(area.x + 2, y, line, width);
             }
-            Some(Ok(view)) => view,
-        };
-        let lines = lines(&view, width, cx);
-        let window = Rect { x: area.x + 2, width: area.width.saturating_sub(3), ..area };
-        scrolled(&mut self.detail.text, &lines, window, &mut Painter::new(buf, cx));
-        let steps = counted(view.steps.len(), "step");
-        let version = shown(&view.contract.version);
-        format!("{version} {} {steps}", cx.glyphs.dot)
-    }
+            return String::new();
+        }
+        Some(Ok(view)) => view,
+    };
+    let lines = lines(&view, width, cx);
+    let window = Rect { x: area.x + 2, width: area.width.saturating_sub(3), ..area };
+    scrolled(&mut detail.text, &lines, window, &mut Painter::new(buf, cx));
+    let steps = counted(view.steps.len(), "step");
+    let version = shown(&view.contract.version);
+    format!("{version} {} {steps}", cx.glyphs.dot)
 }
 
 fn lines(view: &ContractView, width: u16, cx: &Draw<'_>) -> Vec<RichLine> {

@@ -3,7 +3,7 @@
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
-use super::Browse;
+use super::skill_list::ShownBundle;
 use crate::pane::Draw;
 use crate::theme::Role;
 use crate::widgets::format::{bytes, counted, token_count};
@@ -12,6 +12,7 @@ use crate::widgets::rich::{RichLine, Seg};
 use crate::widgets::rule::Title;
 use crate::widgets::text_width::shown;
 use crate::widgets::wrap::cut_line;
+use skills_api::{LevelTokens, SkillDetail};
 use skills_registry::TrustSummary;
 
 /// Returns the rows of the strip in a part of that height.
@@ -24,83 +25,76 @@ pub fn height(part: u16) -> u16 {
     }
 }
 
-impl Browse {
-    pub(super) fn draw_disclosure(&mut self, area: Rect, buf: &mut Buffer, cx: &Draw<'_>) {
-        let mut painter = Painter::new(buf, cx);
-        let Some(entry) = self.shown_entry() else { return };
-        let id = entry.id.clone();
-        let skill = self.catalogue.by_id(id.as_str()).cloned();
-        let mut title = Title::of("Disclosure", false);
-        for seg in &mut title.name.segs {
-            seg.role = Role::Muted;
-        }
-        if let Some(skill) = &skill {
-            let digest = skill.digest.to_string();
-            title =
-                title.note(format!("sha256 {}{}{}", &digest[..4], painter.glyphs.ellipsis, &digest[60..]));
-        }
-        title.draw(&mut painter, area.x, area.y, area.width);
-        let Some(skill) = skill else { return };
-
-        let levels = self.levels.get(&id);
-        let files =
-            self.detail.skill.as_ref().map(|d| (d.files.len(), d.files.iter().map(|f| f.bytes).sum()));
-        let files = files.or(levels.map(|l| (l.l3_files as usize, l.l3_bytes)));
-        let x = area.x + 2;
-        let rows = [
-            (
-                "L1",
-                "catalog",
-                levels.map(|l| token_count(l.entry_count(), cx.glyphs)),
-                "tok",
-                "in every call",
-            ),
-            (
-                "L2",
-                "body",
-                levels.map(|l| token_count(l.body_count(), cx.glyphs)),
-                "tok",
-                "when the model loads it",
-            ),
-        ];
-        let (number_end, note_x) = (x + 26, x + 34);
-        let note_room = area.right().saturating_sub(note_x);
-        let roles = [Role::Level1, Role::Level2, Role::Level3];
-        for (row, (level, what, amount, unit, when)) in rows.iter().enumerate() {
-            let y = area.y + 1 + row as u16;
-            painter.rail(x, y, 1, row + 1);
-            painter.put(x + 2, y, level, roles[row], 2);
-            painter.put(x + 5, y, what, Role::Text, 16);
-            if let Some(amount) = amount {
-                painter.right(number_end, y, amount, Role::Text);
-                painter.put(number_end + 1, y, unit, Role::Muted, 4);
-            }
-            if note_room >= 24 {
-                painter.put(note_x, y, when, Role::Muted, note_room);
-            }
-        }
-        let y = area.y + 3;
-        painter.rail(x, y, 1, 3);
-        painter.put(x + 2, y, "L3", roles[2], 2);
-        if let Some((count, size)) = files {
-            let what = if count == 0 { "no files".to_owned() } else { counted(count, "file") };
-            painter.put(x + 5, y, &what, Role::Text, 16);
-            if count > 0 {
-                let size = bytes(size);
-                let (amount, unit) = size.rsplit_once(' ').unwrap_or((&size, ""));
-                painter.right(number_end, y, amount, Role::Text);
-                painter.put(number_end + 1, y, unit, Role::Muted, 4);
-                if note_room >= 28 {
-                    painter.put(note_x, y, "when read or run", Role::Muted, note_room);
-                }
-            }
-        }
-        let trusted = self.detail.skill.as_ref().filter(|d| d.skill.id == id).map(|d| d.summary.trusted);
-        let line = part_played(&skill, trusted, painter.glyphs.dot);
-        let y = area.y + if area.height >= 7 { 5 } else { 4 };
-        let available = area.width.saturating_sub(3);
-        painter.line(x, y, &cut_line(&line, available, painter.glyphs.ellipsis), available);
+pub(super) fn draw(
+    shown: ShownBundle<'_>,
+    detail: Option<&SkillDetail>,
+    levels: Option<&LevelTokens>,
+    area: Rect,
+    buf: &mut Buffer,
+    cx: &Draw<'_>,
+) {
+    let mut painter = Painter::new(buf, cx);
+    let mut title = Title::of("Disclosure", false);
+    for seg in &mut title.name.segs {
+        seg.role = Role::Muted;
     }
+    if let Some(skill) = shown.skill {
+        let digest = skill.digest.to_string();
+        title = title.note(format!("sha256 {}{}{}", &digest[..4], painter.glyphs.ellipsis, &digest[60..]));
+    }
+    title.draw(&mut painter, area.x, area.y, area.width);
+    let Some(skill) = shown.skill else { return };
+
+    let files = detail.map(|d| (d.files.len(), d.files.iter().map(|f| f.bytes).sum()));
+    let files = files.or(levels.map(|l| (l.l3_files as usize, l.l3_bytes)));
+    let x = area.x + 2;
+    let rows = [
+        ("L1", "catalog", levels.map(|l| token_count(l.entry_count(), cx.glyphs)), "tok", "in every call"),
+        (
+            "L2",
+            "body",
+            levels.map(|l| token_count(l.body_count(), cx.glyphs)),
+            "tok",
+            "when the model loads it",
+        ),
+    ];
+    let (number_end, note_x) = (x + 26, x + 34);
+    let note_room = area.right().saturating_sub(note_x);
+    let roles = [Role::Level1, Role::Level2, Role::Level3];
+    for (row, (level, what, amount, unit, when)) in rows.iter().enumerate() {
+        let y = area.y + 1 + row as u16;
+        painter.rail(x, y, 1, row + 1);
+        painter.put(x + 2, y, level, roles[row], 2);
+        painter.put(x + 5, y, what, Role::Text, 16);
+        if let Some(amount) = amount {
+            painter.right(number_end, y, amount, Role::Text);
+            painter.put(number_end + 1, y, unit, Role::Muted, 4);
+        }
+        if note_room >= 24 {
+            painter.put(note_x, y, when, Role::Muted, note_room);
+        }
+    }
+    let y = area.y + 3;
+    painter.rail(x, y, 1, 3);
+    painter.put(x + 2, y, "L3", roles[2], 2);
+    if let Some((count, size)) = files {
+        let what = if count == 0 { "no files".to_owned() } else { counted(count, "file") };
+        painter.put(x + 5, y, &what, Role::Text, 16);
+        if count > 0 {
+            let size = bytes(size);
+            let (amount, unit) = size.rsplit_once(' ').unwrap_or((&size, ""));
+            painter.right(number_end, y, amount, Role::Text);
+            painter.put(number_end + 1, y, unit, Role::Muted, 4);
+            if note_room >= 28 {
+                painter.put(note_x, y, "when read or run", Role::Muted, note_room);
+            }
+        }
+    }
+    let trusted = detail.filter(|d| d.skill.id == shown.entry.id).map(|d| d.summary.trusted);
+    let line = part_played(skill, trusted, painter.glyphs.dot);
+    let y = area.y + if area.height >= 7 { 5 } else { 4 };
+    let available = area.width.saturating_sub(3);
+    painter.line(x, y, &cut_line(&line, available, painter.glyphs.ellipsis), available);
 }
 
 /// Formats the classification: `role procedure inferred · effect read only · trust no · tools Read, Bash`.

@@ -3,9 +3,8 @@
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
-use super::detail::syntax_of;
+use super::detail::{Detail, syntax_of};
 use super::detail_view::scrolled;
-use super::{Browse, Focus};
 use crate::pane::Draw;
 use crate::theme::Role;
 use crate::widgets::format::{bytes, counted};
@@ -15,103 +14,100 @@ use crate::widgets::rich::{RichLine, Seg};
 use crate::widgets::text_width::{cut_end, shown};
 use skills_api::FileText;
 
-impl Browse {
-    pub(super) fn draw_files(&mut self, area: Rect, buf: &mut Buffer, cx: &Draw<'_>) -> String {
-        let Some(skill) = self.detail.skill.clone() else { return String::new() };
-        let mut painter = Painter::new(buf, cx);
-        if skill.files.is_empty() {
-            let text = "no files besides SKILL.md";
-            painter.put(area.x + 2, area.y, text, Role::Muted, area.width.saturating_sub(3));
-            return String::new();
-        }
-        let rows = self.detail.tree_rows();
-        let height = (rows.len() as u16).min(area.height / 3).max(3).min(area.height);
-        let tree = Rect { height, ..area };
-        self.drawn.tree = tree;
-        self.detail.tree.follow(rows.len(), usize::from(height));
-        let focused = cx.focused && self.focus == Focus::Detail;
-        let offset = self.detail.tree.offset;
-        for (place, row) in rows.iter().skip(offset).take(usize::from(height)).enumerate() {
-            let line = Rect { y: tree.y + place as u16, height: 1, ..tree };
-            let selected = offset + place == self.detail.tree.cursor;
-            if selected {
-                painter.band(line, if focused { Role::Selection } else { Role::SelectionWeak });
-                painter.put(
-                    line.x,
-                    line.y,
-                    painter.glyphs.gutter,
-                    if focused { Role::Gutter } else { Role::Muted },
-                    1,
-                );
-            }
-            let indent = 6 + 2 * row.depth as u16;
-            let end = line.right().saturating_sub(1);
-            let (size, role) = if let Some(file) = row.file.and_then(|i| skill.files.get(i)) {
-                if file.executable {
-                    painter.right(end.saturating_sub(9), line.y, "runs", Role::Muted);
-                }
-                (bytes(file.bytes), if selected { Role::Strong } else { Role::Text })
-            } else {
-                let sign = if row.folded { painter.glyphs.closed } else { painter.glyphs.open };
-                painter.put(line.x + indent - 2, line.y, sign, Role::Muted, 1);
-                (counted(row.files, "file"), Role::Strong)
-            };
-            let start = painter.right(end, line.y, &size, Role::Muted);
-            let x = line.x + indent;
-            let available = start.saturating_sub(x + 6);
-            let name = shown(&row.name);
-            painter.put(x, line.y, &cut_end(&name, available, painter.glyphs.ellipsis), role, available);
-        }
-        painter.rail(area.x + 2, area.y, height.min(rows.len() as u16), 3);
-        let below = Rect { y: area.y + height + 1, height: area.height.saturating_sub(height + 1), ..area };
-        self.draw_preview(below, buf, cx)
+pub(super) fn draw(
+    detail: &mut Detail,
+    focused: bool,
+    area: Rect,
+    buf: &mut Buffer,
+    cx: &Draw<'_>,
+) -> String {
+    let Some(skill) = detail.skill.clone() else { return String::new() };
+    let mut painter = Painter::new(buf, cx);
+    if skill.files.is_empty() {
+        let text = "no files besides SKILL.md";
+        painter.put(area.x + 2, area.y, text, Role::Muted, area.width.saturating_sub(3));
+        return String::new();
     }
+    let rows = detail.tree_rows();
+    let height = (rows.len() as u16).min(area.height / 3).max(3).min(area.height);
+    let tree = Rect { height, ..area };
+    detail.drawn.tree = tree;
+    detail.tree.follow(rows.len(), usize::from(height));
+    let offset = detail.tree.offset;
+    for (place, row) in rows.iter().skip(offset).take(usize::from(height)).enumerate() {
+        let line = Rect { y: tree.y + place as u16, height: 1, ..tree };
+        let selected = offset + place == detail.tree.cursor;
+        if selected {
+            painter.band(line, if focused { Role::Selection } else { Role::SelectionWeak });
+            painter.put(
+                line.x,
+                line.y,
+                painter.glyphs.gutter,
+                if focused { Role::Gutter } else { Role::Muted },
+                1,
+            );
+        }
+        let indent = 6 + 2 * row.depth as u16;
+        let end = line.right().saturating_sub(1);
+        let (size, role) = if let Some(file) = row.file.and_then(|i| skill.files.get(i)) {
+            if file.executable {
+                painter.right(end.saturating_sub(9), line.y, "runs", Role::Muted);
+            }
+            (bytes(file.bytes), if selected { Role::Strong } else { Role::Text })
+        } else {
+            let sign = if row.folded { painter.glyphs.closed } else { painter.glyphs.open };
+            painter.put(line.x + indent - 2, line.y, sign, Role::Muted, 1);
+            (counted(row.files, "file"), Role::Strong)
+        };
+        let start = painter.right(end, line.y, &size, Role::Muted);
+        let x = line.x + indent;
+        let available = start.saturating_sub(x + 6);
+        let name = shown(&row.name);
+        painter.put(x, line.y, &cut_end(&name, available, painter.glyphs.ellipsis), role, available);
+    }
+    painter.rail(area.x + 2, area.y, height.min(rows.len() as u16), 3);
+    let below = Rect { y: area.y + height + 1, height: area.height.saturating_sub(height + 1), ..area };
+    draw_preview(detail, below, buf, cx)
+}
 
-    fn draw_preview(&mut self, area: Rect, buf: &mut Buffer, cx: &Draw<'_>) -> String {
-        let Some((path, content)) = self.detail.file.clone() else { return String::new() };
-        let name = shown(&path);
-        let mut painter = Painter::new(buf, cx);
-        let content = match content {
-            Ok(content) => content,
-            Err(error) => {
-                painter.put(area.x + 2, area.y, painter.glyphs.bad, Role::Danger, 1);
-                let width = area.width.saturating_sub(5);
-                painter.put(area.x + 4, area.y, &shown(&error.message), Role::Text, width);
-                return name;
-            }
-        };
-        let kind = format!("{} · {}", shown(&content.media_type), bytes(content.bytes));
-        painter.right(area.right().saturating_sub(1), area.y, &kind, Role::Muted);
-        painter.put(
-            area.x + 2,
-            area.y,
-            &name,
-            Role::Strong,
-            area.width.saturating_sub(kind.len() as u16 + 4),
-        );
-        let window = Rect {
-            x: area.x + 2,
-            y: area.y + 1,
-            width: area.width.saturating_sub(3),
-            height: area.height.saturating_sub(1),
-        };
-        let lines = match &content.content {
-            FileText::Binary(head) => hex(head, window.width),
-            FileText::Text(text) => {
-                let width = window.width.saturating_sub(6);
-                let syntax = syntax_of(&path);
-                let Some(lines) = self.detail.rendered(text, syntax, width, &mut self.wanted) else {
-                    return String::new();
-                };
-                numbered(&lines, &mut self.detail.preview, window)
-            }
-        };
-        let total = lines.len();
-        scrolled(&mut self.detail.preview, &lines, window, &mut Painter::new(buf, cx));
-        let scroll = &self.detail.preview;
-        let last = (scroll.offset + scroll.height).min(total);
-        format!("{}–{last} of {total} lines", scroll.offset + 1)
-    }
+fn draw_preview(detail: &mut Detail, area: Rect, buf: &mut Buffer, cx: &Draw<'_>) -> String {
+    let Some((path, content)) = detail.file.clone() else { return String::new() };
+    let name = shown(&path);
+    let mut painter = Painter::new(buf, cx);
+    let content = match content {
+        Ok(content) => content,
+        Err(error) => {
+            painter.put(area.x + 2, area.y, painter.glyphs.bad, Role::Danger, 1);
+            let width = area.width.saturating_sub(5);
+            painter.put(area.x + 4, area.y, &shown(&error.message), Role::Text, width);
+            return name;
+        }
+    };
+    let kind = format!("{} · {}", shown(&content.media_type), bytes(content.bytes));
+    painter.right(area.right().saturating_sub(1), area.y, &kind, Role::Muted);
+    painter.put(area.x + 2, area.y, &name, Role::Strong, area.width.saturating_sub(kind.len() as u16 + 4));
+    let window = Rect {
+        x: area.x + 2,
+        y: area.y + 1,
+        width: area.width.saturating_sub(3),
+        height: area.height.saturating_sub(1),
+    };
+    let lines = match &content.content {
+        FileText::Binary(head) => hex(head, window.width),
+        FileText::Text(text) => {
+            let width = window.width.saturating_sub(6);
+            let syntax = syntax_of(&path);
+            let Some(lines) = detail.rendered(text, syntax, width) else {
+                return String::new();
+            };
+            numbered(&lines, &mut detail.preview, window)
+        }
+    };
+    let total = lines.len();
+    scrolled(&mut detail.preview, &lines, window, &mut Painter::new(buf, cx));
+    let scroll = &detail.preview;
+    let last = (scroll.offset + scroll.height).min(total);
+    format!("{}–{last} of {total} lines", scroll.offset + 1)
 }
 
 /// Numbers lines; only visible ones are built, the others stay empty.

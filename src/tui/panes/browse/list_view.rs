@@ -4,10 +4,11 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::Modifier;
 
+use super::Focus;
 use super::items::{Entry, ExclusionReason};
-use super::list::{Row, SortBy};
-use super::{Browse, Focus, LEVELS_AT_ONCE};
-use crate::pane::{Draw, Effect};
+use super::list::{GroupBy, Row, SortBy};
+use super::skill_list::SkillList;
+use crate::pane::Draw;
 use crate::theme::Role;
 use crate::widgets::bars::share;
 use crate::widgets::format::{count, counted, token_count};
@@ -39,297 +40,295 @@ impl Columns {
     }
 }
 
-impl Browse {
-    /// Draws the list; returns the row of the summary's rule, if there is one.
-    pub(super) fn draw_list(&mut self, area: Rect, buf: &mut Buffer, cx: &mut Draw<'_>) -> Option<u16> {
-        let focused = cx.focused && self.focus != Focus::Detail;
-        self.list_title(focused, cx).draw(&mut Painter::new(buf, cx), area.x, area.y, area.width);
-        let mut y = area.y + 1;
-        if self.focus == Focus::Filter || !self.filter.is_empty() {
-            self.draw_filter(Rect { y, height: 1, ..area }, buf, cx);
-            y += 1;
-        }
-        let mut painter = Painter::new(buf, cx);
-        let columns = Columns::of(area, self.sort);
-        self.draw_heads(&columns, y, &mut painter);
+/// Draws the list; returns the row of the summary's rule, if there is one.
+pub(super) fn draw(
+    list: &mut SkillList,
+    focus: Focus,
+    area: Rect,
+    buf: &mut Buffer,
+    cx: &mut Draw<'_>,
+) -> Option<u16> {
+    let focused = cx.focused && focus != Focus::Detail;
+    list_title(list, focused, cx).draw(&mut Painter::new(buf, cx), area.x, area.y, area.width);
+    let mut y = area.y + 1;
+    if focus == Focus::Filter || !list.filter.is_empty() {
+        draw_filter(list, focus, Rect { y, height: 1, ..area }, buf, cx);
         y += 1;
-        // As tall as the strip next to it, so that their rules meet.
-        let foot = super::disclosure_view::height(area.height);
-        let list = Rect { y, height: area.bottom().saturating_sub(y + foot), ..area };
-        self.draw_rows(list, &columns, &mut painter, focused);
-        let below = Rect { y: list.bottom(), height: foot, ..area };
-        (foot > 0).then(|| self.draw_summary(below, &mut painter))
     }
+    let mut painter = Painter::new(buf, cx);
+    let columns = Columns::of(area, list.sort);
+    draw_heads(list, &columns, y, &mut painter);
+    y += 1;
+    // As tall as the strip next to it, so that their rules meet.
+    let foot = super::disclosure_view::height(area.height);
+    let window = Rect { y, height: area.bottom().saturating_sub(y + foot), ..area };
+    draw_rows(list, window, &columns, &mut painter, focused);
+    let below = Rect { y: window.bottom(), height: foot, ..area };
+    (foot > 0).then(|| draw_summary(list, below, &mut painter))
+}
 
-    /// Draws the column heads, the sorted one with the direction.
-    fn draw_heads(&self, columns: &Columns, y: u16, painter: &mut Painter<'_>) {
-        let (up, down) = (painter.glyphs.up, painter.glyphs.down);
-        let role_of = |sort| if self.sort == sort { Role::Text } else { Role::Muted };
-        let name = if self.sort == SortBy::Name { format!("name {up}") } else { "name".to_owned() };
-        painter.put(columns.name, y, &name, role_of(SortBy::Name), 10);
-        if let Some(role) = columns.role {
-            let head = if self.budget().is_some() { "given" } else { "role" };
-            painter.put(role, y, head, Role::Muted, 10);
+/// Draws the column heads, the sorted one with the direction.
+fn draw_heads(list: &SkillList, columns: &Columns, y: u16, painter: &mut Painter<'_>) {
+    let (up, down) = (painter.glyphs.up, painter.glyphs.down);
+    let role_of = |sort| if list.sort == sort { Role::Text } else { Role::Muted };
+    let name = if list.sort == SortBy::Name { format!("name {up}") } else { "name".to_owned() };
+    painter.put(columns.name, y, &name, role_of(SortBy::Name), 10);
+    if let Some(role) = columns.role {
+        let head = if list.client.budget().is_some() { "given" } else { "role" };
+        painter.put(role, y, head, Role::Muted, 10);
+    }
+    if list.sort == SortBy::Changed {
+        painter.right(columns.tokens_end, y, &format!("changed {down}"), Role::Text);
+        return;
+    }
+    if columns.role.is_none() && list.client.budget().is_some() {
+        painter.right(columns.tokens_end, y, "given", Role::Muted);
+        return;
+    }
+    let tokens = if list.sort == SortBy::Tokens { format!("L2 tok {down}") } else { "L2 tok".to_owned() };
+    let start = painter.right(columns.tokens_end, y, &tokens, role_of(SortBy::Tokens)).saturating_sub(1);
+    painter.rail(start, y, 1, 2);
+    match (list.sort, columns.role) {
+        (SortBy::Findings, _) => {
+            painter.right(start.saturating_sub(1), y, &format!("findings {down}"), Role::Text);
         }
-        if self.sort == SortBy::Changed {
-            painter.right(columns.tokens_end, y, &format!("changed {down}"), Role::Text);
-            return;
+        (SortBy::Name, Some(_)) => {
+            painter.right(start.saturating_sub(1), y, "findings", Role::Muted);
         }
-        if columns.role.is_none() && self.budget().is_some() {
-            painter.right(columns.tokens_end, y, "given", Role::Muted);
-            return;
-        }
-        let tokens = if self.sort == SortBy::Tokens { format!("L2 tok {down}") } else { "L2 tok".to_owned() };
-        let start = painter.right(columns.tokens_end, y, &tokens, role_of(SortBy::Tokens)).saturating_sub(1);
-        painter.rail(start, y, 1, 2);
-        match (self.sort, columns.role) {
-            (SortBy::Findings, _) => {
-                painter.right(start.saturating_sub(1), y, &format!("findings {down}"), Role::Text);
-            }
-            (SortBy::Name, Some(_)) => {
-                painter.right(start.saturating_sub(1), y, "findings", Role::Muted);
-            }
-            _ => {}
+        _ => {}
+    }
+}
+
+fn list_title(list: &SkillList, focused: bool, cx: &Draw<'_>) -> Title {
+    let mut note = match list.group {
+        GroupBy::None => "all".to_owned(),
+        group => format!("by {group}"),
+    };
+    if let Some(client) = &list.client.view {
+        let assumed = if client.assumed_folders.is_empty() { "" } else { " (assumed)" };
+        note = format!("{note} {} as {}{assumed}", cx.glyphs.dot, shown(&client.name));
+    }
+    Title::of("Skills", focused).note(note)
+}
+
+fn draw_filter(list: &mut SkillList, focus: Focus, row: Rect, buf: &mut Buffer, cx: &mut Draw<'_>) {
+    let mut painter = Painter::new(buf, cx);
+    painter.band(row, Role::Field);
+    painter.put(row.x + 2, row.y, "/", Role::Strong, 1);
+    let note = format!("{} of {}", count(list.matched), count(list.entries.len()));
+    let start = painter.right(row.right().saturating_sub(1), row.y, &note, Role::Muted);
+    let line = Rect { x: row.x + 4, width: start.saturating_sub(row.x + 5), ..row };
+    list.filter_area = row;
+    let style = cx.theme.style(Role::Field).patch(cx.theme.style(Role::Strong));
+    let cursor = list.filter.draw(line, buf, style, &[]);
+    if cx.focused && focus == Focus::Filter {
+        cx.cursor = cursor;
+    }
+}
+
+fn draw_rows(
+    list: &mut SkillList,
+    window: Rect,
+    columns: &Columns,
+    painter: &mut Painter<'_>,
+    focused: bool,
+) {
+    list.area = window;
+    let height = usize::from(window.height);
+    if list.follow {
+        list.scroll.follow(list.rows.len(), height);
+        // Scroll a group's heading into view together with its first member.
+        let above = list.scroll.cursor.saturating_sub(1);
+        if list.scroll.offset == list.scroll.cursor
+            && list.scroll.cursor > 0
+            && matches!(list.rows.get(above), Some(Row::Group { .. }))
+        {
+            list.scroll.offset = above;
         }
     }
-
-    fn list_title(&self, focused: bool, cx: &Draw<'_>) -> Title {
-        let mut note = match self.group {
-            super::GroupBy::None => "all".to_owned(),
-            group => format!("by {group}"),
-        };
-        if let Some(client) = &self.client {
-            let assumed = if client.assumed_folders.is_empty() { "" } else { " (assumed)" };
-            note = format!("{note} {} as {}{assumed}", cx.glyphs.dot, shown(&client.name));
-        }
-        Title::of("Skills", focused).note(note)
+    list.scroll.height = height;
+    list.scroll.offset = list.scroll.offset.min(list.rows.len().saturating_sub(height));
+    if list.rows.is_empty() {
+        painter.put(window.x + 3, window.y, "no skills match the filter", Role::Muted, window.width - 3);
     }
-
-    fn draw_filter(&mut self, row: Rect, buf: &mut Buffer, cx: &mut Draw<'_>) {
-        let mut painter = Painter::new(buf, cx);
-        painter.band(row, Role::Field);
-        painter.put(row.x + 2, row.y, "/", Role::Strong, 1);
-        let note = format!("{} of {}", count(self.matched), count(self.entries.len()));
-        let start = painter.right(row.right().saturating_sub(1), row.y, &note, Role::Muted);
-        let line = Rect { x: row.x + 4, width: start.saturating_sub(row.x + 5), ..row };
-        self.drawn.filter = row;
-        let style = cx.theme.style(Role::Field).patch(cx.theme.style(Role::Strong));
-        let cursor = self.filter.draw(line, buf, style, &[]);
-        if cx.focused && self.focus == Focus::Filter {
-            cx.cursor = cursor;
+    let mut unknown = Vec::new();
+    for place in 0..height.min(list.rows.len().saturating_sub(list.scroll.offset)) {
+        let index = list.scroll.offset + place;
+        let area = Rect { y: window.y + place as u16, height: 1, ..window };
+        let selected = index == list.scroll.cursor;
+        if selected {
+            painter.band(area, if focused { Role::Selection } else { Role::SelectionWeak });
+            let role = if focused { Role::Gutter } else { Role::Muted };
+            painter.put(area.x, area.y, painter.glyphs.gutter, role, 1);
         }
-    }
-
-    fn draw_rows(&mut self, list: Rect, columns: &Columns, painter: &mut Painter<'_>, focused: bool) {
-        self.drawn.list = list;
-        let height = usize::from(list.height);
-        if self.follow {
-            self.scroll.follow(self.rows.len(), height);
-            // Scroll a group's heading into view together with its first member.
-            let above = self.scroll.cursor.saturating_sub(1);
-            if self.scroll.offset == self.scroll.cursor
-                && self.scroll.cursor > 0
-                && matches!(self.rows.get(above), Some(Row::Group { .. }))
-            {
-                self.scroll.offset = above;
+        match list.rows[index].clone() {
+            Row::Group { label, count: members, live, folded, .. } => {
+                draw_group(&label, members, live, folded, area, painter);
             }
-        }
-        self.scroll.height = height;
-        self.scroll.offset = self.scroll.offset.min(self.rows.len().saturating_sub(height));
-        if self.rows.is_empty() {
-            painter.put(list.x + 3, list.y, "no skills match the filter", Role::Muted, list.width - 3);
-        }
-        let mut unknown = Vec::new();
-        for place in 0..height.min(self.rows.len().saturating_sub(self.scroll.offset)) {
-            let index = self.scroll.offset + place;
-            let area = Rect { y: list.y + place as u16, height: 1, ..list };
-            let selected = index == self.scroll.cursor;
-            if selected {
-                painter.band(area, if focused { Role::Selection } else { Role::SelectionWeak });
-                let role = if focused { Role::Gutter } else { Role::Muted };
-                painter.put(area.x, area.y, painter.glyphs.gutter, role, 1);
-            }
-            match self.rows[index].clone() {
-                Row::Group { label, count: members, live, folded, .. } => {
-                    draw_group(&label, members, live, folded, area, painter);
+            Row::Entry(entry) => {
+                draw_entry(list, entry, selected, area, columns, painter);
+                let entry = &list.entries[entry];
+                if entry.is_readable() && list.tokens.of(&entry.id).is_none() {
+                    unknown.push(entry.id.clone());
                 }
-                Row::Entry(entry) => {
-                    self.draw_entry(entry, selected, area, columns, painter);
-                    let entry = &self.entries[entry];
-                    let countable = entry.is_readable();
-                    if countable
-                        && !self.levels.contains_key(&entry.id)
-                        && !self.asked_levels.contains(&entry.id)
-                    {
-                        unknown.push(entry.id.clone());
-                    }
-                }
             }
-        }
-        if !unknown.is_empty() {
-            unknown.truncate(LEVELS_AT_ONCE);
-            self.asked_levels.extend(unknown.iter().cloned());
-            self.wanted.push(Effect::Levels(unknown));
         }
     }
+    list.wanted.extend(list.tokens.request(unknown.iter()));
+}
 
-    fn draw_entry(
-        &mut self,
-        index: usize,
-        selected: bool,
-        area: Rect,
-        columns: &Columns,
-        painter: &mut Painter<'_>,
-    ) {
-        let entry = &self.entries[index];
-        let y = area.y;
-        // A skill that is shadowed here may be a separate one for the client.
-        let listed = || {
-            let client = self.client.as_ref()?;
-            let known = client.entries.iter().any(|known| known.skill_id == entry.id);
-            known.then(|| format!("listed by {}, not found here", shown(&client.name)))
-        };
-        let marker = match (&self.client, self.unseen.get(&entry.id)) {
-            (Some(_), Some(why)) => Some(why.clone()),
-            (Some(_), None) if matches!(entry.exclusion, ExclusionReason::Shadowed(_)) => None,
-            (Some(_), None) if matches!(entry.exclusion, ExclusionReason::Refused(_)) => {
-                listed().or_else(|| entry.note.clone())
-            }
-            _ => entry.note.clone(),
-        };
-        if let Some(note) = marker {
-            let available = (area.width / 4).max(12);
-            let role = if selected { Role::Strong } else { Role::Muted };
-            draw_name(entry, None, &mut self.fuzzy, Rect::new(columns.name, y, available, 1), role, painter);
-            let x = columns.name + available + 1;
-            let available = columns.tokens_end.saturating_sub(x);
-            let note = cut_end(&note, available, painter.glyphs.ellipsis);
-            painter.put(x, y, &note, Role::Muted, available);
-            return;
+fn draw_entry(
+    list: &mut SkillList,
+    index: usize,
+    selected: bool,
+    area: Rect,
+    columns: &Columns,
+    painter: &mut Painter<'_>,
+) {
+    let entry = &list.entries[index];
+    let y = area.y;
+    // A skill that is shadowed here may be a separate one for the client.
+    let listed = || {
+        let client = list.client.view.as_ref()?;
+        let known = client.entries.iter().any(|known| known.skill_id == entry.id);
+        known.then(|| format!("listed by {}, not found here", shown(&client.name)))
+    };
+    let marker = match (&list.client.view, list.client.unseen.get(&entry.id)) {
+        (Some(_), Some(why)) => Some(why.clone()),
+        (Some(_), None) if matches!(entry.exclusion, ExclusionReason::Shadowed(_)) => None,
+        (Some(_), None) if matches!(entry.exclusion, ExclusionReason::Refused(_)) => {
+            listed().or_else(|| entry.note.clone())
         }
-        let role = if selected { Role::Strong } else { Role::Text };
-        let available = Rect::new(columns.name, y, columns.name_room, 1);
-        draw_name(entry, entry.status.as_deref(), &mut self.fuzzy, available, role, painter);
-        if let Some(x) = columns.role {
-            let (word, role) = self
-                .budget()
-                .and_then(|budget| budget.budget_label(&entry.id))
-                .unwrap_or_else(|| (entry.role.to_string(), Role::Muted));
-            painter.put(x, y, &word, role, 10);
-        }
-        let mut x = columns.badge;
-        let (errors, warnings) = entry.findings;
-        if errors > 0 {
-            x = painter.put(x, y, &format!("{}{errors}", painter.glyphs.bad), Role::Danger, 4) + 1;
-        } else if warnings > 0 {
-            x = painter.put(x, y, &format!("{}{warnings}", painter.glyphs.warn), Role::Warning, 4) + 1;
-        }
-        if self.edited.contains(&entry.id) {
-            painter.put(x, y, painter.glyphs.edited, Role::Info, 1);
-        }
-        let budget_word =
-            self.budget().filter(|_| columns.role.is_none()).and_then(|b| b.budget_label(&entry.id));
-        if self.sort == SortBy::Changed {
-            painter.right(columns.tokens_end, y, &day(entry.modified), Role::Text);
-        } else if let Some((word, role)) = budget_word {
-            painter.right(columns.tokens_end, y, &word, role);
-        } else if let Some(levels) = self.levels.get(&entry.id) {
-            painter.right(
-                columns.tokens_end,
-                y,
-                &token_count(levels.body_count(), painter.glyphs),
-                Role::Text,
-            );
-        }
+        _ => entry.note.clone(),
+    };
+    if let Some(note) = marker {
+        let available = (area.width / 4).max(12);
+        let role = if selected { Role::Strong } else { Role::Muted };
+        draw_name(entry, None, &mut list.fuzzy, Rect::new(columns.name, y, available, 1), role, painter);
+        let x = columns.name + available + 1;
+        let available = columns.tokens_end.saturating_sub(x);
+        let note = cut_end(&note, available, painter.glyphs.ellipsis);
+        painter.put(x, y, &note, Role::Muted, available);
+        return;
     }
+    let role = if selected { Role::Strong } else { Role::Text };
+    let available = Rect::new(columns.name, y, columns.name_room, 1);
+    draw_name(entry, entry.status.as_deref(), &mut list.fuzzy, available, role, painter);
+    if let Some(x) = columns.role {
+        let (word, role) = list
+            .client
+            .budget()
+            .and_then(|budget| budget.budget_label(&entry.id))
+            .unwrap_or_else(|| (entry.role.to_string(), Role::Muted));
+        painter.put(x, y, &word, role, 10);
+    }
+    let mut x = columns.badge;
+    let (errors, warnings) = entry.findings;
+    if errors > 0 {
+        x = painter.put(x, y, &format!("{}{errors}", painter.glyphs.bad), Role::Danger, 4) + 1;
+    } else if warnings > 0 {
+        x = painter.put(x, y, &format!("{}{warnings}", painter.glyphs.warn), Role::Warning, 4) + 1;
+    }
+    if list.edited.contains(&entry.id) {
+        painter.put(x, y, painter.glyphs.edited, Role::Info, 1);
+    }
+    let budget_word =
+        list.client.budget().filter(|_| columns.role.is_none()).and_then(|b| b.budget_label(&entry.id));
+    if list.sort == SortBy::Changed {
+        painter.right(columns.tokens_end, y, &day(entry.modified), Role::Text);
+    } else if let Some((word, role)) = budget_word {
+        painter.right(columns.tokens_end, y, &word, role);
+    } else if let Some(levels) = list.tokens.of(&entry.id) {
+        painter.right(columns.tokens_end, y, &token_count(levels.body_count(), painter.glyphs), Role::Text);
+    }
+}
 
-    /// Draws the totals and the sort order; returns the row of the rule.
-    fn draw_summary(&self, area: Rect, painter: &mut Painter<'_>) -> u16 {
-        let title = match &self.client {
-            Some(client) => Title::of(format!("Catalog of {}", shown(&client.name)), false),
-            None => Title::of("Catalog", false),
+/// Draws the totals and the sort order; returns the row of the rule.
+fn draw_summary(list: &SkillList, area: Rect, painter: &mut Painter<'_>) -> u16 {
+    let title = match &list.client.view {
+        Some(client) => Title::of(format!("Catalog of {}", shown(&client.name)), false),
+        None => Title::of("Catalog", false),
+    };
+    let mut title = title;
+    for seg in &mut title.name.segs {
+        seg.role = Role::Muted;
+    }
+    title.draw(painter, area.x, area.y, area.width);
+    let x = area.x + 3;
+    let width = area.width.saturating_sub(4);
+    let skills = list.catalogue.entries.len();
+    let mut y = area.y + 1;
+    if list.client.view.is_some() {
+        let all = list.entries.len();
+        let seen = list.entries.iter().filter(|e| !list.client.unseen.contains_key(&e.id) && e.is_readable());
+        let seen =
+            list.client.budget().and_then(super::budget::Budget::listed).unwrap_or_else(|| seen.count());
+        let dot = format!(" {} ", painter.glyphs.dot);
+        let seen_of = format!("{} of {} loaded", count(seen), count(all));
+        let made = list.client.budget().map(super::budget::Budget::counts).unwrap_or_default().join(&dot);
+        let rows = match (made.is_empty(), area.height >= 7) {
+            (true, _) => vec![seen_of],
+            (false, true) => vec![seen_of, made],
+            (false, false) => vec![format!("{seen_of}{dot}{made}")],
         };
-        let mut title = title;
-        for seg in &mut title.name.segs {
-            seg.role = Role::Muted;
-        }
-        title.draw(painter, area.x, area.y, area.width);
-        let x = area.x + 3;
-        let width = area.width.saturating_sub(4);
-        let skills = self.catalogue.entries.len();
-        let mut y = area.y + 1;
-        if self.client.is_some() {
-            let all = self.entries.len();
-            let seen = self.entries.iter().filter(|e| !self.unseen.contains_key(&e.id) && e.is_readable());
-            let seen = self.budget().and_then(super::budget::Budget::listed).unwrap_or_else(|| seen.count());
-            let dot = format!(" {} ", painter.glyphs.dot);
-            let seen_of = format!("{} of {} loaded", count(seen), count(all));
-            let made = self.budget().map(super::budget::Budget::counts).unwrap_or_default().join(&dot);
-            let rows = match (made.is_empty(), area.height >= 7) {
-                (true, _) => vec![seen_of],
-                (false, true) => vec![seen_of, made],
-                (false, false) => vec![format!("{seen_of}{dot}{made}")],
-            };
-            for row in rows {
-                painter.put(x, y, &cut_end(&row, width, painter.glyphs.ellipsis), Role::Text, width);
-                y += 1;
-            }
-            let sums = self.budget().and_then(|budget| budget.sums(painter));
-            if let Some(sums) = sums.filter(|_| y < area.bottom()) {
-                painter.line(x, y, &cut_line(&sums, width, painter.glyphs.ellipsis), width);
-                y += 1;
-            }
-            let unseen = self.budget().map(super::budget::Budget::unseen).unwrap_or_default();
-            for why in unseen {
-                if y + 1 >= area.bottom() {
-                    break;
-                }
-                painter.put(x, y, &cut_end(&why, width, painter.glyphs.ellipsis), Role::Muted, width);
-                y += 1;
-            }
-            if y + 2 < area.bottom() {
-                share(painter, x, y, width, seen as f64 / all.max(1) as f64);
-                y += 1;
-            }
-        } else {
-            let roots =
-                self.catalogue.roots.iter().filter(|r| r.state == skills_registry::RootState::Present);
-            let from = format!("{} from {}", counted(skills, "skill"), counted(roots.count(), "root"));
-            painter.put(x, y, &from, Role::Text, width);
-            y += 1;
-            if y < area.bottom() {
-                let errors = self.entries.iter().filter(|e| e.findings.0 > 0).count();
-                let warnings = self.entries.iter().filter(|e| e.findings.0 == 0 && e.findings.1 > 0).count();
-                let bad = RichLine::from_segs(vec![
-                    Seg::new(format!("{} ", painter.glyphs.bad), Role::Danger),
-                    Seg::new(format!("{}   ", counted(errors, "error")), Role::Muted),
-                    Seg::new(format!("{} ", painter.glyphs.warn), Role::Warning),
-                    Seg::new(counted(warnings, "warning"), Role::Muted),
-                ]);
-                painter.line(x, y, &bad, width);
-                y += 1;
-            }
-            if y + 1 < area.bottom() {
-                let (shadowed, refused) = (self.catalogue.shadowed.len(), self.catalogue.refused.len());
-                let dot = painter.glyphs.dot;
-                let text = format!("{} shadowed {dot} {} rejected", count(shadowed), count(refused));
-                painter.put(x, y, &text, Role::Muted, width);
-                y += 1;
-            }
-        }
-        if let Some(client) = self.client.as_ref().filter(|_| y + 1 < area.bottom()) {
-            let at = painter.put(x, y, "source ", Role::Muted, width);
-            let text = shown(&client.source);
-            let available = width.saturating_sub(7);
-            painter.put(at, y, &cut_middle(&text, available, painter.glyphs.ellipsis), Role::Text, available);
+        for row in rows {
+            painter.put(x, y, &cut_end(&row, width, painter.glyphs.ellipsis), Role::Text, width);
             y += 1;
         }
+        let sums = list.client.budget().and_then(|budget| budget.sums(painter));
+        if let Some(sums) = sums.filter(|_| y < area.bottom()) {
+            painter.line(x, y, &cut_line(&sums, width, painter.glyphs.ellipsis), width);
+            y += 1;
+        }
+        let unseen = list.client.budget().map(super::budget::Budget::unseen).unwrap_or_default();
+        for why in unseen {
+            if y + 1 >= area.bottom() {
+                break;
+            }
+            painter.put(x, y, &cut_end(&why, width, painter.glyphs.ellipsis), Role::Muted, width);
+            y += 1;
+        }
+        if y + 2 < area.bottom() {
+            share(painter, x, y, width, seen as f64 / all.max(1) as f64);
+            y += 1;
+        }
+    } else {
+        let roots = list.catalogue.roots.iter().filter(|r| r.state == skills_registry::RootState::Present);
+        let from = format!("{} from {}", counted(skills, "skill"), counted(roots.count(), "root"));
+        painter.put(x, y, &from, Role::Text, width);
+        y += 1;
         if y < area.bottom() {
-            let line = pairs(&[("sort", self.sort.to_string()), ("group", self.group.to_string())]);
-            painter.line(x, y, &cut_line(&line, width, painter.glyphs.ellipsis), width);
+            let errors = list.entries.iter().filter(|e| e.findings.0 > 0).count();
+            let warnings = list.entries.iter().filter(|e| e.findings.0 == 0 && e.findings.1 > 0).count();
+            let bad = RichLine::from_segs(vec![
+                Seg::new(format!("{} ", painter.glyphs.bad), Role::Danger),
+                Seg::new(format!("{}   ", counted(errors, "error")), Role::Muted),
+                Seg::new(format!("{} ", painter.glyphs.warn), Role::Warning),
+                Seg::new(counted(warnings, "warning"), Role::Muted),
+            ]);
+            painter.line(x, y, &bad, width);
+            y += 1;
         }
-        area.y
+        if y + 1 < area.bottom() {
+            let (shadowed, refused) = (list.catalogue.shadowed.len(), list.catalogue.refused.len());
+            let dot = painter.glyphs.dot;
+            let text = format!("{} shadowed {dot} {} rejected", count(shadowed), count(refused));
+            painter.put(x, y, &text, Role::Muted, width);
+            y += 1;
+        }
     }
+    if let Some(client) = list.client.view.as_ref().filter(|_| y + 1 < area.bottom()) {
+        let at = painter.put(x, y, "source ", Role::Muted, width);
+        let text = shown(&client.source);
+        let available = width.saturating_sub(7);
+        painter.put(at, y, &cut_middle(&text, available, painter.glyphs.ellipsis), Role::Text, available);
+        y += 1;
+    }
+    if y < area.bottom() {
+        let line = pairs(&[("sort", list.sort.to_string()), ("group", list.group.to_string())]);
+        painter.line(x, y, &cut_line(&line, width, painter.glyphs.ellipsis), width);
+    }
+    area.y
 }
 
 fn draw_group(label: &str, members: usize, live: bool, folded: bool, area: Rect, painter: &mut Painter<'_>) {

@@ -5,7 +5,7 @@ use ratatui::layout::Rect;
 use ratatui::style::Modifier;
 
 use super::collisions_view::clause_line;
-use super::{Browse, Focus};
+use super::detail::Detail;
 use crate::pane::{Draw, Effect};
 use crate::theme::Role;
 use crate::widgets::painter::Painter;
@@ -14,76 +14,61 @@ use crate::widgets::text_width::{cells, cut_end, shown};
 use crate::widgets::wrap::wrap;
 use skills_api::SkillRivals;
 use skills_discovery::GroupKind;
+use skills_skill::SkillId;
 
-impl Browse {
-    /// Draws the rivals; returns the note of the title.
-    pub(super) fn draw_rivals(&mut self, area: Rect, buf: &mut Buffer, cx: &Draw<'_>) -> String {
-        let Some(id) = self.shown_entry().map(|entry| entry.id.clone()) else { return String::new() };
-        if self.detail.asked_rivals.insert(id.clone()) {
-            self.wanted.push(Effect::Rivals(id.clone()));
-        }
-        let mut painter = Painter::new(buf, cx);
-        let width = area.width.saturating_sub(4);
-        let rivals = match self.detail.rivals.get(&id) {
-            Some(Ok(rivals)) => rivals.clone(),
-            Some(Err(error)) => {
-                let segs = [Seg::new(shown(&error.message), Role::Danger)];
-                for (line, y) in wrap(&segs, width).into_iter().zip(area.y..area.bottom()) {
-                    painter.line(area.x + 2, y, &RichLine::from_segs(line), width);
-                }
-                return String::new();
-            }
-            None => {
-                painter.put(
-                    area.x + 2,
-                    area.y,
-                    "ranking requests made from the description",
-                    Role::Muted,
-                    width,
-                );
-                return String::new();
-            }
-        };
-        let report = &rivals.report;
-        self.detail.rival = self.detail.rival.min(report.rivals.len().saturating_sub(1));
-        let (lines, first) = lines(&rivals, width, &painter);
-        let chosen = first + self.detail.rival;
-        let height = usize::from(area.height);
-        let scroll = &mut self.detail.text;
-        scroll.height = height;
-        if !report.rivals.is_empty() {
-            if chosen >= scroll.offset + height {
-                scroll.offset = chosen + 1 - height;
-            }
-            scroll.offset = scroll.offset.min(if self.detail.rival == 0 { 0 } else { chosen });
-        }
-        scroll.offset = scroll.offset.min(lines.len().saturating_sub(height));
-        let focused = cx.focused && self.focus == Focus::Detail;
-        for (at, line) in lines.iter().enumerate().skip(scroll.offset).take(height) {
-            let row = Rect { y: area.y + (at - scroll.offset) as u16, height: 1, ..area };
-            if at == chosen && focused && !report.rivals.is_empty() {
-                painter.band(row, Role::Selection);
-                painter.put(row.x, row.y, painter.glyphs.gutter, Role::Gutter, 1);
-            }
-            painter.line(row.x + 2, row.y, line, width);
-        }
-        match report.not_ranked {
-            Some(_) => "not ranked".to_owned(),
-            None => format!("wins {} of {} requests", report.won, report.made),
-        }
+/// Draws the rivals; returns the note of the title.
+pub(super) fn draw(
+    detail: &mut Detail,
+    id: &SkillId,
+    focused: bool,
+    area: Rect,
+    buf: &mut Buffer,
+    cx: &Draw<'_>,
+) -> String {
+    if detail.asked_rivals.insert(id.clone()) {
+        detail.wanted.push(Effect::Rivals(id.clone()));
     }
-
-    /// Returns the rival under the cursor.
-    pub(super) fn chosen_rival(&self) -> Option<skills_skill::SkillId> {
-        let id = &self.shown_entry()?.id;
-        let rivals = self.detail.rivals.get(id)?.as_ref().ok()?;
-        rivals.report.rivals.get(self.detail.rival).map(|rival| rival.skill_id.clone())
+    let mut painter = Painter::new(buf, cx);
+    let width = area.width.saturating_sub(4);
+    let rivals = match detail.rivals.get(id) {
+        Some(Ok(rivals)) => rivals.clone(),
+        Some(Err(error)) => {
+            let segs = [Seg::new(shown(&error.message), Role::Danger)];
+            for (line, y) in wrap(&segs, width).into_iter().zip(area.y..area.bottom()) {
+                painter.line(area.x + 2, y, &RichLine::from_segs(line), width);
+            }
+            return String::new();
+        }
+        None => {
+            painter.put(area.x + 2, area.y, "ranking requests made from the description", Role::Muted, width);
+            return String::new();
+        }
+    };
+    let report = &rivals.report;
+    detail.rival = detail.rival.min(report.rivals.len().saturating_sub(1));
+    let (lines, first) = lines(&rivals, width, &painter);
+    let chosen = first + detail.rival;
+    let height = usize::from(area.height);
+    let scroll = &mut detail.text;
+    scroll.height = height;
+    if !report.rivals.is_empty() {
+        if chosen >= scroll.offset + height {
+            scroll.offset = chosen + 1 - height;
+        }
+        scroll.offset = scroll.offset.min(if detail.rival == 0 { 0 } else { chosen });
     }
-
-    /// Returns the number of rivals.
-    pub(super) fn rival_count(&self) -> usize {
-        let rivals = self.shown_entry().and_then(|entry| self.detail.rivals.get(&entry.id));
-        rivals.and_then(|rivals| rivals.as_ref().ok()).map_or(0, |rivals| rivals.report.rivals.len())
+    scroll.offset = scroll.offset.min(lines.len().saturating_sub(height));
+    for (at, line) in lines.iter().enumerate().skip(scroll.offset).take(height) {
+        let row = Rect { y: area.y + (at - scroll.offset) as u16, height: 1, ..area };
+        if at == chosen && focused && !report.rivals.is_empty() {
+            painter.band(row, Role::Selection);
+            painter.put(row.x, row.y, painter.glyphs.gutter, Role::Gutter, 1);
+        }
+        painter.line(row.x + 2, row.y, line, width);
+    }
+    match report.not_ranked {
+        Some(_) => "not ranked".to_owned(),
+        None => format!("wins {} of {} requests", report.won, report.made),
     }
 }
 

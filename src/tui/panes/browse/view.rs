@@ -3,7 +3,8 @@
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
-use super::{Browse, Focus, FrameAreas};
+use super::detail::DrawnAreas;
+use super::{Browse, Focus, collisions_view, detail_view, empty_view, list_view};
 use crate::pane::Draw;
 use crate::widgets::painter::Painter;
 use crate::widgets::rule::{Joint, divider};
@@ -13,21 +14,24 @@ const FOLD: u16 = 80;
 
 impl Browse {
     pub(super) fn view(&mut self, area: Rect, buf: &mut Buffer, cx: &mut Draw<'_>) {
-        self.drawn = FrameAreas::default();
-        if self.entries.is_empty() {
-            self.draw_empty(area, buf, cx);
+        (self.list.area, self.list.filter_area) = (Rect::ZERO, Rect::ZERO);
+        self.detail.drawn = DrawnAreas::default();
+        if self.list.entries.is_empty() {
+            self.list.area = area;
+            empty_view::draw(&self.list, &self.scan, area, buf, cx);
             return;
         }
         if self.map.is_open {
-            self.draw_map(area, buf, cx);
+            collisions_view::draw(&mut self.map, area, buf, cx);
             return;
         }
         let detail = self.focus == Focus::Detail;
+        let focused = cx.focused && detail;
         if area.width < FOLD || cx.full_screen {
             if detail {
-                self.draw_detail(area, buf, cx);
+                detail_view::draw(&mut self.detail, &self.list, focused, area, buf, cx);
             } else {
-                self.draw_list(area, buf, cx);
+                list_view::draw(&mut self.list, self.focus, area, buf, cx);
             }
             return;
         }
@@ -35,8 +39,8 @@ impl Browse {
         let left = share.max(36).saturating_add_signed(cx.split).clamp(26, area.width.saturating_sub(34));
         let list = Rect { width: left, ..area };
         let right = Rect { x: area.x + left + 1, width: area.width - left - 1, ..area };
-        let foot_left = self.draw_list(list, buf, cx);
-        let foot_right = self.draw_detail(right, buf, cx);
+        let foot_left = list_view::draw(&mut self.list, self.focus, list, buf, cx);
+        let foot_right = detail_view::draw(&mut self.detail, &self.list, focused, right, buf, cx);
         let mut joints = vec![(area.y, Joint::Top { heavy: cx.focused })];
         for y in area.top() + 1..area.bottom() {
             match (foot_left == Some(y), foot_right == Some(y)) {

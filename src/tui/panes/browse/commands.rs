@@ -1,0 +1,124 @@
+//! The commands of Browse, by the part that has the focus.
+
+use super::detail::{Detail, Tab};
+use super::skill_list::{ShownBundle, SkillList};
+use crate::action::{Action, Command};
+use crate::widgets::text_width::shown;
+use skills_skill::Invocation;
+
+/// Returns the commands with the focus on the list.
+pub(super) fn in_list(list: &SkillList, detail: &Detail) -> Vec<Command> {
+    let bundle = list.shown();
+    let none = bundle.is_none().then(|| "no skill selected".to_owned());
+    let on_skill = |command: Command| Command { blocked: none.clone(), ..command };
+    let mut out = vec![
+        Command { blocked: none.clone(), ..Command::shown(Action::Down, "move") },
+        on_skill(Command::shown(Action::Open, "open")),
+        on_skill(Command::shown(Action::Filter, "filter")),
+        on_skill(Command::shown(Action::OpenByName, "open by name")),
+        on_skill(Command::shown(Action::Edit, "edit")),
+        Command::shown(Action::PickClient, "client"),
+        on_skill(Command::shown(Action::Sort, "sort")),
+        on_skill(Command::shown(Action::GroupBy, "group")),
+        on_skill(Command::shown(Action::DiscoverThis, "discover")),
+        on_skill(Command::shown(Action::Why, "why")),
+        on_skill(Command::shown(Action::Draft, "draft")),
+        on_skill(Command::hidden(Action::AddGolden, "to golden set")),
+        Command::shown(Action::ShowCollisions, "collisions"),
+        attach(bundle),
+        launch(bundle, detail, false),
+        on_skill(Command::shown(Action::LoadSkill, "load")),
+        on_skill(Command::shown(Action::Copy, "copy")),
+        on_skill(Command::hidden(Action::CopyAs, "copy as")),
+        on_skill(Command::hidden(Action::Fold, "fold")),
+        on_skill(Command::hidden(Action::NextTab, "next tab")),
+        on_skill(Command::hidden(Action::PreviousTab, "previous tab")),
+        Command::hidden(Action::NextPart, "next panel"),
+        Command::hidden(Action::PreviousPart, "previous panel"),
+    ];
+    if !list.filter.is_empty() {
+        out.insert(3, Command::shown(Action::Back, "all"));
+    }
+    out.extend(Command::moves());
+    out
+}
+
+/// Returns the commands with the focus on the content of the skill.
+pub(super) fn in_detail(list: &SkillList, detail: &Detail) -> Vec<Command> {
+    let bundle = list.shown();
+    let none = bundle.is_none().then(|| "no skill selected".to_owned());
+    let on_skill = |command: Command| Command { blocked: none.clone(), ..command };
+    let is_list = matches!(detail.tab, Tab::Files | Tab::Findings | Tab::Rivals);
+    let label = if is_list { "move" } else { "scroll" };
+    let mut out = vec![Command::shown(Action::Down, label)];
+    if matches!(detail.tab, Tab::Files | Tab::Findings) {
+        out.push(on_skill(Command::shown(Action::Open, "edit there")));
+    }
+    if detail.tab == Tab::Rivals {
+        let blocked = bundle
+            .and_then(|shown| detail.chosen_rival(&shown.entry.id))
+            .is_none()
+            .then(|| "no rival".to_owned());
+        out.push(Command { blocked, ..Command::shown(Action::Open, "compare") });
+    }
+    out.push(launch(bundle, detail, detail.tab == Tab::Contract));
+    out.extend([
+        Command::shown(Action::NextTab, "next tab"),
+        Command::shown(Action::Back, "list"),
+        on_skill(Command::shown(Action::Edit, "edit")),
+        on_skill(Command::shown(Action::DiscoverThis, "discover")),
+        on_skill(Command::shown(Action::Why, "why")),
+        on_skill(Command::shown(Action::Draft, "draft")),
+        on_skill(Command::hidden(Action::AddGolden, "to golden set")),
+        Command::hidden(Action::ShowCollisions, "collisions"),
+        attach(bundle),
+        on_skill(Command::shown(Action::LoadSkill, "load")),
+        on_skill(Command::shown(Action::Copy, "copy")),
+        on_skill(Command::hidden(Action::CopyAs, "copy as")),
+        Command::hidden(Action::Filter, "filter"),
+        on_skill(Command::hidden(Action::OpenByName, "open by name")),
+        Command::hidden(Action::PickClient, "client"),
+        Command::hidden(Action::PreviousTab, "previous tab"),
+        Command::hidden(Action::NextPart, "next panel"),
+        Command::hidden(Action::PreviousPart, "previous panel"),
+    ]);
+    out.extend(Command::moves());
+    out
+}
+
+/// Returns the commands of the filter.
+pub(super) fn in_filter() -> Vec<Command> {
+    vec![
+        Command::shown(Action::Submit, "apply"),
+        Command::shown(Action::Down, "move"),
+        Command::shown(Action::Clear, "clear"),
+        Command::shown(Action::LeaveField, "leave"),
+        Command::hidden(Action::Up, "move"),
+        Command::hidden(Action::PageUp, "page up"),
+        Command::hidden(Action::PageDown, "page down"),
+        Command::hidden(Action::NextPart, "next panel"),
+        Command::hidden(Action::PreviousPart, "previous panel"),
+    ]
+}
+
+fn attach(bundle: Option<ShownBundle<'_>>) -> Command {
+    let blocked = match bundle.and_then(|bundle| bundle.skill) {
+        None => Some("no skill selected".to_owned()),
+        Some(skill) if skill.classification.invocation.value == Invocation::Direct => {
+            Some(format!("{} is invoked directly; only sidecars can be attached", shown(&skill.name)))
+        }
+        Some(_) => None,
+    };
+    Command { blocked, ..Command::shown(Action::AttachThis, "attach") }
+}
+
+/// Returns the command to launch, disabled if the contract is known to be missing or not runnable.
+fn launch(bundle: Option<ShownBundle<'_>>, detail: &Detail, footer: bool) -> Command {
+    let blocked = match bundle.map(|bundle| detail.contracts.get(&bundle.entry.id)) {
+        None => Some("no skill selected".to_owned()),
+        Some(Some(Err(error))) => Some(shown(&error.message)),
+        Some(Some(Ok(view))) => view.blocked.as_deref().map(shown),
+        Some(None) => None,
+    };
+    Command { blocked, footer, ..Command::shown(Action::Launch, "launch") }
+}
