@@ -3,9 +3,11 @@
 use std::sync::Arc;
 
 use super::listing::PAGE_SIZE;
+use crate::action::Action;
 use skills_api::Error;
 use skills_config::quoted;
 use skills_discovery::{Answer, Policy, Request};
+use skills_registry::ScanProgress;
 use skills_skill::Role;
 
 /// The options of a request in addition to its text.
@@ -28,8 +30,19 @@ impl Default for Options {
 }
 
 impl Options {
+    /// Executes an action; returns whether it changes an option.
+    pub fn act(&mut self, action: Action) -> bool {
+        match action {
+            Action::TogglePolicy => self.toggle_policy(),
+            Action::CycleRole => self.cycle_role(),
+            Action::ToggleBody => self.with_body = !self.with_body,
+            _ => return false,
+        }
+        true
+    }
+
     /// Cycles the role filter: any, procedure, utility, sidecar.
-    pub fn cycle_role(&mut self) {
+    fn cycle_role(&mut self) {
         self.role = match self.role {
             None => Some(Role::Procedure),
             Some(Role::Procedure) => Some(Role::Utility),
@@ -39,7 +52,7 @@ impl Options {
     }
 
     /// Toggles the policy.
-    pub fn toggle_policy(&mut self) {
+    fn toggle_policy(&mut self) {
         self.policy = match self.policy {
             Policy::Blended => Policy::Strict,
             Policy::Strict => Policy::Blended,
@@ -95,6 +108,10 @@ pub struct RankedAnswer {
 /// Requests in progress and the last successful answer.
 #[derive(Debug, Default)]
 pub struct PendingRequests {
+    /// The options of the next request.
+    pub options: Options,
+    /// How far the skills are loaded that are ranked.
+    pub scan: ScanProgress,
     generation: u64,
     /// Whether the last word of the last request may be incomplete.
     typing: bool,
@@ -106,12 +123,28 @@ pub struct PendingRequests {
 
 impl PendingRequests {
     /// Increments the generation and returns the request with it.
-    pub fn ask(&mut self, intent: &str, typing: bool, options: &Options) -> (Request, u64) {
+    pub fn ask(&mut self, intent: &str, typing: bool) -> (Request, u64) {
         self.generation += 1;
         self.typing = typing;
         self.open.push((self.generation, intent.to_owned(), typing));
-        let request = options.request(intent, typing);
-        (request, self.generation)
+        (self.options.request(intent, typing), self.generation)
+    }
+
+    /// Returns the request of the answer that is shown, with the current options.
+    #[must_use]
+    pub fn request(&self) -> Option<Request> {
+        self.shown.as_ref().map(|shown| self.options.request(&shown.intent, shown.typing))
+    }
+
+    /// Returns how many skills are loaded, until all are: the verdict may still change.
+    #[must_use]
+    pub fn reading(&self) -> Option<(usize, usize)> {
+        if !self.scan.done && self.scan.parsed < self.scan.found {
+            return Some((self.scan.parsed, self.scan.found));
+        }
+        let answer = &self.shown()?.answer;
+        (answer.bodies_missing > 0)
+            .then(|| (answer.skills.saturating_sub(answer.bodies_missing), answer.skills))
     }
 
     /// Returns whether the last word of the last request may be incomplete.
@@ -191,8 +224,7 @@ mod tests {
     #[test]
     fn a_question_that_failed_does_not_stand_above_the_ranking_of_another() {
         let mut asking = PendingRequests::default();
-        let options = Options::default();
-        let (_, first) = asking.ask("book an invoice", false, &options);
+        let (_, first) = asking.ask("book an invoice", false);
         let answer = Answer {
             results: Vec::new(),
             attachable: Vec::new(),
@@ -211,10 +243,10 @@ mod tests {
         };
         assert!(asking.take(first, &Ok(Arc::new(answer))));
         let refused = || Err(Error::new(skills_api::Code::RateLimited, "in 17 s"));
-        let (_, again) = asking.ask("book an invoice", false, &options);
+        let (_, again) = asking.ask("book an invoice", false);
         assert!(asking.take(again, &refused()));
         assert!(asking.shown().is_some(), "of the same question the last answer stays");
-        let (_, other) = asking.ask("write release notes", false, &options);
+        let (_, other) = asking.ask("write release notes", false);
         assert!(asking.take(other, &refused()));
         assert!(asking.shown().is_none() && asking.error().is_some());
     }

@@ -8,8 +8,10 @@ use ratatui::layout::Rect;
 use ratatui::style::Style;
 use unicode_width::UnicodeWidthStr as _;
 
+use super::ask::PendingRequests;
+use super::request_form::RequestForm;
 use super::view::fit_sign;
-use super::{Discover, Focus};
+use crate::field::Field;
 use crate::glyphs::Glyphs;
 use crate::pane::Draw;
 use crate::theme::Role;
@@ -18,234 +20,253 @@ use crate::widgets::painter::Painter;
 use crate::widgets::rich::{RichLine, Seg};
 use crate::widgets::text_width::{cells, cut_end, head, shown};
 use crate::widgets::wrap::wrap_to;
-use skills_discovery::{Answer, Correction, Fit, QueryWord};
+use skills_discovery::{Answer, Correction, Fit, Hit, QueryWord};
 
 /// Minimum height for a verdict of two rows.
 const TALL: u16 = 16;
 
-impl Discover {
-    /// Draws the field's band with the text in row `row`, and the contribution of each word below it.
-    pub(super) fn draw_intent(&mut self, area: Rect, row: u16, buf: &mut Buffer, cx: &mut Draw<'_>) {
-        let focused = cx.focused && self.focus == Focus::Intent;
-        let y = area.y + row;
-        let line = Rect { x: area.x + 4, y, width: area.width.saturating_sub(5), height: 1 };
-        let spans = self.word_styles(cx);
-        self.drawn.intent = area;
-        self.drawn.field = line;
-        let mut painter = Painter::new(buf, cx);
-        painter.band(area, Role::Field);
+/// Draws the field's band; in a band of several rows the contribution of each word is below the text.
+pub(super) fn draw(
+    form: &mut RequestForm,
+    asking: &PendingRequests,
+    hit: Option<&Hit>,
+    focused: bool,
+    area: Rect,
+    buf: &mut Buffer,
+    cx: &mut Draw<'_>,
+) {
+    let row = u16::from(area.height > 1);
+    let y = area.y + row;
+    let words = live_words(form.field.text(), asking);
+    let line = Rect { x: area.x + 4, y, width: area.width.saturating_sub(5), height: 1 };
+    let spans = word_styles(&words, hit, cx);
+    form.area = area;
+    let mut painter = Painter::new(buf, cx);
+    painter.band(area, Role::Field);
+    painter.put(area.x + 2, y, painter.glyphs.prompt, if focused { Role::Accent } else { Role::Muted }, 1);
+    if form.field.is_empty() && !focused {
+        painter.put(line.x, y, "describe your task", Role::Muted, line.width);
+    }
+    let style = cx.theme.style(Role::Field).patch(cx.theme.style(Role::Text));
+    let cursor = form.field.draw(line, buf, style, &spans);
+    if focused {
+        cx.cursor = cursor;
+    }
+    if area.height > row + 1 {
+        let below = Rect { y: y + 1, ..line };
+        draw_contributions(&form.field, &words, hit, below, &mut Painter::new(buf, cx));
+    }
+}
+
+/// Returns the words of the last answer that are still in the field unchanged.
+fn live_words(text: &str, asking: &PendingRequests) -> Vec<(usize, QueryWord)> {
+    let Some(shown) = asking.shown() else { return Vec::new() };
+    let same = text.bytes().zip(shown.intent.bytes()).take_while(|(a, b)| a == b).count();
+    let words = shown.answer.words.iter().cloned().enumerate();
+    words
+        .filter(|(_, w)| w.end as usize <= same && text.get(w.start as usize..w.end as usize).is_some())
+        .collect()
+}
+
+/// Returns the contribution of a word to the score of the selected skill.
+fn contribution(hit: Option<&Hit>, word: usize) -> Option<f64> {
+    let rows = &hit?.breakdown.words;
+    let mut own = rows.iter().filter(|r| r.query_word == Some(word)).map(|r| r.sum).peekable();
+    own.peek().is_some().then(|| own.sum())
+}
+
+fn word_styles(words: &[(usize, QueryWord)], hit: Option<&Hit>, cx: &Draw<'_>) -> Vec<(Range<usize>, Style)> {
+    let most = words.iter().filter_map(|(i, _)| contribution(hit, *i)).fold(0.0, f64::max);
+    let style = |(index, word): &(usize, QueryWord)| {
+        let contribution = contribution(hit, *index).unwrap_or(0.0);
+        let role = if word.stop {
+            Role::Muted
+        } else if most > 0.0 && contribution >= 0.1 * most.max(0.5) {
+            Role::Strong
+        } else {
+            Role::Text
+        };
+        (word.start as usize..word.end as usize, cx.theme.style(role))
+    };
+    words.iter().map(style).collect()
+}
+
+fn draw_contributions(
+    field: &Field,
+    words: &[(usize, QueryWord)],
+    hit: Option<&Hit>,
+    area: Rect,
+    painter: &mut Painter<'_>,
+) {
+    // The contribution of a word is below it, as one sum for the parts of `next.js`.
+    let text = field.text();
+    let by_word = |a: &(usize, QueryWord), b: &(usize, QueryWord)| {
+        text.get(a.1.end as usize..b.1.start as usize).is_none_or(|gap| gap.contains(char::is_whitespace))
+    };
+    let figure = |parts: &[(usize, QueryWord)]| {
+        let contributions: Vec<f64> =
+            parts.iter().filter_map(|(index, _)| contribution(hit, *index)).collect();
+        let is_unknown = parts.iter().all(|(_, word)| !word.known && !word.stop);
+        let contribution = contributions.iter().sum::<f64>();
+        let x = field.column(parts.first()?.1.start as usize)?;
+        match contribution {
+            contribution if contribution.abs() >= 0.005 => Some((x, forms(contribution, painter.glyphs))),
+            _ if is_unknown => Some((x, vec!["0".to_owned()])),
+            _ => None,
+        }
+    };
+    let mut figures: Vec<(u16, Vec<String>)> =
+        words.chunk_by(|a, b| !by_word(a, b)).filter_map(figure).collect();
+    figures.sort_by_key(|(x, _)| *x);
+    let rooms: Vec<u16> = (0..figures.len())
+        .map(|at| {
+            let start = figures.get(at).map_or(0, |one| one.0);
+            figures
+                .get(at + 1)
+                .map_or(area.right().saturating_sub(start), |next| next.0.saturating_sub(start + 1))
+        })
+        .collect();
+    // All have the same number of decimals, except where a word is too narrow for that.
+    let fits = |form: usize| {
+        let mut all = figures.iter().zip(&rooms);
+        all.all(|((_, forms), available)| {
+            forms.get(form).or(forms.last()).is_none_or(|one| cells(one) <= *available)
+        })
+    };
+    let first = usize::from(!fits(0));
+    let mut taken: Vec<Range<u16>> = Vec::new();
+    for ((x, forms), available) in figures.iter().zip(&rooms) {
+        let mut shorter = forms.iter().skip(first);
+        // A word of one letter is too narrow for a number.
+        let none = head(painter.glyphs.ellipsis, 1);
+        let text = shorter.find(|one| cells(one) <= *available).map_or(none, String::as_str);
+        if x + cells(text) > area.right() {
+            continue;
+        }
+        let end = painter.put(*x, area.y, text, Role::Muted, area.right() - x);
+        taken.push(*x..end);
+    }
+    let free = taken.iter().map(|one| one.end + 1).max().unwrap_or(area.x);
+    let notes: Vec<String> = words.iter().filter_map(|(_, w)| correction(w)).collect();
+    if !notes.is_empty() {
+        let available = area.right().saturating_sub(free + 1);
+        let notes = notes.join(", ");
         painter.put(
-            area.x + 2,
-            y,
-            painter.glyphs.prompt,
-            if focused { Role::Accent } else { Role::Muted },
-            1,
+            free + 1,
+            area.y,
+            &cut_end(&notes, available, painter.glyphs.ellipsis),
+            Role::Info,
+            available,
         );
-        if self.field.is_empty() && !focused {
-            painter.put(line.x, y, "describe your task", Role::Muted, line.width);
-        }
-        let style = cx.theme.style(Role::Field).patch(cx.theme.style(Role::Text));
-        let cursor = self.field.draw(line, buf, style, &spans);
-        if focused {
-            cx.cursor = cursor;
-        }
-        if area.height > row + 1 {
-            let below = Rect { y: y + 1, ..line };
-            self.draw_contributions(below, &mut Painter::new(buf, cx));
-        }
     }
+}
 
-    /// Returns the words of the last answer that are still in the field unchanged.
-    fn live_words(&self) -> Vec<(usize, QueryWord)> {
-        let Some(shown) = self.asking.shown() else { return Vec::new() };
-        let text = self.field.text();
-        let same = text.bytes().zip(shown.intent.bytes()).take_while(|(a, b)| a == b).count();
-        let words = shown.answer.words.iter().cloned().enumerate();
-        words
-            .filter(|(_, w)| w.end as usize <= same && text.get(w.start as usize..w.end as usize).is_some())
-            .collect()
+/// Returns the verdict next to the request in at most `most` rows: the statement about the first result, and the
+/// reason in the rows below.
+pub(super) fn status_lines(
+    asking: &PendingRequests,
+    width: u16,
+    most: usize,
+    cx: &Draw<'_>,
+) -> Vec<RichLine> {
+    let Some(shown_answer) = asking.shown() else { return Vec::new() };
+    let answer = &shown_answer.answer;
+    let width = width.saturating_sub(5);
+    let available = width.saturating_sub(cells(&took(answer.took_us)) + 2);
+    let sentence = [Seg::new(sentence(asking, answer), Role::Strong)];
+    let mut rows = wrap_to(&sentence, available, most, cx.glyphs.ellipsis);
+    let why = [Seg::new(reason_text(asking, answer), Role::Muted)];
+    rows.extend(wrap_to(&why, width, most - rows.len(), cx.glyphs.ellipsis));
+    rows
+}
+
+/// Draws the lines of [`status_lines`].
+pub(super) fn draw_status(asking: &PendingRequests, area: Rect, buf: &mut Buffer, cx: &Draw<'_>) {
+    let Some(shown_answer) = asking.shown() else { return };
+    let answer = &shown_answer.answer;
+    let all = usize::from(area.height);
+    let rows = status_lines(asking, area.width, all, cx);
+    let mut painter = Painter::new(buf, cx);
+    let (x, end) = (area.x + 2, area.right().saturating_sub(1));
+    let took = took(answer.took_us);
+    let width = end.saturating_sub(x + 2);
+    // Two rows are next to the request and the contributions of its words.
+    let top = if rows.len() < all { area.y + 1 } else { area.y };
+    let (sign, role) = fit_sign(answer.fit, cx);
+    painter.put(x, top, sign, role, 1);
+    for (row, line) in rows.iter().enumerate() {
+        painter.line(x + 2, top + row as u16, line, width);
     }
+    painter.right(end, top, &took, Role::Muted);
+}
 
-    /// Returns the contribution of a word to the score of the selected skill.
-    fn contribution(&self, word: usize) -> Option<f64> {
-        let rows = &self.hit()?.breakdown.words;
-        let mut own = rows.iter().filter(|r| r.query_word == Some(word)).map(|r| r.sum).peekable();
-        own.peek().is_some().then(|| own.sum())
+/// Returns the verdict with its reason over the full width, in one or two rows; names are truncated last.
+pub(super) fn verdict_lines(
+    asking: &PendingRequests,
+    width: u16,
+    height: u16,
+    cx: &Draw<'_>,
+) -> Vec<RichLine> {
+    let Some(shown_answer) = asking.shown() else { return Vec::new() };
+    let answer = &shown_answer.answer;
+    let available = width.saturating_sub(5);
+    let sentence = sentence(asking, answer);
+    let long = cells(&sentence) > available;
+    let mut segs = vec![Seg::new(sentence, Role::Strong)];
+    let reason = reason_text(asking, answer);
+    if !reason.is_empty() {
+        segs.push(Seg::new(format!(": {reason}"), Role::Muted));
     }
-
-    fn word_styles(&self, cx: &Draw<'_>) -> Vec<(Range<usize>, Style)> {
-        let words = self.live_words();
-        let most = words.iter().filter_map(|(i, _)| self.contribution(*i)).fold(0.0, f64::max);
-        let style = |(index, word): &(usize, QueryWord)| {
-            let contribution = self.contribution(*index).unwrap_or(0.0);
-            let role = if word.stop {
-                Role::Muted
-            } else if most > 0.0 && contribution >= 0.1 * most.max(0.5) {
-                Role::Strong
-            } else {
-                Role::Text
-            };
-            (word.start as usize..word.end as usize, cx.theme.style(role))
-        };
-        words.iter().map(style).collect()
-    }
-
-    fn draw_contributions(&self, area: Rect, painter: &mut Painter<'_>) {
-        let words = self.live_words();
-        // The contribution of a word is below it, as one sum for the parts of `next.js`.
-        let text = self.field.text();
-        let by_word = |a: &(usize, QueryWord), b: &(usize, QueryWord)| {
-            text.get(a.1.end as usize..b.1.start as usize).is_none_or(|gap| gap.contains(char::is_whitespace))
-        };
-        let figure = |parts: &[(usize, QueryWord)]| {
-            let contributions: Vec<f64> =
-                parts.iter().filter_map(|(index, _)| self.contribution(*index)).collect();
-            let is_unknown = parts.iter().all(|(_, word)| !word.known && !word.stop);
-            let contribution = contributions.iter().sum::<f64>();
-            let x = self.field.column(parts.first()?.1.start as usize)?;
-            match contribution {
-                contribution if contribution.abs() >= 0.005 => Some((x, forms(contribution, painter.glyphs))),
-                _ if is_unknown => Some((x, vec!["0".to_owned()])),
-                _ => None,
-            }
-        };
-        let mut figures: Vec<(u16, Vec<String>)> =
-            words.chunk_by(|a, b| !by_word(a, b)).filter_map(figure).collect();
-        figures.sort_by_key(|(x, _)| *x);
-        let rooms: Vec<u16> = (0..figures.len())
-            .map(|at| {
-                let start = figures.get(at).map_or(0, |one| one.0);
-                figures
-                    .get(at + 1)
-                    .map_or(area.right().saturating_sub(start), |next| next.0.saturating_sub(start + 1))
-            })
-            .collect();
-        // All have the same number of decimals, except where a word is too narrow for that.
-        let fits = |form: usize| {
-            let mut all = figures.iter().zip(&rooms);
-            all.all(|((_, forms), available)| {
-                forms.get(form).or(forms.last()).is_none_or(|one| cells(one) <= *available)
-            })
-        };
-        let first = usize::from(!fits(0));
-        let mut taken: Vec<Range<u16>> = Vec::new();
-        for ((x, forms), available) in figures.iter().zip(&rooms) {
-            let mut shorter = forms.iter().skip(first);
-            // A word of one letter is too narrow for a number.
-            let none = head(painter.glyphs.ellipsis, 1);
-            let text = shorter.find(|one| cells(one) <= *available).map_or(none, String::as_str);
-            if x + cells(text) > area.right() {
-                continue;
-            }
-            let end = painter.put(*x, area.y, text, Role::Muted, area.right() - x);
-            taken.push(*x..end);
-        }
-        let free = taken.iter().map(|one| one.end + 1).max().unwrap_or(area.x);
-        let notes: Vec<String> = words.iter().filter_map(|(_, w)| correction(w)).collect();
-        if !notes.is_empty() {
-            let available = area.right().saturating_sub(free + 1);
-            let notes = notes.join(", ");
-            painter.put(
-                free + 1,
-                area.y,
-                &cut_end(&notes, available, painter.glyphs.ellipsis),
-                Role::Info,
-                available,
-            );
+    let rows = if height >= TALL || long { 2 } else { 1 };
+    let mut lines = wrap_to(&segs, available, rows, cx.glyphs.ellipsis);
+    let took = took(answer.took_us);
+    if let [line] = &mut lines[..] {
+        let gap = usize::from(available).saturating_sub(line.width() + took.width());
+        if gap > 1 {
+            line.segs.push(Seg::new(format!("{}{took}", " ".repeat(gap)), Role::Muted));
         }
     }
+    lines
+}
 
-    /// Returns the verdict next to the request in at most `most` rows: the statement about the first result, and the
-    /// reason in the rows below.
-    pub(super) fn status_lines(&self, width: u16, most: usize, cx: &Draw<'_>) -> Vec<RichLine> {
-        let Some(shown_answer) = self.asking.shown() else { return Vec::new() };
-        let answer = &shown_answer.answer;
-        let width = width.saturating_sub(5);
-        let available = width.saturating_sub(cells(&took(answer.took_us)) + 2);
-        let sentence = [Seg::new(self.sentence(answer), Role::Strong)];
-        let mut rows = wrap_to(&sentence, available, most, cx.glyphs.ellipsis);
-        let why = [Seg::new(self.reason_text(answer), Role::Muted)];
-        rows.extend(wrap_to(&why, width, most - rows.len(), cx.glyphs.ellipsis));
-        rows
+/// Draws the lines of [`verdict_lines`].
+pub(super) fn draw_verdict(
+    asking: &PendingRequests,
+    lines: &[RichLine],
+    area: Rect,
+    buf: &mut Buffer,
+    cx: &Draw<'_>,
+) {
+    let Some(shown_answer) = asking.shown() else { return };
+    let mut painter = Painter::new(buf, cx);
+    painter.band(area, Role::Field);
+    let (sign, role) = fit_sign(shown_answer.answer.fit, cx);
+    painter.put(area.x + 2, area.y, sign, role, 1);
+    for (row, line) in lines.iter().enumerate() {
+        painter.line(area.x + 4, area.y + row as u16, line, area.width.saturating_sub(5));
     }
+}
 
-    /// Draws the lines of [`Self::status_lines`].
-    pub(super) fn draw_status(&self, area: Rect, buf: &mut Buffer, cx: &Draw<'_>) {
-        let Some(shown_answer) = self.asking.shown() else { return };
-        let answer = &shown_answer.answer;
-        let all = usize::from(area.height);
-        let rows = self.status_lines(area.width, all, cx);
-        let mut painter = Painter::new(buf, cx);
-        let (x, end) = (area.x + 2, area.right().saturating_sub(1));
-        let took = took(answer.took_us);
-        let width = end.saturating_sub(x + 2);
-        // Two rows are next to the request and the contributions of its words.
-        let top = if rows.len() < all { area.y + 1 } else { area.y };
-        let (sign, role) = fit_sign(answer.fit, cx);
-        painter.put(x, top, sign, role, 1);
-        for (row, line) in rows.iter().enumerate() {
-            painter.line(x + 2, top + row as u16, line, width);
-        }
-        painter.right(end, top, &took, Role::Muted);
-    }
+/// Returns the sentence about the first result; it may change while skills are loaded.
+fn sentence(asking: &PendingRequests, answer: &Answer) -> String {
+    let so_far = if asking.reading().is_some() { " so far" } else { "" };
+    format!("{}{so_far}", shown(&answer.verdict.sentence))
+}
 
-    /// Returns the verdict with its reason over the full width, in one or two rows; names are truncated last.
-    pub(super) fn verdict_lines(&self, width: u16, height: u16, cx: &Draw<'_>) -> Vec<RichLine> {
-        let Some(shown_answer) = self.asking.shown() else { return Vec::new() };
-        let answer = &shown_answer.answer;
-        let available = width.saturating_sub(5);
-        let sentence = self.sentence(answer);
-        let long = cells(&sentence) > available;
-        let mut segs = vec![Seg::new(sentence, Role::Strong)];
-        let reason = self.reason_text(answer);
-        if !reason.is_empty() {
-            segs.push(Seg::new(format!(": {reason}"), Role::Muted));
-        }
-        let rows = if height >= TALL || long { 2 } else { 1 };
-        let mut lines = wrap_to(&segs, available, rows, cx.glyphs.ellipsis);
-        let took = took(answer.took_us);
-        if let [line] = &mut lines[..] {
-            let gap = usize::from(available).saturating_sub(line.width() + took.width());
-            if gap > 1 {
-                line.segs.push(Seg::new(format!("{}{took}", " ".repeat(gap)), Role::Muted));
-            }
-        }
-        lines
-    }
-
-    /// Draws the lines of [`Self::verdict_lines`].
-    pub(super) fn draw_verdict(&self, lines: &[RichLine], area: Rect, buf: &mut Buffer, cx: &Draw<'_>) {
-        let Some(shown_answer) = self.asking.shown() else { return };
-        let mut painter = Painter::new(buf, cx);
-        painter.band(area, Role::Field);
-        let (sign, role) = fit_sign(shown_answer.answer.fit, cx);
-        painter.put(area.x + 2, area.y, sign, role, 1);
-        for (row, line) in lines.iter().enumerate() {
-            painter.line(area.x + 4, area.y + row as u16, line, area.width.saturating_sub(5));
-        }
-    }
-
-    /// Returns the sentence about the first result; it may change while skills are loaded.
-    fn sentence(&self, answer: &Answer) -> String {
-        let so_far = if self.reading().is_some() { " so far" } else { "" };
-        format!("{}{so_far}", shown(&answer.verdict.sentence))
-    }
-
-    /// Describes how many skills are loaded, why the first result fits or is the nearest, and which words of the
-    /// request no skill contains.
-    fn reason_text(&self, answer: &Answer) -> String {
-        let intent = self.asking.shown().map_or("", |shown| &shown.intent);
-        let unknown: Vec<String> =
-            answer.unknown_words(intent).map(|word| format!("“{}”", shown(word))).collect();
-        let reason = answer.results.first().map(|first| match answer.fit {
-            // If nothing fits, the sentence does not name the first result.
-            Fit::None => format!("{} is nearest: {}", shown(first.skill_id.as_str()), shown(&first.reason)),
-            _ => shown(&first.reason),
-        });
-        let unknown = (!unknown.is_empty()).then(|| format!("not indexed: {}", unknown.join(", ")));
-        let read = self.reading().map(|(read, all)| format!("{} of {} read", count(read), count(all)));
-        read.into_iter().chain(reason).chain(unknown).collect::<Vec<_>>().join("; ")
-    }
+/// Describes how many skills are loaded, why the first result fits or is the nearest, and which words of the
+/// request no skill contains.
+fn reason_text(asking: &PendingRequests, answer: &Answer) -> String {
+    let intent = asking.shown().map_or("", |shown| &shown.intent);
+    let unknown: Vec<String> =
+        answer.unknown_words(intent).map(|word| format!("“{}”", shown(word))).collect();
+    let reason = answer.results.first().map(|first| match answer.fit {
+        // If nothing fits, the sentence does not name the first result.
+        Fit::None => format!("{} is nearest: {}", shown(first.skill_id.as_str()), shown(&first.reason)),
+        _ => shown(&first.reason),
+    });
+    let unknown = (!unknown.is_empty()).then(|| format!("not indexed: {}", unknown.join(", ")));
+    let read = asking.reading().map(|(read, all)| format!("{} of {} read", count(read), count(all)));
+    read.into_iter().chain(reason).chain(unknown).collect::<Vec<_>>().join("; ")
 }
 
 /// Formats a number with two decimals, with one, and as short as possible.

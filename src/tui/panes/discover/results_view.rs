@@ -5,9 +5,12 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::Modifier;
 
+use super::Focus;
+use super::ask::PendingRequests;
+use super::history::History;
+use super::result_list::ResultList;
 use super::rows::{Density, Item, Outcome, Row};
 use super::view::{DISCLAIMER, disclaimer};
-use super::{Discover, Focus};
 use crate::pane::Draw;
 use crate::theme::Role;
 use crate::widgets::bars::{CellRange, stacked};
@@ -19,6 +22,7 @@ use crate::widgets::rule::Title;
 use crate::widgets::text_width::{cells, cut_end, cut_middle, shown};
 use crate::widgets::wrap::wrap_to;
 use skills_discovery::{Answer, Attachable, Excluded, ExcludedWhy, Filter, Fit, Hit, Mark, Signal};
+use skills_registry::Catalogue;
 use skills_skill::AttachTarget;
 
 /// The score of a full bar, unless the best score is higher: typing does not change the scale.
@@ -51,412 +55,441 @@ struct Layout {
     filter: Filter,
 }
 
-impl Discover {
-    pub(super) fn draw_results(&mut self, area: Rect, buf: &mut Buffer, cx: &mut Draw<'_>) {
-        let focused = cx.focused && matches!(self.focus, Focus::Results | Focus::Filter);
-        self.drawn.results = area;
-        let mut list = Rect { y: area.y + 1, height: area.height.saturating_sub(1), ..area };
-        if self.listing.first().is_some() && (self.focus == Focus::Filter || !self.filter.is_empty()) {
-            self.draw_filter(Rect { height: 1, ..list }, buf, cx);
-            list = Rect { y: list.y + 1, height: list.height.saturating_sub(1), ..list };
-        }
-        let Some(answer) = self.asking.shown().map(|s| std::sync::Arc::clone(&s.answer)) else {
-            let mut painter = Painter::new(buf, cx);
-            self.results_title(focused, "", area.width, cx).draw(&mut painter, area.x, area.y, area.width);
-            self.draw_empty_request(list, &mut painter);
-            return;
-        };
-        let foot = u16::from(self.drawn.folded && list.height > 8);
-        let list = Rect { height: list.height - foot, ..list };
-        let layout = self.layout(list, &answer);
-        let lines = self.lines(&layout);
-        self.keep_in_sight(&lines, usize::from(list.height));
-        let window = lines.iter().skip(self.results.offset).take(usize::from(list.height));
-        let places = window.clone().filter_map(|line| match line {
-            Line::Row(row, 0) => Some(self.rows[*row]),
+/// Draws the list, or only its title without an answer.
+pub(super) fn draw(
+    list: &mut ResultList,
+    asking: &PendingRequests,
+    focus: Focus,
+    area: Rect,
+    buf: &mut Buffer,
+    cx: &mut Draw<'_>,
+) {
+    let focused = cx.focused && matches!(focus, Focus::Results | Focus::Filter);
+    list.area = area;
+    let mut body = Rect { y: area.y + 1, height: area.height.saturating_sub(1), ..area };
+    if list.listing.first().is_some() && (focus == Focus::Filter || !list.filter.is_empty()) {
+        draw_filter(list, asking, focus, Rect { height: 1, ..body }, buf, cx);
+        body = Rect { y: body.y + 1, height: body.height.saturating_sub(1), ..body };
+    }
+    let Some(answer) = asking.shown().map(|s| &s.answer) else {
+        let title = results_title(list, asking, focused, "", area.width, cx);
+        title.draw(&mut Painter::new(buf, cx), area.x, area.y, area.width);
+        return;
+    };
+    let foot = u16::from(list.folded && body.height > 8);
+    let body = Rect { height: body.height - foot, ..body };
+    let layout = layout(list, body, answer);
+    let lines = lines(list, &layout);
+    keep_in_sight(list, &lines, usize::from(body.height));
+    let window = lines.iter().skip(list.scroll.offset).take(usize::from(body.height));
+    let places = window.clone().filter_map(|line| match line {
+        Line::Row(row, 0) => Some(list.rows[*row]),
+        _ => None,
+    });
+    let places: Vec<usize> = places
+        .filter_map(|row| match row {
+            Row::Item(Item::Hit(place)) => Some(place),
             _ => None,
-        });
-        let places: Vec<usize> = places
-            .filter_map(|row| match row {
-                Row::Item(Item::Hit(place)) => Some(place),
-                _ => None,
-            })
-            .collect();
-        let range = match (places.first(), places.last()) {
-            (Some(first), Some(last)) => {
-                format!("{}–{} of {}", count(first + 1), count(last + 1), count(self.listing.total()))
+        })
+        .collect();
+    let range = match (places.first(), places.last()) {
+        (Some(first), Some(last)) => {
+            format!("{}–{} of {}", count(first + 1), count(last + 1), count(list.listing.total()))
+        }
+        _ => format!("{} above", count(list.listing.total())),
+    };
+    let mut painter = Painter::new(buf, cx);
+    let range = if list.listing.total() == 0 { "" } else { &range };
+    let title = results_title(list, asking, focused, range, area.width, cx);
+    title.draw(&mut painter, area.x, area.y, area.width);
+    let mut y = body.y;
+    for line in window {
+        if let Line::Row(row, part) = *line {
+            let area = Rect { y, height: 1, ..body };
+            if let Ok(item) = list.items.binary_search(&row) {
+                list.visible.push((area, item));
             }
-            _ => format!("{} above", count(self.listing.total())),
+            draw_row(list, (row, part), &layout, asking, area, &mut painter, focused);
+        }
+        y += 1;
+    }
+    for place in places {
+        list.want_place(place, asking);
+    }
+    if foot > 0 {
+        let available = body.width.saturating_sub(4);
+        painter.put(body.x + 2, body.bottom(), disclaimer(available), Role::Muted, available);
+    }
+    if answer.skills == 0 {
+        draw_no_skills(&list.catalogue, body, &mut painter);
+    } else if list.rows.is_empty() {
+        let text = if list.listing.filter().trim().is_empty() {
+            "no skill matches this request".to_owned()
+        } else {
+            format!("no result has “{}” in its name or description", shown(list.listing.filter().trim()))
         };
-        let mut painter = Painter::new(buf, cx);
-        let range = if self.listing.total() == 0 { "" } else { &range };
-        self.results_title(focused, range, area.width, cx).draw(&mut painter, area.x, area.y, area.width);
-        let mut y = list.y;
-        for line in window {
-            if let Line::Row(row, part) = *line {
-                let area = Rect { y, height: 1, ..list };
-                if let Ok(item) = self.items.binary_search(&row) {
-                    self.drawn.items.push((area, item));
+        let width = body.width.saturating_sub(4);
+        for (row, line) in
+            wrap_to(&[Seg::new(text, Role::Muted)], width, 2, painter.glyphs.ellipsis).iter().enumerate()
+        {
+            painter.line(body.x + 2, body.y + 1 + row as u16, line, width);
+        }
+    }
+}
+
+/// Draws the filter above the list, with the number of matches.
+fn draw_filter(
+    list: &mut ResultList,
+    asking: &PendingRequests,
+    focus: Focus,
+    row: Rect,
+    buf: &mut Buffer,
+    cx: &mut Draw<'_>,
+) {
+    let mut painter = Painter::new(buf, cx);
+    painter.band(row, Role::Field);
+    painter.put(row.x + 2, row.y, "/", Role::Strong, 1);
+    let all = asking.shown().map_or(0, |s| s.answer.results.len() + s.answer.below_limit);
+    let note = format!("{} of {}", count(list.listing.total()), count(all));
+    let start = painter.right(row.right().saturating_sub(2), row.y, &note, Role::Muted);
+    let line = Rect { x: row.x + 4, width: start.saturating_sub(row.x + 5), ..row };
+    list.filter_area = row;
+    let style = cx.theme.style(Role::Field).patch(cx.theme.style(Role::Strong));
+    let cursor = list.filter.draw(line, buf, style, &[]);
+    if cx.focused && focus == Focus::Filter {
+        cx.cursor = cursor;
+    }
+}
+
+/// Returns the title: the list's name, the minimum score for a skill to fit, and which results are visible.
+fn results_title(
+    list: &ResultList,
+    asking: &PendingRequests,
+    focused: bool,
+    range: &str,
+    width: u16,
+    cx: &Draw<'_>,
+) -> Title {
+    let answer = asking.shown().map(|s| &s.answer);
+    let none = answer.is_some_and(|a| a.fit == Fit::None && !a.results.is_empty());
+    let title = Title::of(if none { "Closest, none fits" } else { "Results" }, focused);
+    let available = width.saturating_sub(title.name.width() as u16 + 7);
+    let confidence = answer.and_then(|a| a.confidence).filter(|_| !list.folded);
+    let notes = match confidence.map(|c| plain_score(c.fit_threshold, cx.glyphs)) {
+        Some(from) => vec![
+            format!("{} threshold {from} {} {range}", cx.glyphs.tick, cx.glyphs.dot),
+            format!("{} {from} {} {range}", cx.glyphs.tick, cx.glyphs.dot),
+            range.to_owned(),
+        ],
+        None => vec![range.to_owned()],
+    };
+    let note = notes.into_iter().find(|note| cells(note) <= available && !range.is_empty());
+    title.note(note.unwrap_or_default())
+}
+
+fn layout(list: &ResultList, area: Rect, answer: &Answer) -> Layout {
+    let best = answer.results.iter().map(|h| h.score).fold(SCALE, f64::max);
+    let density =
+        if list.folded { Density::Dense } else { Density::choose(&list.rows, area.width, area.height) };
+    let digits = (answer.results.len() + answer.below_limit).to_string().len() as u16;
+    let name_x = area.x + (digits + 2).max(4);
+    // The minimum width of bars: names are truncated last.
+    let bar_width = (area.width / 4).clamp(8, 24);
+    let score_width = if best >= 9.995 { 5 } else { 4 };
+    let most = area.right().saturating_sub(name_x + score_width + bar_width + 3);
+    let sidecars = list.listing.first().into_iter().flat_map(|first| &first.attachable);
+    let named = list.listing.hits().map(|h| (&h.skill_id, label(h)));
+    let named = named.chain(sidecars.map(|s| (&s.skill_id, SIDECAR.to_owned())));
+    let (mut longest, mut longest_label, mut inline) = (10, 0, 10);
+    for (id, label) in named {
+        let name = cells(&shown(id.as_str()));
+        longest = longest.max(name);
+        longest_label = longest_label.max(cells(&label));
+        let with_label = name + 1 + cells(&label);
+        inline = inline.max(if label == USUAL || with_label > most { name } else { with_label });
+    }
+    let label = longest_label;
+    let labelled = longest + 2 + label <= most.min(area.width / 2);
+    let used = if labelled { longest + 2 + label } else { inline.min(most) };
+    let wanted = area.x + area.width * 31 / 60;
+    let score_end = (name_x + used + 1 + score_width).max(wanted);
+    let bar = CellRange {
+        x: score_end + 1,
+        y: area.y,
+        width: area.right().saturating_sub(score_end + 2),
+        scale: best,
+        air: density.description() > 0,
+    };
+    let left_out = list.listing.first().into_iter().flat_map(|first| &first.excluded);
+    let longest_out = left_out.map(|e| cells(&shown(e.skill_id.as_str()))).max().unwrap_or(0);
+    // The name of a skill that was opened by name is not truncated.
+    let opened = list.opened.as_ref().map_or(0, |opened| cells(&shown(opened.id.as_str())));
+    let out_width = longest_out.clamp(14, (area.width / 3).max(14)).max(opened.min(area.width / 2));
+    Layout {
+        density,
+        name_x,
+        name_room: if labelled { longest } else { score_end.saturating_sub(name_x + 1 + score_width) },
+        label_x: labelled.then(|| score_end - score_width - 1 - label),
+        score_end,
+        bar,
+        note_x: name_x + out_width + 2,
+        fit_threshold: answer.confidence.map(|c| c.fit_threshold),
+        none_fits: answer.fit == Fit::None,
+        filter: Filter::new(list.listing.filter()),
+    }
+}
+
+/// Returns the screen rows of the entire list.
+fn lines(list: &ResultList, layout: &Layout) -> Vec<Line> {
+    let mut out = Vec::with_capacity(list.rows.len() * 2);
+    let cursor_row = cursor_row(list);
+    if layout.none_fits && !list.folded && !list.rows.is_empty() {
+        out.push(Line::Blank);
+    }
+    for (index, row) in list.rows.iter().enumerate() {
+        match row {
+            Row::Heading(..) => {
+                let blank_before = matches!(out.last(), Some(Line::Row(..)));
+                if blank_before && layout.density != Density::Dense {
+                    out.push(Line::Blank);
                 }
-                self.draw_row(row, part, &layout, &answer, area, &mut painter, focused);
+                out.push(Line::Row(index, 0));
             }
-            y += 1;
+            Row::Item(Item::Hit(_)) => {
+                let unfolded = list.folded && Some(index) == cursor_row;
+                let below = if unfolded { 3 } else { layout.density.description() };
+                out.extend((0..=below).map(|part| Line::Row(index, part)));
+                if layout.density.gap() {
+                    out.push(Line::Blank);
+                }
+            }
+            Row::Item(item) => {
+                out.push(Line::Row(index, 0));
+                if layout.density.gap() && matches!(item, Item::Attachable(_)) {
+                    out.push(Line::Blank);
+                }
+            }
         }
-        for place in places {
-            self.want_place(place);
+    }
+    out
+}
+
+fn cursor_row(list: &ResultList) -> Option<usize> {
+    list.items.get(list.cursor).copied()
+}
+
+fn keep_in_sight(list: &mut ResultList, lines: &[Line], height: usize) {
+    list.scroll.height = height;
+    let cursor = cursor_row(list);
+    let of_cursor = |line: &Line| matches!(line, Line::Row(row, _) if Some(*row) == cursor);
+    if list.follow
+        && let Some(first) = lines.iter().position(of_cursor)
+    {
+        let last = lines.iter().rposition(of_cursor).unwrap_or(first);
+        // Scroll the heading above the first item into view together with it.
+        let first = if list.cursor == 0 { 0 } else { first };
+        let (above, below) = (list.scroll.offset.saturating_sub(height), list.scroll.offset + 2 * height);
+        if first < above || last >= below {
+            // Show the target of a jump between its neighbors.
+            list.scroll.offset = first.saturating_sub(height / 3);
+        } else if first < list.scroll.offset {
+            list.scroll.offset = first;
+        } else if last >= list.scroll.offset + height {
+            list.scroll.offset = last + 1 - height;
         }
-        if foot > 0 {
-            let available = list.width.saturating_sub(4);
-            painter.put(list.x + 2, list.bottom(), disclaimer(available), Role::Muted, available);
+    }
+    list.scroll.offset = list.scroll.offset.min(lines.len().saturating_sub(height));
+}
+
+fn draw_row(
+    list: &ResultList,
+    (row, part): (usize, usize),
+    layout: &Layout,
+    asking: &PendingRequests,
+    area: Rect,
+    painter: &mut Painter<'_>,
+    focused: bool,
+) {
+    let selected = cursor_row(list) == Some(row);
+    if selected {
+        painter.band(area, if focused { Role::Selection } else { Role::SelectionWeak });
+        let role = if focused { Role::Gutter } else { Role::Muted };
+        painter.put(area.x, area.y, painter.glyphs.gutter, role, 1);
+    }
+    let Some(first) = list.listing.first() else { return };
+    match list.rows[row] {
+        Row::Heading(name, members) => {
+            painter.put(area.x + 2, area.y, name, Role::Muted, area.width - 2);
+            if members > 1 {
+                painter.right(area.right() - 2, area.y, &count(members), Role::Muted);
+            }
         }
-        if answer.skills == 0 {
-            self.draw_no_skills(list, &mut painter);
-        } else if self.rows.is_empty() {
-            let text = if self.listing.filter().trim().is_empty() {
-                "no skill matches this request".to_owned()
-            } else {
-                format!("no result has “{}” in its name or description", shown(self.listing.filter().trim()))
+        Row::Item(Item::Hit(place)) => {
+            if let (0, Some(rank)) = (part, list.listing.rank(place)) {
+                painter.right(layout.name_x - 1, area.y, &rank.to_string(), Role::Muted);
+            }
+            match list.listing.hit(place) {
+                Some(hit) if part == 0 => draw_hit(hit, layout, area, painter, selected),
+                Some(hit) => {
+                    let below = Below { part, folded: list.folded, marks: description_marks(asking, hit) };
+                    draw_below(hit, &below, layout, area, painter);
+                }
+                None if part == 0 => {
+                    painter.put(layout.name_x, area.y, painter.glyphs.ellipsis, Role::Muted, 3);
+                }
+                None => {}
+            }
+        }
+        Row::Item(Item::Attachable(index)) => {
+            if let Some(sidecar) = first.attachable.get(index) {
+                draw_sidecar(sidecar, layout, area, painter, selected);
+            }
+        }
+        Row::Item(Item::Excluded(index)) => {
+            let Some(excluded) = first.excluded.get(index) else { return };
+            let available = area.right().saturating_sub(layout.note_x + 2);
+            let note = exclusion_text(excluded, available, painter.glyphs.ellipsis);
+            draw_other(excluded.skill_id.as_str(), &note, layout, area, painter);
+        }
+        Row::Item(Item::Copies(copies)) => {
+            let sign = if list.unfolded { painter.glyphs.open } else { painter.glyphs.closed };
+            let available = area.right().saturating_sub(layout.name_x + 2);
+            let long = format!("{} copies or other versions, shadowed", count(copies));
+            let short = format!("{} copies, shadowed", count(copies));
+            let text = if cells(&long) + 2 <= available { long } else { short };
+            let role = if selected { Role::Text } else { Role::Muted };
+            painter.put(layout.name_x, area.y, &format!("{text} {sign}"), role, available);
+        }
+        Row::Item(Item::Opened) => {
+            let Some(opened) = &list.opened else { return };
+            let available = area.right().saturating_sub(layout.note_x + 2);
+            let note = match &opened.outcome {
+                Outcome::Excluded(excluded) => exclusion_text(excluded, available, painter.glyphs.ellipsis),
+                Outcome::Sidecar(_) => SIDECAR.to_owned(),
+                Outcome::NoMatch if available < cells(NO_MATCH) => "no match".to_owned(),
+                Outcome::NoMatch => NO_MATCH.to_owned(),
             };
-            let width = list.width.saturating_sub(4);
-            for (row, line) in
-                wrap_to(&[Seg::new(text, Role::Muted)], width, 2, painter.glyphs.ellipsis).iter().enumerate()
-            {
-                painter.line(list.x + 2, list.y + 1 + row as u16, line, width);
-            }
+            draw_other(opened.id.as_str(), &note, layout, area, painter);
         }
     }
+}
 
-    /// Draws the filter above the list, with the number of matches.
-    fn draw_filter(&mut self, row: Rect, buf: &mut Buffer, cx: &mut Draw<'_>) {
-        let mut painter = Painter::new(buf, cx);
-        painter.band(row, Role::Field);
-        painter.put(row.x + 2, row.y, "/", Role::Strong, 1);
-        let all = self.asking.shown().map_or(0, |s| s.answer.results.len() + s.answer.below_limit);
-        let note = format!("{} of {}", count(self.listing.total()), count(all));
-        let start = painter.right(row.right().saturating_sub(2), row.y, &note, Role::Muted);
-        let line = Rect { x: row.x + 4, width: start.saturating_sub(row.x + 5), ..row };
-        self.drawn.filter = row;
-        let style = cx.theme.style(Role::Field).patch(cx.theme.style(Role::Strong));
-        let cursor = self.filter.draw(line, buf, style, &[]);
-        if cx.focused && self.focus == Focus::Filter {
-            cx.cursor = cursor;
+/// Returns the matches in a description. Semantic matches are marked only if the semantic signal mattered.
+pub(super) fn description_marks(asking: &PendingRequests, hit: &Hit) -> Vec<Mark> {
+    let answer = asking.shown().map(|s| &s.answer);
+    let fits = answer.and_then(|a| a.confidence).is_some_and(|c| hit.score >= c.fit_threshold);
+    let semantic = hit.breakdown.signals[SEMANTIC];
+    let weak = !fits || semantic < MEANING_SHARE * hit.score;
+    let marks = hit.description_marks.iter();
+    marks.filter(|mark| !(weak && mark.signal == Signal::Semantic)).copied().collect()
+}
+
+/// A line below a hit, and the matches in its description.
+struct Below {
+    part: usize,
+    /// Whether list and explanation share one column.
+    folded: bool,
+    marks: Vec<Mark>,
+}
+
+/// Draws a line below a hit: its description, or with one column the contributions of words.
+fn draw_below(hit: &Hit, below: &Below, layout: &Layout, area: Rect, painter: &mut Painter<'_>) {
+    let width = area.right().saturating_sub(layout.name_x + 2);
+    if below.folded && below.part == 3 {
+        let mut line = RichLine::default();
+        for row in hit.breakdown.words.iter().filter(|r| r.sum.abs() >= 0.005) {
+            let item = [format!("{} ", shown(&row.label)), score(row.sum, painter.glyphs)];
+            let wide = item.iter().map(|text| usize::from(cells(text))).sum::<usize>();
+            if line.width() + wide <= usize::from(width) {
+                let [label, value] = item;
+                let gap = Seg::new("  ", Role::Muted);
+                line.segs.extend([Seg::new(label, Role::Muted), Seg::new(value, Role::Strong), gap]);
+            }
         }
+        painter.line(layout.name_x, area.y, &line, width);
+        return;
     }
-
-    /// Returns the title: the list's name, the minimum score for a skill to fit, and which results are visible.
-    fn results_title(&self, focused: bool, range: &str, width: u16, cx: &Draw<'_>) -> Title {
-        let answer = self.asking.shown().map(|s| &s.answer);
-        let none = answer.is_some_and(|a| a.fit == Fit::None && !a.results.is_empty());
-        let title = Title::of(if none { "Closest, none fits" } else { "Results" }, focused);
-        let available = width.saturating_sub(title.name.width() as u16 + 7);
-        let confidence = answer.and_then(|a| a.confidence).filter(|_| !self.drawn.folded);
-        let notes = match confidence.map(|c| plain_score(c.fit_threshold, cx.glyphs)) {
-            Some(from) => vec![
-                format!("{} threshold {from} {} {range}", cx.glyphs.tick, cx.glyphs.dot),
-                format!("{} {from} {} {range}", cx.glyphs.tick, cx.glyphs.dot),
-                range.to_owned(),
-            ],
-            None => vec![range.to_owned()],
-        };
-        let note = notes.into_iter().find(|note| cells(note) <= available && !range.is_empty());
-        title.note(note.unwrap_or_default())
+    let role = if below.folded { Role::Text } else { Role::Muted };
+    let lines = if below.folded { 2 } else { layout.density.description() };
+    // A long description begins at its first match, so that its matches are visible without opening it.
+    let filtered = layout.filter.ranges(&hit.description);
+    let sought: Vec<Mark> = filtered
+        .iter()
+        .map(|r| Mark { start: r.start as u32, end: r.end as u32, signal: Signal::Description })
+        .collect();
+    let sought = if sought.is_empty() { &below.marks } else { &sought };
+    let from = excerpt_from(&hit.description, sought, width * lines as u16);
+    let (rest, marks) = (hit.description.get(from..).unwrap_or_default(), marks_from(&below.marks, from));
+    let mut segs = marked(rest, &marks, role, painter.glyphs.ascii);
+    if from > 0 {
+        segs.insert(0, Seg::new(format!("{} ", painter.glyphs.ellipsis), role));
     }
-
-    fn layout(&self, area: Rect, answer: &Answer) -> Layout {
-        let best = answer.results.iter().map(|h| h.score).fold(SCALE, f64::max);
-        let density = if self.drawn.folded {
-            Density::Dense
-        } else {
-            Density::choose(&self.rows, area.width, area.height)
-        };
-        let digits = (answer.results.len() + answer.below_limit).to_string().len() as u16;
-        let name_x = area.x + (digits + 2).max(4);
-        // The minimum width of bars: names are truncated last.
-        let bar_width = (area.width / 4).clamp(8, 24);
-        let score_width = if best >= 9.995 { 5 } else { 4 };
-        let most = area.right().saturating_sub(name_x + score_width + bar_width + 3);
-        let sidecars = self.listing.first().into_iter().flat_map(|first| &first.attachable);
-        let named = self.listing.hits().map(|h| (&h.skill_id, label(h)));
-        let named = named.chain(sidecars.map(|s| (&s.skill_id, SIDECAR.to_owned())));
-        let (mut longest, mut longest_label, mut inline) = (10, 0, 10);
-        for (id, label) in named {
-            let name = cells(&shown(id.as_str()));
-            longest = longest.max(name);
-            longest_label = longest_label.max(cells(&label));
-            let with_label = name + 1 + cells(&label);
-            inline = inline.max(if label == USUAL || with_label > most { name } else { with_label });
-        }
-        let label = longest_label;
-        let labelled = longest + 2 + label <= most.min(area.width / 2);
-        let used = if labelled { longest + 2 + label } else { inline.min(most) };
-        let wanted = area.x + area.width * 31 / 60;
-        let score_end = (name_x + used + 1 + score_width).max(wanted);
-        let bar = CellRange {
-            x: score_end + 1,
-            y: area.y,
-            width: area.right().saturating_sub(score_end + 2),
-            scale: best,
-            air: density.description() > 0,
-        };
-        let left_out = self.listing.first().into_iter().flat_map(|first| &first.excluded);
-        let longest_out = left_out.map(|e| cells(&shown(e.skill_id.as_str()))).max().unwrap_or(0);
-        // The name of a skill that was opened by name is not truncated.
-        let opened = self.opened.as_ref().map_or(0, |opened| cells(&shown(opened.id.as_str())));
-        let out_width = longest_out.clamp(14, (area.width / 3).max(14)).max(opened.min(area.width / 2));
-        Layout {
-            density,
-            name_x,
-            name_room: if labelled { longest } else { score_end.saturating_sub(name_x + 1 + score_width) },
-            label_x: labelled.then(|| score_end - score_width - 1 - label),
-            score_end,
-            bar,
-            note_x: name_x + out_width + 2,
-            fit_threshold: answer.confidence.map(|c| c.fit_threshold),
-            none_fits: answer.fit == Fit::None,
-            filter: Filter::new(self.listing.filter()),
-        }
+    let wrapped = wrap_to(&segs, width, lines, painter.glyphs.ellipsis);
+    if let Some(line) = wrapped.get(below.part - 1) {
+        let line = RichLine::from_segs(underlined(&line.segs, &layout.filter));
+        painter.line(layout.name_x, area.y, &line, width);
     }
+}
 
-    /// Returns the screen rows of the entire list.
-    fn lines(&self, layout: &Layout) -> Vec<Line> {
-        let mut out = Vec::with_capacity(self.rows.len() * 2);
-        let cursor_row = self.cursor_row();
-        if layout.none_fits && !self.drawn.folded && !self.rows.is_empty() {
-            out.push(Line::Blank);
-        }
-        for (index, row) in self.rows.iter().enumerate() {
-            match row {
-                Row::Heading(..) => {
-                    let blank_before = matches!(out.last(), Some(Line::Row(..)));
-                    if blank_before && layout.density != Density::Dense {
-                        out.push(Line::Blank);
-                    }
-                    out.push(Line::Row(index, 0));
-                }
-                Row::Item(Item::Hit(_)) => {
-                    let unfolded = self.drawn.folded && Some(index) == cursor_row;
-                    let below = if unfolded { 3 } else { layout.density.description() };
-                    out.extend((0..=below).map(|part| Line::Row(index, part)));
-                    if layout.density.gap() {
-                        out.push(Line::Blank);
-                    }
-                }
-                Row::Item(item) => {
-                    out.push(Line::Row(index, 0));
-                    if layout.density.gap() && matches!(item, Item::Attachable(_)) {
-                        out.push(Line::Blank);
-                    }
-                }
-            }
-        }
-        out
+/// Draws that there are no skills to rank, and where skills are searched.
+fn draw_no_skills(catalogue: &Catalogue, area: Rect, painter: &mut Painter<'_>) {
+    let (x, width) = (area.x + 2, area.width.saturating_sub(4));
+    let roots = &catalogue.roots;
+    let text = if roots.is_empty() {
+        "no skills found".to_owned()
+    } else {
+        format!("no skills found; searched in {}:", counted(roots.len(), "place"))
+    };
+    painter.put(x, area.y + 1, &cut_end(&text, width, painter.glyphs.ellipsis), Role::Text, width);
+    let rows = usize::from(area.height.saturating_sub(3));
+    for (row, root) in roots.iter().take(rows).enumerate() {
+        let label = shown(&root.label);
+        let label = cut_middle(&label, width.saturating_sub(2), painter.glyphs.ellipsis);
+        painter.put(x + 2, area.y + 2 + row as u16, &label, Role::Muted, width);
     }
+}
 
-    fn cursor_row(&self) -> Option<usize> {
-        self.items.get(self.cursor).copied()
-    }
-
-    fn keep_in_sight(&mut self, lines: &[Line], height: usize) {
-        self.results.height = height;
-        let cursor = self.cursor_row();
-        let of_cursor = |line: &Line| matches!(line, Line::Row(row, _) if Some(*row) == cursor);
-        if self.follow
-            && let Some(first) = lines.iter().position(of_cursor)
-        {
-            let last = lines.iter().rposition(of_cursor).unwrap_or(first);
-            // Scroll the heading above the first item into view together with it.
-            let first = if self.cursor == 0 { 0 } else { first };
-            let (above, below) =
-                (self.results.offset.saturating_sub(height), self.results.offset + 2 * height);
-            if first < above || last >= below {
-                // Show the target of a jump between its neighbors.
-                self.results.offset = first.saturating_sub(height / 3);
-            } else if first < self.results.offset {
-                self.results.offset = first;
-            } else if last >= self.results.offset + height {
-                self.results.offset = last + 1 - height;
-            }
-        }
-        self.results.offset = self.results.offset.min(lines.len().saturating_sub(height));
-    }
-
-    #[allow(clippy::too_many_arguments, reason = "one row of one list in one frame")]
-    fn draw_row(
-        &self,
-        row: usize,
-        part: usize,
-        layout: &Layout,
-        answer: &Answer,
-        area: Rect,
-        painter: &mut Painter<'_>,
-        focused: bool,
-    ) {
-        let selected = self.cursor_row() == Some(row);
-        if selected {
-            painter.band(area, if focused { Role::Selection } else { Role::SelectionWeak });
-            let role = if focused { Role::Gutter } else { Role::Muted };
-            painter.put(area.x, area.y, painter.glyphs.gutter, role, 1);
-        }
-        let first = self.listing.first().map_or(answer, |first| first);
-        match self.rows[row] {
-            Row::Heading(name, members) => {
-                painter.put(area.x + 2, area.y, name, Role::Muted, area.width - 2);
-                if members > 1 {
-                    painter.right(area.right() - 2, area.y, &count(members), Role::Muted);
-                }
-            }
-            Row::Item(Item::Hit(place)) => {
-                if let (0, Some(rank)) = (part, self.listing.rank(place)) {
-                    painter.right(layout.name_x - 1, area.y, &rank.to_string(), Role::Muted);
-                }
-                match self.listing.hit(place) {
-                    Some(hit) if part == 0 => draw_hit(hit, layout, area, painter, selected),
-                    Some(hit) => self.draw_below(hit, part, layout, area, painter),
-                    None if part == 0 => {
-                        painter.put(layout.name_x, area.y, painter.glyphs.ellipsis, Role::Muted, 3);
-                    }
-                    None => {}
-                }
-            }
-            Row::Item(Item::Attachable(index)) => {
-                if let Some(sidecar) = first.attachable.get(index) {
-                    draw_sidecar(sidecar, layout, area, painter, selected);
-                }
-            }
-            Row::Item(Item::Excluded(index)) => {
-                let Some(excluded) = first.excluded.get(index) else { return };
-                let available = area.right().saturating_sub(layout.note_x + 2);
-                let note = exclusion_text(excluded, available, painter.glyphs.ellipsis);
-                draw_other(excluded.skill_id.as_str(), &note, layout, area, painter);
-            }
-            Row::Item(Item::Copies(copies)) => {
-                let sign = if self.unfolded { painter.glyphs.open } else { painter.glyphs.closed };
-                let available = area.right().saturating_sub(layout.name_x + 2);
-                let long = format!("{} copies or other versions, shadowed", count(copies));
-                let short = format!("{} copies, shadowed", count(copies));
-                let text = if cells(&long) + 2 <= available { long } else { short };
-                let role = if selected { Role::Text } else { Role::Muted };
-                painter.put(layout.name_x, area.y, &format!("{text} {sign}"), role, available);
-            }
-            Row::Item(Item::Opened) => {
-                let Some(opened) = &self.opened else { return };
-                let available = area.right().saturating_sub(layout.note_x + 2);
-                let note = match &opened.outcome {
-                    Outcome::Excluded(excluded) => {
-                        exclusion_text(excluded, available, painter.glyphs.ellipsis)
-                    }
-                    Outcome::Sidecar(_) => SIDECAR.to_owned(),
-                    Outcome::NoMatch if available < cells(NO_MATCH) => "no match".to_owned(),
-                    Outcome::NoMatch => NO_MATCH.to_owned(),
-                };
-                draw_other(opened.id.as_str(), &note, layout, area, painter);
-            }
-        }
-    }
-
-    /// Returns the matches in a description. Semantic matches are marked only if the semantic signal mattered.
-    pub(super) fn description_marks(&self, hit: &Hit) -> Vec<Mark> {
-        let answer = self.asking.shown().map(|s| &s.answer);
-        let fits = answer.and_then(|a| a.confidence).is_some_and(|c| hit.score >= c.fit_threshold);
-        let semantic = hit.breakdown.signals[SEMANTIC];
-        let weak = !fits || semantic < MEANING_SHARE * hit.score;
-        let marks = hit.description_marks.iter();
-        marks.filter(|mark| !(weak && mark.signal == Signal::Semantic)).copied().collect()
-    }
-
-    /// Draws a line below a hit: its description, or with one column the contributions of words.
-    fn draw_below(&self, hit: &Hit, part: usize, layout: &Layout, area: Rect, painter: &mut Painter<'_>) {
-        let width = area.right().saturating_sub(layout.name_x + 2);
-        if self.drawn.folded && part == 3 {
-            let mut line = RichLine::default();
-            for row in hit.breakdown.words.iter().filter(|r| r.sum.abs() >= 0.005) {
-                let item = [format!("{} ", shown(&row.label)), score(row.sum, painter.glyphs)];
-                let wide = item.iter().map(|text| usize::from(cells(text))).sum::<usize>();
-                if line.width() + wide <= usize::from(width) {
-                    let [label, value] = item;
-                    let gap = Seg::new("  ", Role::Muted);
-                    line.segs.extend([Seg::new(label, Role::Muted), Seg::new(value, Role::Strong), gap]);
-                }
-            }
-            painter.line(layout.name_x, area.y, &line, width);
-            return;
-        }
-        let role = if self.drawn.folded { Role::Text } else { Role::Muted };
-        let lines = if self.drawn.folded { 2 } else { layout.density.description() };
-        // A long description begins at its first match, so that its matches are visible without opening it.
-        let marks = self.description_marks(hit);
-        let filtered = layout.filter.ranges(&hit.description);
-        let sought: Vec<Mark> = filtered
-            .iter()
-            .map(|r| Mark { start: r.start as u32, end: r.end as u32, signal: Signal::Description })
-            .collect();
-        let sought = if sought.is_empty() { &marks } else { &sought };
-        let from = excerpt_from(&hit.description, sought, width * lines as u16);
-        let (rest, marks) = (hit.description.get(from..).unwrap_or_default(), marks_from(&marks, from));
-        let mut segs = marked(rest, &marks, role, painter.glyphs.ascii);
-        if from > 0 {
-            segs.insert(0, Seg::new(format!("{} ", painter.glyphs.ellipsis), role));
-        }
-        let wrapped = wrap_to(&segs, width, lines, painter.glyphs.ellipsis);
-        if let Some(line) = wrapped.get(part - 1) {
-            let line = RichLine::from_segs(underlined(&line.segs, &layout.filter));
-            painter.line(layout.name_x, area.y, &line, width);
-        }
-    }
-
-    /// Draws that there are no skills to rank, and where skills are searched.
-    fn draw_no_skills(&self, area: Rect, painter: &mut Painter<'_>) {
-        let (x, width) = (area.x + 2, area.width.saturating_sub(4));
-        let roots = &self.catalogue.roots;
-        let text = if roots.is_empty() {
-            "no skills found".to_owned()
-        } else {
-            format!("no skills found; searched in {}:", counted(roots.len(), "place"))
-        };
-        painter.put(x, area.y + 1, &cut_end(&text, width, painter.glyphs.ellipsis), Role::Text, width);
-        let rows = usize::from(area.height.saturating_sub(3));
-        for (row, root) in roots.iter().take(rows).enumerate() {
-            let label = shown(&root.label);
-            let label = cut_middle(&label, width.saturating_sub(2), painter.glyphs.ellipsis);
-            painter.put(x + 2, area.y + 2 + row as u16, &label, Role::Muted, width);
-        }
-    }
-
-    fn draw_empty_request(&self, area: Rect, painter: &mut Painter<'_>) {
-        let (x, mut y, width) = (area.x + 2, area.y + 1, area.width.saturating_sub(4));
-        if let Some(error) = self.asking.error() {
-            let x = painter.put(x, y, painter.glyphs.bad, Role::Danger, 1) + 1;
-            for line in wrap_to(&[Seg::new(shown(&error.message), Role::Text)], width - 2, 4, "…") {
-                painter.line(x, y, &line, width - 2);
-                y += 1;
-            }
-            return;
-        }
-        let skills = counted(self.catalogue.entries.len(), "skill");
-        for text in
-            [format!("Describe your task; results for {skills} update as you type."), DISCLAIMER.to_owned()]
-        {
-            for line in wrap_to(&[Seg::new(text, Role::Muted)], width, 3, painter.glyphs.ellipsis) {
-                painter.line(x, y, &line, width);
-                y += 1;
-            }
-        }
-        let earlier: Vec<&String> = self.history.entries().iter().rev().take(8).collect();
-        if !earlier.is_empty() && y + 3 < area.bottom() {
+/// Draws that there is no answer: the error, or what to do.
+pub(super) fn draw_no_request(
+    asking: &PendingRequests,
+    history: &History,
+    skills: usize,
+    area: Rect,
+    painter: &mut Painter<'_>,
+) {
+    let (x, mut y, width) = (area.x + 2, area.y + 1, area.width.saturating_sub(4));
+    if let Some(error) = asking.error() {
+        let x = painter.put(x, y, painter.glyphs.bad, Role::Danger, 1) + 1;
+        for line in wrap_to(&[Seg::new(shown(&error.message), Role::Text)], width - 2, 4, "…") {
+            painter.line(x, y, &line, width - 2);
             y += 1;
-            painter.put(x, y, "recent requests", Role::Muted, width);
-            for intent in earlier {
-                y += 1;
-                if y < area.bottom() {
-                    let text = shown(intent);
-                    painter.put(
-                        x + 2,
-                        y,
-                        &cut_end(&text, width - 2, painter.glyphs.ellipsis),
-                        Role::Text,
-                        width - 2,
-                    );
-                }
+        }
+        return;
+    }
+    let skills = counted(skills, "skill");
+    for text in
+        [format!("Describe your task; results for {skills} update as you type."), DISCLAIMER.to_owned()]
+    {
+        for line in wrap_to(&[Seg::new(text, Role::Muted)], width, 3, painter.glyphs.ellipsis) {
+            painter.line(x, y, &line, width);
+            y += 1;
+        }
+    }
+    let earlier: Vec<&String> = history.entries().iter().rev().take(8).collect();
+    if !earlier.is_empty() && y + 3 < area.bottom() {
+        y += 1;
+        painter.put(x, y, "recent requests", Role::Muted, width);
+        for intent in earlier {
+            y += 1;
+            if y < area.bottom() {
+                let text = shown(intent);
+                painter.put(
+                    x + 2,
+                    y,
+                    &cut_end(&text, width - 2, painter.glyphs.ellipsis),
+                    Role::Text,
+                    width - 2,
+                );
             }
         }
     }

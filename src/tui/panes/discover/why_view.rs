@@ -4,10 +4,13 @@
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
+use super::ask::PendingRequests;
+use super::measurements::Measurements;
+use super::result_list::ResultList;
+use super::results_view::description_marks;
 use super::rival::{Comparison, LEVEL, compare, nearest};
 use super::rows::{Item, Outcome};
 use super::view::disclaimer;
-use super::{Discover, Focus, ResultRequest};
 use crate::pane::Draw;
 use crate::theme::Role;
 use crate::widgets::bars;
@@ -21,316 +24,334 @@ use crate::widgets::text_width::{cells, cut_end, cut_middle, shown};
 use crate::widgets::wrap::wrap_to;
 use skills_discovery::{Answer, Fit, Hit, Mark, MatcherState};
 
+/// How the explanation is laid out.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct WhyLayout {
+    /// Whether there is space for blank rows.
+    pub airy: bool,
+    /// Whether the nearest rival has a separate column.
+    pub with_rival: bool,
+    pub focused: bool,
+}
+
 /// Maximum number of rows of an explanation.
 const TALLEST: u16 = 90;
 
-impl Discover {
-    pub(super) fn draw_why(&mut self, area: Rect, airy: bool, buf: &mut Buffer, cx: &mut Draw<'_>) {
-        self.drawn.why = area;
-        let focused = cx.focused && self.focus == Focus::Why;
-        let title = self.why_title(focused, airy, area.width, cx);
-        title.draw(&mut Painter::new(buf, cx), area.x, area.y, area.width);
-        let Some(answer) = self.asking.shown().map(|s| std::sync::Arc::clone(&s.answer)) else { return };
-        let inside = Rect { y: area.y + 1, height: area.height.saturating_sub(1), ..area };
-        let foot = u16::from(inside.height > 8);
-        let window = inside.height - foot;
-
-        // Draw everything into a separate buffer, of which the window shows a part.
-        let mut sheet = Buffer::empty(Rect::new(area.x, 0, area.width, TALLEST));
-        sheet.set_style(sheet.area, cx.theme.style(Role::Base));
-        let used = self.draw_sheet(&answer, airy, window, &mut sheet, cx);
-        self.why.height = usize::from(window);
-        self.why.offset = self.why.offset.min(usize::from(used.saturating_sub(window)));
-        let offset = self.why.offset as u16;
-        for row in 0..window.min(TALLEST - offset) {
-            for x in area.left()..area.right() {
-                if let (Some(from), Some(to)) =
-                    (sheet.cell((x, row + offset)), buf.cell_mut((x, inside.y + row)))
-                {
-                    *to = from.clone();
-                }
-            }
-        }
-        let mut painter = Painter::new(buf, cx);
-        if foot > 0 {
-            let x = area.x + if airy { 2 } else { 1 };
-            let available = area.right().saturating_sub(x + 1);
-            painter.put(x, inside.bottom() - 1, disclaimer(available), Role::Muted, available);
-        }
+pub(super) fn draw(
+    list: &mut ResultList,
+    asking: &PendingRequests,
+    measured: &mut Measurements,
+    look: WhyLayout,
+    area: Rect,
+    buf: &mut Buffer,
+    cx: &Draw<'_>,
+) {
+    let airy = look.airy;
+    let title = why_title(list, asking, look, area.width, cx);
+    title.draw(&mut Painter::new(buf, cx), area.x, area.y, area.width);
+    if asking.shown().is_none() {
+        return;
     }
+    let inside = Rect { y: area.y + 1, height: area.height.saturating_sub(1), ..area };
+    let foot = u16::from(inside.height > 8);
+    let window = inside.height - foot;
 
-    fn why_title(&self, focused: bool, airy: bool, width: u16, cx: &Draw<'_>) -> Title {
-        let mut title = Title { focused, ..Title::default() };
-        let (Some(shown_answer), Some(id)) = (self.asking.shown(), self.selected()) else {
-            return Title::of("Why", focused);
-        };
-        let name = shown(id.as_str());
-        title.name.segs = vec![Seg::new("Why ", Role::Text), Seg::new(name, Role::Strong)];
-        let rank = self.rank();
-        let Some(hit) = self.hit() else {
-            let available = width.saturating_sub(title.name.width() as u16 + 4);
-            let said = [" is not ranked", ": not ranked"].into_iter().find(|said| cells(said) <= available);
-            title.name.segs.extend(said.map(|said| Seg::new(said, Role::Text)));
-            return title;
-        };
-        let total = shown_answer.answer.results.len() + shown_answer.answer.below_limit;
-        if !airy {
-            let score = plain_score(hit.score, cx.glyphs);
-            let dot = cx.glyphs.dot;
-            let notes = rank.map_or_else(Vec::new, |rank| {
-                vec![
-                    format!("{} of {} {dot} {score}", count(rank), count(total)),
-                    format!("{} {dot} {score}", count(rank)),
-                ]
-            });
-            let available = width.saturating_sub(title.name.width() as u16 + 7);
-            let note = notes.into_iter().find(|note| cells(note) <= available).unwrap_or(score);
-            title.note = RichLine::of(note, Role::Muted);
-            return title;
-        }
-        let place = match (shown_answer.answer.fit, rank) {
-            (Fit::None, Some(1)) => " is below the threshold".to_owned(),
-            (_, Some(1)) => " is first".to_owned(),
-            (_, Some(rank)) => format!(" is number {} of {}", count(rank), count(total)),
-            (_, None) => String::new(),
-        };
-        title.name.segs.push(Seg::new(place, Role::Text));
-        let effect = hit.effect_mode.to_string().replace('_', " ");
-        title.note(format!("{} · {} · {effect}", hit.role, shown(&hit.status)))
-    }
-
-    /// Draws everything from the top of the buffer; returns the number of rows.
-    fn draw_sheet(
-        &mut self,
-        answer: &Answer,
-        airy: bool,
-        window: u16,
-        sheet: &mut Buffer,
-        cx: &Draw<'_>,
-    ) -> u16 {
-        let area = sheet.area;
-        let left = if airy { 2 } else { 1 };
-        let column =
-            Rect { x: area.x + left, y: 0, width: area.width.saturating_sub(left + 1), height: TALLEST };
-        let mut painter = Painter::new(sheet, cx);
-        let mut y = u16::from(airy);
-        match (self.item(), self.hit().cloned()) {
-            (Some(_), Some(hit)) => {
-                let hit = &hit;
-                let notice_height = self.notices(answer).len() as u16 * 2;
-                // The description and the lead below it keep their rows.
-                let most = if airy { window.saturating_sub(y + notice_height + 13).clamp(7, 18) } else { 9 };
-                y += draw_ledger(hit, answer, airy, Rect { y, height: most, ..column }, &mut painter) + 1;
-                let lead = if airy { 7 + notice_height } else { 3 };
-                let lines = usize::from(window.saturating_sub(y + lead)).clamp(3, 8);
-                y += self.draw_card(hit, lines, column, y, &mut painter) + 1;
-                let three = self.drawn.third;
-                let notices = self.notices(answer);
-                if !three && let Some(rival) = nearest(answer, hit) {
-                    // The remaining space above the notices.
-                    let available = window.saturating_sub(y + 2 * notices.len() as u16 + 1).max(4);
-                    let comparison = compare(hit, rival, &answer.words, usize::from(available.clamp(4, 8)));
-                    y += if airy {
-                        draw_lead(&comparison, column, y, &mut painter)
-                    } else {
-                        draw_lead_line(&comparison, column, y, &mut painter)
-                    } + 1;
-                }
-                if three {
-                    y = self.draw_levels(hit, column, y, &mut painter);
-                }
-                y = draw_notices(&notices, column, y, &mut painter);
-            }
-            (Some(item), None) => {
-                y = self.draw_no_result(item, column, y, &mut painter);
-                y = draw_notices(&self.notices(answer), column, y, &mut painter);
-            }
-            (None, _) => y = draw_notices(&self.notices(answer), column, y, &mut painter),
-        }
-        y
-    }
-
-    /// Draws the description as the catalog passes it to a model, with the matches marked.
-    pub(super) fn draw_card(
-        &mut self,
-        hit: &Hit,
-        max: usize,
-        column: Rect,
-        y: u16,
-        painter: &mut Painter<'_>,
-    ) -> u16 {
-        let tokens = self.level_tokens(hit).map(|l| token_count(l.entry_count(), painter.glyphs));
-        let note = tokens.map_or_else(RichLine::default, |t| {
-            RichLine::from_segs(vec![
-                Seg::new("L1 ", Role::Level1),
-                Seg::new(format!("{t} tok"), Role::Muted),
-            ])
-        });
-        let mut rows = draw_card(hit, &self.description_marks(hit), &note, max, column, y, painter);
-        if let Some(note) = &hit.exclusion_note {
-            let text = format!("its description: “{}”", shown(note));
-            let width = column.width.saturating_sub(4);
-            for (index, line) in
-                wrap_to(&[Seg::new(text, Role::Text)], width, 2, painter.glyphs.ellipsis).iter().enumerate()
+    // Draw everything into a separate buffer, of which the window shows a part.
+    let mut sheet = Buffer::empty(Rect::new(area.x, 0, area.width, TALLEST));
+    sheet.set_style(sheet.area, cx.theme.style(Role::Base));
+    let used = draw_sheet(list, asking, measured, look, window, &mut sheet, cx);
+    list.why.height = usize::from(window);
+    list.why.offset = list.why.offset.min(usize::from(used.saturating_sub(window)));
+    let offset = list.why.offset as u16;
+    for row in 0..window.min(TALLEST - offset) {
+        for x in area.left()..area.right() {
+            if let (Some(from), Some(to)) = (sheet.cell((x, row + offset)), buf.cell_mut((x, inside.y + row)))
             {
-                if index == 0 {
-                    painter.put(column.x + 2, y + rows, painter.glyphs.warn, Role::Warning, 1);
-                }
-                painter.line(column.x + 4, y + rows, line, width);
-                rows += 1;
+                *to = from.clone();
             }
         }
-        rows
     }
-
-    pub(super) fn level_tokens(&mut self, hit: &Hit) -> Option<skills_api::LevelTokens> {
-        self.want(ResultRequest::Levels(hit.skill_id.clone()));
-        self.levels.get(&hit.skill_id).cloned()
+    let mut painter = Painter::new(buf, cx);
+    if foot > 0 {
+        let x = area.x + if airy { 2 } else { 1 };
+        let available = area.right().saturating_sub(x + 1);
+        painter.put(x, inside.bottom() - 1, disclaimer(available), Role::Muted, available);
     }
+}
 
-    /// Draws where the body contains the words, and the resources: for screens that are tall enough.
-    fn draw_levels(&mut self, hit: &Hit, column: Rect, mut y: u16, painter: &mut Painter<'_>) -> u16 {
-        let intent = self.asking.shown().map(|s| s.intent.clone()).unwrap_or_default();
-        let id = hit.skill_id.clone();
-        self.want(ResultRequest::Body(id.clone(), intent.clone()));
-        self.want(ResultRequest::Detail(id.clone()));
-        let levels = self.levels.get(&id).cloned();
-        let end = column.right();
-        if let Some(lines) = self.body_lines.get(&(id.clone(), intent)).filter(|l| !l.is_empty()) {
-            painter.put(column.x + 2, y, "matches in the body", Role::Strong, column.width);
-            if let Some(levels) = &levels {
-                let start = painter.right(
-                    end,
-                    y,
-                    &format!("{} tok", token_count(levels.body_count(), painter.glyphs)),
-                    Role::Muted,
-                );
-                painter.right(start - 1, y, "L2", Role::Level2);
+fn why_title(
+    list: &ResultList,
+    asking: &PendingRequests,
+    WhyLayout { airy, focused, .. }: WhyLayout,
+    width: u16,
+    cx: &Draw<'_>,
+) -> Title {
+    let mut title = Title { focused, ..Title::default() };
+    let (Some(shown_answer), Some(id)) = (asking.shown(), list.selected()) else {
+        return Title::of("Why", focused);
+    };
+    let name = shown(id.as_str());
+    title.name.segs = vec![Seg::new("Why ", Role::Text), Seg::new(name, Role::Strong)];
+    let rank = list.rank();
+    let Some(hit) = list.hit() else {
+        let available = width.saturating_sub(title.name.width() as u16 + 4);
+        let said = [" is not ranked", ": not ranked"].into_iter().find(|said| cells(said) <= available);
+        title.name.segs.extend(said.map(|said| Seg::new(said, Role::Text)));
+        return title;
+    };
+    let total = shown_answer.answer.results.len() + shown_answer.answer.below_limit;
+    if !airy {
+        let score = plain_score(hit.score, cx.glyphs);
+        let dot = cx.glyphs.dot;
+        let notes = rank.map_or_else(Vec::new, |rank| {
+            vec![
+                format!("{} of {} {dot} {score}", count(rank), count(total)),
+                format!("{} {dot} {score}", count(rank)),
+            ]
+        });
+        let available = width.saturating_sub(title.name.width() as u16 + 7);
+        let note = notes.into_iter().find(|note| cells(note) <= available).unwrap_or(score);
+        title.note = RichLine::of(note, Role::Muted);
+        return title;
+    }
+    let place = match (shown_answer.answer.fit, rank) {
+        (Fit::None, Some(1)) => " is below the threshold".to_owned(),
+        (_, Some(1)) => " is first".to_owned(),
+        (_, Some(rank)) => format!(" is number {} of {}", count(rank), count(total)),
+        (_, None) => String::new(),
+    };
+    title.name.segs.push(Seg::new(place, Role::Text));
+    let effect = hit.effect_mode.to_string().replace('_', " ");
+    title.note(format!("{} · {} · {effect}", hit.role, shown(&hit.status)))
+}
+
+/// Draws everything from the top of the buffer; returns the number of rows.
+fn draw_sheet(
+    list: &ResultList,
+    asking: &PendingRequests,
+    measured: &mut Measurements,
+    WhyLayout { airy, with_rival, .. }: WhyLayout,
+    window: u16,
+    sheet: &mut Buffer,
+    cx: &Draw<'_>,
+) -> u16 {
+    let Some(answer) = asking.shown().map(|shown| &*shown.answer) else { return 0 };
+    let area = sheet.area;
+    let left = if airy { 2 } else { 1 };
+    let column = Rect { x: area.x + left, y: 0, width: area.width.saturating_sub(left + 1), height: TALLEST };
+    let mut painter = Painter::new(sheet, cx);
+    let mut y = u16::from(airy);
+    match (list.item(), list.hit()) {
+        (Some(_), Some(hit)) => {
+            let notice_height = notices(asking, answer).len() as u16 * 2;
+            // The description and the lead below it keep their rows.
+            let most = if airy { window.saturating_sub(y + notice_height + 13).clamp(7, 18) } else { 9 };
+            y += draw_ledger(hit, answer, airy, Rect { y, height: most, ..column }, &mut painter) + 1;
+            let lead = if airy { 7 + notice_height } else { 3 };
+            let lines = usize::from(window.saturating_sub(y + lead)).clamp(3, 8);
+            y += draw_description(asking, measured, hit, lines, column, y, &mut painter) + 1;
+            let notices = notices(asking, answer);
+            if !with_rival && let Some(rival) = nearest(answer, hit) {
+                // The remaining space above the notices.
+                let available = window.saturating_sub(y + 2 * notices.len() as u16 + 1).max(4);
+                let comparison = compare(hit, rival, &answer.words, usize::from(available.clamp(4, 8)));
+                y += if airy {
+                    draw_lead(&comparison, column, y, &mut painter)
+                } else {
+                    draw_lead_line(&comparison, column, y, &mut painter)
+                } + 1;
             }
-            let digits = lines.iter().map(|l| l.line.to_string().len()).max().unwrap_or(1) as u16;
-            for (row, line) in lines.iter().take(6).enumerate() {
-                let at = y + 1 + row as u16;
-                painter.right(column.x + 3 + digits, at, &line.line.to_string(), Role::Muted);
-                let marks: Vec<Mark> = line.marks.clone();
-                let segs = marked(&line.text, &marks, Role::Text, painter.glyphs.ascii);
-                let available = column.width.saturating_sub(digits + 5);
-                let line = crate::widgets::wrap::cut_line(
-                    &RichLine::from_segs(segs),
-                    available,
-                    painter.glyphs.ellipsis,
-                );
-                painter.line(column.x + 5 + digits, at, &line, available);
+            if with_rival {
+                y = draw_levels(asking, measured, hit, column, y, &mut painter);
             }
-            let rows = lines.len().min(6) as u16;
-            painter.rail(column.x, y, rows + 1, 2);
-            y += rows + 2;
+            y = draw_notices(&notices, column, y, &mut painter);
         }
-        if let Some(detail) = self.details.get(&id).filter(|d| !d.files.is_empty()) {
-            painter.put(column.x + 2, y, "resources", Role::Strong, column.width);
-            let total: u64 = detail.files.iter().map(|f| f.bytes).sum();
-            let note = format!("{} · {}", counted(detail.files.len(), "file"), bytes(total));
-            let start = painter.right(end, y, &note, Role::Muted);
-            painter.right(start - 1, y, "L3", Role::Level3);
-            let longest = detail.files.iter().take(5).map(|f| cells(&f.path)).max().unwrap_or(0);
-            let name = longest.min(column.width.saturating_sub(14));
-            for (row, file) in detail.files.iter().take(5).enumerate() {
-                let at = y + 1 + row as u16;
-                let path = shown(&file.path);
-                painter.put(
-                    column.x + 2,
-                    at,
-                    &cut_middle(&path, name, painter.glyphs.ellipsis),
-                    Role::Muted,
-                    name,
-                );
-                painter.right(column.x + 2 + name + 10, at, &bytes(file.bytes), Role::Muted);
-            }
-            let rows = detail.files.len().min(5) as u16;
-            painter.rail(column.x, y, rows + 1, 3);
-            y += rows + 2;
+        (Some(item), None) => {
+            y = draw_no_result(list, item, column, y, &mut painter);
+            y = draw_notices(&notices(asking, answer), column, y, &mut painter);
         }
-        y
+        (None, _) => y = draw_notices(&notices(asking, answer), column, y, &mut painter),
     }
+    y
+}
 
-    /// Draws what is known about an item that is not a result, or a result whose page is being loaded.
-    fn draw_no_result(&self, item: Item, column: Rect, y: u16, painter: &mut Painter<'_>) -> u16 {
-        let answer = self.listing.first();
-        let sidecar = "a sidecar: attached to a target, not ranked".to_owned();
-        let left_out = |why: &str| format!("excluded: {}", shown(why));
-        let (text, score) = match (item, answer) {
-            (Item::Attachable(at), Some(answer)) => (sidecar, answer.attachable.get(at).map(|a| a.score)),
-            (Item::Excluded(at), Some(answer)) => match answer.excluded.get(at) {
-                Some(excluded) => (left_out(&excluded.why), Some(excluded.score)),
-                None => (String::new(), None),
-            },
-            (Item::Opened, _) => match self.opened.as_ref().map(|opened| &opened.outcome) {
-                Some(Outcome::Excluded(excluded)) => (left_out(&excluded.why), Some(excluded.score)),
-                Some(Outcome::Sidecar(score)) => (sidecar, Some(*score)),
-                Some(Outcome::NoMatch) => {
-                    let text = "it does not match this request";
-                    (text.to_owned(), None)
-                }
-                None => (String::new(), None),
-            },
-            (Item::Copies(_), _) => {
-                let text = "bundles with the same id, or copies; the first in root order is ranked, \
-                    Enter lists the others";
+/// Draws the description as the catalog passes it to a model, with the matches marked.
+pub(super) fn draw_description(
+    asking: &PendingRequests,
+    measured: &mut Measurements,
+    hit: &Hit,
+    max: usize,
+    column: Rect,
+    y: u16,
+    painter: &mut Painter<'_>,
+) -> u16 {
+    let tokens = measured.levels(&hit.skill_id).map(|l| token_count(l.entry_count(), painter.glyphs));
+    let note = tokens.map_or_else(RichLine::default, |t| {
+        RichLine::from_segs(vec![Seg::new("L1 ", Role::Level1), Seg::new(format!("{t} tok"), Role::Muted)])
+    });
+    let mut rows = draw_card(hit, &description_marks(asking, hit), &note, max, column, y, painter);
+    if let Some(note) = &hit.exclusion_note {
+        let text = format!("its description: “{}”", shown(note));
+        let width = column.width.saturating_sub(4);
+        for (index, line) in
+            wrap_to(&[Seg::new(text, Role::Text)], width, 2, painter.glyphs.ellipsis).iter().enumerate()
+        {
+            if index == 0 {
+                painter.put(column.x + 2, y + rows, painter.glyphs.warn, Role::Warning, 1);
+            }
+            painter.line(column.x + 4, y + rows, line, width);
+            rows += 1;
+        }
+    }
+    rows
+}
+
+/// Draws where the body contains the words, and the resources: for screens that are tall enough.
+fn draw_levels(
+    asking: &PendingRequests,
+    measured: &mut Measurements,
+    hit: &Hit,
+    column: Rect,
+    mut y: u16,
+    painter: &mut Painter<'_>,
+) -> u16 {
+    let intent = asking.shown().map_or("", |s| &s.intent);
+    let levels = measured.levels(&hit.skill_id).cloned();
+    let end = column.right();
+    if let Some(lines) = measured.body_lines(&hit.skill_id, intent).filter(|l| !l.is_empty()) {
+        painter.put(column.x + 2, y, "matches in the body", Role::Strong, column.width);
+        if let Some(levels) = &levels {
+            let start = painter.right(
+                end,
+                y,
+                &format!("{} tok", token_count(levels.body_count(), painter.glyphs)),
+                Role::Muted,
+            );
+            painter.right(start - 1, y, "L2", Role::Level2);
+        }
+        let digits = lines.iter().map(|l| l.line.to_string().len()).max().unwrap_or(1) as u16;
+        for (row, line) in lines.iter().take(6).enumerate() {
+            let at = y + 1 + row as u16;
+            painter.right(column.x + 3 + digits, at, &line.line.to_string(), Role::Muted);
+            let marks: Vec<Mark> = line.marks.clone();
+            let segs = marked(&line.text, &marks, Role::Text, painter.glyphs.ascii);
+            let available = column.width.saturating_sub(digits + 5);
+            let line = crate::widgets::wrap::cut_line(
+                &RichLine::from_segs(segs),
+                available,
+                painter.glyphs.ellipsis,
+            );
+            painter.line(column.x + 5 + digits, at, &line, available);
+        }
+        let rows = lines.len().min(6) as u16;
+        painter.rail(column.x, y, rows + 1, 2);
+        y += rows + 2;
+    }
+    if let Some(detail) = measured.detail(&hit.skill_id).filter(|d| !d.files.is_empty()) {
+        painter.put(column.x + 2, y, "resources", Role::Strong, column.width);
+        let total: u64 = detail.files.iter().map(|f| f.bytes).sum();
+        let note = format!("{} · {}", counted(detail.files.len(), "file"), bytes(total));
+        let start = painter.right(end, y, &note, Role::Muted);
+        painter.right(start - 1, y, "L3", Role::Level3);
+        let longest = detail.files.iter().take(5).map(|f| cells(&f.path)).max().unwrap_or(0);
+        let name = longest.min(column.width.saturating_sub(14));
+        for (row, file) in detail.files.iter().take(5).enumerate() {
+            let at = y + 1 + row as u16;
+            let path = shown(&file.path);
+            painter.put(
+                column.x + 2,
+                at,
+                &cut_middle(&path, name, painter.glyphs.ellipsis),
+                Role::Muted,
+                name,
+            );
+            painter.right(column.x + 2 + name + 10, at, &bytes(file.bytes), Role::Muted);
+        }
+        let rows = detail.files.len().min(5) as u16;
+        painter.rail(column.x, y, rows + 1, 3);
+        y += rows + 2;
+    }
+    y
+}
+
+/// Draws what is known about an item that is not a result, or a result whose page is being loaded.
+fn draw_no_result(list: &ResultList, item: Item, column: Rect, y: u16, painter: &mut Painter<'_>) -> u16 {
+    let answer = list.listing.first();
+    let sidecar = "a sidecar: attached to a target, not ranked".to_owned();
+    let left_out = |why: &str| format!("excluded: {}", shown(why));
+    let (text, score) = match (item, answer) {
+        (Item::Attachable(at), Some(answer)) => (sidecar, answer.attachable.get(at).map(|a| a.score)),
+        (Item::Excluded(at), Some(answer)) => match answer.excluded.get(at) {
+            Some(excluded) => (left_out(&excluded.why), Some(excluded.score)),
+            None => (String::new(), None),
+        },
+        (Item::Opened, _) => match list.opened.as_ref().map(|opened| &opened.outcome) {
+            Some(Outcome::Excluded(excluded)) => (left_out(&excluded.why), Some(excluded.score)),
+            Some(Outcome::Sidecar(score)) => (sidecar, Some(*score)),
+            Some(Outcome::NoMatch) => {
+                let text = "it does not match this request";
                 (text.to_owned(), None)
             }
-            (Item::Hit(_), _) => ("loading".to_owned(), None),
-            (_, None) => (String::new(), None),
-        };
-        let mut y = y;
-        for line in wrap_to(&[Seg::new(text, Role::Text)], column.width, 3, painter.glyphs.ellipsis) {
-            painter.line(column.x, y, &line, column.width);
-            y += 1;
+            None => (String::new(), None),
+        },
+        (Item::Copies(_), _) => {
+            let text = "bundles with the same id, or copies; the first in root order is ranked, \
+                Enter lists the others";
+            (text.to_owned(), None)
         }
-        if let Some(score) = score {
-            let text = format!("score {}", plain_score(score, painter.glyphs));
-            painter.put(column.x, y, &text, Role::Muted, column.width);
-            y += 1;
-        }
+        (Item::Hit(_), _) => ("loading".to_owned(), None),
+        (_, None) => (String::new(), None),
+    };
+    let mut y = y;
+    for line in wrap_to(&[Seg::new(text, Role::Text)], column.width, 3, painter.glyphs.ellipsis) {
+        painter.line(column.x, y, &line, column.width);
         y += 1;
-        let skill = self.skill_of(item).and_then(|id| self.catalogue.by_id(id.as_str()));
-        if let Some(skill) = skill {
-            let width = column.width.saturating_sub(2);
-            let top = y;
-            painter.put(column.x + 2, y, &shown(&skill.name), Role::Strong, width);
-            y += 1;
-            let segs = [Seg::new(shown(&skill.description), Role::Text)];
-            for line in wrap_to(&segs, width, 8, painter.glyphs.ellipsis) {
-                painter.line(column.x + 2, y, &line, width);
-                y += 1;
-            }
-            painter.rail(column.x, top, y - top, 1);
+    }
+    if let Some(score) = score {
+        let text = format!("score {}", plain_score(score, painter.glyphs));
+        painter.put(column.x, y, &text, Role::Muted, column.width);
+        y += 1;
+    }
+    y += 1;
+    let skill = list.skill_of(item).and_then(|id| list.catalogue.by_id(id.as_str()));
+    if let Some(skill) = skill {
+        let width = column.width.saturating_sub(2);
+        let top = y;
+        painter.put(column.x + 2, y, &shown(&skill.name), Role::Strong, width);
+        y += 1;
+        let segs = [Seg::new(shown(&skill.description), Role::Text)];
+        for line in wrap_to(&segs, width, 8, painter.glyphs.ellipsis) {
+            painter.line(column.x + 2, y, &line, width);
             y += 1;
         }
-        y
+        painter.rail(column.x, top, y - top, 1);
+        y += 1;
     }
+    y
+}
 
-    /// Returns the limitations of this answer, and what is not loaded yet.
-    fn notices(&self, answer: &Answer) -> Vec<(bool, Vec<Seg>, String)> {
-        let mut out = Vec::new();
-        if let Some(error) = self.asking.error() {
-            let segs = vec![Seg::new("the last request failed", Role::Strong)];
-            out.push((true, segs, shown(&error.message)));
-        }
-        for matcher in &answer.matchers {
-            if let MatcherState::Failed(why) = &matcher.state {
-                let segs = vec![
-                    Seg::new("a matcher failed: ", Role::Strong),
-                    Seg::new(shown(&matcher.matcher), Role::Text),
-                    Seg::new(" not part of the score", Role::Muted),
-                ];
-                out.push((true, segs, shown(why)));
-            }
-        }
-        if answer.bodies_missing > 0 {
-            let text = format!("indexing: bodies of {} skills are missing", count(answer.bodies_missing));
-            out.push((false, vec![Seg::new(text, Role::Muted)], String::new()));
-        }
-        out
+/// Returns the limitations of this answer, and what is not loaded yet.
+fn notices(asking: &PendingRequests, answer: &Answer) -> Vec<(bool, Vec<Seg>, String)> {
+    let mut out = Vec::new();
+    if let Some(error) = asking.error() {
+        let segs = vec![Seg::new("the last request failed", Role::Strong)];
+        out.push((true, segs, shown(&error.message)));
     }
+    for matcher in &answer.matchers {
+        if let MatcherState::Failed(why) = &matcher.state {
+            let segs = vec![
+                Seg::new("a matcher failed: ", Role::Strong),
+                Seg::new(shown(&matcher.matcher), Role::Text),
+                Seg::new(" not part of the score", Role::Muted),
+            ];
+            out.push((true, segs, shown(why)));
+        }
+    }
+    if answer.bodies_missing > 0 {
+        let text = format!("indexing: bodies of {} skills are missing", count(answer.bodies_missing));
+        out.push((false, vec![Seg::new(text, Role::Muted)], String::new()));
+    }
+    out
 }
 
 fn draw_ledger(hit: &Hit, answer: &Answer, airy: bool, area: Rect, painter: &mut Painter<'_>) -> u16 {
