@@ -2,12 +2,11 @@
 
 use ratatui::layout::Rect;
 
-use super::SessionPane;
 use crate::theme::Role;
 use crate::widgets::format::count;
 use crate::widgets::painter::Painter;
 use crate::widgets::text_width::{cells, cut_end, shown};
-use skills_api::NotListed;
+use skills_api::{ComposedView, NotListed};
 use skills_session::{BudgetResult, Fill, Unit};
 
 /// Minimum number of rows of the box below.
@@ -15,52 +14,43 @@ const SINCE: usize = 5;
 /// Number of rows of counts that have precedence over that box.
 const MIN_WINDOW_SIZE: usize = 4;
 
-impl SessionPane {
-    /// Draws it below the sizes by level; returns the row below.
-    pub(super) fn draw_bound(&self, area: Rect, painter: &mut Painter<'_>) -> u16 {
-        let Some(composed) = &self.composed else { return area.y };
-        let mut y = area.y;
-        let available = area.width.saturating_sub(5);
-        if let Some(fill) = &composed.allowance
-            && y < area.bottom()
-        {
-            let over = fill.limit.is_some_and(|limit| fill.used > limit);
-            let forms = filled(fill, painter.glyphs.warn);
-            if let Some(forms) = forms.iter().find(|forms| cells(forms) <= available).or(forms.last()) {
-                let role = if over { Role::Warning } else { Role::Text };
-                painter.put(
-                    area.x + 4,
-                    y,
-                    &cut_end(forms, available, painter.glyphs.ellipsis),
-                    role,
-                    available,
-                );
-            }
-            y += 1;
+/// Draws it below the sizes by level; returns the row below.
+pub(super) fn draw(composed: &ComposedView, area: Rect, painter: &mut Painter<'_>) -> u16 {
+    let mut y = area.y;
+    let available = area.width.saturating_sub(5);
+    if let Some(fill) = &composed.allowance
+        && y < area.bottom()
+    {
+        let over = fill.limit.is_some_and(|limit| fill.used > limit);
+        let forms = filled(fill, painter.glyphs.warn);
+        if let Some(forms) = forms.iter().find(|forms| cells(forms) <= available).or(forms.last()) {
+            let role = if over { Role::Warning } else { Role::Text };
+            painter.put(area.x + 4, y, &cut_end(forms, available, painter.glyphs.ellipsis), role, available);
         }
-        let made = composed.allowance.as_ref().map(|fill| fill.made).unwrap_or_default();
-        let rows = counts(made, &composed.not_listed);
-        // The box of changes since the last call keeps a few rows if there are enough for both.
-        let free = usize::from(area.bottom().saturating_sub(y));
-        let visible_rows = if free >= rows.len() + SINCE {
-            rows.len()
-        } else {
-            free.saturating_sub(SINCE).max(free.min(MIN_WINDOW_SIZE))
-        };
-        for (head, why) in fitting(&rows, visible_rows) {
-            let at = painter.put(
-                area.x + 4,
-                y,
-                &cut_end(&head, available, painter.glyphs.ellipsis),
-                Role::Warning,
-                available,
-            );
-            let left = area.right().saturating_sub(at + 1);
-            painter.put(at, y, &cut_end(&shown(&why), left, painter.glyphs.ellipsis), Role::Muted, left);
-            y += 1;
-        }
-        y
+        y += 1;
     }
+    let made = composed.allowance.as_ref().map(|fill| fill.made).unwrap_or_default();
+    let rows = counts(made, &composed.not_listed);
+    // The box of changes since the last call keeps a few rows if there are enough for both.
+    let free = usize::from(area.bottom().saturating_sub(y));
+    let visible_rows = if free >= rows.len() + SINCE {
+        rows.len()
+    } else {
+        free.saturating_sub(SINCE).max(free.min(MIN_WINDOW_SIZE))
+    };
+    for (head, why) in fitting(&rows, visible_rows) {
+        let at = painter.put(
+            area.x + 4,
+            y,
+            &cut_end(&head, available, painter.glyphs.ellipsis),
+            Role::Warning,
+            available,
+        );
+        let left = area.right().saturating_sub(at + 1);
+        painter.put(at, y, &cut_end(&shown(&why), left, painter.glyphs.ellipsis), Role::Muted, left);
+        y += 1;
+    }
+    y
 }
 
 /// Counts what the client does not show in full: the effects of its budget on the catalog, then the skills it does not

@@ -3,7 +3,6 @@
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
-use super::SessionPane;
 use super::context_view::turn;
 use crate::pane::Draw;
 use crate::theme::Role;
@@ -12,41 +11,39 @@ use crate::widgets::rich::RichLine;
 use crate::widgets::rule::Title;
 use crate::widgets::text_width::{cells, cut_end};
 use crate::widgets::wrap::cut_line;
+use skills_api::SessionView;
 
-impl SessionPane {
-    pub(super) fn draw_calls(&self, area: Rect, buf: &mut Buffer, cx: &Draw<'_>) {
-        let Some(session) = &self.session else { return };
-        Title::of("Calls", false).note("append-only").draw(
-            &mut Painter::new(buf, cx),
-            area.x,
-            area.y,
-            area.width,
-        );
-        let mut painter = Painter::new(buf, cx);
-        let rows = usize::from(area.height.saturating_sub(3));
-        let first = session.transcript.len().saturating_sub(rows);
-        let end = area.right().saturating_sub(1);
-        let mut y = area.y + 1;
-        if session.transcript.is_empty() {
-            painter.put(area.x + 2, y, "none yet", Role::Muted, area.width.saturating_sub(3));
-        }
-        for entry in &session.transcript[first..] {
-            let (_, segs, note, _) = turn(entry);
-            painter.right(end, y, &note, Role::Muted);
-            let available = area.width.saturating_sub(4 + cells(&note));
-            let line = cut_line(&RichLine::from_segs(segs), available, painter.glyphs.ellipsis);
-            painter.line(area.x + 1, y, &line, available);
-            y += 1;
-        }
-        let foot = area.bottom().saturating_sub(1);
-        let at = painter.put(area.x + 2, foot, "isolation: ", Role::Muted, area.width.saturating_sub(3));
-        let available = end.saturating_sub(at);
-        painter.put(
-            at,
-            foot,
-            &cut_end(&session.isolation, available, painter.glyphs.ellipsis),
-            Role::Text,
-            available,
-        );
+pub(super) fn draw(session: &SessionView, area: Rect, buf: &mut Buffer, cx: &Draw<'_>) {
+    Title::of("Calls", false).note("append-only").draw(
+        &mut Painter::new(buf, cx),
+        area.x,
+        area.y,
+        area.width,
+    );
+    let mut painter = Painter::new(buf, cx);
+    let rows = usize::from(area.height.saturating_sub(3));
+    let first = session.transcript.len().saturating_sub(rows);
+    let end = area.right().saturating_sub(1);
+    let mut y = area.y + 1;
+    if session.transcript.is_empty() {
+        painter.put(area.x + 2, y, "none yet", Role::Muted, area.width.saturating_sub(3));
     }
+    for entry in &session.transcript[first..] {
+        let (_, segs, note, _) = turn(entry);
+        painter.right(end, y, &note, Role::Muted);
+        let available = area.width.saturating_sub(4 + cells(&note));
+        let line = cut_line(&RichLine::from_segs(segs), available, painter.glyphs.ellipsis);
+        painter.line(area.x + 1, y, &line, available);
+        y += 1;
+    }
+    let foot = area.bottom().saturating_sub(1);
+    let at = painter.put(area.x + 2, foot, "isolation: ", Role::Muted, area.width.saturating_sub(3));
+    let available = end.saturating_sub(at);
+    painter.put(
+        at,
+        foot,
+        &cut_end(&session.isolation, available, painter.glyphs.ellipsis),
+        Role::Text,
+        available,
+    );
 }

@@ -1,18 +1,25 @@
 //! Changes to the session by others: another process, a model over MCP. Polled while the session is shown, and
 //! distinguished from changes made here.
 
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::{SessionPane, Tab};
 use crate::pane::Effect;
 use crate::session_requests::{Newest, SessionRequest};
 use crate::widgets::format::counted;
 use crate::widgets::text_width::shown;
-use skills_api::{LoadedFrom, SessionView};
+use skills_api::SessionView;
 
 /// Poll interval.
 const POLL_INTERVAL: Duration = Duration::from_secs(2);
+
+/// What others changed.
+#[derive(Debug)]
+pub(super) enum Change {
+    /// The session, described briefly.
+    Session(String),
+    /// Only the files of its skills.
+    Files,
+}
 
 /// The state of polling for changes by others.
 #[derive(Debug, Default)]
@@ -39,6 +46,45 @@ impl ExternalChanges {
     pub fn answered(&mut self) {
         self.acting = false;
     }
+
+    /// Registers that it is polled now.
+    pub fn polled(&mut self, now: Instant) {
+        self.looked = Some(now);
+    }
+
+    /// Checks whether others changed the session; with `always`, also returns the state of its skills in any case.
+    pub fn check(&mut self, session: &SessionView, always: bool) -> Effect {
+        self.looking = true;
+        Effect::Session(SessionRequest::Check {
+            session: session.session_id.clone(),
+            version: session.version,
+            newest: self.newest.clone(),
+            always,
+        })
+    }
+
+    /// Returns what the response to a check says about the session that is shown.
+    pub fn compare(
+        &mut self,
+        before: Option<&SessionView>,
+        id: &str,
+        newest: Option<&Newest>,
+        after: Option<&SessionView>,
+    ) -> Option<Change> {
+        self.looking = false;
+        let before = before.filter(|session| session.session_id == id)?;
+        if self.acting {
+            // The pending response reports the same, and that the change was made here.
+            return None;
+        }
+        self.newest = newest.cloned();
+        let after = after.filter(|after| after.version >= before.version)?;
+        if after.version > before.version {
+            return Some(Change::Session(difference(before, after)));
+        }
+        // The session is the same, but its files or the roots changed.
+        (after.drift != before.drift).then_some(Change::Files)
+    }
 }
 
 fn changes(effect: &Effect) -> bool {
@@ -54,63 +100,6 @@ fn changes(effect: &Effect) -> bool {
             | SessionRequest::Script { .. }
             | SessionRequest::Say(..)
     )
-}
-
-impl SessionPane {
-    pub(super) fn check_again(&mut self, now: Instant) -> Vec<Effect> {
-        self.others.looked = Some(now);
-        let Some(session) = &self.session else {
-            let effects = self.request_again();
-            self.others.acting(&effects);
-            return effects;
-        };
-        // There is no notification for changes of files outside of the roots.
-        let outside = session.drift.values().any(|drift| drift.roots != LoadedFrom::Here);
-        self.check_session(outside)
-    }
-
-    /// Checks whether others changed the session; with `always`, also returns the state of its skills in any case.
-    pub(super) fn check_session(&mut self, always: bool) -> Vec<Effect> {
-        let Some(session) = &self.session else { return Vec::new() };
-        self.others.looking = true;
-        vec![Effect::Session(SessionRequest::Check {
-            session: session.session_id.clone(),
-            version: session.version,
-            newest: self.others.newest.clone(),
-            always,
-        })]
-    }
-
-    pub(super) fn looked(
-        &mut self,
-        id: &str,
-        newest: Option<&Newest>,
-        changed: Option<&Arc<SessionView>>,
-    ) -> Vec<Effect> {
-        self.others.looking = false;
-        let Some(before) = self.session.clone().filter(|session| session.session_id == id) else {
-            return Vec::new();
-        };
-        if self.others.acting {
-            // The pending response reports the same, and that the change was made here.
-            return Vec::new();
-        }
-        self.others.newest = newest.cloned();
-        let Some(after) = changed.filter(|after| after.version >= before.version) else { return Vec::new() };
-        if after.version == before.version {
-            // The session is the same, but its files or the roots changed.
-            if after.drift == before.drift {
-                return Vec::new();
-            }
-            self.show(Arc::clone(after));
-            return if self.tab == Tab::PerLevel { self.count_levels() } else { Vec::new() };
-        }
-        let message = format!("changed by another process: {}", difference(&before, after));
-        self.show(Arc::clone(after));
-        let mut effects = self.refresh();
-        effects.push(Effect::Toast(message));
-        effects
-    }
 }
 
 /// Describes the change made elsewhere briefly.
@@ -147,6 +136,7 @@ fn difference(before: &SessionView, after: &SessionView) -> String {
 
 #[cfg(test)]
 mod tests {
+    use super::super::SessionPane;
     use super::*;
     use crate::pane::{Message, Pane as _};
     use crate::run_requests::RunResponse;

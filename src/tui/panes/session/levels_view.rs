@@ -3,7 +3,8 @@
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
-use super::SessionPane;
+use super::context::ModelContext;
+use super::state::SessionState;
 use crate::glyphs::Glyphs;
 use crate::pane::Draw;
 use crate::theme::Role;
@@ -19,62 +20,66 @@ use skills_skill::safe_text;
 /// Minimum width for levels side by side.
 const MIN_SIDE_BY_SIDE_WIDTH: u16 = 72;
 
-impl SessionPane {
-    pub(super) fn draw_levels(&mut self, area: Rect, buf: &mut Buffer, cx: &Draw<'_>) -> String {
-        // The cached levels may belong to a skill that is no longer loaded.
-        let Some(levels) = self.levels_of_selected().cloned() else {
-            let failed =
-                self.no_levels.as_ref().filter(|(of, _)| self.selected().is_some_and(|s| s.name == *of));
-            let text = match (self.selected(), failed) {
-                (None, _) => "load a skill to see its three levels".to_owned(),
-                (Some(_), None) => "counting".to_owned(),
-                (Some(_), Some((_, why))) => format!("not known: {}", shown(why)),
-            };
-            let place = Rect { x: area.x + 2, width: area.width.saturating_sub(3), ..area };
-            self::text(&mut Painter::new(buf, cx), place, &text, 0, Role::Muted);
-            return String::new();
+pub(super) fn draw(
+    context: &mut ModelContext,
+    state: &SessionState,
+    area: Rect,
+    buf: &mut Buffer,
+    cx: &Draw<'_>,
+) -> String {
+    // The cached levels may belong to a skill that is no longer loaded.
+    let Some(levels) = state.levels_of_selected() else {
+        let failed =
+            state.no_levels.as_ref().filter(|(of, _)| state.selected().is_some_and(|s| s.name == *of));
+        let text = match (state.selected(), failed) {
+            (None, _) => "load a skill to see its three levels".to_owned(),
+            (Some(_), None) => "counting".to_owned(),
+            (Some(_), Some((_, why))) => format!("not known: {}", shown(why)),
         };
-        let files: LevelSize = levels.files.iter().map(|(_, size)| *size).sum();
-        let is_wide = area.width >= MIN_SIDE_BY_SIDE_WIDTH;
-        let places = if is_wide { side_by_side(area) } else { stacked(area, levels.files.len()) };
-        let mut painter = Painter::new(buf, cx);
-        let note = self.listed_as(levels.skill_id.as_str(), painter.glyphs);
-        let first = note.entry.as_ref().map_or(LevelSize::default(), |(size, _)| *size);
-        // Use the size in the call: in a tool result the body has other bytes than in the instructions.
-        let name = levels.skill_id.as_str();
-        let call = self.composed.as_ref();
-        let body = call.and_then(|call| call.body_size(name)).unwrap_or(levels.l2);
-        let is_delivered = call.is_some_and(|call| call.delivered_in(name).is_some());
-        let second = if is_delivered { "L2 in a tool result" } else { "L2 once loaded" };
-        let files = levels.files_unknown.is_none().then_some(files);
-        let heads = [("L1 in every call", Some(first)), (second, Some(body)), ("L3 when read", files)];
-        let mut below = places;
-        for (at, (name, size)) in heads.into_iter().enumerate() {
-            below[at] = head(&mut painter, places[at], at + 1, name, size, is_wide);
-        }
-        let entry = note.entry.map_or_else(|| note.missing.clone(), |(_, entry)| entry);
-        let entry = if is_wide { entry } else { entry.lines().collect() };
-        // The totals of the catalog stay visible below a long entry.
-        let facts = if is_wide { note.facts } else { vec![note.facts.join(", ")] };
-        let rows = (facts.len() as u16).min(below[0].height.saturating_sub(1));
-        let above = Rect { height: below[0].height.saturating_sub(rows + u16::from(is_wide)), ..below[0] };
-        text(&mut painter, above, &entry, 0, Role::Text);
-        for (fact, y) in facts.iter().zip(below[0].bottom() - rows..) {
-            painter.put(
-                below[0].x,
-                y,
-                &cut_end(fact, below[0].width, painter.glyphs.ellipsis),
-                Role::Muted,
-                below[0].width,
-            );
-        }
-        text(&mut painter, below[1], &levels.body, self.composed_scroll.offset, Role::Text);
-        file_list(&mut painter, below[2], &levels);
-        self.composed_scroll.height = usize::from(below[1].height);
-        let all = levels.body.lines().count();
-        self.composed_scroll.offset = self.composed_scroll.offset.min(all.saturating_sub(1));
-        shown(levels.skill_id.as_str())
+        let place = Rect { x: area.x + 2, width: area.width.saturating_sub(3), ..area };
+        text_at(&mut Painter::new(buf, cx), place, &text, 0, Role::Muted);
+        return String::new();
+    };
+    let files: LevelSize = levels.files.iter().map(|(_, size)| *size).sum();
+    let is_wide = area.width >= MIN_SIDE_BY_SIDE_WIDTH;
+    let places = if is_wide { side_by_side(area) } else { stacked(area, levels.files.len()) };
+    let mut painter = Painter::new(buf, cx);
+    let note = listed_as(state, levels.skill_id.as_str(), painter.glyphs);
+    let first = note.entry.as_ref().map_or(LevelSize::default(), |(size, _)| *size);
+    // Use the size in the call: in a tool result the body has other bytes than in the instructions.
+    let name = levels.skill_id.as_str();
+    let call = state.composed.as_ref();
+    let body = call.and_then(|call| call.body_size(name)).unwrap_or(levels.l2);
+    let is_delivered = call.is_some_and(|call| call.delivered_in(name).is_some());
+    let second = if is_delivered { "L2 in a tool result" } else { "L2 once loaded" };
+    let files = levels.files_unknown.is_none().then_some(files);
+    let heads = [("L1 in every call", Some(first)), (second, Some(body)), ("L3 when read", files)];
+    let mut below = places;
+    for (at, (name, size)) in heads.into_iter().enumerate() {
+        below[at] = head(&mut painter, places[at], at + 1, name, size, is_wide);
     }
+    let entry = note.entry.map_or_else(|| note.missing.clone(), |(_, entry)| entry);
+    let entry = if is_wide { entry } else { entry.lines().collect() };
+    // The totals of the catalog stay visible below a long entry.
+    let facts = if is_wide { note.facts } else { vec![note.facts.join(", ")] };
+    let rows = (facts.len() as u16).min(below[0].height.saturating_sub(1));
+    let above = Rect { height: below[0].height.saturating_sub(rows + u16::from(is_wide)), ..below[0] };
+    text_at(&mut painter, above, &entry, 0, Role::Text);
+    for (fact, y) in facts.iter().zip(below[0].bottom() - rows..) {
+        painter.put(
+            below[0].x,
+            y,
+            &cut_end(fact, below[0].width, painter.glyphs.ellipsis),
+            Role::Muted,
+            below[0].width,
+        );
+    }
+    text_at(&mut painter, below[1], &levels.body, context.scroll.offset, Role::Text);
+    file_list(&mut painter, below[2], levels);
+    context.scroll.height = usize::from(below[1].height);
+    let all = levels.body.lines().count();
+    context.scroll.offset = context.scroll.offset.min(all.saturating_sub(1));
+    shown(levels.skill_id.as_str())
 }
 
 /// The entry of a skill in the next call's catalog, and the catalog's totals.
@@ -87,55 +92,51 @@ struct CatalogCost {
     facts: Vec<String>,
 }
 
-impl SessionPane {
-    /// Returns the entry in the view of the session's client, counted in the call itself like every other number of the
-    /// pane.
-    fn listed_as(&self, skill: &str, glyphs: &Glyphs) -> CatalogCost {
-        let client = self.session.as_ref().and_then(|session| session.settings.client.as_deref()).map(shown);
-        let who =
-            client.as_ref().map_or_else(|| "complete catalog".to_owned(), |client| format!("as {client}"));
-        let Some(composed) = &self.composed else {
-            return CatalogCost { entry: None, missing: "counting".to_owned(), facts: vec![who] };
-        };
-        // A loaded skill is listed with the reason; one that the client would list and has no reason was omitted for
-        // the budget.
-        let bound = composed.allowance.as_ref().filter(|fill| fill.made.omitted > 0);
-        let named = composed.not_listed.iter().find(|group| group.names.iter().any(|name| name == skill));
-        let roots = self.drift_of(skill).roots;
-        let missing = match (named, bound, &client) {
-            (None, ..) if matches!(roots, LoadedFrom::Elsewhere | LoadedFrom::Refused) => {
-                "no entry: not in these roots".to_owned()
-            }
-            (Some(group), ..) => format!("no entry: {}", shown(&group.why)),
-            (None, Some(fill), Some(client)) => left_out(client, fill),
-            (None, None, Some(client)) => {
-                format!("no entry: {client} does not list it; skills budget --client {client} --all says why")
-            }
-            (None, _, None) => "no entry: hidden from the model".to_owned(),
-        };
-        let call = &composed.composed;
-        let entries = || {
-            let listed = |part: &&(&ComposedPart, LevelSize)| {
-                part.0.kind == PartKind::Available && part.0.skill.is_some()
-            };
-            composed.part_sizes().filter(move |part| listed(&part))
-        };
-        let entry = entries().find(|(part, _)| part.skill.as_deref() == Some(skill));
-        let entry = entry.map(|(part, size)| (size, call.of(part).trim_end().to_owned()));
-        let (all, size) = (entries().count(), composed.size.l1);
-        let mut facts = vec![
-            format!("all {}: {} tok  {}", count(all), token_count(size.count(), glyphs), bytes(size.bytes)),
-            who,
-            "tok counted by o200k".to_owned(),
-        ];
-        if let Some(fill) = &composed.allowance
-            && let Some(limit) = fill.limit
-        {
-            facts.push("counted by the client:".to_owned());
-            facts.push(format!("{} of {} {}", count(fill.used), count(limit), fill.unit));
+/// Returns the entry in the view of the session's client, counted in the call itself like every other number of the
+/// pane.
+fn listed_as(state: &SessionState, skill: &str, glyphs: &Glyphs) -> CatalogCost {
+    let client = state.session.as_ref().and_then(|session| session.settings.client.as_deref()).map(shown);
+    let who = client.as_ref().map_or_else(|| "complete catalog".to_owned(), |client| format!("as {client}"));
+    let Some(composed) = &state.composed else {
+        return CatalogCost { entry: None, missing: "counting".to_owned(), facts: vec![who] };
+    };
+    // A loaded skill is listed with the reason; one that the client would list and has no reason was omitted for
+    // the budget.
+    let bound = composed.allowance.as_ref().filter(|fill| fill.made.omitted > 0);
+    let named = composed.not_listed.iter().find(|group| group.names.iter().any(|name| name == skill));
+    let roots = state.drift_of(skill).roots;
+    let missing = match (named, bound, &client) {
+        (None, ..) if matches!(roots, LoadedFrom::Elsewhere | LoadedFrom::Refused) => {
+            "no entry: not in these roots".to_owned()
         }
-        CatalogCost { entry, missing, facts }
+        (Some(group), ..) => format!("no entry: {}", shown(&group.why)),
+        (None, Some(fill), Some(client)) => left_out(client, fill),
+        (None, None, Some(client)) => {
+            format!("no entry: {client} does not list it; skills budget --client {client} --all says why")
+        }
+        (None, _, None) => "no entry: hidden from the model".to_owned(),
+    };
+    let call = &composed.composed;
+    let entries = || {
+        let listed =
+            |part: &&(&ComposedPart, LevelSize)| part.0.kind == PartKind::Available && part.0.skill.is_some();
+        composed.part_sizes().filter(move |part| listed(&part))
+    };
+    let entry = entries().find(|(part, _)| part.skill.as_deref() == Some(skill));
+    let entry = entry.map(|(part, size)| (size, call.of(part).trim_end().to_owned()));
+    let (all, size) = (entries().count(), composed.size.l1);
+    let mut facts = vec![
+        format!("all {}: {} tok  {}", count(all), token_count(size.count(), glyphs), bytes(size.bytes)),
+        who,
+        "tok counted by o200k".to_owned(),
+    ];
+    if let Some(fill) = &composed.allowance
+        && let Some(limit) = fill.limit
+    {
+        facts.push("counted by the client:".to_owned());
+        facts.push(format!("{} of {} {}", count(fill.used), count(limit), fill.unit));
     }
+    CatalogCost { entry, missing, facts }
 }
 
 /// Describes why a skill has no entry: the budget was exhausted by others.
@@ -199,7 +200,7 @@ fn head(
     Rect { x, y: place.y + rows, width: available, height: place.height.saturating_sub(rows) }
 }
 
-fn text(painter: &mut Painter<'_>, place: Rect, text: &str, offset: usize, role: Role) {
+fn text_at(painter: &mut Painter<'_>, place: Rect, text: &str, offset: usize, role: Role) {
     let mut y = place.y;
     for line in text.lines().skip(offset) {
         for part in wrap(&[Seg::new(safe_text::line(line), role)], place.width.max(1)) {
@@ -221,7 +222,7 @@ fn text(painter: &mut Painter<'_>, place: Rect, text: &str, offset: usize, role:
 fn file_list(painter: &mut Painter<'_>, place: Rect, levels: &LevelsView) {
     let available = place.width;
     if let Some(why) = &levels.files_unknown {
-        text(painter, place, why, 0, Role::Muted);
+        text_at(painter, place, why, 0, Role::Muted);
         return;
     }
     if levels.files.is_empty() && place.height > 0 {

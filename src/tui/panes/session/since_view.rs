@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
-use super::SessionPane;
+use super::state::SessionState;
 use crate::pane::Draw;
 use crate::theme::Role;
 use crate::widgets::format::{bytes, count, counted};
@@ -18,64 +18,60 @@ use skills_session::Form;
 /// Maximum number of catalog entries listed by name.
 const MAX_NAMED_ENTRIES: usize = 4;
 
-impl SessionPane {
-    pub(super) fn draw_since(&self, area: Rect, buf: &mut Buffer, cx: &Draw<'_>) {
-        if area.height < 3 {
+pub(super) fn draw(state: &SessionState, area: Rect, buf: &mut Buffer, cx: &Draw<'_>) {
+    if area.height < 3 {
+        return;
+    }
+    let Some(composed) = &state.composed else { return };
+    Title::of("Since the last call", false).draw(&mut Painter::new(buf, cx), area.x, area.y, area.width);
+    let mut painter = Painter::new(buf, cx);
+    let available = area.width.saturating_sub(4);
+    let mut y = area.y + 1 + u16::from(area.height > 5);
+    let Some(diff) = &composed.diff else {
+        let none = cut_end("no recorded call; c records one", available, painter.glyphs.ellipsis);
+        painter.put(area.x + 2, y, &none, Role::Muted, available);
+        return;
+    };
+    let to = if painter.glyphs.ascii { "to" } else { "→" };
+    let settings = composed.since.as_ref().map(|since| settings(since, to)).unwrap_or_default();
+    let form = state.session.as_ref().map(|session| session.settings.form).unwrap_or_default();
+    let other = composed.since.iter().flat_map(|since| &since.changes).any(|change| change.what == "form");
+    let changes = changes(diff, if other { Form::Bullets } else { form });
+    let changes = without_told_twice(changes, composed.since.as_ref());
+    if settings.is_empty() && changes.is_empty() {
+        painter.put(area.x + 2, y, "no changes", Role::Muted, available);
+    }
+    for settings_changes in settings {
+        if y >= area.bottom() {
             return;
         }
-        let Some(composed) = &self.composed else { return };
-        Title::of("Since the last call", false).draw(&mut Painter::new(buf, cx), area.x, area.y, area.width);
-        let mut painter = Painter::new(buf, cx);
-        let available = area.width.saturating_sub(4);
-        let mut y = area.y + 1 + u16::from(area.height > 5);
-        let Some(diff) = &composed.diff else {
-            let none = cut_end("no recorded call; c records one", available, painter.glyphs.ellipsis);
-            painter.put(area.x + 2, y, &none, Role::Muted, available);
+        painter.put(
+            area.x + 2,
+            y,
+            &cut_end(&settings_changes, available, painter.glyphs.ellipsis),
+            Role::Info,
+            available,
+        );
+        y += 1;
+    }
+    for (added, what) in changes {
+        if y >= area.bottom() {
             return;
-        };
-        let to = if painter.glyphs.ascii { "to" } else { "→" };
-        let settings = composed.since.as_ref().map(|since| settings(since, to)).unwrap_or_default();
-        let form = self.session.as_ref().map(|session| session.settings.form).unwrap_or_default();
-        let other =
-            composed.since.iter().flat_map(|since| &since.changes).any(|change| change.what == "form");
-        let changes = changes(diff, if other { Form::Bullets } else { form });
-        let changes = without_told_twice(changes, composed.since.as_ref());
-        if settings.is_empty() && changes.is_empty() {
-            painter.put(area.x + 2, y, "no changes", Role::Muted, available);
         }
-        for settings_changes in settings {
-            if y >= area.bottom() {
-                return;
-            }
-            painter.put(
-                area.x + 2,
-                y,
-                &cut_end(&settings_changes, available, painter.glyphs.ellipsis),
-                Role::Info,
-                available,
-            );
-            y += 1;
-        }
-        for (added, what) in changes {
-            if y >= area.bottom() {
-                return;
-            }
-            let (sign, role) =
-                if added { ("+", Role::DiffAdd) } else { (painter.glyphs.minus, Role::DiffDel) };
-            painter.put(area.x + 2, y, sign, role, 1);
-            painter.put(
-                area.x + 4,
-                y,
-                &cut_end(&what, available, painter.glyphs.ellipsis),
-                Role::Text,
-                available,
-            );
-            y += 1;
-        }
-        let bytes_now = bytes(composed.composed.text.len() as u64);
-        if y + 1 < area.bottom() {
-            painter.put(area.x + 2, y + 1, &format!("{bytes_now} in total"), Role::Muted, available);
-        }
+        let (sign, role) = if added { ("+", Role::DiffAdd) } else { (painter.glyphs.minus, Role::DiffDel) };
+        painter.put(area.x + 2, y, sign, role, 1);
+        painter.put(
+            area.x + 4,
+            y,
+            &cut_end(&what, available, painter.glyphs.ellipsis),
+            Role::Text,
+            available,
+        );
+        y += 1;
+    }
+    let bytes_now = bytes(composed.composed.text.len() as u64);
+    if y + 1 < area.bottom() {
+        painter.put(area.x + 2, y + 1, &format!("{bytes_now} in total"), Role::Muted, available);
     }
 }
 

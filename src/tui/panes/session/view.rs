@@ -4,7 +4,8 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::Modifier;
 
-use super::{Focus, FrameAreas, SessionPane, TABS, Tab};
+use super::context::ModelContext;
+use super::{Focus, SessionPane, TABS, Tab, calls_view, left_view, levels_view, payload_view};
 use crate::pane::Draw;
 use crate::theme::Role;
 use crate::widgets::painter::Painter;
@@ -20,9 +21,11 @@ const CALLS: u16 = 7;
 
 impl SessionPane {
     pub(super) fn view(&mut self, area: Rect, buf: &mut Buffer, cx: &mut Draw<'_>) {
-        self.drawn = FrameAreas::default();
-        if self.session.is_none() {
-            self.draw_nothing(area, buf, cx);
+        self.context.start_frame();
+        self.rows.clear();
+        self.active_area = Rect::ZERO;
+        if self.state.session.is_none() {
+            draw_nothing(self.state.trouble.as_deref(), area, buf, cx);
             return;
         }
         if area.width < FOLD || cx.full_screen {
@@ -48,59 +51,68 @@ impl SessionPane {
         divider(&mut Painter::new(buf, cx), line, &joints);
     }
 
-    fn draw_nothing(&self, area: Rect, buf: &mut Buffer, cx: &Draw<'_>) {
-        Title::of("Session", cx.focused).draw(&mut Painter::new(buf, cx), area.x, area.y, area.width);
-        let mut painter = Painter::new(buf, cx);
-        let text = self.trouble.as_deref().unwrap_or("opening the last session");
-        let lines = wrap(&[Seg::new(shown(text), Role::Muted)], area.width.saturating_sub(4));
-        for (segs, y) in lines.into_iter().zip(area.y + 2..area.bottom()) {
-            painter.line(area.x + 2, y, &RichLine::from_segs(segs), area.width.saturating_sub(3));
-        }
+    fn draw_left(&mut self, area: Rect, buf: &mut Buffer, cx: &Draw<'_>) {
+        self.active_area = area;
+        let focused = cx.focused && self.focus == Focus::Active;
+        left_view::draw(&self.state, &mut self.rows, focused, area, buf, cx);
     }
 
     /// Draws the right part; returns the row of the calls' rule, if there is one.
     fn draw_right(&mut self, area: Rect, buf: &mut Buffer, cx: &Draw<'_>) -> Option<u16> {
-        self.drawn.composed_area = area;
+        let (context, state) = (&mut self.context, &self.state);
+        context.area = area;
         let focused = cx.focused && self.focus == Focus::Composed;
-        let calls = (area.height >= 24 && self.tab != Tab::Transcript).then_some(CALLS);
+        let calls = (area.height >= 24 && context.tab != Tab::Transcript).then_some(CALLS);
         let body = Rect { y: area.y + 3, height: area.height.saturating_sub(3 + calls.unwrap_or(0)), ..area };
-        self.draw_tabs(Rect { y: area.y + 1, height: 1, ..area }, buf, cx);
+        draw_tabs(context, Rect { y: area.y + 1, height: 1, ..area }, buf, cx);
         // It shows whether bodies that are not in the text are delivered at all.
-        if let (Tab::Composed, Some(session)) = (self.tab, &self.session) {
+        if let (Tab::Composed, Some(session)) = (context.tab, &state.session) {
             let available = area.width.saturating_sub(3);
             let label = session.settings.instructions.label();
             Painter::new(buf, cx).put(area.x + 2, area.y + 2, label, Role::Muted, available);
         }
-        let note = match self.tab {
-            Tab::Composed => self.draw_composed(body, buf, cx),
-            Tab::PerLevel => self.draw_levels(body, buf, cx),
-            Tab::Payload => self.draw_payload(body, buf, cx),
-            Tab::Transcript => self.draw_transcript(body, buf, cx),
+        let note = match context.tab {
+            Tab::Composed => payload_view::draw_composed(context, state, body, buf, cx),
+            Tab::PerLevel => levels_view::draw(context, state, body, buf, cx),
+            Tab::Payload => payload_view::draw_payload(context, state, body, buf, cx),
+            Tab::Transcript => payload_view::draw_transcript(context, state, body, buf, cx),
         };
         let title = Title::of("Model context", focused).note(note);
         title.draw(&mut Painter::new(buf, cx), area.x, area.y, area.width);
         let rows = calls?;
         let strip = Rect { y: area.bottom() - rows, height: rows, ..area };
-        self.draw_calls(strip, buf, cx);
+        if let Some(session) = &state.session {
+            calls_view::draw(session, strip, buf, cx);
+        }
         Some(strip.y)
     }
+}
 
-    fn draw_tabs(&mut self, row: Rect, buf: &mut Buffer, cx: &Draw<'_>) {
-        let mut painter = Painter::new(buf, cx);
-        let mut x = row.x + 2;
-        let names = TABS
-            .map(|(tab, name)| (tab, if tab == Tab::Composed && self.diff { "Difference" } else { name }));
-        let wide = 2 + names.iter().map(|(_, name)| cells(name) + 3).sum::<u16>() - 3;
-        let gap = if wide <= row.width { 3 } else { 2 };
-        for (tab, name) in names {
-            let available = row.right().saturating_sub(x);
-            let end = if tab == self.tab {
-                painter.put_plus(x, row.y, name, Role::Strong, Modifier::UNDERLINED, available)
-            } else {
-                painter.put(x, row.y, name, Role::Muted, available)
-            };
-            self.drawn.tabs.push((Rect { x, width: end.saturating_sub(x), ..row }, tab));
-            x = end + gap;
-        }
+fn draw_nothing(trouble: Option<&str>, area: Rect, buf: &mut Buffer, cx: &Draw<'_>) {
+    Title::of("Session", cx.focused).draw(&mut Painter::new(buf, cx), area.x, area.y, area.width);
+    let mut painter = Painter::new(buf, cx);
+    let text = trouble.unwrap_or("opening the last session");
+    let lines = wrap(&[Seg::new(shown(text), Role::Muted)], area.width.saturating_sub(4));
+    for (segs, y) in lines.into_iter().zip(area.y + 2..area.bottom()) {
+        painter.line(area.x + 2, y, &RichLine::from_segs(segs), area.width.saturating_sub(3));
+    }
+}
+
+fn draw_tabs(context: &mut ModelContext, row: Rect, buf: &mut Buffer, cx: &Draw<'_>) {
+    let mut painter = Painter::new(buf, cx);
+    let mut x = row.x + 2;
+    let names =
+        TABS.map(|(tab, name)| (tab, if tab == Tab::Composed && context.diff { "Difference" } else { name }));
+    let wide = 2 + names.iter().map(|(_, name)| cells(name) + 3).sum::<u16>() - 3;
+    let gap = if wide <= row.width { 3 } else { 2 };
+    for (tab, name) in names {
+        let available = row.right().saturating_sub(x);
+        let end = if tab == context.tab {
+            painter.put_plus(x, row.y, name, Role::Strong, Modifier::UNDERLINED, available)
+        } else {
+            painter.put(x, row.y, name, Role::Muted, available)
+        };
+        context.tabs.push((Rect { x, width: end.saturating_sub(x), ..row }, tab));
+        x = end + gap;
     }
 }
