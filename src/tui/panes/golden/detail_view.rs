@@ -3,13 +3,13 @@
 
 use std::sync::Arc;
 
-use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::Modifier;
 
-use super::{Focus, Golden, TABS, Tab};
+use super::detail::QueryDetail;
+use super::query_list::QueryList;
+use super::{TABS, Tab};
 use crate::golden_requests::GoldenMeasurement;
-use crate::pane::Draw;
 use crate::panes::discover::{compare_hits, draw_differences, draw_scored};
 use crate::theme::Role;
 use crate::widgets::format::{plain_score, signed};
@@ -18,159 +18,175 @@ use crate::widgets::rich::{RichLine, Seg};
 use crate::widgets::rule::Title;
 use crate::widgets::text_width::{cells, cut_end, shown};
 use crate::widgets::wrap::{wrap, wrap_to};
-use skills_api::{Confusion, GoldenExplanation, GoldenResult, GoldenState, SkillPrecision};
+use skills_api::{Confusion, Error, GoldenExplanation, GoldenResult, GoldenState, SkillPrecision};
 use skills_discovery::Advice;
+use skills_registry::Catalogue;
 use skills_skill::SkillId;
 
 /// Rows of a pair and of the gap after it.
 const PAIR_HEIGHT: usize = 3;
 
-impl Golden {
-    pub(super) fn draw_detail(&mut self, area: Rect, buf: &mut Buffer, cx: &mut Draw<'_>) {
-        let is_focused = self.is_focused(Focus::Detail, cx);
-        let Some(measured) = self.measured.clone() else { return };
-        self.drawn.detail = area;
-        self.draw_tabs(&measured, is_focused, area, buf, cx);
-        let inside = Rect {
-            x: area.x + 2,
-            y: area.y + 1,
-            width: area.width.saturating_sub(3),
-            height: area.height.saturating_sub(1),
-        };
-        match self.tab {
-            Tab::Query => self.draw_explanation(inside, buf, cx),
-            Tab::Confusions => self.draw_confusions(&measured.report.confusions, inside, buf, cx),
-            Tab::Skills => self.draw_skills(&measured.report.by_skill, inside, buf, cx),
+/// Draws the part; `error` is why the golden set cannot be read any more.
+pub(super) fn draw(
+    detail: &mut QueryDetail,
+    list: &QueryList,
+    catalogue: &Catalogue,
+    error: Option<&Error>,
+    is_focused: bool,
+    area: Rect,
+    painter: &mut Painter<'_>,
+) {
+    let Some(measured) = &list.measured else { return };
+    detail.area = area;
+    draw_tabs(detail, measured, is_focused, area, painter);
+    let inside = Rect {
+        x: area.x + 2,
+        y: area.y + 1,
+        width: area.width.saturating_sub(3),
+        height: area.height.saturating_sub(1),
+    };
+    match (detail.tab, list.result()) {
+        (Tab::Query, Some(result)) => {
+            draw_explanation(detail, result, catalogue, error, inside, painter);
         }
+        (Tab::Query, None) => {
+            painter.put(inside.x, inside.y + 1, "no query selected", Role::Muted, inside.width);
+        }
+        (Tab::Confusions, _) => draw_confusions(detail, &measured.report.confusions, inside, painter),
+        (Tab::Skills, _) => draw_skills(detail, &measured.report.by_skill, is_focused, inside, painter),
     }
+}
 
-    fn draw_tabs(
-        &mut self,
-        measured: &GoldenMeasurement,
-        is_focused: bool,
-        area: Rect,
-        buf: &mut Buffer,
-        cx: &mut Draw<'_>,
-    ) {
-        let mut title = Title::of("", is_focused);
-        title.name.segs.clear();
-        let mut x = area.x + 2;
-        for tab in TABS {
-            let name = match tab {
-                Tab::Query => "Query".to_owned(),
-                Tab::Confusions => format!("Confusions {}", measured.report.confusions.len()),
-                Tab::Skills => format!("Skills {}", measured.report.by_skill.len()),
-            };
-            if tab != TABS[0] {
-                title.name.segs.push(Seg::new("  ", Role::Text));
-                x += 2;
-            }
-            let seg = if tab == self.tab {
-                Seg::new(name.clone(), Role::Strong).with(Modifier::BOLD | Modifier::UNDERLINED)
-            } else {
-                Seg::new(name.clone(), Role::Muted)
-            };
-            title.name.segs.push(seg);
-            self.drawn.tabs.push((Rect::new(x, area.y, cells(&name), 1), tab));
-            x += cells(&name);
-        }
-        title.draw(&mut Painter::new(buf, cx), area.x, area.y, area.width);
-    }
-
-    fn draw_explanation(&mut self, area: Rect, buf: &mut Buffer, cx: &mut Draw<'_>) {
-        let Some(result) = self.result().cloned() else {
-            Painter::new(buf, cx).put(area.x, area.y + 1, "no query selected", Role::Muted, area.width);
-            return;
+fn draw_tabs(
+    detail: &mut QueryDetail,
+    measured: &GoldenMeasurement,
+    is_focused: bool,
+    area: Rect,
+    painter: &mut Painter<'_>,
+) {
+    let mut title = Title::of("", is_focused);
+    title.name.segs.clear();
+    let mut x = area.x + 2;
+    for tab in TABS {
+        let name = match tab {
+            Tab::Query => "Query".to_owned(),
+            Tab::Confusions => format!("Confusions {}", measured.report.confusions.len()),
+            Tab::Skills => format!("Skills {}", measured.report.by_skill.len()),
         };
-        // Golden sets that cannot be read any more have no explanations.
-        let explanation = match &self.error {
-            Some(error) => Some(Err(error.message.clone())),
-            None => self.explanation(),
-        };
-        let unknown = result.query.expect.iter().find(|id| self.catalogue.by_id(id.as_str()).is_none());
-        let mut painter = Painter::new(buf, cx);
-        let query = [Seg::new(shown(&result.query.query), Role::Strong)];
-        let mut y = area.y + 1;
-        // The complete query where there is room.
-        let most = usize::from(area.height / 4).max(3);
-        for line in wrap_to(&query, area.width, most, painter.glyphs.ellipsis) {
-            painter.line(area.x, y, &line, area.width);
-            y += 1;
+        if tab != TABS[0] {
+            title.name.segs.push(Seg::new("  ", Role::Text));
+            x += 2;
         }
-        y += put_pairs(&facts(&result, &painter), area, y, &mut painter) + 1;
-        match explanation {
-            None => drop(painter.put(area.x, y, "reading the score breakdowns", Role::Muted, area.width)),
-            Some(Err(message)) => {
-                painter.put(area.x, y, painter.glyphs.bad, Role::Danger, 1);
-                let width = area.width.saturating_sub(2);
-                let lines = wrap(&[Seg::new(shown(&message), Role::Text)], width);
-                for (segs, y) in lines.into_iter().zip(y..area.bottom()) {
-                    painter.line(area.x + 2, y, &RichLine::from_segs(segs), width);
-                }
-            }
-            Some(Ok(explanation)) => draw_reasons(&result, &explanation, unknown, area, y, &mut painter),
-        }
-    }
-
-    fn draw_confusions(&mut self, pairs: &[Confusion], area: Rect, buf: &mut Buffer, cx: &mut Draw<'_>) {
-        let mut painter = Painter::new(buf, cx);
-        let text = if pairs.is_empty() {
-            "no skill wins queries of another"
+        let seg = if tab == detail.tab {
+            Seg::new(name.clone(), Role::Strong).with(Modifier::BOLD | Modifier::UNDERLINED)
         } else {
-            "skills that win each other's queries"
+            Seg::new(name.clone(), Role::Muted)
         };
-        painter.put(area.x, area.y, text, Role::Muted, area.width);
-        let rows = usize::from(area.height.saturating_sub(2));
-        self.detail.height = rows;
-        self.detail.roll(0, pairs.len() * PAIR_HEIGHT);
-        let skipped = self.detail.offset.div_ceil(PAIR_HEIGHT);
-        for (pair, y) in
-            pairs.iter().skip(skipped).zip((area.y + 2..area.bottom().saturating_sub(1)).step_by(PAIR_HEIGHT))
-        {
-            draw_pair(pair, area, y, &mut painter);
-        }
+        title.name.segs.push(seg);
+        detail.tabs.push((Rect::new(x, area.y, cells(&name), 1), tab));
+        x += cells(&name);
     }
+    title.draw(painter, area.x, area.y, area.width);
+}
 
-    fn draw_skills(&mut self, skills: &[SkillPrecision], area: Rect, buf: &mut Buffer, cx: &mut Draw<'_>) {
-        let mut painter = Painter::new(buf, cx);
-        let end = area.right();
-        painter.put(area.x, area.y, "skill", Role::Muted, area.width);
-        painter.right(end, area.y, "wrongly", Role::Muted);
-        painter.right(end - 9, area.y, "won", Role::Muted);
-        painter.right(end - 17, area.y, "P@1", Role::Muted);
-        self.detail.follow(skills.len(), usize::from(area.height.saturating_sub(1)));
-        let name = area.width.saturating_sub(24);
-        let shown_skills = skills.iter().enumerate().skip(self.detail.offset);
-        for ((at, skill), y) in shown_skills.zip(area.y + 1..area.bottom()) {
-            let row = Rect { x: area.x - 2, y, width: area.width + 3, height: 1 };
-            self.drawn.skills.push((row, at));
-            if at == self.detail.cursor {
-                let focused = cx.focused && self.focus == Focus::Detail;
-                painter.band(row, if focused { Role::Selection } else { Role::SelectionWeak });
-                let gutter = if focused { Role::Gutter } else { Role::Muted };
-                painter.put(row.x, y, painter.glyphs.gutter, gutter, 1);
+fn draw_explanation(
+    detail: &mut QueryDetail,
+    result: &GoldenResult,
+    catalogue: &Catalogue,
+    error: Option<&Error>,
+    area: Rect,
+    painter: &mut Painter<'_>,
+) {
+    // Golden sets that cannot be read any more have no explanations.
+    let explanation = match error {
+        Some(error) => Some(Err(error.message.clone())),
+        None => detail.explanation(&result.query),
+    };
+    let unknown = result.query.expect.iter().find(|id| catalogue.by_id(id.as_str()).is_none());
+    let query = [Seg::new(shown(&result.query.query), Role::Strong)];
+    let mut y = area.y + 1;
+    // The complete query where there is room.
+    let most = usize::from(area.height / 4).max(3);
+    for line in wrap_to(&query, area.width, most, painter.glyphs.ellipsis) {
+        painter.line(area.x, y, &line, area.width);
+        y += 1;
+    }
+    y += put_pairs(&facts(result, painter), area, y, painter) + 1;
+    match explanation {
+        None => drop(painter.put(area.x, y, "reading the score breakdowns", Role::Muted, area.width)),
+        Some(Err(message)) => {
+            painter.put(area.x, y, painter.glyphs.bad, Role::Danger, 1);
+            let width = area.width.saturating_sub(2);
+            let lines = wrap(&[Seg::new(shown(&message), Role::Text)], width);
+            for (segs, y) in lines.into_iter().zip(y..area.bottom()) {
+                painter.line(area.x + 2, y, &RichLine::from_segs(segs), width);
             }
-            let is_failing = skill.won < skill.queries || skill.wins_wrongly > 0;
-            let role = if is_failing { Role::Text } else { Role::Muted };
-            let id = shown(skill.skill_id.as_str());
-            painter.put(area.x, y, &cut_end(&id, name, painter.glyphs.ellipsis), role, name);
-            if skill.queries > 0 {
-                let won = format!("{}/{}", skill.won, skill.queries);
-                painter.right(end - 9, y, &won, role);
-                painter.right(
-                    end - 17,
-                    y,
-                    &format!("{:.3}", skill.p_at_1),
-                    if is_failing { Role::Strong } else { role },
-                );
-            }
-            let wrongly = if skill.wins_wrongly == 0 {
-                painter.glyphs.dot.to_owned()
-            } else {
-                skill.wins_wrongly.to_string()
-            };
-            painter.right(end, y, &wrongly, role);
         }
+        Some(Ok(explanation)) => draw_reasons(result, &explanation, unknown, area, y, painter),
+    }
+}
+
+fn draw_confusions(detail: &mut QueryDetail, pairs: &[Confusion], area: Rect, painter: &mut Painter<'_>) {
+    let text = if pairs.is_empty() {
+        "no skill wins queries of another"
+    } else {
+        "skills that win each other's queries"
+    };
+    painter.put(area.x, area.y, text, Role::Muted, area.width);
+    let rows = usize::from(area.height.saturating_sub(2));
+    detail.scroll.height = rows;
+    detail.scroll.roll(0, pairs.len() * PAIR_HEIGHT);
+    let skipped = detail.scroll.offset.div_ceil(PAIR_HEIGHT);
+    for (pair, y) in
+        pairs.iter().skip(skipped).zip((area.y + 2..area.bottom().saturating_sub(1)).step_by(PAIR_HEIGHT))
+    {
+        draw_pair(pair, area, y, painter);
+    }
+}
+
+fn draw_skills(
+    detail: &mut QueryDetail,
+    skills: &[SkillPrecision],
+    focused: bool,
+    area: Rect,
+    painter: &mut Painter<'_>,
+) {
+    let end = area.right();
+    painter.put(area.x, area.y, "skill", Role::Muted, area.width);
+    painter.right(end, area.y, "wrongly", Role::Muted);
+    painter.right(end - 9, area.y, "won", Role::Muted);
+    painter.right(end - 17, area.y, "P@1", Role::Muted);
+    detail.scroll.follow(skills.len(), usize::from(area.height.saturating_sub(1)));
+    let name = area.width.saturating_sub(24);
+    let shown_skills = skills.iter().enumerate().skip(detail.scroll.offset);
+    for ((at, skill), y) in shown_skills.zip(area.y + 1..area.bottom()) {
+        let row = Rect { x: area.x - 2, y, width: area.width + 3, height: 1 };
+        detail.skills.push((row, at));
+        if at == detail.scroll.cursor {
+            painter.band(row, if focused { Role::Selection } else { Role::SelectionWeak });
+            let gutter = if focused { Role::Gutter } else { Role::Muted };
+            painter.put(row.x, y, painter.glyphs.gutter, gutter, 1);
+        }
+        let is_failing = skill.won < skill.queries || skill.wins_wrongly > 0;
+        let role = if is_failing { Role::Text } else { Role::Muted };
+        let id = shown(skill.skill_id.as_str());
+        painter.put(area.x, y, &cut_end(&id, name, painter.glyphs.ellipsis), role, name);
+        if skill.queries > 0 {
+            let won = format!("{}/{}", skill.won, skill.queries);
+            painter.right(end - 9, y, &won, role);
+            painter.right(
+                end - 17,
+                y,
+                &format!("{:.3}", skill.p_at_1),
+                if is_failing { Role::Strong } else { role },
+            );
+        }
+        let wrongly = if skill.wins_wrongly == 0 {
+            painter.glyphs.dot.to_owned()
+        } else {
+            skill.wins_wrongly.to_string()
+        };
+        painter.right(end, y, &wrongly, role);
     }
 }
 

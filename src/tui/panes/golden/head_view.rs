@@ -3,7 +3,6 @@
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
-use super::Golden;
 use crate::golden_requests::GoldenMeasurement;
 use crate::pane::Draw;
 use crate::theme::Role;
@@ -87,53 +86,54 @@ impl Figure {
     }
 }
 
-impl Golden {
-    /// Draws the head; returns the number of rows.
-    pub(super) fn draw_head(&mut self, area: Rect, buf: &mut Buffer, cx: &mut Draw<'_>) -> u16 {
-        let Some(measured) = self.measured.clone() else { return 0 };
-        let is_roomy = area.width >= MIN_WIDTH && area.height >= MIN_HEIGHT;
-        let mut painter = Painter::new(buf, cx);
-        self.title(&measured, cx).draw(&mut painter, area.x, area.y, area.width);
-        let before = measured.baselines.last().map(|baseline| baseline.figures);
-        if !is_roomy {
-            draw_line(&measured.report.figures, before.as_ref(), area, &mut painter);
-            return 2;
-        }
-        let width = area.width / FIGURES.len() as u16;
-        for (figure, x) in FIGURES.iter().zip((area.x + 3..).step_by(usize::from(width))) {
-            painter.put(x, area.y + 2, figure.label, Role::Muted, width - 2);
-            let Some(now) = (figure.value)(&measured.report.figures) else {
-                painter.put(x, area.y + 3, painter.glyphs.dot, Role::Muted, 1);
-                continue;
-            };
-            let end = painter.put(x, area.y + 3, &figure.text(now), Role::Strong, width - 2);
-            if let Some(before) = before.as_ref().and_then(figure.value) {
-                let (text, role) = figure.change(now, before, &painter);
-                painter.put(end + 2, area.y + 3, &text, role, width.saturating_sub(end - x + 4));
-            }
-            draw_history(figure, &measured, x + width - 4, area.y + 3, &mut painter);
-        }
-        5
+/// Draws the head, with what is known about the next measurement; returns the number of rows.
+pub(super) fn draw(
+    measured: &GoldenMeasurement,
+    status: Option<(&'static str, Role)>,
+    area: Rect,
+    buf: &mut Buffer,
+    cx: &Draw<'_>,
+) -> u16 {
+    let is_roomy = area.width >= MIN_WIDTH && area.height >= MIN_HEIGHT;
+    let mut painter = Painter::new(buf, cx);
+    title(measured, status, cx).draw(&mut painter, area.x, area.y, area.width);
+    let before = measured.baselines.last().map(|baseline| baseline.figures);
+    if !is_roomy {
+        draw_line(&measured.report.figures, before.as_ref(), area, &mut painter);
+        return 2;
     }
+    let width = area.width / FIGURES.len() as u16;
+    for (figure, x) in FIGURES.iter().zip((area.x + 3..).step_by(usize::from(width))) {
+        painter.put(x, area.y + 2, figure.label, Role::Muted, width - 2);
+        let Some(now) = (figure.value)(&measured.report.figures) else {
+            painter.put(x, area.y + 3, painter.glyphs.dot, Role::Muted, 1);
+            continue;
+        };
+        let end = painter.put(x, area.y + 3, &figure.text(now), Role::Strong, width - 2);
+        if let Some(before) = before.as_ref().and_then(figure.value) {
+            let (text, role) = figure.change(now, before, &painter);
+            painter.put(end + 2, area.y + 3, &text, role, width.saturating_sub(end - x + 4));
+        }
+        draw_history(figure, measured, x + width - 4, area.y + 3, &mut painter);
+    }
+    5
+}
 
-    fn title(&self, measured: &GoldenMeasurement, cx: &Draw<'_>) -> Title {
-        let dot = cx.glyphs.dot;
-        let report = &measured.report;
-        let queries = report.results.len();
-        let noun = if queries == 1 { "query" } else { "queries" };
-        let mut note = format!("{} {noun} {dot} {}", count(queries), counted(report.skills, "skill"));
-        match measured.baselines.last() {
-            Some(baseline) => note += &format!(" {dot} baseline {}", day(baseline.at_ms)),
-            None => note += &format!(" {dot} no baseline"),
-        }
-        let mut title = Title::of("Golden set", false).note(note);
-        if self.is_measuring {
-            title.note.segs.insert(0, Seg::new("measuring  ", Role::Info));
-        } else if self.error.is_some() {
-            title.note.segs.insert(0, Seg::new("cannot be read, earlier figures  ", Role::Danger));
-        }
-        title
+fn title(measured: &GoldenMeasurement, status: Option<(&'static str, Role)>, cx: &Draw<'_>) -> Title {
+    let dot = cx.glyphs.dot;
+    let report = &measured.report;
+    let queries = report.results.len();
+    let noun = if queries == 1 { "query" } else { "queries" };
+    let mut note = format!("{} {noun} {dot} {}", count(queries), counted(report.skills, "skill"));
+    match measured.baselines.last() {
+        Some(baseline) => note += &format!(" {dot} baseline {}", day(baseline.at_ms)),
+        None => note += &format!(" {dot} no baseline"),
     }
+    let mut title = Title::of("Golden set", false).note(note);
+    if let Some((text, role)) = status {
+        title.note.segs.insert(0, Seg::new(text, role));
+    }
+    title
 }
 
 /// Draws all metrics in one row.

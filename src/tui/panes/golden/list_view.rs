@@ -3,8 +3,9 @@
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
+use super::Focus;
+use super::query_list::QueryList;
 use super::rows::Row;
-use super::{Focus, Golden};
 use crate::pane::Draw;
 use crate::theme::Role;
 use crate::widgets::format::{count, plain_score, signed};
@@ -47,99 +48,86 @@ impl Columns {
     }
 }
 
-impl Golden {
-    pub(super) fn draw_list(&mut self, area: Rect, buf: &mut Buffer, cx: &mut Draw<'_>) {
-        let is_focused = self.is_focused(Focus::List, cx);
-        let Some(measured) = self.measured.clone() else { return };
-        let results = &measured.report.results;
-        let lost = results.iter().filter(|result| result.state.is_failing()).count();
-        let note = format!("{} failing {} failing first", count(lost), cx.glyphs.dot);
-        Title::of("Queries", is_focused).note(note).draw(
-            &mut Painter::new(buf, cx),
-            area.x,
-            area.y,
-            area.width,
-        );
-        let mut y = area.y + 1;
-        if self.focus == Focus::Filter || !self.filter.is_empty() {
-            self.draw_filter(Rect { y, height: 1, ..area }, buf, cx);
-            y += 1;
-        }
-        let columns = Columns::of(area, results);
-        let mut painter = Painter::new(buf, cx);
-        header(&columns, y, &mut painter);
+pub(super) fn draw(list: &mut QueryList, focus: Focus, area: Rect, buf: &mut Buffer, cx: &mut Draw<'_>) {
+    let is_focused = cx.focused && focus != Focus::Detail;
+    let Some(measured) = list.measured.clone() else { return };
+    let results = &measured.report.results;
+    let lost = results.iter().filter(|result| result.state.is_failing()).count();
+    let note = format!("{} failing {} failing first", count(lost), cx.glyphs.dot);
+    Title::of("Queries", is_focused).note(note).draw(&mut Painter::new(buf, cx), area.x, area.y, area.width);
+    let mut y = area.y + 1;
+    if focus == Focus::Filter || !list.filter.is_empty() {
+        draw_filter(list, focus, Rect { y, height: 1, ..area }, buf, cx);
         y += 1;
-        let list = Rect { y, height: area.bottom().saturating_sub(y), ..area };
-        self.drawn.list = area;
-        let height = usize::from(list.height);
-        if self.is_followed {
-            self.scroll.follow(self.rows.len(), height);
-            // Scroll the title of a group into view together with its first query.
-            let above = self.scroll.cursor.saturating_sub(1);
-            let is_first = self.scroll.offset == self.scroll.cursor && self.scroll.cursor > 0;
-            if is_first && matches!(self.rows.get(above), Some(Row::Heading(_))) {
-                self.scroll.offset = above;
+    }
+    let columns = Columns::of(area, results);
+    let mut painter = Painter::new(buf, cx);
+    header(&columns, y, &mut painter);
+    y += 1;
+    let window = Rect { y, height: area.bottom().saturating_sub(y), ..area };
+    list.area = area;
+    let height = usize::from(window.height);
+    if list.is_followed {
+        list.scroll.follow(list.rows.len(), height);
+        // Scroll the title of a group into view together with its first query.
+        let above = list.scroll.cursor.saturating_sub(1);
+        let is_first = list.scroll.offset == list.scroll.cursor && list.scroll.cursor > 0;
+        if is_first && matches!(list.rows.get(above), Some(Row::Heading(_))) {
+            list.scroll.offset = above;
+        }
+    }
+    list.scroll.height = height;
+    list.scroll.offset = list.scroll.offset.min(list.rows.len().saturating_sub(height));
+    if list.rows.is_empty() {
+        painter.put(
+            window.x + 5,
+            window.y,
+            "no queries match the filter",
+            Role::Muted,
+            window.width.saturating_sub(6),
+        );
+    }
+    for place in 0..height.min(list.rows.len().saturating_sub(list.scroll.offset)) {
+        let index = list.scroll.offset + place;
+        let row = Rect { y: window.y + place as u16, height: 1, ..window };
+        match list.rows[index] {
+            Row::Blank => {}
+            Row::Heading(state) => {
+                painter.put(row.x + 3, row.y, group_title(state), Role::Muted, row.width.saturating_sub(4));
             }
-        }
-        self.scroll.height = height;
-        self.scroll.offset = self.scroll.offset.min(self.rows.len().saturating_sub(height));
-        if self.rows.is_empty() {
-            painter.put(
-                list.x + 5,
-                list.y,
-                "no queries match the filter",
-                Role::Muted,
-                list.width.saturating_sub(6),
-            );
-        }
-        for place in 0..height.min(self.rows.len().saturating_sub(self.scroll.offset)) {
-            let index = self.scroll.offset + place;
-            let row = Rect { y: list.y + place as u16, height: 1, ..list };
-            match self.rows[index] {
-                Row::Blank => {}
-                Row::Heading(state) => {
-                    painter.put(
-                        row.x + 3,
-                        row.y,
-                        group_title(state),
-                        Role::Muted,
-                        row.width.saturating_sub(4),
-                    );
+            Row::Query(at) => {
+                let Some(result) = results.get(at) else { continue };
+                list.visible.push((row, index));
+                let is_selected = index == list.scroll.cursor;
+                if is_selected {
+                    painter.band(row, if is_focused { Role::Selection } else { Role::SelectionWeak });
+                    let role = if is_focused { Role::Gutter } else { Role::Muted };
+                    painter.put(row.x + 1, row.y, painter.glyphs.gutter, role, 1);
                 }
-                Row::Query(at) => {
-                    let Some(result) = results.get(at) else { continue };
-                    self.drawn.rows.push((row, index));
-                    let is_selected = index == self.scroll.cursor;
-                    if is_selected {
-                        painter.band(row, if is_focused { Role::Selection } else { Role::SelectionWeak });
-                        let role = if is_focused { Role::Gutter } else { Role::Muted };
-                        painter.put(row.x + 1, row.y, painter.glyphs.gutter, role, 1);
-                    }
-                    let passed_before = measured.baselines.last().and_then(|baseline| {
-                        let query = &result.query.query;
-                        let passed = baseline.passed.contains_key(query);
-                        (passed || baseline.failed.contains_key(query)).then_some(passed)
-                    });
-                    draw_query(result, passed_before, is_selected, row.y, &columns, &mut painter);
-                }
+                let passed_before = measured.baselines.last().and_then(|baseline| {
+                    let query = &result.query.query;
+                    let passed = baseline.passed.contains_key(query);
+                    (passed || baseline.failed.contains_key(query)).then_some(passed)
+                });
+                draw_query(result, passed_before, is_selected, row.y, &columns, &mut painter);
             }
         }
     }
+}
 
-    fn draw_filter(&mut self, row: Rect, buf: &mut Buffer, cx: &mut Draw<'_>) {
-        let mut painter = Painter::new(buf, cx);
-        painter.band(row, Role::Field);
-        painter.put(row.x + 3, row.y, "/", Role::Strong, 1);
-        let found = self.rows.iter().filter(|row| matches!(row, Row::Query(_))).count();
-        let note = format!("{} found", count(found));
-        let start = painter.right(row.right().saturating_sub(1), row.y, &note, Role::Muted);
-        let line = Rect { x: row.x + 5, width: start.saturating_sub(row.x + 6), ..row };
-        self.drawn.filter = row;
-        let style = cx.theme.style(Role::Field).patch(cx.theme.style(Role::Strong));
-        let cursor = self.filter.draw(line, buf, style, &[]);
-        if cx.focused && self.focus == Focus::Filter {
-            cx.cursor = cursor;
-        }
+fn draw_filter(list: &mut QueryList, focus: Focus, row: Rect, buf: &mut Buffer, cx: &mut Draw<'_>) {
+    let mut painter = Painter::new(buf, cx);
+    painter.band(row, Role::Field);
+    painter.put(row.x + 3, row.y, "/", Role::Strong, 1);
+    let found = list.rows.iter().filter(|row| matches!(row, Row::Query(_))).count();
+    let note = format!("{} found", count(found));
+    let start = painter.right(row.right().saturating_sub(1), row.y, &note, Role::Muted);
+    let line = Rect { x: row.x + 5, width: start.saturating_sub(row.x + 6), ..row };
+    list.filter_area = row;
+    let style = cx.theme.style(Role::Field).patch(cx.theme.style(Role::Strong));
+    let cursor = list.filter.draw(line, buf, style, &[]);
+    if cx.focused && focus == Focus::Filter {
+        cx.cursor = cursor;
     }
 }
 

@@ -3,7 +3,8 @@
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
-use super::{Focus, FrameAreas, Golden};
+use super::{Focus, Golden, detail_view, head_view, list_view};
+use crate::golden_requests::GoldenMeasurement;
 use crate::pane::Draw;
 use crate::theme::Role;
 use crate::widgets::painter::Painter;
@@ -11,6 +12,7 @@ use crate::widgets::rich::{RichLine, Seg};
 use crate::widgets::rule::{Joint, Title, divider};
 use crate::widgets::text_width::shown;
 use crate::widgets::wrap::wrap;
+use skills_api::Error;
 
 /// Below this width the parts share one column.
 const FOLD: u16 = 96;
@@ -19,15 +21,26 @@ const DETAIL_WIDTH: u16 = 44;
 
 impl Golden {
     pub(super) fn view(&mut self, area: Rect, buf: &mut Buffer, cx: &mut Draw<'_>) {
-        self.drawn = FrameAreas { is_folded: area.width < FOLD || cx.full_screen, ..FrameAreas::default() };
-        let is_empty = self.measured.as_ref().is_none_or(|measured| measured.report.results.is_empty());
-        if is_empty {
-            self.draw_empty(area, buf, cx);
-            return;
-        }
-        let top = self.draw_head(area, buf, cx);
+        self.is_folded = area.width < FOLD || cx.full_screen;
+        self.list.start_frame();
+        self.detail.start_frame();
+        let status = match (self.is_measuring, &self.error) {
+            (true, _) => Some(("measuring  ", Role::Info)),
+            (false, Some(_)) => Some(("cannot be read, earlier figures  ", Role::Danger)),
+            (false, None) => None,
+        };
+        let top = match &self.list.measured {
+            Some(measured) if !measured.report.results.is_empty() => {
+                head_view::draw(measured, status, area, buf, cx)
+            }
+            measured => {
+                draw_empty(measured.as_deref(), self.error.as_ref(), area, buf, cx);
+                self.list.area = area;
+                return;
+            }
+        };
         let body = Rect { y: area.y + top, height: area.height.saturating_sub(top), ..area };
-        if self.drawn.is_folded {
+        if self.is_folded {
             if self.focus == Focus::Detail {
                 self.draw_detail(body, buf, cx);
             } else {
@@ -43,70 +56,79 @@ impl Golden {
         self.draw_list(list, buf, cx);
         self.draw_detail(right, buf, cx);
         let (heavy_left, heavy_right) =
-            (self.is_focused(Focus::List, cx), self.is_focused(Focus::Detail, cx));
+            (cx.focused && self.focus != Focus::Detail, cx.focused && self.focus == Focus::Detail);
         let joint = Joint::Cross { left: heavy_left, right: heavy_right };
         let joint = if heavy_left == heavy_right { Joint::Top { heavy: heavy_left } } else { joint };
         divider(&mut Painter::new(buf, cx), Rect { x: body.x + left, width: 1, ..body }, &[(body.y, joint)]);
     }
 
-    /// Returns whether a part has the focus; the filter belongs to the list.
-    pub(super) fn is_focused(&self, part: Focus, cx: &Draw<'_>) -> bool {
-        cx.focused && (self.focus == part || (part == Focus::List && self.focus == Focus::Filter))
+    fn draw_list(&mut self, area: Rect, buf: &mut Buffer, cx: &mut Draw<'_>) {
+        list_view::draw(&mut self.list, self.focus, area, buf, cx);
     }
 
-    /// Draws the pane without queries: its purpose, and how to begin.
-    fn draw_empty(&mut self, area: Rect, buf: &mut Buffer, cx: &mut Draw<'_>) {
-        let mut painter = Painter::new(buf, cx);
-        let note = match (&self.error, &self.measured) {
-            (Some(_), _) => "cannot be read",
-            (None, Some(_)) => "no queries",
-            (None, None) => "measuring",
-        };
-        Title::of("Golden set", cx.focused).note(note).draw(&mut painter, area.x, area.y, area.width);
-        self.drawn.list = area;
-        let max_width = area.width.saturating_sub(8);
-        if let Some(error) = &self.error {
-            painter.put(area.x + 3, area.y + 2, painter.glyphs.bad, Role::Danger, 1);
-            let lines = wrap(&[Seg::new(shown(&error.message), Role::Text)], max_width);
-            for (segs, y) in lines.into_iter().zip(area.y + 2..area.bottom()) {
-                painter.line(area.x + 5, y, &RichLine::from_segs(segs), max_width);
-            }
-            return;
+    fn draw_detail(&mut self, area: Rect, buf: &mut Buffer, cx: &Draw<'_>) {
+        let is_focused = cx.focused && self.focus == Focus::Detail;
+        let (error, painter) = (self.error.as_ref(), &mut Painter::new(buf, cx));
+        detail_view::draw(&mut self.detail, &self.list, &self.catalogue, error, is_focused, area, painter);
+    }
+}
+
+/// Draws the pane without queries: its purpose, and how to begin.
+fn draw_empty(
+    measured: Option<&GoldenMeasurement>,
+    error: Option<&Error>,
+    area: Rect,
+    buf: &mut Buffer,
+    cx: &Draw<'_>,
+) {
+    let mut painter = Painter::new(buf, cx);
+    let note = match (error, measured) {
+        (Some(_), _) => "cannot be read",
+        (None, Some(_)) => "no queries",
+        (None, None) => "measuring",
+    };
+    Title::of("Golden set", cx.focused).note(note).draw(&mut painter, area.x, area.y, area.width);
+    let max_width = area.width.saturating_sub(8);
+    if let Some(error) = error {
+        painter.put(area.x + 3, area.y + 2, painter.glyphs.bad, Role::Danger, 1);
+        let lines = wrap(&[Seg::new(shown(&error.message), Role::Text)], max_width);
+        for (segs, y) in lines.into_iter().zip(area.y + 2..area.bottom()) {
+            painter.line(area.x + 5, y, &RichLine::from_segs(segs), max_width);
         }
-        let Some(measured) = &self.measured else { return };
-        let key = |key: &str, what: &str| {
-            let segs =
-                vec![Seg::new(format!("{key:>3}  "), Role::Key), Seg::new(what.to_owned(), Role::Text)];
-            RichLine::from_segs(segs)
-        };
-        let mut lines = vec![
-            RichLine::of("no golden queries yet", Role::Strong),
-            RichLine::default(),
-            RichLine::of(
-                "A golden query is a request with the skill that should be first, or `none`.",
-                Role::Muted,
-            ),
-            RichLine::of("With them you see what a changed description wins and loses.", Role::Muted),
-            RichLine::default(),
-        ];
-        match &measured.file {
-            Some(file) => {
-                lines.extend([
-                    key("n", "enter a query"),
-                    key("I", "import an evaluation file, JSON lines or CSV"),
-                    key("2", "rank a request in Discover; m adds it"),
-                    RichLine::default(),
-                    RichLine::from_segs(vec![
-                        Seg::new("stored in  ", Role::Muted),
-                        Seg::new(shown(&file.display().to_string()), Role::Text),
-                    ]),
-                ]);
-            }
-            None => lines.push(RichLine::of("The demonstration stores no queries.", Role::Text)),
+        return;
+    }
+    let Some(measured) = measured else { return };
+    let key = |key: &str, what: &str| {
+        let segs = vec![Seg::new(format!("{key:>3}  "), Role::Key), Seg::new(what.to_owned(), Role::Text)];
+        RichLine::from_segs(segs)
+    };
+    let mut lines = vec![
+        RichLine::of("no golden queries yet", Role::Strong),
+        RichLine::default(),
+        RichLine::of(
+            "A golden query is a request with the skill that should be first, or `none`.",
+            Role::Muted,
+        ),
+        RichLine::of("With them you see what a changed description wins and loses.", Role::Muted),
+        RichLine::default(),
+    ];
+    match &measured.file {
+        Some(file) => {
+            lines.extend([
+                key("n", "enter a query"),
+                key("I", "import an evaluation file, JSON lines or CSV"),
+                key("2", "rank a request in Discover; m adds it"),
+                RichLine::default(),
+                RichLine::from_segs(vec![
+                    Seg::new("stored in  ", Role::Muted),
+                    Seg::new(shown(&file.display().to_string()), Role::Text),
+                ]),
+            ]);
         }
-        let top = area.y + 1 + area.height.saturating_sub(lines.len() as u16 + 1) / 3;
-        for (line, y) in lines.iter().zip(top..area.bottom()) {
-            painter.line(area.x + 3, y, line, max_width);
-        }
+        None => lines.push(RichLine::of("The demonstration stores no queries.", Role::Text)),
+    }
+    let top = area.y + 1 + area.height.saturating_sub(lines.len() as u16 + 1) / 3;
+    for (line, y) in lines.iter().zip(top..area.bottom()) {
+        painter.line(area.x + 3, y, line, max_width);
     }
 }
