@@ -7,7 +7,6 @@ use ratatui::layout::Rect;
 
 use super::diff_view::{self, DiffRow};
 use super::list_view::{gain, sign, state_label};
-use super::{Focus, Proposals};
 use crate::glyphs::Glyphs;
 use crate::pane::Draw;
 use crate::theme::Role;
@@ -16,9 +15,12 @@ use crate::widgets::painter::Painter;
 use crate::widgets::relative_time::{age, ago};
 use crate::widgets::rich::{RichLine, Seg};
 use crate::widgets::rule::Title;
+use crate::widgets::scroll::Scroll;
 use crate::widgets::text_width::{cells, cut_middle, shown};
 use crate::widgets::wrap::wrap;
-use skills_api::{CheckResult, ProposalCheckKind, ProposalDecision, ProposalState, ProposalView};
+use skills_api::{
+    CheckResult, ProposalCheckKind, ProposalDecision, ProposalState, ProposalSummary, ProposalView,
+};
 use skills_discovery::{ChangedQuery, GoldenChange};
 
 /// Minimum width for a diff of two columns.
@@ -37,108 +39,132 @@ enum Line {
     Diff(DiffRow),
 }
 
-impl Proposals {
-    /// Draws the proposal; returns the rows that have a rule.
-    pub(super) fn draw_detail(&mut self, area: Rect, buf: &mut Buffer, cx: &mut Draw<'_>) -> Vec<u16> {
-        let focused = cx.focused && self.focus == Focus::Detail;
-        self.drawn.detail = area;
-        let mut painter = Painter::new(buf, cx);
-        let Some(summary) = self.summary().cloned() else {
-            Title::of("Proposal", focused).draw(&mut painter, area.x, area.y, area.width);
-            return Vec::new();
-        };
-        let name = shown(summary.skill_id.as_str());
-        let view = self.view_of_selected().cloned();
-        let part = view.as_ref().and_then(|view| view.part).map(|part| format!("changes the {part}"));
-        let title = Title::of(name, focused).note(part.unwrap_or_default());
-        title.draw(&mut painter, area.x, area.y, area.width);
-        let body = Rect {
-            x: area.x + 1,
-            y: area.y + 1,
-            width: area.width.saturating_sub(2),
-            height: area.height.saturating_sub(1),
-        };
-        let Some(view) = view else {
-            painter.put(body.x + 1, body.y, "reading the proposal", Role::Muted, body.width);
-            return Vec::new();
-        };
-        let waits = summary.state == ProposalState::Waiting;
-        let decision = if waits && body.height > DECISION_ROWS + 8 { DECISION_ROWS + 1 } else { 0 };
-        let text = Rect { height: body.height - decision, ..body };
-        let lines = self.lines(&view, text.width.saturating_sub(1), cx.clock_ms, painter.glyphs);
-        self.detail_rows = lines.len();
-        self.detail.height = usize::from(text.height);
-        self.detail.roll(0, self.detail_rows);
-        let mut rules = Vec::new();
-        let column = diff_view::column_width(text.width.saturating_sub(1));
-        for (line, y) in lines.iter().skip(self.detail.offset).take(usize::from(text.height)).zip(text.y..) {
-            match line {
-                Line::Title(name, note) => {
-                    let title = Title { note: note.clone(), ..Title::of(name.clone(), false) };
-                    title.draw(&mut painter, area.x, y, area.width);
-                    rules.push(y);
+/// The text of the proposal that is shown: its scroll position and layout.
+#[derive(Default)]
+pub(super) struct ProposalText {
+    pub scroll: Scroll,
+    rows: usize,
+    /// Whether the diff has one column although two would fit.
+    pub unified: bool,
+    /// Area of the last frame.
+    pub area: Rect,
+}
+
+impl ProposalText {
+    /// Shows another proposal from its top.
+    pub fn reset_if(&mut self, is_other: bool) {
+        if is_other {
+            self.scroll = Scroll::default();
+        }
+    }
+
+    pub fn roll(&mut self, by: isize) {
+        self.scroll.roll(by, self.rows);
+    }
+}
+
+/// Draws the proposal; returns the rows that have a rule.
+pub(super) fn draw(
+    part: &mut ProposalText,
+    summary: Option<&ProposalSummary>,
+    view: Option<&ProposalView>,
+    focused: bool,
+    area: Rect,
+    buf: &mut Buffer,
+    cx: &Draw<'_>,
+) -> Vec<u16> {
+    part.area = area;
+    let mut painter = Painter::new(buf, cx);
+    let Some(summary) = summary else {
+        Title::of("Proposal", focused).draw(&mut painter, area.x, area.y, area.width);
+        return Vec::new();
+    };
+    let name = shown(summary.skill_id.as_str());
+    let changed = view.and_then(|view| view.part).map(|part| format!("changes the {part}"));
+    let title = Title::of(name, focused).note(changed.unwrap_or_default());
+    title.draw(&mut painter, area.x, area.y, area.width);
+    let body = Rect {
+        x: area.x + 1,
+        y: area.y + 1,
+        width: area.width.saturating_sub(2),
+        height: area.height.saturating_sub(1),
+    };
+    let Some(view) = view else {
+        painter.put(body.x + 1, body.y, "reading the proposal", Role::Muted, body.width);
+        return Vec::new();
+    };
+    let waits = summary.state == ProposalState::Waiting;
+    let decision = if waits && body.height > DECISION_ROWS + 8 { DECISION_ROWS + 1 } else { 0 };
+    let text = Rect { height: body.height - decision, ..body };
+    let lines = lines(view, part.unified, text.width.saturating_sub(1), cx.clock_ms, painter.glyphs);
+    part.rows = lines.len();
+    part.scroll.height = usize::from(text.height);
+    part.roll(0);
+    let mut rules = Vec::new();
+    let column = diff_view::column_width(text.width.saturating_sub(1));
+    for (line, y) in lines.iter().skip(part.scroll.offset).take(usize::from(text.height)).zip(text.y..) {
+        match line {
+            Line::Title(name, note) => {
+                let title = Title { note: note.clone(), ..Title::of(name.clone(), false) };
+                title.draw(&mut painter, area.x, y, area.width);
+                rules.push(y);
+            }
+            Line::Rich(line) | Line::Diff(DiffRow::One(line)) => {
+                painter.line(text.x + 1, y, line, text.width.saturating_sub(1));
+            }
+            Line::Diff(DiffRow::Two(left, right)) => {
+                if let Some(left) = left {
+                    painter.line(text.x + 1, y, left, column);
                 }
-                Line::Rich(line) | Line::Diff(DiffRow::One(line)) => {
-                    painter.line(text.x + 1, y, line, text.width.saturating_sub(1));
-                }
-                Line::Diff(DiffRow::Two(left, right)) => {
-                    if let Some(left) = left {
-                        painter.line(text.x + 1, y, left, column);
-                    }
-                    painter.put(text.x + 1 + column, y, painter.glyphs.bar, Role::Rule, 1);
-                    if let Some(right) = right {
-                        painter.line(text.x + 2 + column, y, right, column);
-                    }
+                painter.put(text.x + 1 + column, y, painter.glyphs.bar, Role::Rule, 1);
+                if let Some(right) = right {
+                    painter.line(text.x + 2 + column, y, right, column);
                 }
             }
         }
-        let below = lines.len().saturating_sub(self.detail.offset + usize::from(text.height));
-        if below > 0 {
-            let note = format!(" {} more below {} ", count(below), painter.glyphs.down);
-            painter.right(text.right(), text.bottom().saturating_sub(1), &note, Role::Muted);
-        }
-        if decision > 0 {
-            let band = Rect {
-                x: area.x,
-                y: body.bottom() - DECISION_ROWS,
-                width: area.width,
-                height: DECISION_ROWS,
-            };
-            draw_decision(&view, band, &mut painter);
-        }
-        rules
     }
+    let below = lines.len().saturating_sub(part.scroll.offset + usize::from(text.height));
+    if below > 0 {
+        let note = format!(" {} more below {} ", count(below), painter.glyphs.down);
+        painter.right(text.right(), text.bottom().saturating_sub(1), &note, Role::Muted);
+    }
+    if decision > 0 {
+        let band =
+            Rect { x: area.x, y: body.bottom() - DECISION_ROWS, width: area.width, height: DECISION_ROWS };
+        draw_decision(view, band, &mut painter);
+    }
+    rules
+}
 
-    fn lines(&self, view: &ProposalView, width: u16, clock_ms: i64, glyphs: &Glyphs) -> Vec<Line> {
-        let mut lines = Vec::new();
-        push_head(&mut lines, view, width, clock_ms, glyphs);
-        let (added, removed) = diff_view::changed_words(&view.hunks);
-        let note = RichLine::from_segs(vec![
-            Seg::new(format!("SKILL.md {} ", glyphs.dot), Role::Muted),
-            Seg::new(format!("{} {} ", counted(view.hunks.len(), "hunk"), glyphs.dot), Role::Muted),
-            Seg::new(format!("+{added} {}{removed} words", glyphs.minus), Role::Muted),
-        ]);
-        lines.push(Line::Rich(RichLine::default()));
-        lines.push(Line::Title("Diff".to_owned(), note));
-        let two_columns = !self.unified && width >= TWO_COLUMNS_WIDTH;
-        if two_columns {
-            let column = usize::from(diff_view::column_width(width));
-            let tokens = |count: u32| format!("{count} tok");
-            let (before, after) =
-                view.description_tokens.map_or_else(Default::default, |(a, b)| (tokens(a), tokens(b)));
-            let side = |name: &str, note: &str| {
-                let gap = column.saturating_sub(name.len() + note.len() + 1);
-                format!("{name}{}{note} ", " ".repeat(gap))
-            };
-            let head = format!("{} {}", side("current", &before), side("proposed", &after));
-            lines.push(Line::Rich(RichLine::of(head, Role::Muted)));
-        }
-        lines.extend(diff_view::rows(&view.hunks, width, two_columns).into_iter().map(Line::Diff));
-        push_texts(&mut lines, view, width);
-        push_effect(&mut lines, view.effect.as_ref(), width, glyphs);
-        push_findings(&mut lines, view, width, glyphs);
-        lines
+fn lines(view: &ProposalView, unified: bool, width: u16, clock_ms: i64, glyphs: &Glyphs) -> Vec<Line> {
+    let mut lines = Vec::new();
+    push_head(&mut lines, view, width, clock_ms, glyphs);
+    let (added, removed) = diff_view::changed_words(&view.hunks);
+    let note = RichLine::from_segs(vec![
+        Seg::new(format!("SKILL.md {} ", glyphs.dot), Role::Muted),
+        Seg::new(format!("{} {} ", counted(view.hunks.len(), "hunk"), glyphs.dot), Role::Muted),
+        Seg::new(format!("+{added} {}{removed} words", glyphs.minus), Role::Muted),
+    ]);
+    lines.push(Line::Rich(RichLine::default()));
+    lines.push(Line::Title("Diff".to_owned(), note));
+    let two_columns = !unified && width >= TWO_COLUMNS_WIDTH;
+    if two_columns {
+        let column = usize::from(diff_view::column_width(width));
+        let tokens = |count: u32| format!("{count} tok");
+        let (before, after) =
+            view.description_tokens.map_or_else(Default::default, |(a, b)| (tokens(a), tokens(b)));
+        let side = |name: &str, note: &str| {
+            let gap = column.saturating_sub(name.len() + note.len() + 1);
+            format!("{name}{}{note} ", " ".repeat(gap))
+        };
+        let head = format!("{} {}", side("current", &before), side("proposed", &after));
+        lines.push(Line::Rich(RichLine::of(head, Role::Muted)));
     }
+    lines.extend(diff_view::rows(&view.hunks, width, two_columns).into_iter().map(Line::Diff));
+    push_texts(&mut lines, view, width);
+    push_effect(&mut lines, view.effect.as_ref(), width, glyphs);
+    push_findings(&mut lines, view, width, glyphs);
+    lines
 }
 
 fn push_head(lines: &mut Vec<Line>, view: &ProposalView, width: u16, clock_ms: i64, glyphs: &Glyphs) {

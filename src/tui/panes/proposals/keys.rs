@@ -1,10 +1,10 @@
-//! Keys of the Proposals pane.
+//! Keys, clicks and the wheel in Proposals.
 
 use std::time::Instant;
 
-use crossterm::event::{KeyEvent, MouseEvent};
+use crossterm::event::{KeyEvent, MouseButton, MouseEvent, MouseEventKind};
 use ratatui::buffer::Buffer;
-use ratatui::layout::Rect;
+use ratatui::layout::{Position, Rect};
 
 use super::{Focus, LOOK_INTERVAL, Proposals};
 use crate::action::{Action, Command, Context};
@@ -13,6 +13,9 @@ use crate::pane::{Draw, Effect, Message, Pane, PaneId};
 use crate::theme::Role;
 use crate::widgets::text_width::shown;
 use skills_api::{ProposalState, ProposalView};
+
+/// Rows per step of the wheel.
+const WHEEL_ROWS: isize = 3;
 
 impl Pane for Proposals {
     fn id(&self) -> PaneId {
@@ -32,7 +35,7 @@ impl Pane for Proposals {
     }
 
     fn commands(&self) -> Vec<Command> {
-        let state = self.summary().map(|one| one.state);
+        let state = self.list.summary().map(|one| one.state);
         let known = self.view_of_selected().is_some();
         let needs = |allowed: &[ProposalState], why: &str| match state {
             None => Some("no proposal is selected".to_owned()),
@@ -41,10 +44,9 @@ impl Pane for Proposals {
             Some(_) => None,
         };
         let command = |action, label: &str, blocked, footer| Command {
-            action,
-            label: label.to_owned(),
             blocked,
             footer,
+            ..Command::shown(action, label)
         };
         if self.focus == Focus::Filter {
             return vec![
@@ -66,7 +68,7 @@ impl Pane for Proposals {
             same.then(|| "this proposal does not change the description".to_owned())
         });
         let open = if self.focus == Focus::Detail { "complete diff" } else { "open" };
-        let columns = if self.unified { "two columns" } else { "one column" };
+        let columns = if self.text.unified { "two columns" } else { "one column" };
         let nothing = state.is_none().then(|| "no proposal is selected".to_owned());
         vec![
             command(Action::Approve, "approve", waiting.clone(), true),
@@ -98,27 +100,17 @@ impl Pane for Proposals {
                     Some(Vec::new())
                 }
                 Action::Clear => {
-                    self.filter.clear();
+                    self.list.filter.clear();
                     Some(self.filtered())
                 }
                 _ => None,
             };
         }
         let in_detail = self.focus == Focus::Detail;
-        let page = if in_detail { self.detail.page() } else { self.scroll.page() };
-        let rows = isize::try_from(self.detail_rows.max(self.rows.len())).unwrap_or(isize::MAX);
-        let scrolled = match action {
-            Action::Up => Some(-1),
-            Action::Down => Some(1),
-            Action::PageUp => Some(-page),
-            Action::PageDown => Some(page),
-            Action::Top => Some(-rows),
-            Action::Bottom => Some(rows),
-            _ => None,
-        };
-        if let Some(by) = scrolled {
+        let scroll = if in_detail { &self.text.scroll } else { &self.list.scroll };
+        if let Some(by) = action.rows(scroll.page()) {
             if in_detail {
-                self.detail.roll(by, self.detail_rows);
+                self.text.roll(by);
                 return Some(Vec::new());
             }
             return Some(self.move_by(by));
@@ -143,12 +135,12 @@ impl Pane for Proposals {
                 self.focus = Focus::List;
                 Vec::new()
             }
-            Action::Back if !self.filter.is_empty() => {
-                self.filter.clear();
+            Action::Back if !self.list.filter.is_empty() => {
+                self.list.filter.clear();
                 self.filtered()
             }
             Action::ToggleDiff => {
-                self.unified = !self.unified;
+                self.text.unified = !self.text.unified;
                 Vec::new()
             }
             Action::Approve => self.open_dialog(ProposalCommand::Approve),
@@ -156,11 +148,11 @@ impl Pane for Proposals {
             Action::RollBack => self.open_dialog(ProposalCommand::RollBack),
             Action::TakeDraft => self.draft().into_iter().collect(),
             Action::Copy => {
-                let id = self.selected.clone();
+                let id = self.list.selected.clone();
                 id.map(|id| Effect::Copy(id, "the id of the proposal".to_owned())).into_iter().collect()
             }
             Action::CopyAs => {
-                let line = self.selected.as_ref().map(|id| format!("skills proposals show {id}"));
+                let line = self.list.selected.as_ref().map(|id| format!("skills proposals show {id}"));
                 line.map(|line| Effect::CopyCommand(line, "the command".to_owned())).into_iter().collect()
             }
             _ => return None,
@@ -168,11 +160,11 @@ impl Pane for Proposals {
     }
 
     fn text_key(&mut self, key: KeyEvent) -> Vec<Effect> {
-        if self.filter.key(key) { self.filtered() } else { Vec::new() }
+        if self.list.filter.key(key) { self.filtered() } else { Vec::new() }
     }
 
     fn paste(&mut self, text: &str) -> Vec<Effect> {
-        if self.filter.paste(text) { self.filtered() } else { Vec::new() }
+        if self.list.filter.paste(text) { self.filtered() } else { Vec::new() }
     }
 
     fn mouse(&mut self, event: MouseEvent) -> Vec<Effect> {
@@ -205,11 +197,52 @@ impl Pane for Proposals {
     }
 
     fn pending_decisions(&self) -> usize {
-        self.list.as_ref().map_or(0, |list| list.waiting)
+        self.list.list.as_ref().map_or(0, |list| list.waiting)
     }
 }
 
 impl Proposals {
+    fn click(&mut self, event: MouseEvent) -> Vec<Effect> {
+        let at = Position::new(event.column, event.row);
+        let in_detail = self.text.area.contains(at);
+        match event.kind {
+            MouseEventKind::ScrollUp | MouseEventKind::ScrollDown => {
+                let down = event.kind == MouseEventKind::ScrollDown;
+                if in_detail {
+                    self.text.roll(if down { WHEEL_ROWS } else { -WHEEL_ROWS });
+                    return Vec::new();
+                }
+                self.move_by(if down { 1 } else { -1 })
+            }
+            MouseEventKind::Down(MouseButton::Left) => {
+                if self.list.filter_area.contains(at) {
+                    self.focus = Focus::Filter;
+                    self.list.filter.click(at);
+                    return Vec::new();
+                }
+                let row = self.list.visible.iter().find(|(row, _)| row.contains(at)).map(|(_, row)| *row);
+                if let Some(row) = row {
+                    self.focus = Focus::List;
+                    let is_other = self.list.select(row);
+                    self.text.reset_if(is_other);
+                    return self.request_selected();
+                }
+                if in_detail {
+                    self.focus = Focus::Detail;
+                }
+                Vec::new()
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    /// Moves the cursor by a number of proposals.
+    fn move_by(&mut self, by: isize) -> Vec<Effect> {
+        let Some(is_other) = self.list.move_by(by) else { return Vec::new() };
+        self.text.reset_if(is_other);
+        self.request_selected()
+    }
+
     fn filtered(&mut self) -> Vec<Effect> {
         self.rebuild();
         self.request_selected()

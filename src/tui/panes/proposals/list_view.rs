@@ -3,7 +3,8 @@
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
-use super::{Focus, Proposals, Row};
+use super::summary_list::SummaryList;
+use super::{Focus, Row};
 use crate::glyphs::Glyphs;
 use crate::pane::Draw;
 use crate::theme::Role;
@@ -13,7 +14,7 @@ use crate::widgets::relative_time::{age, day};
 use crate::widgets::rich::{RichLine, Seg};
 use crate::widgets::rule::Title;
 use crate::widgets::text_width::{cut_end, shown};
-use skills_api::{ProposalState, ProposalSummary};
+use skills_api::{ProposalState, ProposalSummary, ProposalView};
 
 /// Rows of the versions, including their title.
 const VERSION_ROWS: u16 = 7;
@@ -48,112 +49,114 @@ pub(super) fn gain(value: f64, glyphs: &Glyphs) -> String {
     format!("{value:+.3}").replace('-', glyphs.minus)
 }
 
-impl Proposals {
-    pub(super) fn draw_list(&mut self, area: Rect, buf: &mut Buffer, cx: &mut Draw<'_>) {
-        let focused = cx.focused && self.focus != Focus::Detail;
-        let mut painter = Painter::new(buf, cx);
-        let list = self.list.clone().unwrap_or_default();
-        let mut note = Vec::new();
-        if list.waiting > 0 {
-            note.push(Seg::new(format!("{}{} waiting", painter.glyphs.waiting, list.waiting), Role::Waiting));
-            note.push(Seg::new(format!(" {} ", painter.glyphs.dot), Role::Muted));
+pub(super) fn draw(
+    part: &mut SummaryList,
+    view: Option<&ProposalView>,
+    focus: Focus,
+    area: Rect,
+    buf: &mut Buffer,
+    cx: &mut Draw<'_>,
+) {
+    let focused = cx.focused && focus != Focus::Detail;
+    let mut painter = Painter::new(buf, cx);
+    let list = part.list.clone().unwrap_or_default();
+    let mut note = Vec::new();
+    if list.waiting > 0 {
+        note.push(Seg::new(format!("{}{} waiting", painter.glyphs.waiting, list.waiting), Role::Waiting));
+        note.push(Seg::new(format!(" {} ", painter.glyphs.dot), Role::Muted));
+    }
+    note.push(Seg::new(format!("{} all", count(list.total)), Role::Muted));
+    let title = Title { note: RichLine::from_segs(note), ..Title::of("Proposals", focused) };
+    title.draw(&mut painter, area.x, area.y, area.width);
+    let mut top = area.y + 1;
+    if focus == Focus::Filter || !part.filter.is_empty() {
+        part.filter_area = Rect { x: area.x + 3, y: top, width: area.width.saturating_sub(4), height: 1 };
+        painter.put(area.x + 1, top, "/", Role::Key, 1);
+        let style = painter.theme.style(Role::Text);
+        let cursor = part.filter.draw(part.filter_area, painter.buf, style, &[]);
+        if focus == Focus::Filter && cx.focused {
+            cx.cursor = cursor;
         }
-        note.push(Seg::new(format!("{} all", count(list.total)), Role::Muted));
-        let title = Title { note: RichLine::from_segs(note), ..Title::of("Proposals", focused) };
-        title.draw(&mut painter, area.x, area.y, area.width);
-        let mut top = area.y + 1;
-        if self.focus == Focus::Filter || !self.filter.is_empty() {
-            self.drawn.filter =
-                Rect { x: area.x + 3, y: top, width: area.width.saturating_sub(4), height: 1 };
-            painter.put(area.x + 1, top, "/", Role::Key, 1);
-            let style = painter.theme.style(Role::Text);
-            let cursor = self.filter.draw(self.drawn.filter, painter.buf, style, &[]);
-            if self.focus == Focus::Filter && cx.focused {
-                cx.cursor = cursor;
-            }
-            top += 1;
-        }
-        let versions = if area.height >= 24 { VERSION_ROWS } else { 0 };
-        let rows = Rect { y: top, height: area.bottom().saturating_sub(top + versions), ..area };
-        self.drawn.list = rows;
-        self.scroll.follow(self.rows.len(), usize::from(rows.height));
-        // Scroll the name of a group into view together with its first proposal.
-        if self.scroll.offset == self.scroll.cursor && self.scroll.offset > 0 {
-            self.scroll.offset -= 1;
-        }
-        if self.rows.is_empty() {
-            painter.put(
-                rows.x + 3,
-                rows.y,
-                "no proposals match the filter",
-                Role::Muted,
-                rows.width.saturating_sub(3),
-            );
-        }
-        let visible = self.rows.iter().enumerate().skip(self.scroll.offset).take(usize::from(rows.height));
-        let visible: Vec<(usize, Row)> = visible.map(|(at, row)| (at, *row)).collect();
-        for ((at, row), y) in visible.into_iter().zip(rows.y..) {
-            let line = Rect { y, height: 1, ..rows };
-            match row {
-                Row::Blank => {}
-                Row::Group(state) => {
-                    let role = if state == ProposalState::Waiting { Role::Waiting } else { Role::Muted };
-                    painter.put(line.x + 3, y, state_label(state), role, line.width.saturating_sub(3));
-                    let end = line.right().saturating_sub(2);
-                    if at == 0 {
-                        painter.right(end, y, "age", Role::Muted);
-                        painter.right(end.saturating_sub(AGE_WIDTH), y, "P@1", Role::Muted);
-                    }
-                }
-                Row::Proposal(place) => {
-                    if let Some(one) = list.proposals.get(place) {
-                        draw_row(one, line, at == self.scroll.cursor, focused, cx.clock_ms, &mut painter);
-                    }
-                    self.drawn.rows.push((line, at));
+        top += 1;
+    }
+    let versions = if area.height >= 24 { VERSION_ROWS } else { 0 };
+    let rows = Rect { y: top, height: area.bottom().saturating_sub(top + versions), ..area };
+    part.scroll.follow(part.rows.len(), usize::from(rows.height));
+    // Scroll the name of a group into view together with its first proposal.
+    if part.scroll.offset == part.scroll.cursor && part.scroll.offset > 0 {
+        part.scroll.offset -= 1;
+    }
+    if part.rows.is_empty() {
+        painter.put(
+            rows.x + 3,
+            rows.y,
+            "no proposals match the filter",
+            Role::Muted,
+            rows.width.saturating_sub(3),
+        );
+    }
+    let visible = part.rows.iter().enumerate().skip(part.scroll.offset).take(usize::from(rows.height));
+    let visible: Vec<(usize, Row)> = visible.map(|(at, row)| (at, *row)).collect();
+    for ((at, row), y) in visible.into_iter().zip(rows.y..) {
+        let line = Rect { y, height: 1, ..rows };
+        match row {
+            Row::Blank => {}
+            Row::Group(state) => {
+                let role = if state == ProposalState::Waiting { Role::Waiting } else { Role::Muted };
+                painter.put(line.x + 3, y, state_label(state), role, line.width.saturating_sub(3));
+                let end = line.right().saturating_sub(2);
+                if at == 0 {
+                    painter.right(end, y, "age", Role::Muted);
+                    painter.right(end.saturating_sub(AGE_WIDTH), y, "P@1", Role::Muted);
                 }
             }
-        }
-        if versions > 0 {
-            let below = Rect { y: area.bottom() - versions, height: versions, ..area };
-            self.drawn.versions_rule = Some(below.y);
-            self.draw_versions(below, &mut painter);
+            Row::Proposal(place) => {
+                if let Some(one) = list.proposals.get(place) {
+                    draw_row(one, line, at == part.scroll.cursor, focused, cx.clock_ms, &mut painter);
+                }
+                part.visible.push((line, at));
+            }
         }
     }
+    if versions > 0 {
+        let below = Rect { y: area.bottom() - versions, height: versions, ..area };
+        part.versions_rule = Some(below.y);
+        draw_versions(view, below, &mut painter);
+    }
+}
 
-    fn draw_versions(&self, area: Rect, painter: &mut Painter<'_>) {
-        Title::of("Versions", false).draw(painter, area.x, area.y, area.width);
-        let Some(view) = self.view_of_selected() else { return };
-        let mut rows: Vec<(String, &str, String, String, Role)> = Vec::new();
-        let summary = &view.summary;
-        if summary.state == ProposalState::Waiting {
-            let next = view.versions.len() + 1;
-            rows.push((
-                format!("v{next}"),
-                "proposed",
-                String::new(),
-                day(summary.proposed_at_ms),
-                Role::Waiting,
-            ));
-        }
-        for version in view.versions.iter().rev() {
-            let digest: String = version.digest.to_string().chars().take(6).collect();
-            let who =
-                version.by.as_deref().unwrap_or(if version.number == 1 { "original" } else { "edited" });
-            let when = version.at_ms.map(day).unwrap_or_default();
-            let role = if version.current { Role::Strong } else { Role::Text };
-            let state = match (version.current, version.rollback) {
-                (true, _) => "now".to_owned(),
-                (false, true) => "rollback".to_owned(),
-                (false, false) => digest,
-            };
-            rows.push((format!("v{}", version.number), who, state, when, role));
-        }
-        for ((number, who, state, when, role), y) in rows.into_iter().zip(area.y + 1..area.bottom()) {
-            painter.put(area.x + 3, y, &number, role, 4);
-            painter.put(area.x + 7, y, &cut_end(&shown(who), 9, painter.glyphs.ellipsis), Role::Text, 9);
-            painter.put(area.x + 17, y, &state, Role::Muted, 8);
-            painter.right(area.right().saturating_sub(2), y, &when, Role::Muted);
-        }
+fn draw_versions(view: Option<&ProposalView>, area: Rect, painter: &mut Painter<'_>) {
+    Title::of("Versions", false).draw(painter, area.x, area.y, area.width);
+    let Some(view) = view else { return };
+    let mut rows: Vec<(String, &str, String, String, Role)> = Vec::new();
+    let summary = &view.summary;
+    if summary.state == ProposalState::Waiting {
+        let next = view.versions.len() + 1;
+        rows.push((
+            format!("v{next}"),
+            "proposed",
+            String::new(),
+            day(summary.proposed_at_ms),
+            Role::Waiting,
+        ));
+    }
+    for version in view.versions.iter().rev() {
+        let digest: String = version.digest.to_string().chars().take(6).collect();
+        let who = version.by.as_deref().unwrap_or(if version.number == 1 { "original" } else { "edited" });
+        let when = version.at_ms.map(day).unwrap_or_default();
+        let role = if version.current { Role::Strong } else { Role::Text };
+        let state = match (version.current, version.rollback) {
+            (true, _) => "now".to_owned(),
+            (false, true) => "rollback".to_owned(),
+            (false, false) => digest,
+        };
+        rows.push((format!("v{}", version.number), who, state, when, role));
+    }
+    for ((number, who, state, when, role), y) in rows.into_iter().zip(area.y + 1..area.bottom()) {
+        painter.put(area.x + 3, y, &number, role, 4);
+        painter.put(area.x + 7, y, &cut_end(&shown(who), 9, painter.glyphs.ellipsis), Role::Text, 9);
+        painter.put(area.x + 17, y, &state, Role::Muted, 8);
+        painter.right(area.right().saturating_sub(2), y, &when, Role::Muted);
     }
 }
 

@@ -4,7 +4,7 @@ mod detail_view;
 mod diff_view;
 mod keys;
 mod list_view;
-mod mouse;
+mod summary_list;
 mod view;
 
 pub use self::diff_view::changed_lines;
@@ -13,14 +13,12 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use ratatui::layout::Rect;
-
-use crate::field::Field;
+use self::detail_view::ProposalText;
+use self::summary_list::SummaryList;
 use crate::overlay::{DialogSpec, ProposalCommand};
 use crate::pane::{Effect, Message, PaneId, Target};
 use crate::proposal_requests::{ProposalPaneRequest, ProposalPaneResponse};
-use crate::widgets::scroll::Scroll;
-use skills_api::{Error, Event, ProposalList, ProposalState, ProposalSummary, ProposalView};
+use skills_api::{Error, Event, ProposalList, ProposalState, ProposalView};
 use skills_registry::Catalogue;
 
 /// Interval at which the active pane polls for changes by other processes.
@@ -50,40 +48,20 @@ enum Row {
     Proposal(usize),
 }
 
-/// Areas of the last frame.
-#[derive(Debug, Default)]
-struct FrameAreas {
-    list: Rect,
-    filter: Rect,
-    detail: Rect,
-    /// The row of the rule above the versions.
-    versions_rule: Option<u16>,
-    /// Visible rows with their index among all rows.
-    rows: Vec<(Rect, usize)>,
-}
-
 /// The state of pane 7.
 #[derive(Default)]
 pub struct Proposals {
     catalogue: Option<Arc<Catalogue>>,
-    list: Option<Arc<ProposalList>>,
+    list: SummaryList,
     error: Option<Error>,
-    rows: Vec<Row>,
-    selected: Option<String>,
-    scroll: Scroll,
-    filter: Field,
     focus: Focus,
     views: HashMap<String, Arc<ProposalView>>,
     /// Requested proposals whose response is pending.
     pending: Vec<String>,
-    detail: Scroll,
-    detail_rows: usize,
-    /// Whether the diff has one column although two would fit.
-    unified: bool,
+    text: ProposalText,
     /// When the list was last requested; `None` while a request is in progress.
     looked: Option<Instant>,
     looking: bool,
-    drawn: FrameAreas,
 }
 
 impl Proposals {
@@ -95,28 +73,19 @@ impl Proposals {
         Self::default()
     }
 
-    fn summaries(&self) -> &[ProposalSummary] {
-        self.list.as_ref().map_or(&[], |list| &list.proposals)
-    }
-
-    fn summary(&self) -> Option<&ProposalSummary> {
-        let id = self.selected.as_ref()?;
-        self.summaries().iter().find(|one| one.proposal_id == *id)
-    }
-
     /// Returns the selected proposal, once loaded.
     fn view_of_selected(&self) -> Option<&Arc<ProposalView>> {
-        self.views.get(self.selected.as_ref()?)
+        self.views.get(self.list.selected.as_ref()?)
     }
 
     fn request_list(&mut self) -> Vec<Effect> {
         self.looking = true;
-        vec![Effect::Proposals(ProposalPaneRequest::List(self.list.clone()))]
+        vec![Effect::Proposals(ProposalPaneRequest::List(self.list.list.clone()))]
     }
 
     /// Requests the selected proposal, unless it is loaded or already requested.
     fn request_selected(&mut self) -> Vec<Effect> {
-        let Some(id) = self.selected.clone() else { return Vec::new() };
+        let Some(id) = self.list.selected.clone() else { return Vec::new() };
         if self.views.contains_key(&id) || self.pending.contains(&id) {
             return Vec::new();
         }
@@ -124,62 +93,10 @@ impl Proposals {
         vec![Effect::Proposals(ProposalPaneRequest::Show(id))]
     }
 
-    /// Rebuilds the rows; the cursor stays on its proposal.
+    /// Rebuilds the rows; the text of another proposal is shown from its top.
     fn rebuild(&mut self) {
-        let wanted = self.filter.text().trim().to_lowercase();
-        let matches = |one: &ProposalSummary| {
-            let text = format!("{} {} {} {}", one.skill_id, one.title, one.proposed_by, one.state);
-            wanted.is_empty() || text.to_lowercase().contains(&wanted)
-        };
-        let mut rows = Vec::new();
-        for state in GROUPS {
-            let of_state =
-                self.summaries().iter().enumerate().filter(|(_, one)| one.state == state && matches(one));
-            let of_state: Vec<Row> = of_state.map(|(at, _)| Row::Proposal(at)).collect();
-            if of_state.is_empty() {
-                continue;
-            }
-            if !rows.is_empty() {
-                rows.push(Row::Blank);
-            }
-            rows.push(Row::Group(state));
-            rows.extend(of_state);
-        }
-        self.rows = rows;
-        let at = self
-            .rows
-            .iter()
-            .position(|row| self.id_of(*row) == self.selected.as_deref() && self.selected.is_some());
-        match at.or_else(|| self.rows.iter().position(|row| matches!(row, Row::Proposal(_)))) {
-            Some(at) => self.select(at),
-            None => self.selected = None,
-        }
-    }
-
-    fn id_of(&self, row: Row) -> Option<&str> {
-        match row {
-            Row::Proposal(at) => self.summaries().get(at).map(|one| one.proposal_id.as_str()),
-            Row::Blank | Row::Group(_) => None,
-        }
-    }
-
-    fn select(&mut self, at: usize) {
-        let id = self.rows.get(at).and_then(|row| self.id_of(*row)).map(str::to_owned);
-        if id != self.selected {
-            self.detail = Scroll::default();
-        }
-        self.scroll.cursor = at;
-        self.selected = id;
-    }
-
-    /// Moves the cursor by a number of proposals.
-    fn move_by(&mut self, by: isize) -> Vec<Effect> {
-        let items: Vec<usize> =
-            (0..self.rows.len()).filter(|at| matches!(self.rows[*at], Row::Proposal(_))).collect();
-        let Some(here) = items.iter().position(|at| *at == self.scroll.cursor) else { return Vec::new() };
-        let next = here.saturating_add_signed(by).min(items.len() - 1);
-        self.select(items[next]);
-        self.request_selected()
+        let is_other = self.list.rebuild();
+        self.text.reset_if(is_other);
     }
 
     fn news(&mut self, message: &Message) -> Vec<Effect> {
@@ -221,8 +138,8 @@ impl Proposals {
             Message::Catalogue(catalogue) => self.skills_changed(catalogue),
             Message::Event(Event::Catalogue(change)) => self.skills_changed(&change.catalogue),
             Message::Visit(Target::Proposal(id)) => {
-                self.filter.clear();
-                self.selected = Some(id.clone());
+                self.list.filter.clear();
+                self.list.selected = Some(id.clone());
                 self.rebuild();
                 let mut effects = self.request_list();
                 effects.extend(self.request_selected());
@@ -247,7 +164,7 @@ impl Proposals {
             Ok(None) => Vec::new(),
             Ok(Some(list)) => {
                 self.error = None;
-                let before = self.list.replace(Arc::clone(list));
+                let before = self.list.list.replace(Arc::clone(list));
                 // Reload proposals that were decided elsewhere.
                 for one in &list.proposals {
                     let known = before.iter().flat_map(|before| &before.proposals);

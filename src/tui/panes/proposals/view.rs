@@ -3,7 +3,7 @@
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
-use super::{Focus, FrameAreas, Proposals};
+use super::{Focus, Proposals, detail_view, list_view};
 use crate::pane::Draw;
 use crate::theme::Role;
 use crate::widgets::painter::Painter;
@@ -11,6 +11,7 @@ use crate::widgets::rich::Seg;
 use crate::widgets::rule::{Joint, Title, divider};
 use crate::widgets::text_width::shown;
 use crate::widgets::wrap::wrap_to;
+use skills_api::Error;
 
 /// Below this width the parts share one column.
 const FOLD_WIDTH: u16 = 90;
@@ -19,9 +20,10 @@ const LIST_WIDTH: u16 = 38;
 
 impl Proposals {
     pub(super) fn draw_pane(&mut self, area: Rect, buf: &mut Buffer, cx: &mut Draw<'_>) {
-        self.drawn = FrameAreas::default();
-        if self.summaries().is_empty() {
-            self.draw_empty(area, buf, cx);
+        self.list.start_frame();
+        self.text.area = Rect::ZERO;
+        if self.list.summaries().is_empty() {
+            draw_empty(self.error.as_ref(), self.list.list.is_some(), area, buf, cx);
             return;
         }
         if area.width < FOLD_WIDTH || cx.full_screen {
@@ -37,7 +39,7 @@ impl Proposals {
         let right = Rect { x: area.x + left + 1, width: area.width - left - 1, ..area };
         let rules = self.draw_detail(right, buf, cx);
         let mut joints = vec![(area.y, Joint::Top { heavy: cx.focused })];
-        let versions = self.drawn.versions_rule;
+        let versions = self.list.versions_rule;
         joints.extend(versions.filter(|y| !rules.contains(y)).map(|y| (y, Joint::Left { heavy: false })));
         joints.extend(rules.into_iter().map(|y| {
             let is_cross = versions == Some(y);
@@ -47,34 +49,45 @@ impl Proposals {
         divider(&mut Painter::new(buf, cx), Rect { x: area.x + left, width: 1, ..area }, &joints);
     }
 
-    fn draw_empty(&mut self, area: Rect, buf: &mut Buffer, cx: &Draw<'_>) {
-        let mut painter = Painter::new(buf, cx);
-        Title::of("Proposals", cx.focused).draw(&mut painter, area.x, area.y, area.width);
-        let (said, role) = match (&self.error, &self.list) {
-            (Some(error), _) => (shown(&error.message), Role::Danger),
-            (None, None) => ("reading proposals".to_owned(), Role::Muted),
-            (None, Some(_)) => ("No proposals.".to_owned(), Role::Strong),
-        };
-        let mut texts = vec![(said, role)];
-        if self.list.is_some() && self.error.is_none() {
-            let how = "A proposal is a change of a skill that waits for approval. Agents propose with the MCP tool \
-                propose_skill_update, people with the command below; drafts (w in Browse) of read-only skills become \
-                proposals.";
-            texts.push((how.to_owned(), Role::Muted));
-            let command = "skills propose SKILL --diff change.diff --justification \"why\"";
-            texts.push((command.to_owned(), Role::Text));
-        }
-        let width = area.width.saturating_sub(6).min(84);
-        let mut y = area.y + 2;
-        for (text, role) in texts {
-            for line in wrap_to(&[Seg::new(text, role)], width, 8, painter.glyphs.ellipsis) {
-                if y >= area.bottom() {
-                    return;
-                }
-                painter.line(area.x + 3, y, &line, width);
-                y += 1;
+    fn draw_list(&mut self, area: Rect, buf: &mut Buffer, cx: &mut Draw<'_>) {
+        let view = self.view_of_selected().cloned();
+        list_view::draw(&mut self.list, view.as_deref(), self.focus, area, buf, cx);
+    }
+
+    fn draw_detail(&mut self, area: Rect, buf: &mut Buffer, cx: &Draw<'_>) -> Vec<u16> {
+        let focused = cx.focused && self.focus == Focus::Detail;
+        let (view, summary) = (self.view_of_selected().cloned(), self.list.summary());
+        detail_view::draw(&mut self.text, summary, view.as_deref(), focused, area, buf, cx)
+    }
+}
+
+fn draw_empty(error: Option<&Error>, is_read: bool, area: Rect, buf: &mut Buffer, cx: &Draw<'_>) {
+    let mut painter = Painter::new(buf, cx);
+    Title::of("Proposals", cx.focused).draw(&mut painter, area.x, area.y, area.width);
+    let (said, role) = match (error, is_read) {
+        (Some(error), _) => (shown(&error.message), Role::Danger),
+        (None, false) => ("reading proposals".to_owned(), Role::Muted),
+        (None, true) => ("No proposals.".to_owned(), Role::Strong),
+    };
+    let mut texts = vec![(said, role)];
+    if is_read && error.is_none() {
+        let how = "A proposal is a change of a skill that waits for approval. Agents propose with the MCP tool \
+            propose_skill_update, people with the command below; drafts (w in Browse) of read-only skills become \
+            proposals.";
+        texts.push((how.to_owned(), Role::Muted));
+        let command = "skills propose SKILL --diff change.diff --justification \"why\"";
+        texts.push((command.to_owned(), Role::Text));
+    }
+    let width = area.width.saturating_sub(6).min(84);
+    let mut y = area.y + 2;
+    for (text, role) in texts {
+        for line in wrap_to(&[Seg::new(text, role)], width, 8, painter.glyphs.ellipsis) {
+            if y >= area.bottom() {
+                return;
             }
+            painter.line(area.x + 3, y, &line, width);
             y += 1;
         }
+        y += 1;
     }
 }
