@@ -6,6 +6,7 @@ use ratatui::layout::{Position, Rect};
 
 use super::{Discover, Focus, commands};
 use crate::action::{Action, Command, Context};
+use crate::field::Field;
 use crate::pane::{Draw, Effect, Message, Pane, PaneId, Target, skills_to_open};
 use skills_skill::SkillId;
 
@@ -61,17 +62,12 @@ impl Pane for Discover {
     }
 
     fn text_key(&mut self, key: KeyEvent) -> Vec<Effect> {
-        let changed =
-            if self.focus == Focus::Filter { self.list.filter.key(key) } else { self.form.field.key(key) };
+        let changed = self.focused_field().key(key);
         self.edited(changed)
     }
 
     fn paste(&mut self, text: &str) -> Vec<Effect> {
-        let changed = if self.focus == Focus::Filter {
-            self.list.filter.paste(text)
-        } else {
-            self.form.field.paste(text)
-        };
+        let changed = self.focused_field().paste(text);
         self.edited(changed)
     }
 
@@ -117,6 +113,10 @@ impl Discover {
     fn set_focus(&mut self, focus: Focus) -> Vec<Effect> {
         self.focus = focus;
         Vec::new()
+    }
+
+    fn focused_field(&mut self) -> &mut Field {
+        if self.focus == Focus::Filter { &mut self.list.filter } else { &mut self.form.field }
     }
 
     fn edited(&mut self, changed: bool) -> Vec<Effect> {

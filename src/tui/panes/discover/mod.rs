@@ -142,10 +142,7 @@ impl Discover {
 
     /// Opens a skill by its name: in the ranking of the current request, or in Browse if there is none.
     fn open_by_name(&mut self, id: &SkillId) -> Vec<Effect> {
-        let catalogue = &self.list.catalogue;
-        // A rejected bundle is not ranked.
-        let is_rejected = catalogue.refused.iter().any(|refusal| refusal.id == *id);
-        if self.asking.shown().is_none() || is_rejected && catalogue.by_id(id.as_str()).is_none() {
+        if self.asking.shown().is_none() || self.list.is_rejected(id) {
             return vec![Effect::Go(PaneId::Browse, Some(Target::Skill(id.clone())))];
         }
         let writing = self.focus == Focus::Intent;

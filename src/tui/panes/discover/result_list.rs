@@ -115,6 +115,12 @@ impl ResultList {
         self.apply_filter(asking)
     }
 
+    /// Returns whether an id is only that of a rejected bundle, which is not ranked.
+    pub fn is_rejected(&self, id: &SkillId) -> bool {
+        let refused = &self.catalogue.refused;
+        refused.iter().any(|refusal| refusal.id == *id) && self.catalogue.by_id(id.as_str()).is_none()
+    }
+
     /// Clears filter and selection.
     pub fn clear(&mut self) {
         self.filter.clear();

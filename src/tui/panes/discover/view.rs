@@ -40,8 +40,7 @@ impl Discover {
         if area.width < FOLD {
             self.one_part(area, false, buf, cx);
         } else if cx.full_screen {
-            let title =
-                options_title(&self.asking.options, area.width >= WIDE, self.focused(Focus::Intent, cx));
+            let title = options_title(&self.asking.options, area.width, self.focused(Focus::Intent, cx));
             title.draw(&mut Painter::new(buf, cx), area.x, area.y, area.width);
             let below = Rect { y: area.y + 1, height: area.height.saturating_sub(1), ..area };
             self.one_part(below, true, buf, cx);
@@ -68,92 +67,66 @@ impl Discover {
         };
         let left = share.saturating_add_signed(cx.split).clamp(30, area.width.saturating_sub(32));
         let right = Rect { x: area.x + left + 1, width: area.width - left - 1, ..area };
-        let verdict = if wide {
-            Vec::new()
+        let title = options_title(&self.asking.options, area.width, self.focused(Focus::Intent, cx));
+        title.draw(&mut Painter::new(buf, cx), area.x, area.y, area.width);
+        let top = if wide {
+            // A long verdict grows into the space of a high screen.
+            let rows = if area.height >= TALL_BAND { 5 } else { 3 };
+            let rows = intent_view::status_lines(&self.asking, right.width, rows, cx).len().max(3) as u16;
+            self.draw_intent(Rect { y: area.y + 1, width: left, height: rows, ..area }, buf, cx);
+            let status = Rect { y: area.y + 1, height: rows, ..right };
+            intent_view::draw_status(&self.asking, status, buf, cx);
+            1 + rows
         } else {
-            intent_view::verdict_lines(&self.asking, area.width, area.height, cx)
+            1 + self.draw_request(Rect { y: area.y + 1, ..area }, area.height, buf, cx)
         };
-        // A long verdict grows into the space of a high screen.
-        let band_rows = if area.height >= TALL_BAND { 5 } else { 3 };
-        let band_height =
-            intent_view::status_lines(&self.asking, right.width, band_rows, cx).len().max(3) as u16;
-        let top = if wide { 1 + band_height } else { 2 + verdict.len() as u16 };
         let body = Rect { y: area.y + top, height: area.height.saturating_sub(top), ..area };
 
-        let title = options_title(&self.asking.options, area.width >= WIDE, self.focused(Focus::Intent, cx));
-        title.draw(&mut Painter::new(buf, cx), area.x, area.y, area.width);
-        if wide {
-            let band = Rect { y: area.y + 1, width: left, height: band_height, ..area };
-            self.draw_intent(band, buf, cx);
-            let status = Rect { y: area.y + 1, height: band_height, ..right };
-            intent_view::draw_status(&self.asking, status, buf, cx);
-        } else {
-            self.draw_intent(Rect { y: area.y + 1, height: 1, ..area }, buf, cx);
-            intent_view::draw_verdict(
-                &self.asking,
-                &verdict,
-                Rect { y: area.y + 2, height: top - 2, ..area },
-                buf,
-                cx,
-            );
-        }
-
         let results = Rect { width: left, ..body };
-        let (middle, third) = self.third_column(area.width, right, body);
+        let has_rival =
+            self.asking.shown().is_some_and(|s| s.answer.results.len() > 1) && self.list.hit().is_some();
+        let (middle, third) =
+            third_column(area.width, has_rival, Rect { y: body.y, height: body.height, ..right });
         self.draw_results(results, buf, cx);
         self.draw_why(middle, wide, third.is_some(), buf, cx);
-        let mut joints = vec![(
-            body.y,
-            Joint::Cross { left: self.focused(Focus::Results, cx), right: self.focused(Focus::Why, cx) },
-        )];
-        let mut line = Rect { x: area.x + left, width: 1, ..body };
-        if wide {
-            joints.push((area.y, Joint::Top { heavy: self.focused(Focus::Intent, cx) }));
-            line = Rect { y: area.y, height: area.height, ..line };
+        let (left_heavy, right_heavy) = (self.focused(Focus::Results, cx), self.focused(Focus::Why, cx));
+        let (line, joints) = if wide {
+            let cross = Joint::Cross { left: left_heavy, right: right_heavy };
+            let heavy = self.focused(Focus::Intent, cx);
+            (area, vec![(body.y, cross), (area.y, Joint::Top { heavy })])
         } else {
-            let heavy = self.focused(Focus::Results, cx) || self.focused(Focus::Why, cx);
-            joints = vec![(body.y, Joint::Top { heavy })];
-        }
+            (body, vec![(body.y, Joint::Top { heavy: left_heavy || right_heavy })])
+        };
+        let line = Rect { x: area.x + left, width: 1, ..line };
         divider(&mut Painter::new(buf, cx), line, &joints);
         if let Some(third) = third {
             against_view::draw(&self.list, &self.asking, &mut self.measured, third, buf, cx);
-            let heavy = self.focused(Focus::Why, cx);
-            let joint = if heavy { Joint::Cross { left: true, right: false } } else { Joint::Top { heavy } };
+            let cross = Joint::Cross { left: true, right: false };
+            let joint = if right_heavy { cross } else { Joint::Top { heavy: false } };
             let line = Rect { x: third.x - 1, width: 1, ..body };
             divider(&mut Painter::new(buf, cx), line, &[(body.y, joint)]);
         }
     }
 
-    fn third_column(&self, width: u16, right: Rect, body: Rect) -> (Rect, Option<Rect>) {
-        let right = Rect { y: body.y, height: body.height, ..right };
-        let has_rival =
-            self.asking.shown().is_some_and(|s| s.answer.results.len() > 1) && self.list.hit().is_some();
-        if width < THREE || !has_rival {
-            return (right, None);
-        }
-        let third = right.width * 9 / 20;
-        let middle = Rect { width: right.width - third - 1, ..right };
-        (middle, Some(Rect { x: middle.right() + 1, width: third, ..right }))
-    }
-
     /// Draws one column: the request, the verdict, and the list or the explanation.
     fn one_part(&mut self, area: Rect, airy: bool, buf: &mut Buffer, cx: &mut Draw<'_>) {
-        self.draw_intent(Rect { height: 1, ..area }, buf, cx);
-        let verdict = intent_view::verdict_lines(&self.asking, area.width, area.height + u16::from(airy), cx);
-        let top = 1 + verdict.len() as u16;
-        intent_view::draw_verdict(
-            &self.asking,
-            &verdict,
-            Rect { y: area.y + 1, height: top - 1, ..area },
-            buf,
-            cx,
-        );
+        let top = self.draw_request(area, area.height + u16::from(airy), buf, cx);
         let body = Rect { y: area.y + top, height: area.height.saturating_sub(top), ..area };
         if self.focus == Focus::Why {
             self.draw_why(body, airy, false, buf, cx);
         } else {
             self.draw_results(body, buf, cx);
         }
+    }
+
+    /// Draws the request in one row and the verdict below it; returns the number of rows. `height` is that of the pane.
+    fn draw_request(&mut self, area: Rect, height: u16, buf: &mut Buffer, cx: &mut Draw<'_>) -> u16 {
+        self.draw_intent(Rect { height: 1, ..area }, buf, cx);
+        let verdict = intent_view::verdict_lines(&self.asking, area.width, height, cx);
+        let rows = verdict.len() as u16;
+        let below = Rect { y: area.y + 1, height: rows, ..area };
+        intent_view::draw_verdict(&self.asking, &verdict, below, buf, cx);
+        1 + rows
     }
 
     fn draw_intent(&mut self, area: Rect, buf: &mut Buffer, cx: &mut Draw<'_>) {
@@ -178,13 +151,23 @@ impl Discover {
     }
 }
 
+/// Divides the right part if there is a rival and enough space.
+fn third_column(width: u16, has_rival: bool, right: Rect) -> (Rect, Option<Rect>) {
+    if width < THREE || !has_rival {
+        return (right, None);
+    }
+    let third = right.width * 9 / 20;
+    let middle = Rect { width: right.width - third - 1, ..right };
+    (middle, Some(Rect { x: middle.right() + 1, width: third, ..right }))
+}
+
 /// Returns the title above the request: the options.
-fn options_title(options: &Options, long: bool, focused: bool) -> Title {
+fn options_title(options: &Options, width: u16, focused: bool) -> Title {
     let mut words = vec![options.policy.to_string()];
     words.push(options.role.map_or_else(|| "any role".to_owned(), |r| format!("only {r} skills")));
     match &options.domain {
         Some(domain) => words.push(format!("domain {}", crate::widgets::text_width::shown(domain))),
-        None if long => words.push("any domain".to_owned()),
+        None if width >= WIDE => words.push("any domain".to_owned()),
         None => {}
     }
     words.push(if options.with_body { "with body" } else { "without body" }.to_owned());
