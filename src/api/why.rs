@@ -12,7 +12,9 @@ use super::{
     Client, ClientView, ClientViewState, Code, DraftMeasure, DraftPlace, DraftRequest, Error,
     GoldenExplainRequest, GoldenQuery,
 };
-use skills_discovery::{Advice, Answer, ExcludedWhy, Fit, Hit, Mark, Request, SignalSums, matched_exclusion};
+use skills_discovery::{
+    Advice, Answer, ExcludedWhy, Fit, Hit, Mark, Request, SignalSums, VerdictReason, matched_exclusion,
+};
 use skills_registry::Catalogue;
 use skills_session::{Listed, Shown};
 use skills_skill::client::{profile, profiles, with_when_to_use};
@@ -782,20 +784,28 @@ fn rank_check(
     };
     let score = hit.score;
     match (rank, rival) {
-        (1, _) if first.fit == Fit::None => WhyCheck::fail(
-            kind,
-            format!("first with {score:.2}, but below the threshold: {}", first.verdict.sentence),
-            "use more of the request's words in the description",
-        ),
+        (1, _) if first.fit == Fit::None => {
+            let (refused, advice) = match first.verdict.reason {
+                VerdictReason::BelowThreshold => {
+                    ("below the threshold", "use more of the request's words in the description")
+                }
+                VerdictReason::Language => ("it does not fit", "write the request in the language of the skills"),
+                _ => ("it does not fit", "name the subject in the request"),
+            };
+            let sentence = &first.verdict.sentence;
+            WhyCheck::fail(kind, format!("first with {score:.2}, but {refused}: {sentence}"), advice)
+        }
         (1, Some(second)) => WhyCheck::pass(
             kind,
             format!("first with {score:.2}, {:.2} ahead of {}", score - second.score, second.skill_id),
         ),
         (1, None) => WhyCheck::pass(kind, format!("first with {score:.2}, and the only result")),
         (rank, Some(winner)) => {
-            // Below the threshold no skill wins.
-            let (wins, but) =
-                if first.fit == Fit::None { ("is first", ", but below the threshold") } else { ("wins", "") };
+            let (wins, but) = match (first.fit, first.verdict.reason) {
+                (Fit::None, VerdictReason::BelowThreshold) => ("is first", ", but below the threshold"),
+                (Fit::None, _) => ("is first", ", but does not fit"),
+                _ => ("wins", ""),
+            };
             let (id, ahead) = (&winner.skill_id, winner.score - score);
             let winner = format!("{id} {wins} with {:.2}, {ahead:.2} ahead{but}", winner.score);
             WhyCheck::fail(kind, format!("rank {rank} with {score:.2}; {winner}"), "")

@@ -1,6 +1,8 @@
 //! Language detection by script and function words.
 
+use std::borrow::Cow;
 use std::cmp::Reverse;
+use std::ops::Range;
 
 use super::phrases::Lexicon;
 use super::tokenize::{Words, is_unspaced};
@@ -57,6 +59,10 @@ const NAME_PARTICLES: [&str; 26] = [
     "en", "et", "l", "la", "las", "le", "les", "los", "und", "y",
 ];
 
+/// Articles with which the name of a work or of a company may start: `La La Land`.
+const ARTICLES: [&str; 13] =
+    ["das", "de", "der", "die", "el", "gli", "het", "il", "la", "las", "le", "les", "los"];
+
 /// A word of a text.
 struct TextWord<'a> {
     written: &'a str,
@@ -65,14 +71,64 @@ struct TextWord<'a> {
     in_name: bool,
 }
 
+impl TextWord<'_> {
+    /// Returns whether it is written in capitals, as abbreviations are (`MIT`, `ER`).
+    fn is_in_capitals(&self) -> bool {
+        self.written.chars().nth(1).is_some() && self.written.chars().all(char::is_uppercase)
+    }
+}
+
+/// Finds web addresses, e-mail addresses, and names with dots inside (`socket.io`): their parts are not words of any
+/// language.
+pub(crate) fn addresses(text: &str) -> Vec<Range<usize>> {
+    let is_part = |c: char| c.is_ascii() && !c.is_ascii_whitespace();
+    let has_inner_dot = |word: &str| {
+        word.as_bytes().windows(3).any(|three| {
+            three[1] == b'.' && three[0].is_ascii_alphanumeric() && three[2].is_ascii_alphanumeric()
+        })
+    };
+    let mut out = Vec::new();
+    let mut end = 0;
+    while let Some(offset) = text[end..].find(is_part) {
+        let start = end + offset;
+        end = text[start..].find(|c| !is_part(c)).map_or(text.len(), |length| start + length);
+        let word = text[start..end].trim_end_matches(|c: char| !c.is_ascii_alphanumeric());
+        if has_inner_dot(word) || word.contains("://") {
+            out.push(start..start + word.len());
+        }
+    }
+    out
+}
+
+/// Replaces the addresses in a text by spaces.
+fn without_addresses(text: &str) -> Cow<'_, str> {
+    let found = addresses(text);
+    if found.is_empty() {
+        return Cow::Borrowed(text);
+    }
+    let mut out = String::with_capacity(text.len());
+    let mut at = 0;
+    for address in found {
+        out.push_str(&text[at..address.start]);
+        out.push(' ');
+        at = address.end;
+    }
+    out.push_str(&text[at..]);
+    Cow::Owned(out)
+}
+
 /// Splits a text into words, and finds the names: at least two capitalized words in a row, with particles between
-/// them.
-fn words_and_names(text: &str) -> Vec<TextWord<'_>> {
+/// them. The capital of a sentence's first word is none of a name if the word is a function word of another language
+/// (`Mein Kubernetes Pod`), except an article.
+fn words_and_names<'a>(text: &'a str, lexicon: &Lexicon) -> Vec<TextWord<'a>> {
     let split = text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
     let mut out: Vec<TextWord<'_>> =
         split.map(|written| TextWord { written, lower: written.to_lowercase(), in_name: false }).collect();
     let is_capitalized = |word: &TextWord<'_>| word.written.starts_with(char::is_uppercase);
-    let mut at = 0;
+    let opens_sentence = |word: &TextWord<'_>| {
+        lexicon.function_words.contains_key(&word.lower) && !ARTICLES.contains(&word.lower.as_str())
+    };
+    let mut at = usize::from(out.first().is_some_and(opens_sentence));
     while at < out.len() {
         let mut last = at;
         let mut next = at + 1;
@@ -115,6 +171,7 @@ struct Evidence {
 impl Evidence {
     /// Collects the evidence; the words of names are none if `without_names`.
     fn new(text: &str, without_names: bool, words: &Words, lexicon: &Lexicon) -> Self {
+        let shouts = !text.contains(char::is_lowercase);
         let letters =
             |of: &String| text.chars().flat_map(char::to_lowercase).filter(|c| of.contains(*c)).count();
         let mut out = Self {
@@ -133,10 +190,11 @@ impl Evidence {
                 _ => out.other += 1,
             }
         }
-        for TextWord { lower: word, in_name, .. } in words_and_names(text) {
-            if in_name && without_names {
+        for word in words_and_names(text, lexicon) {
+            if (word.in_name && without_names) || (word.is_in_capitals() && !shouts) {
                 continue;
             }
+            let word = word.lower;
             let stop = words.is_stop(&word);
             let of = lexicon.function_words.get(&word).copied().unwrap_or_default();
             let is_certain = word.chars().nth(1).is_some() && !lexicon.english_words.contains(&word);
@@ -203,17 +261,25 @@ pub(crate) fn of_request(
     words: &Words,
     lexicon: &Lexicon,
 ) -> Option<Language> {
+    let text = &*without_addresses(text);
+    // A word of two letters that the skills have may be half of an abbreviation (`A/B`).
+    let is_known = |word: &TextWord<'_>| {
+        word.written == word.lower && word.lower.chars().nth(2).is_some() && is_known(&word.lower)
+    };
     let is_english = |word: &TextWord<'_>| {
         let is_foreign = lexicon.function_words.contains_key(&word.lower);
         !word.in_name
             && !is_foreign
             && word.written.is_ascii()
-            && (words.is_stop(&word.lower) || (word.written == word.lower && is_known(&word.lower)))
+            && (words.is_stop(&word.lower) || is_known(word))
     };
-    let without_names = words_and_names(text).iter().any(is_english);
+    let without_names = words_and_names(text, lexicon).iter().any(is_english);
     let evidence = Evidence::new(text, without_names, words, lexicon);
-    let enough =
-        |(_, hits, english): &(Language, usize, usize)| *hits >= 2 || (*english == 0 && unknown >= 1);
+    // Beside English words, a few function words may be those of a name in lower case.
+    let enough = |(_, hits, english): &(Language, usize, usize)| match english {
+        0 => *hits >= 2 || unknown >= 1,
+        english => *hits >= 2 && *hits > 2 * english,
+    };
     evidence.script().or_else(|| evidence.listed().filter(enough).map(|(language, ..)| language))
 }
 
@@ -259,6 +325,14 @@ mod tests {
             "vis-à-vis comparison",
             "compare Der Spiegel with Die Zeit",
             "invoice for Hotel de la Paix",
+            "compare der spiegel with die zeit",
+            "AI video editnig",
+            "ai video editnig",
+            "socket.io chat server zorblat",
+            "download video https://www.youtube.com/watch?v=dQw4w9WgXcQ",
+            "write to zorblat@zorbit.com.",
+            "MIT license zorbit",
+            "ER diagram zorbit schema",
         ] {
             assert_eq!(code(text), None, "{text}");
         }
@@ -278,6 +352,10 @@ mod tests {
             assert_eq!(with_known(text), None, "{text}");
         }
         assert_eq!(with_known("Schreibe einen Bericht über das Dashboard").as_deref(), Some("de"));
+        let with_ab = |word: &str| word == "ab";
+        let crash =
+            of_request("Mein Kubernetes Pod stürzt ständig ab", 2, with_ab, &words, &lexicon);
+        assert_eq!(crash.map(|language| language.name(&lexicon).0).as_deref(), Some("de"));
         assert_eq!(with_known("Mein Kubernetes Pod stürzt ab").as_deref(), Some("de"));
         assert_eq!(with_known("El Informe Anual").as_deref(), Some("es"));
     }

@@ -111,7 +111,7 @@ pub(crate) fn exclusions(
 ) -> Vec<Exclusion> {
     let clause = |ExclusionClause { clause, subject }: &ExclusionClause| {
         let mut stems = Vec::new();
-        words.each(slice(description, subject.clone()), |word| {
+        words.each_and_joined(slice(description, subject.clone()), |word, _| {
             if !word.stop {
                 stems.push(number(word));
             }

@@ -348,21 +348,24 @@ fn stems(read: &ReadWord, cx: &Context<'_>) -> Vec<StemId> {
     }
 }
 
-/// Returns the number of words that neither index nor embedding knows, except stop words and function words of other
-/// languages.
+/// Returns the number of words that neither index nor embedding knows, except stop words, function words of other
+/// languages and parts of addresses.
 fn unknown_words(reading: &Reading, cx: &Context<'_>, lexicon: &Lexicon) -> usize {
+    let addresses = language::addresses(&reading.intent);
     let is_content = |at: &usize| {
         let word = &reading.words[*at].word;
-        !word.stop && !lexicon.function_words.contains_key(&word.text)
+        let in_address = addresses.iter().any(|address| address.contains(&(word.start as usize)));
+        !word.stop && !in_address && !lexicon.function_words.contains_key(&word.text)
     };
     (0..reading.words.len()).filter(is_content).filter(|at| !is_known(reading, cx, *at)).count()
 }
 
-/// Returns whether a request may be in another language although it has no function words: of several words, one with
-/// an accent is unknown, so are at least half of those without, and none is an English stop word. Without accents they
-/// may be names; accented words that are known without their accents are English (`résumé`).
+/// Returns whether a request may be in another language although it has no function words: none of several words is
+/// an English stop word, and either two in lower case with accents are unknown, or one with an accent and at least half
+/// of those without. Without accents they may be names; accented words that are known without their accents are
+/// English (`résumé`).
 fn is_unreadable(reading: &Reading, cx: &Context<'_>) -> bool {
-    let (mut plain, mut plain_unread, mut accented_unread) = (0, 0, 0);
+    let (mut plain, mut plain_unread, mut accented_unread, mut accented_lower) = (0, 0, 0, 0);
     for (at, read) in reading.words.iter().enumerate() {
         if read.word.stop {
             return false;
@@ -371,12 +374,13 @@ fn is_unreadable(reading: &Reading, cx: &Context<'_>) -> bool {
         let is_unread = reading.is_corrected(at) || !is_known(reading, cx, at);
         if is_accented {
             accented_unread += usize::from(is_unread);
+            accented_lower += usize::from(is_unread && reading.written(at).starts_with(char::is_lowercase));
         } else {
             plain += 1;
             plain_unread += usize::from(is_unread);
         }
     }
-    accented_unread > 0 && accented_unread + plain_unread > 1 && 2 * plain_unread >= plain
+    accented_lower > 1 || (accented_unread > 0 && accented_unread + plain_unread > 1 && 2 * plain_unread >= plain)
 }
 
 /// Returns whether the word pieces of an unknown word carry no meaning: those of a short word, and of one with

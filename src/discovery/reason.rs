@@ -412,6 +412,15 @@ mod tests {
     }
 
     #[test]
+    fn an_exclusion_contains_words_in_camel_case() {
+        let reason = reason("plan gardens in ios", "Plans gardens. Not for iOS crashes.", "Nothing for iOS.");
+        assert!(
+            reason.contains("its description contains “iOS” only in a clause that is not ranked"),
+            "{reason}"
+        );
+    }
+
+    #[test]
     fn an_exclusion_contains_the_word_in_any_form() {
         let text = "Plans gardens. Not for pages: if you need a dashboard, use another.";
         let other_form = reason("it plans a page", text, "A plan needs time.");

@@ -266,7 +266,7 @@ fn with_sentence(
         }
         (Fit::None, VerdictReason::StopWords) => "no skill fits: only stop words match".to_owned(),
         (Fit::None, VerdictReason::NothingKnown) => {
-            "no skill fits: the index contains no word of the request".to_owned()
+            "no skill fits: no searched skill contains a word of the request".to_owned()
         }
         (Fit::None, VerdictReason::Language) => format!(
             "no skill fits: the request {} in {}; the skills are in {}",

@@ -14,6 +14,21 @@ pub(super) struct Exact;
 /// Words that mark the words before them as a name.
 const NOUNS: [&str; 2] = ["skill", "skills"];
 
+/// Words after which a name of a skill starts: `use the pdf-tables skill`, `run pdf-tables skill`.
+const BEFORE_NAMES: [&str; 17] = [
+    "the", "use", "using", "run", "running", "load", "activate", "apply", "call", "execute", "invoke", "open", "start",
+    "via", "with", "attach", "your",
+];
+
+/// Words that describe a skill rather than name it: `the new skill`.
+const DESCRIBING: [&str; 16] = [
+    "best", "current", "existing", "first", "following", "last", "latest", "new", "next", "old", "other", "previous",
+    "right", "same", "second", "wrong",
+];
+
+/// HTTP methods, before a path: `GET /orders`.
+const METHODS: [&str; 7] = ["DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT"];
+
 struct Prepared {
     found: HashMap<usize, (f64, String)>,
 }
@@ -46,7 +61,8 @@ impl Matcher for Exact {
         if !request_label.is_empty() {
             give(labels.named(&request_label), weights.full_match, &request_label);
             // A request of stop words alone, such as “help”, does not mean the tag of that name.
-            if !request_label.split(' ').all(|word| cx.words.is_stop(word)) {
+            let is_marked = is_marked(reading.intent.trim());
+            if !is_marked && !request_label.split(' ').all(|word| cx.words.is_stop(word)) {
                 give(labels.tagged(&request_label), weights.tag, &request_label);
             }
         }
@@ -60,24 +76,26 @@ impl Matcher for Exact {
     }
 }
 
-/// Returns the normalized labels that a request names: marked words, and up to four words before "skill". A compound
-/// or a brand name inside a sentence does not count.
+/// Returns the normalized labels that a request names: marked words, and up to four words before "skill" if they start
+/// the request or follow a word such as "the". A compound or a brand name inside a sentence does not count.
 fn named(intent: &str) -> Vec<String> {
     let raw: Vec<&str> = intent.split_whitespace().collect();
+    let lower = |at: usize| trim(raw[at]).to_lowercase();
     let mut out = Vec::new();
     for (at, word) in raw.iter().enumerate() {
-        let trimmed = trim(word);
-        if is_marked(word) {
-            out.push(normalize_label(trimmed));
+        let after_method = at > 0 && word.starts_with('/') && METHODS.contains(&raw[at - 1]);
+        if is_marked(word) && !after_method {
+            out.push(normalize_label(trim(word)));
         }
-        if NOUNS.contains(&trimmed.to_lowercase().as_str()) {
-            for from in at.saturating_sub(4)..at {
+        if NOUNS.contains(&lower(at).as_str()) {
+            let starts_name = |from: &usize| *from == 0 || BEFORE_NAMES.contains(&lower(*from - 1).as_str());
+            for from in (at.saturating_sub(4)..at).filter(starts_name) {
                 let name = raw[from..at].iter().map(|w| trim(w)).collect::<Vec<_>>().join(" ");
                 out.push(normalize_label(&name));
             }
         }
     }
-    out.retain(|name| !name.is_empty());
+    out.retain(|name| !name.is_empty() && !DESCRIBING.contains(&name.as_str()));
     out
 }
 
@@ -126,5 +144,10 @@ mod tests {
         assert!(named("turn the table into a form").is_empty());
         assert!(named("pdf-tables of my next.js app at /usr/bin").is_empty());
         assert_eq!(named("with `pdf-tables`, please"), ["pdf tables"]);
+        assert!(named("pdf-tables skill").contains(&"pdf tables".to_owned()));
+        assert!(named("create a new skill").is_empty());
+        assert!(named("write my search skill").is_empty());
+        assert!(named("test the new skill").is_empty());
+        assert!(named("GET /deployment returns 500").is_empty());
     }
 }

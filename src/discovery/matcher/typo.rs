@@ -41,6 +41,12 @@ impl Matcher for TypoMatcher {
             cx.typing && reading.words.last().is_some_and(|w| w.word.end as usize == reading.intent.len());
         for at in 0..reading.words.len() {
             let word = &reading.words[at];
+            let open = ends_open && at == last;
+            if let Some(form) = american(&word.word.text, cx).filter(|_| !open && !word.word.stop) {
+                take(reading.word_mut(at), form, cx);
+                changed += 1;
+                continue;
+            }
             if word.word.stop || cx.documents(&word.word.stem) > 0 || !latin(&word.word.text) {
                 continue;
             }
@@ -49,7 +55,6 @@ impl Matcher for TypoMatcher {
             }
             let letters = word.word.text.chars().count();
             let known = cx.in_embedding(&word.word.text);
-            let open = ends_open && at == last;
             let begun = open && letters < cx.weights.completion.min_letters;
             if begun && !known {
                 reading.word_mut(at).correction = Some(Correction::Dropped);
@@ -105,6 +110,35 @@ fn join_odd_capitals(reading: &mut Reading, cx: &Context<'_>) -> usize {
 
 fn latin(text: &str) -> bool {
     text.chars().all(char::is_alphanumeric) && text.chars().any(char::is_alphabetic)
+}
+
+/// British endings with the American ones.
+const AMERICAN_ENDINGS: [(&str, &str); 9] = [
+    ("isation", "ization"),
+    ("isations", "izations"),
+    ("ise", "ize"),
+    ("ised", "ized"),
+    ("ises", "izes"),
+    ("ising", "izing"),
+    ("our", "or"),
+    ("yse", "yze"),
+    ("ysing", "yzing"),
+];
+
+/// Fewest letters of a word with a British ending: `tour` is not `tor`.
+const MIN_BRITISH_LETTERS: usize = 6;
+
+/// Returns the American spelling of a word in British spelling if several times as many skills have it.
+fn american(text: &str, cx: &Context<'_>) -> Option<String> {
+    const MORE: usize = 4;
+    if text.len() < MIN_BRITISH_LETTERS {
+        return None;
+    }
+    let (base, ending) =
+        AMERICAN_ENDINGS.iter().find_map(|(british, american)| Some((text.strip_suffix(british)?, american)))?;
+    let form = format!("{base}{ending}");
+    let documents = cx.documents(&cx.words.stem(&form));
+    (documents > MORE * cx.documents(&cx.words.stem(text))).then_some(form)
 }
 
 /// Reads an unfinished word as its most frequent completions in the index: longer words that start with it.
@@ -203,12 +237,16 @@ impl Support {
 /// Corrects a misspelled word to the most likely written form of the index, the stop words, or the embedding.
 fn correct(reading: &mut Reading, at: usize, cx: &Context<'_>, support: &mut Support) -> bool {
     let Some(form) = correction(reading, at, cx, support) else { return false };
-    let read = reading.word_mut(at);
+    take(reading.word_mut(at), form, cx);
+    true
+}
+
+/// Reads a word as another one.
+fn take(read: &mut ReadWord, form: String, cx: &Context<'_>) {
     read.word.stem = cx.words.stem(&form);
     read.word.stop = cx.words.is_stop(&form);
     read.correction = Some(Correction::Typo(form.clone()));
     read.word.text = form;
-    true
 }
 
 fn correction(reading: &Reading, at: usize, cx: &Context<'_>, support: &mut Support) -> Option<String> {
@@ -224,6 +262,11 @@ fn correction(reading: &Reading, at: usize, cx: &Context<'_>, support: &mut Supp
     }
     let short = letters < typo.min_letters;
     let mut found = candidates(text, letters, cx);
+    // Two swapped letters of a frequent word (`htis`) are likelier than any error in a rare one (`hits`).
+    let is_turned_stop_word = |c: &Candidate<'_>| c.turned && c.distance == 1 && cx.words.is_stop(c.form);
+    if found.iter().any(is_turned_stop_word) {
+        found.retain(is_turned_stop_word);
+    }
     let nearest = found.iter().map(|candidate| candidate.distance).min();
     found.retain(|candidate| Some(candidate.distance) == nearest);
     let stems: HashSet<_> = found.iter().map(|candidate| candidate.stem).collect();
@@ -362,6 +405,24 @@ mod tests {
         assert_eq!(read("anlyze code"), "analyze");
         assert_eq!(read("anlyzes code"), "analyzes");
         assert_eq!(read("postgress code"), "postgres");
+    }
+
+    #[test]
+    fn swapped_letters_of_stop_words_and_british_spellings_are_read() {
+        let mut router = router();
+        let texts = ["Counts hits of a page.", "Organizes files.", "Organizes mails.", "Lists tours of harbours."];
+        let more = texts.iter().enumerate();
+        router.update(more.map(|(at, text)| Document::new(format!("m{at}"), "x", *text)).collect(), &[]);
+        for (intent, wanted) in
+            [("htis page", Some("this")), ("adn tables", Some("and")), ("organise mails", Some("organize"))]
+        {
+            let read = ask(&router, intent, false).words[0].correction.clone();
+            assert_eq!(read, wanted.map(|word| Correction::Typo(word.to_owned())), "{intent}");
+        }
+        for intent in ["harbours page", "hits page", "advertise files", "organis"] {
+            let read = ask(&router, intent, true).words[0].correction.clone();
+            assert!(!matches!(read, Some(Correction::Typo(_))), "{intent}: {read:?}");
+        }
     }
 
     #[test]
