@@ -689,7 +689,10 @@ async fn ranked(
     if is_compared || clause.is_some() {
         checks.push(exclusion_check(clause.as_deref(), wins));
     }
-    let advice = if is_compared && !wins { advice(core, &subject.id, intent).await } else { None };
+    // Words of another language in an English description win nothing.
+    let is_foreign = first.verdict.reason == VerdictReason::Language;
+    let has_advice = is_compared && !wins && !is_foreign;
+    let advice = if has_advice { advice(core, &subject.id, intent).await } else { None };
     let ranking = WhyRanking {
         fit_threshold: first.confidence.as_ref().map(|confidence| confidence.fit_threshold),
         own: hit.zip(rank).map(|(hit, rank)| WhyHit::of(hit, rank)),
@@ -789,7 +792,9 @@ fn rank_check(
                 VerdictReason::BelowThreshold => {
                     ("below the threshold", "use more of the request's words in the description")
                 }
-                VerdictReason::Language => ("it does not fit", "write the request in the language of the skills"),
+                VerdictReason::Language => {
+                    ("it does not fit", "write the request in the language of the skills")
+                }
                 _ => ("it does not fit", "name the subject in the request"),
             };
             let sentence = &first.verdict.sentence;

@@ -121,7 +121,7 @@ pub fn render(report: &DraftReport, look: TerminalCaps) -> String {
     }
     if let (Some(before), Some(after)) = (&report.before, &report.after) {
         let place = |place: &skills_api::DraftPlace| match (place.rank, place.score) {
-            (Some(1), Some(score)) if !place.fits => format!("first ({score:.2}), below the threshold"),
+            (Some(1), Some(score)) if !place.fits => format!("first ({score:.2}), but does not fit"),
             (Some(1), Some(score)) => format!("first ({score:.2})"),
             (Some(rank), Some(score)) => format!("rank {rank} ({score:.2})"),
             _ => "not ranked".to_owned(),

@@ -353,8 +353,7 @@ mod tests {
         }
         assert_eq!(with_known("Schreibe einen Bericht über das Dashboard").as_deref(), Some("de"));
         let with_ab = |word: &str| word == "ab";
-        let crash =
-            of_request("Mein Kubernetes Pod stürzt ständig ab", 2, with_ab, &words, &lexicon);
+        let crash = of_request("Mein Kubernetes Pod stürzt ständig ab", 2, with_ab, &words, &lexicon);
         assert_eq!(crash.map(|language| language.name(&lexicon).0).as_deref(), Some("de"));
         assert_eq!(with_known("Mein Kubernetes Pod stürzt ab").as_deref(), Some("de"));
         assert_eq!(with_known("El Informe Anual").as_deref(), Some("es"));

@@ -380,7 +380,8 @@ fn is_unreadable(reading: &Reading, cx: &Context<'_>) -> bool {
             plain_unread += usize::from(is_unread);
         }
     }
-    accented_lower > 1 || (accented_unread > 0 && accented_unread + plain_unread > 1 && 2 * plain_unread >= plain)
+    accented_lower > 1
+        || (accented_unread > 0 && accented_unread + plain_unread > 1 && 2 * plain_unread >= plain)
 }
 
 /// Returns whether the word pieces of an unknown word carry no meaning: those of a short word, and of one with

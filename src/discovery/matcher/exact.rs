@@ -16,14 +16,28 @@ const NOUNS: [&str; 2] = ["skill", "skills"];
 
 /// Words after which a name of a skill starts: `use the pdf-tables skill`, `run pdf-tables skill`.
 const BEFORE_NAMES: [&str; 17] = [
-    "the", "use", "using", "run", "running", "load", "activate", "apply", "call", "execute", "invoke", "open", "start",
-    "via", "with", "attach", "your",
+    "the", "use", "using", "run", "running", "load", "activate", "apply", "call", "execute", "invoke",
+    "open", "start", "via", "with", "attach", "your",
 ];
 
 /// Words that describe a skill rather than name it: `the new skill`.
 const DESCRIBING: [&str; 16] = [
-    "best", "current", "existing", "first", "following", "last", "latest", "new", "next", "old", "other", "previous",
-    "right", "same", "second", "wrong",
+    "best",
+    "current",
+    "existing",
+    "first",
+    "following",
+    "last",
+    "latest",
+    "new",
+    "next",
+    "old",
+    "other",
+    "previous",
+    "right",
+    "same",
+    "second",
+    "wrong",
 ];
 
 /// HTTP methods, before a path: `GET /orders`.

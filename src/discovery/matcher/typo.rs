@@ -134,8 +134,9 @@ fn american(text: &str, cx: &Context<'_>) -> Option<String> {
     if text.len() < MIN_BRITISH_LETTERS {
         return None;
     }
-    let (base, ending) =
-        AMERICAN_ENDINGS.iter().find_map(|(british, american)| Some((text.strip_suffix(british)?, american)))?;
+    let (base, ending) = AMERICAN_ENDINGS
+        .iter()
+        .find_map(|(british, american)| Some((text.strip_suffix(british)?, american)))?;
     let form = format!("{base}{ending}");
     let documents = cx.documents(&cx.words.stem(&form));
     (documents > MORE * cx.documents(&cx.words.stem(text))).then_some(form)
@@ -410,7 +411,8 @@ mod tests {
     #[test]
     fn swapped_letters_of_stop_words_and_british_spellings_are_read() {
         let mut router = router();
-        let texts = ["Counts hits of a page.", "Organizes files.", "Organizes mails.", "Lists tours of harbours."];
+        let texts =
+            ["Counts hits of a page.", "Organizes files.", "Organizes mails.", "Lists tours of harbours."];
         let more = texts.iter().enumerate();
         router.update(more.map(|(at, text)| Document::new(format!("m{at}"), "x", *text)).collect(), &[]);
         for (intent, wanted) in

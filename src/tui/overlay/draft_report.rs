@@ -194,7 +194,7 @@ pub fn right_items(
 fn place(place: &DraftPlace, painter: &Painter<'_>) -> String {
     match (place.rank, place.score) {
         (Some(1), Some(score)) if !place.fits => {
-            format!("rank 1 ({}), below the threshold", plain_score(score, painter.glyphs))
+            format!("rank 1 ({}), but does not fit", plain_score(score, painter.glyphs))
         }
         (Some(rank), Some(score)) => format!("rank {rank} ({})", plain_score(score, painter.glyphs)),
         _ => "not ranked".to_owned(),

@@ -22,7 +22,7 @@ use crate::widgets::rich::{RichLine, Seg};
 use crate::widgets::rule::Title;
 use crate::widgets::text_width::{cells, cut_end, cut_middle, shown};
 use crate::widgets::wrap::wrap_to;
-use skills_discovery::{Answer, Fit, Hit, Mark, MatcherState};
+use skills_discovery::{Answer, Fit, Hit, Mark, MatcherState, VerdictReason};
 
 /// How the explanation is laid out.
 #[derive(Debug, Clone, Copy)]
@@ -114,8 +114,12 @@ fn why_title(
         title.note = RichLine::of(note, Role::Muted);
         return title;
     }
-    let place = match (shown_answer.answer.fit, rank) {
-        (Fit::None, Some(1)) => " is below the threshold".to_owned(),
+    let answer = &shown_answer.answer;
+    let place = match (answer.fit, rank) {
+        (Fit::None, Some(1)) if answer.verdict.reason == VerdictReason::BelowThreshold => {
+            " is below the threshold".to_owned()
+        }
+        (Fit::None, Some(1)) => " does not fit".to_owned(),
         (_, Some(1)) => " is first".to_owned(),
         (_, Some(rank)) => format!(" is number {} of {}", count(rank), count(total)),
         (_, None) => String::new(),
