@@ -10,6 +10,10 @@ use tui_textarea::{CursorMove, TextArea};
 use unicode_segmentation::UnicodeSegmentation;
 use unicode_width::UnicodeWidthStr;
 
+use crate::pane::Draw;
+use crate::theme::Role;
+use crate::widgets::painter::Painter;
+
 /// The text being edited, its cursor, edit history and visible part.
 #[derive(Debug, Clone)]
 pub struct Field {
@@ -170,6 +174,29 @@ impl Field {
             buf.set_string(area.x + start - self.left, area.y, grapheme, style);
         }
         Some(Position::new(area.x + cursor - self.left, area.y))
+    }
+
+    /// Draws the field as the filter of a list: the sign `/`, the text, and a note at the end. The margins are the cells
+    /// before the sign and after the note.
+    pub fn draw_filter(
+        &mut self,
+        row: Rect,
+        (before, after): (u16, u16),
+        note: &str,
+        focused: bool,
+        buf: &mut Buffer,
+        cx: &mut Draw<'_>,
+    ) {
+        let mut painter = Painter::new(buf, cx);
+        painter.band(row, Role::Field);
+        painter.put(row.x + before, row.y, "/", Role::Strong, 1);
+        let start = painter.right(row.right().saturating_sub(after), row.y, note, Role::Muted);
+        let x = row.x + before + 2;
+        let style = cx.theme.style(Role::Field).patch(cx.theme.style(Role::Strong));
+        let cursor = self.draw(Rect { x, width: start.saturating_sub(x + 1), ..row }, buf, style, &[]);
+        if cx.focused && focused {
+            cx.cursor = cursor;
+        }
     }
 
     fn step(&mut self, direction: CursorMove) {

@@ -6,6 +6,7 @@ use ratatui::style::{Modifier, Style};
 use unicode_width::UnicodeWidthStr;
 
 use super::rich::RichLine;
+use super::text_width::cut_end;
 use crate::glyphs::Glyphs;
 use crate::pane::Draw;
 use crate::theme::{Role, Theme};
@@ -29,6 +30,11 @@ impl<'a> Painter<'a> {
     /// Writes text from `x`, at most `max` cells; returns the column after it.
     pub fn put(&mut self, x: u16, y: u16, text: &str, role: Role, max: u16) -> u16 {
         self.styled(x, y, text, self.theme.style(role), max)
+    }
+
+    /// Writes text like [`Self::put`]; an ellipsis replaces the end of a text that is too long.
+    pub fn put_cut(&mut self, x: u16, y: u16, text: &str, role: Role, max: u16) -> u16 {
+        self.put(x, y, &cut_end(text, max, self.glyphs.ellipsis), role, max)
     }
 
     /// Writes text like [`Self::put`], with additional modifiers.
@@ -76,6 +82,19 @@ impl<'a> Painter<'a> {
     pub fn band(&mut self, area: Rect, role: Role) {
         let area = area.intersection(self.buf.area);
         self.buf.set_style(area, self.theme.style(role));
+    }
+
+    /// Marks a row as the one with the cursor, with the gutter in its first cell.
+    pub fn select(&mut self, row: Rect, focused: bool) {
+        self.select_at(row.x, row, focused);
+    }
+
+    /// Marks a row like [`Self::select`], with the gutter in another cell.
+    pub fn select_at(&mut self, x: u16, row: Rect, focused: bool) {
+        let (band, gutter) =
+            if focused { (Role::Selection, Role::Gutter) } else { (Role::SelectionWeak, Role::Muted) };
+        self.band(row, band);
+        self.put(x, row.y, self.glyphs.gutter, gutter, 1);
     }
 
     /// Repeats a glyph along a row.

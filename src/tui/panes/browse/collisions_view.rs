@@ -186,7 +186,7 @@ fn draw_clusters(
         let row = Rect { y: area.y + place as u16, height: 1, ..area };
         map.cells.push((row, at, 0));
         if at == map.row {
-            select(painter, row, focused);
+            painter.select(row, focused);
         }
         let severe = report.map.severe().filter(|found| {
             cluster.skills.contains(&found.skill_id) && cluster.skills.contains(&found.rival)
@@ -207,13 +207,7 @@ fn draw_clusters(
         painter.right(row.x + 44, row.y, &counted(severe, "collision"), role);
         let rest = cluster.skills.iter().map(|id| shown(id.as_str())).collect::<Vec<_>>().join(", ");
         let available = area.width.saturating_sub(47);
-        painter.put(
-            row.x + 46,
-            row.y,
-            &cut_end(&rest, available, painter.glyphs.ellipsis),
-            Role::Muted,
-            available,
-        );
+        painter.put_cut(row.x + 46, row.y, &rest, Role::Muted, available);
     }
 }
 
@@ -239,13 +233,7 @@ fn draw_matrix(
     for cluster in &clusters {
         let start = columns.get(first).copied().unwrap_or(x);
         let width = (CELL * cluster.skills.len() as u16).max(3);
-        painter.put(
-            start,
-            area.y,
-            &cut_end(&shown(&cluster.label), width, painter.glyphs.ellipsis),
-            Role::Muted,
-            width,
-        );
+        painter.put_cut(start, area.y, &shown(&cluster.label), Role::Muted, width);
         first += cluster.skills.len();
     }
     for (at, column) in columns.iter().enumerate() {
@@ -265,7 +253,7 @@ fn draw_matrix(
         let row = Rect { y: *y, height: 1, ..area };
         let plus = if at == row_at { Modifier::BOLD } else { Modifier::empty() };
         if at == row_at {
-            select(painter, row, focused);
+            painter.select(row, focused);
         }
         painter.put(area.x + 2, *y, &letter(at), Role::Muted, 1);
         let name = shown(skill.as_str());
@@ -356,11 +344,6 @@ fn places(clusters: &[&skills_discovery::Cluster], size: u16) -> Vec<u16> {
     out
 }
 
-fn select(painter: &mut Painter<'_>, row: Rect, focused: bool) {
-    painter.band(row, if focused { Role::Selection } else { Role::SelectionWeak });
-    painter.put(row.x, row.y, painter.glyphs.gutter, if focused { Role::Gutter } else { Role::Muted }, 1);
-}
-
 /// Legend of the shares: below 5, 10 and 20 %, and from there on.
 const STEPS: [(&str, Role); 4] =
     [("1-4 %", Role::Level0), ("5-9", Role::Level1), ("10-19", Role::Level2), ("20 and more", Role::Warning)];
@@ -427,13 +410,7 @@ fn draw_groups(report: &CollisionReport, area: Rect, painter: &mut Painter<'_>) 
             GroupKind::Identical | GroupKind::Shadowed => names.join(" = "),
         };
         let available = area.width.saturating_sub(20);
-        painter.put(
-            area.x + 18,
-            y,
-            &cut_end(&text, available, painter.glyphs.ellipsis),
-            Role::Muted,
-            available,
-        );
+        painter.put_cut(area.x + 18, y, &text, Role::Muted, available);
     }
 }
 

@@ -250,8 +250,7 @@ fn draw_findings(
     for (place, (index, line)) in lines.iter().skip(offset).take(height).enumerate() {
         let row = Rect { y: area.y + place as u16, height: 1, ..area };
         if *index == detail.finding && focused {
-            painter.band(row, Role::Selection);
-            painter.put(row.x, row.y, painter.glyphs.gutter, Role::Gutter, 1);
+            painter.select(row, true);
         }
         painter.line(row.x + 2, row.y, line, width + 2);
         if *index != usize::MAX {

@@ -11,7 +11,7 @@ use crate::widgets::format::{bytes, counted};
 use crate::widgets::hex::hex;
 use crate::widgets::painter::Painter;
 use crate::widgets::rich::{RichLine, Seg};
-use crate::widgets::text_width::{cut_end, shown};
+use crate::widgets::text_width::shown;
 use skills_api::FileText;
 
 pub(super) fn draw(
@@ -38,14 +38,7 @@ pub(super) fn draw(
         let line = Rect { y: tree.y + place as u16, height: 1, ..tree };
         let selected = offset + place == detail.tree.cursor;
         if selected {
-            painter.band(line, if focused { Role::Selection } else { Role::SelectionWeak });
-            painter.put(
-                line.x,
-                line.y,
-                painter.glyphs.gutter,
-                if focused { Role::Gutter } else { Role::Muted },
-                1,
-            );
+            painter.select(line, focused);
         }
         let indent = 6 + 2 * row.depth as u16;
         let end = line.right().saturating_sub(1);
@@ -63,7 +56,7 @@ pub(super) fn draw(
         let x = line.x + indent;
         let available = start.saturating_sub(x + 6);
         let name = shown(&row.name);
-        painter.put(x, line.y, &cut_end(&name, available, painter.glyphs.ellipsis), role, available);
+        painter.put_cut(x, line.y, &name, role, available);
     }
     painter.rail(area.x + 2, area.y, height.min(rows.len() as u16), 3);
     let below = Rect { y: area.y + height + 1, height: area.height.saturating_sub(height + 1), ..area };

@@ -52,7 +52,9 @@ pub(super) fn draw(
     list_title(list, focused, cx).draw(&mut Painter::new(buf, cx), area.x, area.y, area.width);
     let mut y = area.y + 1;
     if focus == Focus::Filter || !list.filter.is_empty() {
-        draw_filter(list, focus, Rect { y, height: 1, ..area }, buf, cx);
+        list.filter_area = Rect { y, height: 1, ..area };
+        let note = format!("{} of {}", count(list.matched), count(list.entries.len()));
+        list.filter.draw_filter(list.filter_area, (2, 1), &note, focus == Focus::Filter, buf, cx);
         y += 1;
     }
     let mut painter = Painter::new(buf, cx);
@@ -111,21 +113,6 @@ fn list_title(list: &SkillList, focused: bool, cx: &Draw<'_>) -> Title {
     Title::of("Skills", focused).note(note)
 }
 
-fn draw_filter(list: &mut SkillList, focus: Focus, row: Rect, buf: &mut Buffer, cx: &mut Draw<'_>) {
-    let mut painter = Painter::new(buf, cx);
-    painter.band(row, Role::Field);
-    painter.put(row.x + 2, row.y, "/", Role::Strong, 1);
-    let note = format!("{} of {}", count(list.matched), count(list.entries.len()));
-    let start = painter.right(row.right().saturating_sub(1), row.y, &note, Role::Muted);
-    let line = Rect { x: row.x + 4, width: start.saturating_sub(row.x + 5), ..row };
-    list.filter_area = row;
-    let style = cx.theme.style(Role::Field).patch(cx.theme.style(Role::Strong));
-    let cursor = list.filter.draw(line, buf, style, &[]);
-    if cx.focused && focus == Focus::Filter {
-        cx.cursor = cursor;
-    }
-}
-
 fn draw_rows(
     list: &mut SkillList,
     window: Rect,
@@ -157,9 +144,7 @@ fn draw_rows(
         let area = Rect { y: window.y + place as u16, height: 1, ..window };
         let selected = index == list.scroll.cursor;
         if selected {
-            painter.band(area, if focused { Role::Selection } else { Role::SelectionWeak });
-            let role = if focused { Role::Gutter } else { Role::Muted };
-            painter.put(area.x, area.y, painter.glyphs.gutter, role, 1);
+            painter.select(area, focused);
         }
         match list.rows[index].clone() {
             Row::Group { label, count: members, live, folded, .. } => {
@@ -272,7 +257,7 @@ fn draw_summary(list: &SkillList, area: Rect, painter: &mut Painter<'_>) -> u16 
             (false, false) => vec![format!("{seen_of}{dot}{made}")],
         };
         for row in rows {
-            painter.put(x, y, &cut_end(&row, width, painter.glyphs.ellipsis), Role::Text, width);
+            painter.put_cut(x, y, &row, Role::Text, width);
             y += 1;
         }
         let sums = list.client.budget().and_then(|budget| budget.sums(painter));
@@ -285,7 +270,7 @@ fn draw_summary(list: &SkillList, area: Rect, painter: &mut Painter<'_>) -> u16 
             if y + 1 >= area.bottom() {
                 break;
             }
-            painter.put(x, y, &cut_end(&why, width, painter.glyphs.ellipsis), Role::Muted, width);
+            painter.put_cut(x, y, &why, Role::Muted, width);
             y += 1;
         }
         if y + 2 < area.bottom() {

@@ -61,8 +61,7 @@ pub(super) fn draw(
     for (at, line) in lines.iter().enumerate().skip(scroll.offset).take(height) {
         let row = Rect { y: area.y + (at - scroll.offset) as u16, height: 1, ..area };
         if at == chosen && focused && !report.rivals.is_empty() {
-            painter.band(row, Role::Selection);
-            painter.put(row.x, row.y, painter.glyphs.gutter, Role::Gutter, 1);
+            painter.select(row, true);
         }
         painter.line(row.x + 2, row.y, line, width);
     }

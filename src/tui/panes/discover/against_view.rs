@@ -15,7 +15,7 @@ use crate::widgets::format::{plain_score, signed};
 use crate::widgets::painter::Painter;
 use crate::widgets::rich::Seg;
 use crate::widgets::rule::Title;
-use crate::widgets::text_width::{cells, cut_end, shown};
+use crate::widgets::text_width::{cells, shown};
 use skills_discovery::Hit;
 
 pub(super) fn draw(
@@ -89,7 +89,7 @@ pub(crate) fn draw_scored(
         return;
     }
     let text = shown(hit.skill_id.as_str());
-    painter.put(column.x, y, &cut_end(&text, name, painter.glyphs.ellipsis), role, name);
+    painter.put_cut(column.x, y, &text, role, name);
     let end = column.x + name + if best >= 9.995 { 6 } else { 5 };
     painter.right(end, y, &plain_score(hit.score, painter.glyphs), role);
     let width = column.right().saturating_sub(end + 1);

@@ -18,7 +18,7 @@ use crate::theme::Role;
 use crate::widgets::format::{count, score, took};
 use crate::widgets::painter::Painter;
 use crate::widgets::rich::{RichLine, Seg};
-use crate::widgets::text_width::{cells, cut_end, head, shown};
+use crate::widgets::text_width::{cells, head, shown};
 use crate::widgets::wrap::wrap_to;
 use skills_discovery::{Answer, Correction, Fit, Hit, QueryWord};
 
@@ -151,13 +151,7 @@ fn draw_contributions(
     if !notes.is_empty() {
         let available = area.right().saturating_sub(free + 1);
         let notes = notes.join(", ");
-        painter.put(
-            free + 1,
-            area.y,
-            &cut_end(&notes, available, painter.glyphs.ellipsis),
-            Role::Info,
-            available,
-        );
+        painter.put_cut(free + 1, area.y, &notes, Role::Info, available);
     }
 }
 

@@ -68,7 +68,10 @@ pub(super) fn draw(
     list.area = area;
     let mut body = Rect { y: area.y + 1, height: area.height.saturating_sub(1), ..area };
     if list.listing.first().is_some() && (focus == Focus::Filter || !list.filter.is_empty()) {
-        draw_filter(list, asking, focus, Rect { height: 1, ..body }, buf, cx);
+        list.filter_area = Rect { height: 1, ..body };
+        let all = asking.shown().map_or(0, |s| s.answer.results.len() + s.answer.below_limit);
+        let note = format!("{} of {}", count(list.listing.total()), count(all));
+        list.filter.draw_filter(list.filter_area, (2, 2), &note, focus == Focus::Filter, buf, cx);
         body = Rect { y: body.y + 1, height: body.height.saturating_sub(1), ..body };
     }
     let Some(answer) = asking.shown().map(|s| &s.answer) else {
@@ -134,30 +137,6 @@ pub(super) fn draw(
         {
             painter.line(body.x + 2, body.y + 1 + row as u16, line, width);
         }
-    }
-}
-
-/// Draws the filter above the list, with the number of matches.
-fn draw_filter(
-    list: &mut ResultList,
-    asking: &PendingRequests,
-    focus: Focus,
-    row: Rect,
-    buf: &mut Buffer,
-    cx: &mut Draw<'_>,
-) {
-    let mut painter = Painter::new(buf, cx);
-    painter.band(row, Role::Field);
-    painter.put(row.x + 2, row.y, "/", Role::Strong, 1);
-    let all = asking.shown().map_or(0, |s| s.answer.results.len() + s.answer.below_limit);
-    let note = format!("{} of {}", count(list.listing.total()), count(all));
-    let start = painter.right(row.right().saturating_sub(2), row.y, &note, Role::Muted);
-    let line = Rect { x: row.x + 4, width: start.saturating_sub(row.x + 5), ..row };
-    list.filter_area = row;
-    let style = cx.theme.style(Role::Field).patch(cx.theme.style(Role::Strong));
-    let cursor = list.filter.draw(line, buf, style, &[]);
-    if cx.focused && focus == Focus::Filter {
-        cx.cursor = cursor;
     }
 }
 
@@ -312,9 +291,7 @@ fn draw_row(
 ) {
     let selected = cursor_row(list) == Some(row);
     if selected {
-        painter.band(area, if focused { Role::Selection } else { Role::SelectionWeak });
-        let role = if focused { Role::Gutter } else { Role::Muted };
-        painter.put(area.x, area.y, painter.glyphs.gutter, role, 1);
+        painter.select(area, focused);
     }
     let Some(first) = list.listing.first() else { return };
     match list.rows[row] {
@@ -440,7 +417,7 @@ fn draw_no_skills(catalogue: &Catalogue, area: Rect, painter: &mut Painter<'_>) 
     } else {
         format!("no skills found; searched in {}:", counted(roots.len(), "place"))
     };
-    painter.put(x, area.y + 1, &cut_end(&text, width, painter.glyphs.ellipsis), Role::Text, width);
+    painter.put_cut(x, area.y + 1, &text, Role::Text, width);
     let rows = usize::from(area.height.saturating_sub(3));
     for (row, root) in roots.iter().take(rows).enumerate() {
         let label = shown(&root.label);
@@ -483,13 +460,7 @@ pub(super) fn draw_no_request(
             y += 1;
             if y < area.bottom() {
                 let text = shown(intent);
-                painter.put(
-                    x + 2,
-                    y,
-                    &cut_end(&text, width - 2, painter.glyphs.ellipsis),
-                    Role::Text,
-                    width - 2,
-                );
+                painter.put_cut(x + 2, y, &text, Role::Text, width - 2);
             }
         }
     }
@@ -584,13 +555,7 @@ fn draw_sidecar(
     let available = area.right().saturating_sub(layout.bar.x + 1);
     let long = targets(&sidecar.attach_targets, true);
     let note = if cells(&long) <= available { long } else { targets(&sidecar.attach_targets, false) };
-    painter.put(
-        layout.bar.x,
-        area.y,
-        &cut_end(&note, available, painter.glyphs.ellipsis),
-        Role::Muted,
-        available,
-    );
+    painter.put_cut(layout.bar.x, area.y, &note, Role::Muted, available);
 }
 
 /// Draws a row without a score: its name and the reason.
@@ -598,15 +563,9 @@ fn draw_other(id: &str, note: &str, layout: &Layout, area: Rect, painter: &mut P
     let x = layout.name_x;
     let available = layout.note_x.saturating_sub(x + 2);
     let name = shown(id);
-    painter.put(x, area.y, &cut_end(&name, available, painter.glyphs.ellipsis), Role::Muted, available);
+    painter.put_cut(x, area.y, &name, Role::Muted, available);
     let available = area.right().saturating_sub(layout.note_x + 2);
-    painter.put(
-        layout.note_x,
-        area.y,
-        &cut_end(note, available, painter.glyphs.ellipsis),
-        Role::Muted,
-        available,
-    );
+    painter.put_cut(layout.note_x, area.y, note, Role::Muted, available);
 }
 
 /// Formats `a copy, shadowed by ~/.claude/skills`: words are dropped first, then the path is truncated in its middle.

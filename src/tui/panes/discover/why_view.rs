@@ -437,13 +437,7 @@ pub(crate) fn draw_differences(
     let scale = comparison.rows.iter().map(|r| r.value.abs()).fold(0.5, f64::max);
     for (row, difference) in comparison.rows.iter().enumerate() {
         let y = y + row as u16;
-        painter.put(
-            column.x,
-            y,
-            &cut_end(&difference.label, label, painter.glyphs.ellipsis),
-            Role::Text,
-            label,
-        );
+        painter.put_cut(column.x, y, &difference.label, Role::Text, label);
         painter.right(end, y, &signed(difference.value, painter.glyphs), Role::Text);
         bars::difference(painter, end + 2, y, half, scale, difference.value);
         let available = column.right().saturating_sub(end + 2 * half + 4);

@@ -163,14 +163,12 @@ fn draw_skills(
         let row = Rect { x: area.x - 2, y, width: area.width + 3, height: 1 };
         detail.skills.push((row, at));
         if at == detail.scroll.cursor {
-            painter.band(row, if focused { Role::Selection } else { Role::SelectionWeak });
-            let gutter = if focused { Role::Gutter } else { Role::Muted };
-            painter.put(row.x, y, painter.glyphs.gutter, gutter, 1);
+            painter.select(row, focused);
         }
         let is_failing = skill.won < skill.queries || skill.wins_wrongly > 0;
         let role = if is_failing { Role::Text } else { Role::Muted };
         let id = shown(skill.skill_id.as_str());
-        painter.put(area.x, y, &cut_end(&id, name, painter.glyphs.ellipsis), role, name);
+        painter.put_cut(area.x, y, &id, role, name);
         if skill.queries > 0 {
             let won = format!("{}/{}", skill.won, skill.queries);
             painter.right(end - 9, y, &won, role);
@@ -271,13 +269,7 @@ fn draw_reasons(
                 shown(expected.skill_id.as_str()),
                 shown(other.skill_id.as_str())
             );
-            painter.put(
-                area.x,
-                y,
-                &cut_end(&text, area.width, painter.glyphs.ellipsis),
-                Role::Muted,
-                area.width,
-            );
+            painter.put_cut(area.x, y, &text, Role::Muted, area.width);
             let comparison =
                 compare_hits(expected, other, &explanation.words, usize::from(max_width).min(10));
             draw_differences(&comparison, area, y + 1, painter);
@@ -351,7 +343,7 @@ fn draw_pair(pair: &Confusion, area: Rect, y: u16, painter: &mut Painter<'_>) {
     let half = area.width / 2;
     let (a, b) = (shown(pair.a.as_str()), shown(pair.b.as_str()));
     let max_width = half.saturating_sub(1);
-    painter.put(area.x, y, &cut_end(&a, max_width, painter.glyphs.ellipsis), Role::Text, max_width);
+    painter.put_cut(area.x, y, &a, Role::Text, max_width);
     painter.right(area.right(), y, &cut_end(&b, max_width, painter.glyphs.ellipsis), Role::Text);
     let center = area.x + half;
     painter.put(area.x, y + 1, &pair.a_wins.to_string(), Role::Muted, 4);

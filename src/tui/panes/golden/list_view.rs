@@ -11,7 +11,7 @@ use crate::theme::Role;
 use crate::widgets::format::{count, plain_score, signed};
 use crate::widgets::painter::Painter;
 use crate::widgets::rule::Title;
-use crate::widgets::text_width::{cells, cut_end, shown};
+use crate::widgets::text_width::{cells, shown};
 use skills_api::{GoldenResult, GoldenState};
 
 /// Columns of a row: first cell and width; 0 if there is no space.
@@ -57,7 +57,10 @@ pub(super) fn draw(list: &mut QueryList, focus: Focus, area: Rect, buf: &mut Buf
     Title::of("Queries", is_focused).note(note).draw(&mut Painter::new(buf, cx), area.x, area.y, area.width);
     let mut y = area.y + 1;
     if focus == Focus::Filter || !list.filter.is_empty() {
-        draw_filter(list, focus, Rect { y, height: 1, ..area }, buf, cx);
+        list.filter_area = Rect { y, height: 1, ..area };
+        let found = list.rows.iter().filter(|row| matches!(row, Row::Query(_))).count();
+        let note = format!("{} found", count(found));
+        list.filter.draw_filter(list.filter_area, (3, 1), &note, focus == Focus::Filter, buf, cx);
         y += 1;
     }
     let columns = Columns::of(area, results);
@@ -100,9 +103,7 @@ pub(super) fn draw(list: &mut QueryList, focus: Focus, area: Rect, buf: &mut Buf
                 list.visible.push((row, index));
                 let is_selected = index == list.scroll.cursor;
                 if is_selected {
-                    painter.band(row, if is_focused { Role::Selection } else { Role::SelectionWeak });
-                    let role = if is_focused { Role::Gutter } else { Role::Muted };
-                    painter.put(row.x + 1, row.y, painter.glyphs.gutter, role, 1);
+                    painter.select_at(row.x + 1, row, is_focused);
                 }
                 let passed_before = measured.baselines.last().and_then(|baseline| {
                     let query = &result.query.query;
@@ -112,22 +113,6 @@ pub(super) fn draw(list: &mut QueryList, focus: Focus, area: Rect, buf: &mut Buf
                 draw_query(result, passed_before, is_selected, row.y, &columns, &mut painter);
             }
         }
-    }
-}
-
-fn draw_filter(list: &mut QueryList, focus: Focus, row: Rect, buf: &mut Buffer, cx: &mut Draw<'_>) {
-    let mut painter = Painter::new(buf, cx);
-    painter.band(row, Role::Field);
-    painter.put(row.x + 3, row.y, "/", Role::Strong, 1);
-    let found = list.rows.iter().filter(|row| matches!(row, Row::Query(_))).count();
-    let note = format!("{} found", count(found));
-    let start = painter.right(row.right().saturating_sub(1), row.y, &note, Role::Muted);
-    let line = Rect { x: row.x + 5, width: start.saturating_sub(row.x + 6), ..row };
-    list.filter_area = row;
-    let style = cx.theme.style(Role::Field).patch(cx.theme.style(Role::Strong));
-    let cursor = list.filter.draw(line, buf, style, &[]);
-    if cx.focused && focus == Focus::Filter {
-        cx.cursor = cursor;
     }
 }
 
@@ -141,9 +126,8 @@ fn group_title(state: GoldenState) -> &'static str {
 }
 
 fn header(columns: &Columns, y: u16, painter: &mut Painter<'_>) {
-    let ellipsis = painter.glyphs.ellipsis;
     let mut put = |(x, width): (u16, u16), text: &str| {
-        painter.put(x, y, &cut_end(text, width, ellipsis), Role::Muted, width);
+        painter.put_cut(x, y, text, Role::Muted, width);
     };
     put(columns.query, "query");
     put(columns.expects, "expects");
@@ -181,11 +165,11 @@ fn draw_query(
     };
     let other = if is_failing { Role::Text } else { Role::Muted };
     let (x, width) = columns.query;
-    painter.put(x, y, &cut_end(&shown(&result.query.query), width, glyphs.ellipsis), text, width);
+    painter.put_cut(x, y, &shown(&result.query.query), text, width);
     let (x, width) = columns.expects;
     let expects = shown(&result.query.expectation());
     let role = if result.query.expect.is_empty() { Role::Muted } else { other };
-    painter.put(x, y, &cut_end(&expects, width, glyphs.ellipsis), role, width);
+    painter.put_cut(x, y, &expects, role, width);
     let rank = match result.rank {
         Some(rank) => count(rank),
         None => glyphs.minus.to_owned(),
@@ -194,7 +178,7 @@ fn draw_query(
     if is_failing {
         let (x, width) = columns.first;
         let first = result.first.as_ref().map_or_else(|| "nothing".to_owned(), |id| shown(id.as_str()));
-        painter.put(x, y, &cut_end(&first, width, glyphs.ellipsis), Role::Text, width);
+        painter.put_cut(x, y, &first, Role::Text, width);
     }
     if let Some(by) = result.by {
         let by = if is_failing { plain_score(by, glyphs) } else { signed(by, glyphs) };

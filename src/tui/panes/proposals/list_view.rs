@@ -13,7 +13,7 @@ use crate::widgets::painter::Painter;
 use crate::widgets::relative_time::{age, day};
 use crate::widgets::rich::{RichLine, Seg};
 use crate::widgets::rule::Title;
-use crate::widgets::text_width::{cut_end, shown};
+use crate::widgets::text_width::shown;
 use skills_api::{ProposalState, ProposalSummary, ProposalView};
 
 /// Rows of the versions, including their title.
@@ -154,7 +154,7 @@ fn draw_versions(view: Option<&ProposalView>, area: Rect, painter: &mut Painter<
     }
     for ((number, who, state, when, role), y) in rows.into_iter().zip(area.y + 1..area.bottom()) {
         painter.put(area.x + 3, y, &number, role, 4);
-        painter.put(area.x + 7, y, &cut_end(&shown(who), 9, painter.glyphs.ellipsis), Role::Text, 9);
+        painter.put_cut(area.x + 7, y, &shown(who), Role::Text, 9);
         painter.put(area.x + 17, y, &state, Role::Muted, 8);
         painter.right(area.right().saturating_sub(2), y, &when, Role::Muted);
     }
@@ -169,14 +169,7 @@ fn draw_row(
     painter: &mut Painter<'_>,
 ) {
     if here {
-        painter.band(line, if focused { Role::Selection } else { Role::SelectionWeak });
-        painter.put(
-            line.x,
-            line.y,
-            painter.glyphs.gutter,
-            if focused { Role::Gutter } else { Role::Muted },
-            1,
-        );
+        painter.select(line, focused);
     }
     let (glyph, role) = sign(one.state, painter.glyphs);
     painter.put(line.x + 3, line.y, glyph, role, 1);
@@ -198,11 +191,5 @@ fn draw_row(
         (_, ProposalState::RolledBack) => Role::Muted,
         _ => Role::Text,
     };
-    painter.put(
-        line.x + 5,
-        line.y,
-        &cut_end(&shown(one.skill_id.as_str()), available, painter.glyphs.ellipsis),
-        role,
-        available,
-    );
+    painter.put_cut(line.x + 5, line.y, &shown(one.skill_id.as_str()), role, available);
 }

@@ -5,7 +5,7 @@ use ratatui::layout::Rect;
 use crate::theme::Role;
 use crate::widgets::format::count;
 use crate::widgets::painter::Painter;
-use crate::widgets::text_width::{cells, cut_end, shown};
+use crate::widgets::text_width::{cells, shown};
 use skills_api::{ComposedView, NotListed};
 use skills_session::{BudgetResult, Fill, Unit};
 
@@ -25,7 +25,7 @@ pub(super) fn draw(composed: &ComposedView, area: Rect, painter: &mut Painter<'_
         let forms = filled(fill, painter.glyphs.warn);
         if let Some(forms) = forms.iter().find(|forms| cells(forms) <= available).or(forms.last()) {
             let role = if over { Role::Warning } else { Role::Text };
-            painter.put(area.x + 4, y, &cut_end(forms, available, painter.glyphs.ellipsis), role, available);
+            painter.put_cut(area.x + 4, y, forms, role, available);
         }
         y += 1;
     }
@@ -39,15 +39,9 @@ pub(super) fn draw(composed: &ComposedView, area: Rect, painter: &mut Painter<'_
         free.saturating_sub(SINCE).max(free.min(MIN_WINDOW_SIZE))
     };
     for (head, why) in fitting(&rows, visible_rows) {
-        let at = painter.put(
-            area.x + 4,
-            y,
-            &cut_end(&head, available, painter.glyphs.ellipsis),
-            Role::Warning,
-            available,
-        );
+        let at = painter.put_cut(area.x + 4, y, &head, Role::Warning, available);
         let left = area.right().saturating_sub(at + 1);
-        painter.put(at, y, &cut_end(&shown(&why), left, painter.glyphs.ellipsis), Role::Muted, left);
+        painter.put_cut(at, y, &shown(&why), Role::Muted, left);
         y += 1;
     }
     y

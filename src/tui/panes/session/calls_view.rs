@@ -9,7 +9,7 @@ use crate::theme::Role;
 use crate::widgets::painter::Painter;
 use crate::widgets::rich::RichLine;
 use crate::widgets::rule::Title;
-use crate::widgets::text_width::{cells, cut_end};
+use crate::widgets::text_width::cells;
 use crate::widgets::wrap::cut_line;
 use skills_api::SessionView;
 
@@ -39,11 +39,5 @@ pub(super) fn draw(session: &SessionView, area: Rect, buf: &mut Buffer, cx: &Dra
     let foot = area.bottom().saturating_sub(1);
     let at = painter.put(area.x + 2, foot, "isolation: ", Role::Muted, area.width.saturating_sub(3));
     let available = end.saturating_sub(at);
-    painter.put(
-        at,
-        foot,
-        &cut_end(&session.isolation, available, painter.glyphs.ellipsis),
-        Role::Text,
-        available,
-    );
+    painter.put_cut(at, foot, &session.isolation, Role::Text, available);
 }

@@ -71,9 +71,7 @@ fn draw_active(
         let row = Rect { y, height: 1, ..area };
         let on = at == state.cursor;
         if on {
-            painter.band(row, if focused { Role::Selection } else { Role::SelectionWeak });
-            let gutter = if focused { Role::Gutter } else { Role::Muted };
-            painter.put(area.x, y, painter.glyphs.gutter, gutter, 1);
+            painter.select(row, focused);
         }
         let drift = state.drift_of(&skill.name);
         let digest: String = skill.digest.trim_start_matches("sha256:").chars().take(4).collect();

@@ -11,7 +11,7 @@ use crate::theme::Role;
 use crate::widgets::format::{bytes, count, counted, token_count};
 use crate::widgets::painter::Painter;
 use crate::widgets::rich::Seg;
-use crate::widgets::text_width::{cut_end, cut_middle, shown};
+use crate::widgets::text_width::{cut_middle, shown};
 use crate::widgets::wrap::wrap;
 use skills_api::{LevelSize, LevelsView, LoadedFrom};
 use skills_session::{ComposedPart, Fill, PartKind};
@@ -66,13 +66,7 @@ pub(super) fn draw(
     let above = Rect { height: below[0].height.saturating_sub(rows + u16::from(is_wide)), ..below[0] };
     text_at(&mut painter, above, &entry, 0, Role::Text);
     for (fact, y) in facts.iter().zip(below[0].bottom() - rows..) {
-        painter.put(
-            below[0].x,
-            y,
-            &cut_end(fact, below[0].width, painter.glyphs.ellipsis),
-            Role::Muted,
-            below[0].width,
-        );
+        painter.put_cut(below[0].x, y, fact, Role::Muted, below[0].width);
     }
     text_at(&mut painter, below[1], &levels.body, context.scroll.offset, Role::Text);
     file_list(&mut painter, below[2], levels);
@@ -250,7 +244,7 @@ fn file_list(painter: &mut Painter<'_>, place: Rect, levels: &LevelsView) {
         let space = at.saturating_sub(place.x + 1);
         let path = shown(path);
         let path = cut_middle(&path, space, painter.glyphs.ellipsis);
-        painter.put(place.x, y, &cut_end(&path, space, painter.glyphs.ellipsis), Role::Text, space);
+        painter.put_cut(place.x, y, &path, Role::Text, space);
     }
 }
 

@@ -45,13 +45,7 @@ pub(super) fn draw(state: &SessionState, area: Rect, buf: &mut Buffer, cx: &Draw
         if y >= area.bottom() {
             return;
         }
-        painter.put(
-            area.x + 2,
-            y,
-            &cut_end(&settings_changes, available, painter.glyphs.ellipsis),
-            Role::Info,
-            available,
-        );
+        painter.put_cut(area.x + 2, y, &settings_changes, Role::Info, available);
         y += 1;
     }
     for (added, what) in changes {
@@ -60,13 +54,7 @@ pub(super) fn draw(state: &SessionState, area: Rect, buf: &mut Buffer, cx: &Draw
         }
         let (sign, role) = if added { ("+", Role::DiffAdd) } else { (painter.glyphs.minus, Role::DiffDel) };
         painter.put(area.x + 2, y, sign, role, 1);
-        painter.put(
-            area.x + 4,
-            y,
-            &cut_end(&what, available, painter.glyphs.ellipsis),
-            Role::Text,
-            available,
-        );
+        painter.put_cut(area.x + 4, y, &what, Role::Text, available);
         y += 1;
     }
     let bytes_now = bytes(composed.composed.text.len() as u64);

@@ -83,7 +83,7 @@ impl SessionState {
         self.compose()
     }
 
-    pub fn call(&self, tool: &str, arguments: serde_json::Value) -> Vec<Effect> {
+    pub fn call(&self, tool: &str, arguments: Value) -> Vec<Effect> {
         let Some(session) = self.id().map(str::to_owned) else { return Vec::new() };
         vec![Effect::Session(SessionRequest::Tool { session, tool: tool.to_owned(), arguments })]
     }
@@ -405,7 +405,7 @@ impl SessionState {
     pub fn picked(&mut self, kind: PickerKind, value: &str) -> Vec<Effect> {
         let named = || Some(value.to_owned());
         match kind {
-            PickerKind::SkillToLoad => self.load(value),
+            PickerKind::SkillToLoad => self.call("skills.load", json!({"names": [value], "mode": "add"})),
             PickerKind::FileToRead => {
                 let skill = self.selected().map(|skill| skill.name.clone());
                 self.call("skills.read", json!({"path": value, "skill": skill}))
