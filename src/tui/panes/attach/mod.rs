@@ -1,99 +1,42 @@
 //! Pane 3: attaches a skill to a task, a run, an output, a transcript or an artifact. The four checks and the preview
 //! of the request are updated while it is composed; nothing starts before the user confirms.
 
-mod choices;
 mod compose;
-mod compose_view;
-mod keys;
+mod inputs;
 mod last;
-mod mouse;
+mod plan;
 mod preview;
-mod preview_view;
-mod result_view;
-mod view;
+mod reference;
+mod skills;
+mod targets;
 
-use std::collections::{HashMap, HashSet};
-use std::sync::Arc;
+use crossterm::event::{KeyEvent, MouseButton, MouseEvent, MouseEventKind};
+use ratatui::buffer::Buffer;
+use ratatui::layout::{Position, Rect};
 
-use ratatui::layout::Rect;
+use self::compose::{Compose, Focus};
+use self::last::{LastAttachment, LastResult};
+use self::preview::Preview;
+use crate::action::{Action, Command, Context};
+use crate::pane::{Draw, Effect, Message, Pane, PaneId, PickerKind, Target};
+use crate::run_requests::RunResponse;
+use crate::widgets::painter::Painter;
+use crate::widgets::relative_time::until_older;
+use crate::widgets::rule::{Joint, divider};
+use crate::widgets::text_width::shown;
+use skills_api::Event;
+use skills_skill::SkillId;
 
-use self::choices::Choices;
-use self::last::LastAttachment;
-use self::preview::PreviewState;
-use crate::field::Field;
-use crate::form::Form;
-use crate::pane::{Effect, Message, PickerKind, Target};
-use crate::run_requests::{RunRequest, RunResponse};
-use skills_api::{ContractView, Error, Event};
-use skills_registry::Catalogue;
-use skills_skill::{AttachTarget, Invocation, Skill, SkillId};
-use skills_store::EventKind;
-
-/// Maximum number of references per request.
-const CHOICES: usize = 200;
-
-/// The parts that can have the focus, in the order of Tab.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-enum Focus {
-    #[default]
-    Skill,
-    Target,
-    Reference,
-    Inputs,
-    Button,
-    Preview,
-}
-
-/// The command form of the request that is shown.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-enum CommandForm {
-    #[default]
-    Cli,
-    Curl,
-}
-
-/// Areas of the last frame.
-#[derive(Debug, Default)]
-struct FrameAreas {
-    skill: Rect,
-    targets: Vec<(Rect, AttachTarget)>,
-    reference: Rect,
-    choices: Vec<(Rect, usize)>,
-    button: Rect,
-    compose: Rect,
-    preview: Rect,
-    same: Vec<(Rect, CommandForm)>,
-    run: Rect,
-}
+/// Below this width the parts share one column.
+const FOLD: u16 = 80;
 
 /// The state of pane 3.
 #[derive(Default)]
 pub struct Attach {
-    catalogue: Arc<Catalogue>,
-    /// Attachable skills: runnable ones first, by name.
-    offered: Vec<Arc<Skill>>,
-    /// Skills that have a contract and can therefore run; empty until that is known.
-    runnable: HashSet<SkillId>,
-    /// Whether the user or another pane chose the skill.
-    meant: bool,
-    skill: Option<SkillId>,
-    target: Option<AttachTarget>,
-    reference: Field,
-    choices: Choices,
-    /// Input forms by skill: returning to a skill restores what was entered.
-    forms: HashMap<SkillId, Form>,
-    contracts: HashMap<SkillId, Result<Arc<ContractView>, Error>>,
-    focus: Focus,
-    preview: PreviewState,
-    same: CommandForm,
-    /// Counter of attachments; `sending` is the last one that was sent and has no response yet.
-    ticket: u64,
-    sending: Option<u64>,
-    last: Option<LastAttachment>,
-    /// Whether the last attachment's run is being loaded, and whether it has changed since.
-    following: (bool, bool),
+    compose: Compose,
+    preview: Preview,
+    last: LastResult,
     wanted: Vec<Effect>,
-    drawn: FrameAreas,
 }
 
 impl Attach {
@@ -103,39 +46,37 @@ impl Attach {
         Self::default()
     }
 
-    fn chosen(&self) -> Option<&Arc<Skill>> {
-        let id = self.skill.as_ref()?;
-        self.offered.iter().find(|skill| skill.id == *id)
-    }
-
-    fn form(&self) -> Option<&Form> {
-        self.forms.get(self.skill.as_ref()?)
-    }
-
-    fn form_mut(&mut self) -> Option<&mut Form> {
-        self.forms.get_mut(self.skill.as_ref()?)
+    /// Requests a preview if the request changed, after other effects.
+    fn with_preview(&mut self, mut effects: Vec<Effect>) -> Vec<Effect> {
+        if std::mem::take(&mut self.compose.changed) {
+            match self.compose.request() {
+                Some(request) => effects.push(self.preview.request(request)),
+                None => self.preview.clear(),
+            }
+        }
+        effects
     }
 
     fn news(&mut self, message: &Message) -> Vec<Effect> {
         match message {
-            Message::Catalogue(catalogue) => self.take_catalogue(catalogue),
+            Message::Catalogue(catalogue) => self.compose.take_catalogue(catalogue),
             Message::Event(Event::Catalogue(change)) => {
                 for id in change.changed.iter().chain(&change.removed).chain(&change.added) {
-                    self.contracts.remove(id);
+                    self.compose.inputs.forget_contract(id);
                 }
-                self.take_catalogue(&change.catalogue)
+                self.compose.take_catalogue(&change.catalogue)
             }
             Message::Event(Event::Replaced) => {
-                // The last attachment and its target belong to the previous store.
-                (self.last, self.sending, self.following) = (None, None, (false, false));
-                self.request_again()
+                self.last.clear();
+                self.compose.request_again()
             }
-            Message::Picked(PickerKind::Attachable, id) => {
-                self.meant = true;
-                self.choose_skill(&SkillId::new(id))
+            Message::Picked(PickerKind::Attachable, id) => self.compose.pick_skill(&SkillId::new(id)),
+            Message::Picked(PickerKind::CopyAs, what) => {
+                self.preview.copy_as(what, self.compose.request().as_ref())
             }
-            Message::Picked(PickerKind::CopyAs, what) => self.copy_as(what),
-            Message::Visit(Target::Attach { skill, target }) => self.visit(skill.as_ref(), target.as_ref()),
+            Message::Visit(Target::Attach { skill, target }) => {
+                self.compose.visit(skill.as_ref(), target.as_ref())
+            }
             Message::Run(response) => self.on_response(response),
             _ => Vec::new(),
         }
@@ -146,207 +87,300 @@ impl Attach {
             RunResponse::AttachPreview(generation, preview) => {
                 if self.preview.take(*generation, preview)
                     && let Ok(preview) = preview
-                    && let Some(form) = self.form_mut()
+                    && let Some(form) = self.compose.form_mut()
                 {
                     form.remark(&preview.input_problems);
                 }
                 Vec::new()
             }
             RunResponse::Targets(generation, found) => {
-                self.choices.take(*generation, found, self.reference.text());
+                self.compose.reference.take(*generation, found);
                 Vec::new()
             }
-            RunResponse::Contract(skill, view) => self.take_contract(skill, view),
-            RunResponse::Launchable(Ok(ready)) => {
-                self.runnable = ready.iter().map(|(id, _)| id.clone()).collect();
-                self.sort();
-                match self.offered.first().map(|skill| skill.id.clone()) {
-                    Some(first) if !self.meant && self.skill.as_ref() != Some(&first) => {
-                        self.choose_skill(&first)
-                    }
-                    _ => Vec::new(),
-                }
+            RunResponse::Contract(skill, view) => {
+                self.compose.take_contract(skill, view);
+                Vec::new()
             }
-            RunResponse::Attached(ticket, attached) if self.sending == Some(*ticket) => {
-                self.sending = None;
-                self.last = Some(LastAttachment::of(attached));
-                self.following = (false, false);
+            RunResponse::Launchable(Ok(ready)) => {
+                self.compose.take_runnable(ready.iter().map(|(id, _)| id.clone()))
+            }
+            RunResponse::Attached(ticket, attached) if self.last.take(*ticket, attached) => {
                 // The next key is likely for the run and must not be typed into a field.
-                self.focus = Focus::Button;
-                let mut effects = self.request_preview();
+                self.compose.focus = Focus::Button;
+                self.compose.changed = true;
                 // The run may have continued before this response arrived.
-                effects.extend(self.request_last());
-                effects
+                self.last.request()
             }
             RunResponse::Following => {
-                let mut effects = self.request_again();
-                effects.extend(self.request_last());
+                let mut effects = self.compose.request_again();
+                effects.extend(self.last.on_response(response));
                 effects
             }
-            RunResponse::Detail(run, answer) => {
-                let again = std::mem::take(&mut self.following).1;
-                if let (Some(last), Ok(detail)) = (&mut self.last, answer)
-                    && last.run() == Some(run)
-                {
-                    last.goes_on(detail);
-                }
-                if again { self.request_last() } else { Vec::new() }
-            }
             RunResponse::Events(events) => {
-                let text = self.reference.text();
+                let text = self.compose.reference.field.text();
                 let of_target = |id: &str| !text.is_empty() && text.starts_with(id);
                 if events.iter().any(|event| of_target(&event.run.0)) {
                     // The preview is requested at the next draw: events may arrive faster than frames.
                     self.preview.grow_old();
                 }
-                let last = self.last.as_ref().and_then(LastAttachment::run);
-                let telling = |event: &skills_store::RunEvent| {
-                    Some(&event.run) == last && event.event.kind != EventKind::StepLog
-                };
-                if events.iter().any(telling) { self.request_last() } else { Vec::new() }
+                self.last.on_response(response)
+            }
+            other => self.last.on_response(other),
+        }
+    }
+
+    /// Returns why it cannot be attached now, if so.
+    fn blocked(&self) -> Option<String> {
+        if self.compose.skills.id.is_some() && self.last.is_sending() {
+            return Some("attaching".to_owned());
+        }
+        self.compose.blocked(&self.preview)
+    }
+
+    /// Sends the request, once: while it is in progress further keys have no effect.
+    fn submit(&mut self) -> Vec<Effect> {
+        if self.last.is_sending() {
+            return Vec::new();
+        }
+        if let Some(why) = self.blocked() {
+            if self.compose.form_mut().is_some_and(|form| !form.check()) && self.preview.failed().is_none() {
+                self.compose.focus = Focus::Inputs;
+            }
+            return vec![Effect::Toast(why)];
+        }
+        self.compose.request().map(|request| self.last.send(request)).into_iter().collect()
+    }
+
+    fn show_run(&self) -> Vec<Effect> {
+        let run = self.last.run();
+        run.map(|run| Effect::Go(PaneId::Runs, Some(Target::Run(run.clone())))).into_iter().collect()
+    }
+
+    fn clicked(&mut self, at: Position) -> Vec<Effect> {
+        if self.preview.click(at) {
+            return self.compose.focus_on(Focus::Preview);
+        }
+        if self.last.area.contains(at) {
+            return self.show_run();
+        }
+        if self.compose.button.contains(at) {
+            let mut effects = self.compose.focus_on(Focus::Button);
+            effects.extend(self.submit());
+            return effects;
+        }
+        self.compose.clicked(at)
+    }
+
+    fn rolled(&mut self, at: Position, down: bool) {
+        if self.preview.area.contains(at) {
+            self.preview.roll(if down { 3 } else { -3 });
+        } else {
+            self.compose.rolled(at, down);
+        }
+    }
+
+    /// Returns the commands of the focused part.
+    fn commands_of_focus(&self) -> Vec<Command> {
+        let attach = Command { blocked: self.blocked(), ..shown_key(Action::CarryOut, "attach") };
+        let next = shown_key(Action::NextPart, "next field");
+        let choose = shown_key(Action::Down, "choose");
+        match self.compose.focus {
+            Focus::Skill => vec![next, choose, shown_key(Action::Open, "list"), attach],
+            Focus::Target => vec![next, choose, attach],
+            Focus::Reference => vec![
+                next,
+                choose,
+                shown_key(Action::Submit, "select"),
+                attach,
+                shown_key(Action::LeaveField, "leave field"),
+                hidden(Action::Clear, "clear"),
+            ],
+            Focus::Inputs => vec![
+                next,
+                attach,
+                shown_key(Action::NewLine, "new line"),
+                shown_key(Action::LeaveField, "leave field"),
+                hidden(Action::Submit, "next field"),
+                hidden(Action::Clear, "clear"),
+            ],
+            Focus::Button => vec![next, attach, hidden(Action::Open, "attach")],
+            Focus::Preview => {
+                let label = if self.preview.expanded { "shorten" } else { "complete" };
+                let nothing = !self.preview.expanded && !self.preview.shortened;
+                let why = nothing.then(|| "content is complete".to_owned());
+                vec![
+                    shown_key(Action::Down, "scroll"),
+                    Command { blocked: why, ..shown_key(Action::Open, label) },
+                    shown_key(Action::NextTab, "CLI, curl"),
+                    attach,
+                ]
+            }
+        }
+    }
+
+    fn draw_compose(&mut self, area: Rect, buf: &mut Buffer, cx: &mut Draw<'_>) -> Option<u16> {
+        let blocked = self.blocked();
+        self.compose.draw(area, (blocked, &mut self.last), buf, cx)
+    }
+
+    fn draw_preview(&mut self, area: Rect, buf: &mut Buffer, cx: &Draw<'_>) -> Vec<u16> {
+        let contract = self.compose.skills.id.as_ref().and_then(|id| self.compose.inputs.contract(id));
+        let isolation = contract.and_then(|contract| contract.as_ref().ok()).map(|view| &*view.isolation);
+        let focused = cx.focused && self.compose.focus == Focus::Preview;
+        self.preview.draw(area, (isolation, focused), buf, cx)
+    }
+}
+
+impl Pane for Attach {
+    fn id(&self) -> PaneId {
+        PaneId::Attach
+    }
+
+    fn contexts(&self) -> Vec<Context> {
+        match self.compose.focus {
+            Focus::Skill | Focus::Target | Focus::Button => vec![Context::Attach, Context::List],
+            Focus::Reference => vec![Context::Attach, Context::Field],
+            Focus::Inputs => vec![Context::Attach, Context::Form, Context::Field],
+            Focus::Preview => vec![Context::Attach, Context::Text],
+        }
+    }
+
+    fn in_text(&self) -> bool {
+        matches!(self.compose.focus, Focus::Reference | Focus::Inputs)
+    }
+
+    fn commands(&self) -> Vec<Command> {
+        if self.compose.skills.offered.is_empty() {
+            // There is no form: the screen explains what makes a skill attachable.
+            return Vec::new();
+        }
+        let mut out = self.commands_of_focus();
+        if !self.in_text() {
+            let why = self.last.run().is_none().then(|| "nothing attached yet".to_owned());
+            out.push(Command { blocked: why, ..shown_key(Action::ShowRun, "go to run") });
+            let none = self.preview.shown().is_none().then(|| "no preview yet".to_owned());
+            out.push(Command { blocked: none.clone(), ..shown_key(Action::Copy, "copy") });
+            out.push(Command { blocked: none, ..hidden(Action::CopyAs, "copy as") });
+            out.push(hidden(Action::FocusIntent, "edit the target"));
+        }
+        out.push(hidden(Action::PreviousPart, "previous field"));
+        out
+    }
+
+    fn act(&mut self, action: Action) -> Option<Vec<Effect>> {
+        let effects = match (action, self.compose.focus) {
+            (Action::CarryOut, _) | (Action::Open, Focus::Button) => self.submit(),
+            (Action::FocusIntent, _) => self.compose.focus_on(Focus::Reference),
+            (Action::ShowRun, _) => self.show_run(),
+            (Action::Copy, _) => self.preview.copy(),
+            (Action::CopyAs, _) => vec![Effect::Pick(self.preview.copy_choices()?)],
+            (Action::NextTab | Action::PreviousTab, _) if !self.in_text() => {
+                self.preview.turn_command();
+                Vec::new()
+            }
+            (_, Focus::Preview) if self.preview.act(action) => Vec::new(),
+            _ => self.compose.act(action)?,
+        };
+        Some(self.with_preview(effects))
+    }
+
+    fn text_key(&mut self, key: KeyEvent) -> Vec<Effect> {
+        self.compose.text_key(key);
+        self.with_preview(Vec::new())
+    }
+
+    fn paste(&mut self, text: &str) -> Vec<Effect> {
+        self.compose.paste(text);
+        self.with_preview(Vec::new())
+    }
+
+    fn mouse(&mut self, event: MouseEvent) -> Vec<Effect> {
+        if self.compose.skills.offered.is_empty() {
+            return Vec::new();
+        }
+        let at = Position::new(event.column, event.row);
+        let effects = match event.kind {
+            MouseEventKind::Down(MouseButton::Left) => self.clicked(at),
+            MouseEventKind::ScrollUp | MouseEventKind::ScrollDown => {
+                self.rolled(at, event.kind == MouseEventKind::ScrollDown);
+                Vec::new()
             }
             _ => Vec::new(),
-        }
-    }
-
-    fn take_catalogue(&mut self, catalogue: &Arc<Catalogue>) -> Vec<Effect> {
-        self.catalogue = Arc::clone(catalogue);
-        let attachable = |skill: &&Arc<Skill>| skill.classification.invocation.value != Invocation::Direct;
-        self.offered =
-            catalogue.entries.iter().map(|entry| &entry.skill).filter(attachable).cloned().collect();
-        self.sort();
-        let mut effects = match (&self.skill, self.offered.first().map(|skill| skill.id.clone())) {
-            (None, Some(first)) if !self.meant => self.choose_skill(&first),
-            _ => self.request_again(),
         };
-        effects.push(Effect::Run(RunRequest::Launchable));
-        effects
+        self.with_preview(effects)
     }
 
-    fn sort(&mut self) {
-        let runnable = &self.runnable;
-        self.offered.sort_by(|a, b| {
-            let key = |skill: &Arc<Skill>| (!runnable.contains(&skill.id), skill.name.clone());
-            key(a).cmp(&key(b)).then_with(|| a.id.as_str().cmp(b.id.as_str()))
-        });
+    fn message(&mut self, message: &Message) -> Vec<Effect> {
+        let effects = self.news(message);
+        self.with_preview(effects)
     }
 
-    /// Returns whether a skill is known to have no contract.
-    fn lacks_contract(&self, id: &SkillId) -> bool {
-        !self.runnable.is_empty() && !self.runnable.contains(id)
-    }
-
-    fn take_contract(&mut self, skill: &str, view: &Result<Arc<ContractView>, Error>) -> Vec<Effect> {
-        let id = SkillId::new(skill);
-        if let Ok(view) = view {
-            let before = self.forms.get(&id).map(Form::so_far).unwrap_or_default();
-            let mut form = Form::new(&view.contract.inputs, &serde_json::Map::new());
-            form.fill(&before);
-            self.forms.insert(id.clone(), form);
+    fn draw(&mut self, area: Rect, buf: &mut Buffer, cx: &mut Draw<'_>) {
+        if self.preview.is_old() {
+            self.compose.changed = true;
+            let effects = self.with_preview(Vec::new());
+            self.wanted.extend(effects);
         }
-        self.contracts.insert(id.clone(), view.clone());
-        if self.skill.as_ref() == Some(&id) {
-            if self.focus == Focus::Inputs && self.form().is_none_or(Form::is_empty) {
-                self.focus = Focus::Button;
+        // A part that is not drawn has no areas.
+        (self.preview.area, self.last.area) = (Rect::ZERO, Rect::ZERO);
+        if self.compose.skills.offered.is_empty() {
+            self.compose.skills.draw_empty(area, buf, cx);
+            return;
+        }
+        if area.width < FOLD || cx.full_screen {
+            if self.compose.focus == Focus::Preview {
+                self.draw_preview(area, buf, cx);
+            } else {
+                self.draw_compose(area, buf, cx);
             }
-            return self.request_preview();
+            return;
         }
-        Vec::new()
-    }
-
-    /// Selects another skill and restores what was entered for it before.
-    fn choose_skill(&mut self, id: &SkillId) -> Vec<Effect> {
-        let Some(skill) = self.offered.iter().find(|skill| skill.id == *id).cloned() else {
-            return Vec::new();
-        };
-        self.skill = Some(skill.id.clone());
-        let targets = &skill.classification.attach_targets;
-        let mut effects = Vec::new();
-        if !self.target.is_some_and(|target| targets.contains(&target)) {
-            self.target = targets.first().copied().or(self.target);
-            effects.extend(self.request_choices());
-        }
-        if self.contracts.contains_key(&skill.id) {
-            effects.extend(self.request_preview());
-        } else {
-            effects.push(Effect::Run(RunRequest::Contract(skill.id.to_string())));
-            effects.extend(self.request_preview());
-        }
-        effects
-    }
-
-    /// Selects another type of target; the reference is kept because it may fit.
-    fn choose_target(&mut self, target: AttachTarget) -> Vec<Effect> {
-        if self.target == Some(target) {
-            return Vec::new();
-        }
-        self.target = Some(target);
-        let mut effects = self.request_choices();
-        effects.extend(self.request_preview());
-        effects
-    }
-
-    fn visit(&mut self, skill: Option<&SkillId>, target: Option<&(String, String)>) -> Vec<Effect> {
-        let mut effects = Vec::new();
-        if let Some((kind, reference)) = target {
-            let kind: Option<AttachTarget> = kind.parse().ok();
-            self.reference.set(reference);
-            self.target = kind.or(self.target);
-            let takes = |skill: &Arc<Skill>| {
-                kind.is_none_or(|kind| skill.classification.attach_targets.contains(&kind))
-            };
-            // Select a skill that accepts the target and can run, unless the user chose one or the current one does. If
-            // there is none, select none: one that cannot be attached would not help.
-            let fits = |skill: &Arc<Skill>| takes(skill) && !self.lacks_contract(&skill.id);
-            if skill.is_none() && !self.chosen().is_some_and(fits) {
-                let first = self.offered.iter().find(|skill| fits(skill)).map(|skill| skill.id.clone());
-                if let Some(id) = first {
-                    effects.extend(self.choose_skill(&id));
-                } else {
-                    self.skill = None;
-                    self.preview.clear();
-                }
+        let share = if area.width < 100 { area.width / 2 } else { area.width * 56 / 120 };
+        let left = share.saturating_add_signed(cx.split).clamp(36, area.width.saturating_sub(34));
+        let right = Rect { x: area.x + left + 1, width: area.width - left - 1, ..area };
+        let rule = self.draw_compose(Rect { width: left, ..area }, buf, cx);
+        let rules = self.draw_preview(right, buf, cx);
+        let mut joints = vec![(area.y, Joint::Top { heavy: cx.focused })];
+        for y in area.top() + 1..area.bottom() {
+            match (rule == Some(y), rules.contains(&y)) {
+                (true, true) => joints.push((y, Joint::Cross { left: false, right: false })),
+                (true, false) => joints.push((y, Joint::Left { heavy: false })),
+                (false, true) => joints.push((y, Joint::Right { heavy: false })),
+                (false, false) => {}
             }
-            effects.extend(self.request_choices());
         }
-        self.meant = true;
-        if let Some(id) = skill {
-            effects.extend(self.choose_skill(id));
-        }
-        self.focus = match (skill, target) {
-            (Some(_), Some(_)) => Focus::Button,
-            (None, Some(_)) => Focus::Skill,
-            _ => Focus::Reference,
-        };
-        effects.extend(self.request_preview());
-        effects
+        divider(&mut Painter::new(buf, cx), Rect { x: area.x + left, width: 1, ..area }, &joints);
     }
 
-    /// Requests the state of the last attachment's run; while a request is in progress, the next one waits for its
-    /// response.
-    fn request_last(&mut self) -> Vec<Effect> {
-        let Some(run) = self.last.as_ref().and_then(LastAttachment::run).cloned() else { return Vec::new() };
-        if self.following.0 {
-            self.following.1 = true;
-            return Vec::new();
+    fn take_pending_effects(&mut self) -> Vec<Effect> {
+        std::mem::take(&mut self.wanted)
+    }
+
+    fn animated(&self) -> bool {
+        self.last.is_sending()
+    }
+
+    fn changes_at(&self, clock_ms: i64) -> Option<i64> {
+        if self.compose.focus != Focus::Reference {
+            return None;
         }
-        self.following.0 = true;
-        vec![Effect::Run(RunRequest::Detail(run))]
+        let choices = &self.compose.reference.choices;
+        let ages = (0..choices.len()).filter_map(|at| choices.get(at)?.at_ms);
+        ages.map(|at| clock_ms + until_older(clock_ms - at)).min()
     }
 
-    /// Requests everything again after events may have been missed.
-    fn request_again(&mut self) -> Vec<Effect> {
-        let Some(id) = self.skill.clone() else { return Vec::new() };
-        let mut effects = vec![Effect::Run(RunRequest::Contract(id.to_string()))];
-        effects.extend(self.request_choices());
-        effects.extend(self.request_preview());
-        effects
+    fn unsaved(&self) -> Option<String> {
+        let form = self.compose.form()?;
+        let name = self.compose.skills.chosen().map(|skill| shown(&skill.name))?;
+        let sent = self.last.is_sending() || matches!(self.last.outcome, Some(LastAttachment::Done(_)));
+        (form.changed() && !sent).then(|| format!("The inputs for {name} in Attach would be lost."))
     }
+}
 
-    fn request_choices(&mut self) -> Vec<Effect> {
-        let Some(target_type) = self.target else { return Vec::new() };
-        let generation = self.choices.ask(target_type);
-        let ask = RunRequest::Targets { target_type, text: String::new(), limit: CHOICES, generation };
-        vec![Effect::Run(ask)]
-    }
+fn shown_key(action: Action, label: &str) -> Command {
+    Command { action, label: label.to_owned(), blocked: None, footer: true }
+}
+
+fn hidden(action: Action, label: &str) -> Command {
+    Command { footer: false, ..shown_key(action, label) }
 }

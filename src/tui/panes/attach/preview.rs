@@ -2,12 +2,55 @@
 
 use std::sync::Arc;
 
+use ratatui::buffer::Buffer;
+use ratatui::layout::{Position, Rect};
+use ratatui::style::Modifier;
+use serde_json::Value;
+
+use super::last::check_name;
+use crate::action::Action;
+use crate::pane::{Draw, Effect, Picker, PickerKind};
+use crate::run_requests::RunRequest;
+use crate::theme::Role;
+use crate::widgets::format::{bytes, counted};
+use crate::widgets::json_text::{self, Layout};
+use crate::widgets::painter::Painter;
+use crate::widgets::rich::{RichLine, Seg};
+use crate::widgets::rule::Title;
 use crate::widgets::scroll::Scroll;
-use skills_api::{AttachCheckResult, AttachPreview, Error};
+use crate::widgets::text_width::{cells, shown};
+use crate::widgets::wrap::{break_code, wrap, wrap_to};
+use skills_api::{AttachCheckResult, AttachPreview, AttachRequest, Error};
+use skills_skill::EffectMode;
+
+/// Minimum height for blank rows between parts.
+const ROOMY: u16 = 28;
+/// Minimum number of rows of the content.
+const CONTENT_LEAST: usize = 3;
+
+/// A row of the preview.
+enum Row {
+    /// Text.
+    Line(RichLine),
+    /// A part's title on a rule, with a note.
+    Rule(&'static str, RichLine),
+    /// Text on a band with a gutter: a warning.
+    Warning(RichLine),
+    /// A command, on a band.
+    Code(RichLine),
+}
+
+/// The command form of the request that is shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) enum CommandForm {
+    #[default]
+    Cli,
+    Curl,
+}
 
 /// The preview and the state of its requests.
 #[derive(Debug, Default)]
-pub(super) struct PreviewState {
+pub(super) struct Preview {
     requested_at: u64,
     answered: u64,
     shown: Option<Arc<AttachPreview>>,
@@ -19,14 +62,23 @@ pub(super) struct PreviewState {
     /// Whether the last frame truncated the content.
     pub shortened: bool,
     pub scroll: Scroll,
+    pub command: CommandForm,
+    /// Areas of the last frame.
+    pub area: Rect,
+    pub commands: Vec<(Rect, CommandForm)>,
 }
 
-impl PreviewState {
-    /// Returns the number of the next request.
-    pub fn ask(&mut self) -> u64 {
+impl Preview {
+    fn ask(&mut self) -> u64 {
         self.requested_at += 1;
         self.old = false;
         self.requested_at
+    }
+
+    /// Requests a preview; responses to earlier requests are dropped.
+    pub fn request(&mut self, request: AttachRequest) -> Effect {
+        let generation = self.ask();
+        Effect::Run(RunRequest::AttachPreview { request: Box::new(request), generation })
     }
 
     /// Handles a response; returns whether it is the newest one.
@@ -90,5 +142,370 @@ impl PreviewState {
                 && preview.checks.iter().all(|check| check.passed == Some(true))
         };
         !self.pending() && self.shown.as_ref().is_some_and(all)
+    }
+
+    /// Handles an action of the focused preview; returns whether it did.
+    pub fn act(&mut self, action: Action) -> bool {
+        let page = self.scroll.page();
+        let rows = match action {
+            Action::Up => -1,
+            Action::Down => 1,
+            Action::PageUp => -page,
+            Action::PageDown => page,
+            Action::Top => isize::MIN,
+            Action::Bottom => isize::MAX,
+            Action::Open | Action::Fold => {
+                self.expanded = !self.expanded;
+                self.scroll.offset = 0;
+                return true;
+            }
+            _ => return false,
+        };
+        self.roll(rows);
+        true
+    }
+
+    /// Scrolls; drawing knows the length and clamps the offset.
+    pub fn roll(&mut self, rows: isize) {
+        self.scroll.offset = self.scroll.offset.saturating_add_signed(rows).min(usize::MAX / 2);
+    }
+
+    pub fn turn_command(&mut self) {
+        self.command = if self.command == CommandForm::Cli { CommandForm::Curl } else { CommandForm::Cli };
+    }
+
+    /// Handles a click; returns whether it was in the preview.
+    pub fn click(&mut self, at: Position) -> bool {
+        if let Some((_, command)) = self.commands.iter().find(|(area, _)| area.contains(at)) {
+            self.command = *command;
+        }
+        self.area.contains(at)
+    }
+
+    /// Copies the command that is shown.
+    pub fn copy(&self) -> Vec<Effect> {
+        self.copy_as(if self.command == CommandForm::Cli { "cli" } else { "curl" }, None)
+    }
+
+    /// Copies a form of the preview to the clipboard.
+    pub fn copy_as(&self, what: &str, request: Option<&AttachRequest>) -> Vec<Effect> {
+        let Some(preview) = self.shown() else { return Vec::new() };
+        let text = match what {
+            "cli" => Some((preview.cli.clone(), "command line")),
+            "curl" => Some((preview.curl.clone(), "curl line")),
+            "content" => preview
+                .content
+                .as_ref()
+                .and_then(|content| serde_json::to_string_pretty(content).ok())
+                .map(|content| (content, "target's content")),
+            "json" => request
+                .and_then(|request| serde_json::to_string_pretty(request).ok())
+                .map(|json| (json, "request")),
+            _ => None,
+        };
+        text.into_iter().map(|(text, what)| Effect::Copy(text, what.to_owned())).collect()
+    }
+
+    pub fn copy_choices(&self) -> Option<Picker> {
+        let preview = self.shown()?;
+        let mut choices = vec![
+            ("cli".to_owned(), "command line".to_owned(), shown(&preview.cli)),
+            ("curl".to_owned(), "curl".to_owned(), shown(&preview.curl)),
+            ("json".to_owned(), "JSON".to_owned(), "the request".to_owned()),
+        ];
+        if preview.content.is_some() {
+            let label = preview.target_label.as_deref().map(shown).unwrap_or_default();
+            choices.push(("content".to_owned(), "content".to_owned(), label));
+        }
+        Some(Picker { what: PickerKind::CopyAs, title: "Copy as".to_owned(), choices, current: Some(0) })
+    }
+
+    /// Draws the right part, with the isolation of the skill's scripts; returns the rows of its rules.
+    pub(super) fn draw(
+        &mut self,
+        area: Rect,
+        (isolation, focused): (Option<&str>, bool),
+        buf: &mut Buffer,
+        cx: &Draw<'_>,
+    ) -> Vec<u16> {
+        self.area = area;
+        self.commands.clear();
+        let rows = self.rows(area, isolation, cx);
+        let roomy = area.height >= ROOMY;
+        let body =
+            Rect { y: area.y + 1 + u16::from(roomy), height: area.height - 1 - u16::from(roomy), ..area };
+        let scroll = &mut self.scroll;
+        scroll.height = usize::from(body.height);
+        scroll.offset = scroll.offset.min(rows.len().saturating_sub(scroll.height));
+        let offset = scroll.offset;
+        let note = if rows.len() > usize::from(body.height) {
+            let last = (offset + usize::from(body.height)).min(rows.len());
+            format!("{}–{last} of {} lines", offset + 1, rows.len())
+        } else if self.pending() {
+            "checking".to_owned()
+        } else {
+            String::new()
+        };
+        let note = if cx.glyphs.ascii { note.replace('–', "-") } else { note };
+        let mut painter = Painter::new(buf, cx);
+        Title::of("Preview", focused).note(note).draw(&mut painter, area.x, area.y, area.width);
+        let mut rules = Vec::new();
+        for (row, y) in rows.iter().skip(offset).zip(body.y..body.bottom()) {
+            let width = area.width.saturating_sub(3);
+            match row {
+                Row::Line(line) => {
+                    painter.line(area.x + 2, y, line, width);
+                }
+                Row::Rule(name, note) => {
+                    let mut title = Title::of(*name, false);
+                    title.name.segs[0].role = Role::Muted;
+                    title.note = note.clone();
+                    title.draw(&mut painter, area.x, y, area.width);
+                    rules.push(y);
+                    if *name == SAME {
+                        self.commands = same_places(note, area.right().saturating_sub(2), y);
+                    }
+                }
+                Row::Warning(line) => {
+                    painter.band(Rect { x: area.x, y, width: area.width, height: 1 }, Role::WaitingBand);
+                    painter.put(area.x + 1, y, painter.glyphs.gutter, Role::Waiting, 1);
+                    painter.line(area.x + 3, y, line, width.saturating_sub(1));
+                }
+                Row::Code(line) => {
+                    painter.band(Rect { x: area.x + 1, y, width: area.width - 2, height: 1 }, Role::Surface);
+                    painter.line(area.x + 2, y, line, width);
+                }
+            }
+        }
+        rules
+    }
+
+    fn rows(&mut self, area: Rect, isolation: Option<&str>, cx: &Draw<'_>) -> Vec<Row> {
+        self.shortened = false;
+        let width = area.width.saturating_sub(4);
+        let roomy = area.height >= ROOMY;
+        let blank = || roomy.then(|| Row::Line(RichLine::default()));
+        if let Some(error) = self.error() {
+            let mut segs = vec![Seg::new(format!("{} ", cx.glyphs.bad), Role::Danger)];
+            segs.push(Seg::new(shown(&error.message), Role::Text));
+            return wrap_to(&segs, width, 6, cx.glyphs.ellipsis).into_iter().map(Row::Line).collect();
+        }
+        let Some(preview) = self.shown().cloned() else {
+            return vec![Row::Line(RichLine::of("select a skill for a preview", Role::Muted))];
+        };
+        let mut head: Vec<Row> = Vec::new();
+        for check in &preview.checks {
+            head.extend(check_lines(check, (width, roomy), cx).into_iter().map(Row::Line));
+        }
+        let mut foot: Vec<Row> = Vec::new();
+        foot.extend(blank());
+        foot.push(Row::Rule(SAME, same_note(self.command, cx)));
+        let command = match self.command {
+            CommandForm::Cli => &preview.cli,
+            CommandForm::Curl => &preview.curl,
+        };
+        foot.extend(command_lines(command, width).into_iter().map(Row::Code));
+        let effects = effect_rows(&preview, isolation, width);
+        if !effects.is_empty() {
+            foot.extend(blank());
+            foot.push(Row::Rule("Permissions", RichLine::default()));
+            foot.extend(effects);
+        }
+        let mut content: Vec<Row> = Vec::new();
+        if let Some(value) = &preview.content {
+            content.extend(blank());
+            content.push(Row::Rule("Target content", content_note(value, preview.content_bytes, cx)));
+            let used = head.len() + foot.len() + content.len() + 1 + usize::from(roomy);
+            let available = usize::from(area.height).saturating_sub(used).max(CONTENT_LEAST);
+            content.extend(self.content_lines(value, width, available, cx).into_iter().map(Row::Line));
+        }
+        head.into_iter().chain(content).chain(foot).collect()
+    }
+
+    /// Returns the lines of the content: in full, or as much of its beginning as fits.
+    fn content_lines(&mut self, value: &Value, width: u16, available: usize, cx: &Draw<'_>) -> Vec<RichLine> {
+        let expanded = self.expanded;
+        let ellipsis = cx.glyphs.ellipsis;
+        let (mut lines, left_out) = json_text::lines(value, Layout { width, expanded, ellipsis });
+        if !expanded && lines.len() > available {
+            let more = lines.len() + 1 - available;
+            lines.truncate(available - 1);
+            let said = format!("{ellipsis} {}, ", counted(more, "more line"));
+            lines.push(RichLine::from_segs(vec![
+                Seg::new(said, Role::Muted),
+                Seg::new(cx.glyphs.enter, Role::Key),
+                Seg::new(" shows all", Role::Muted),
+            ]));
+            self.shortened = true;
+        }
+        self.shortened |= left_out;
+        lines
+    }
+}
+
+fn check_lines(check: &AttachCheckResult, (width, roomy): (u16, bool), cx: &Draw<'_>) -> Vec<RichLine> {
+    let (sign, role) = match check.passed {
+        Some(true) => (cx.glyphs.ok, Role::Success),
+        Some(false) => (cx.glyphs.bad, Role::Danger),
+        None => (cx.glyphs.pending, Role::Muted),
+    };
+    let name = check_name(check.check);
+    let result_known = check.passed.is_some();
+    let column = 19.max(cells(name) + 2).min(width / 2);
+    let pad = " ".repeat(usize::from(column.saturating_sub(cells(name))));
+    let note_role = if check.passed == Some(false) { Role::Text } else { Role::Muted };
+    let rows = if roomy || check.passed == Some(false) { 3 } else { 1 };
+    let note = shown(&check.note);
+    let note =
+        wrap_to(&[Seg::new(note, note_role)], width.saturating_sub(column + 2), rows, cx.glyphs.ellipsis);
+    let mut out = Vec::new();
+    let head = vec![
+        Seg::new(format!("{sign} "), role),
+        Seg::new(format!("{name}{pad}"), if result_known { Role::Text } else { Role::Muted }),
+    ];
+    for (at, line) in note.into_iter().enumerate() {
+        let indent = vec![Seg::new(" ".repeat(usize::from(column) + 2), Role::Text)];
+        let mut segs = if at == 0 { head.clone() } else { indent };
+        segs.extend(line.segs);
+        out.push(RichLine::from_segs(segs));
+    }
+    if out.is_empty() {
+        out.push(RichLine::from_segs(head));
+    }
+    out
+}
+
+fn same_note(shown: CommandForm, cx: &Draw<'_>) -> RichLine {
+    let of = |same: CommandForm, text: &str| {
+        if shown == same {
+            Seg::new(text, Role::Text).with(Modifier::UNDERLINED)
+        } else {
+            Seg::new(text, Role::Muted)
+        }
+    };
+    let dot = Seg::new(format!(" {} ", cx.glyphs.dot), Role::Muted);
+    RichLine::from_segs(vec![of(CommandForm::Cli, "CLI"), dot, of(CommandForm::Curl, "curl")])
+}
+
+fn effect_rows(preview: &AttachPreview, isolation: Option<&str>, width: u16) -> Vec<Row> {
+    let warns = preview.effect_mode == Some(EffectMode::ControlSignal);
+    let mode = preview.effect_mode.map(|mode| mode.to_string().replace('_', " "));
+    let mut out = Vec::new();
+    let mut says = preview.may_do.iter();
+    let head_role = if warns { Role::Waiting } else { Role::Text };
+    let said_role = if warns { Role::Strong } else { Role::Text };
+    let mut head: Vec<Seg> = mode.map(|mode| Seg::new(format!("{mode}  "), head_role)).into_iter().collect();
+    if let Some(first) = says.next() {
+        let plus = if warns { Modifier::BOLD } else { Modifier::empty() };
+        head.push(Seg::new(shown(first), said_role).with(plus));
+    }
+    let mut lines: Vec<RichLine> =
+        wrap(&head, width.saturating_sub(1)).into_iter().map(RichLine::from_segs).collect();
+    let role = if warns { Role::Text } else { Role::Muted };
+    for said in says {
+        lines.extend(
+            wrap(&[Seg::new(shown(said), role)], width.saturating_sub(1))
+                .into_iter()
+                .map(RichLine::from_segs),
+        );
+    }
+    if let Some(isolation) = isolation {
+        let said = [Seg::new("scripts  ", Role::Muted), Seg::new(shown(isolation), role)];
+        lines.extend(wrap(&said, width.saturating_sub(1)).into_iter().map(RichLine::from_segs));
+    }
+    out.extend(lines.into_iter().map(|line| if warns { Row::Warning(line) } else { Row::Line(line) }));
+    out
+}
+
+const SAME: &str = "Equivalent command";
+
+/// Returns the click targets of the two command forms in a note that ends before `end`.
+fn same_places(note: &RichLine, end: u16, y: u16) -> Vec<(Rect, CommandForm)> {
+    let mut x = end.saturating_sub(note.width() as u16);
+    let mut out = Vec::new();
+    for (seg, same) in note.segs.iter().zip([Some(CommandForm::Cli), None, Some(CommandForm::Curl)]) {
+        let width = cells(&seg.text);
+        out.extend(same.map(|same| (Rect::new(x, y, width, 1), same)));
+        x += width;
+    }
+    out
+}
+
+/// Formats the size of the content: `2.1 kB · 214 rows`.
+fn content_note(value: &Value, size: Option<u64>, cx: &Draw<'_>) -> RichLine {
+    let size_note = match value {
+        Value::Array(items) => Some(counted(items.len(), "item")),
+        Value::Object(map) => Some(counted(map.len(), "field")),
+        Value::String(text) => Some(counted(text.lines().count(), "line")),
+        _ => None,
+    };
+    let said: Vec<String> = size.map(bytes).into_iter().chain(size_note).collect();
+    RichLine::of(said.join(&format!(" {} ", cx.glyphs.dot)), Role::Muted)
+}
+
+/// Formats a command on several lines, broken before its options with shell syntax.
+fn command_lines(command: &str, width: u16) -> Vec<RichLine> {
+    let mut out = Vec::new();
+    let mut row = String::new();
+    let push = |row: &str, goes_on: bool, out: &mut Vec<RichLine>| {
+        let text = if goes_on { format!("{row} \\") } else { row.to_owned() };
+        for segs in break_code(&[Seg::new(text, Role::Text)], width) {
+            out.push(RichLine::from_segs(segs));
+        }
+    };
+    for part in options(command) {
+        let part = shown(&part);
+        let joined = if row.is_empty() { part.clone() } else { format!("{row} {part}") };
+        if cells(&joined) + 2 > width && !row.trim().is_empty() {
+            push(&row, true, &mut out);
+            row = format!("  {part}");
+        } else {
+            row = joined;
+        }
+    }
+    push(&row, false, &mut out);
+    out
+}
+
+/// Splits a command line before its options; quoted text is not split.
+fn options(command: &str) -> Vec<String> {
+    let mut out = vec![String::new()];
+    let mut quote = None;
+    let joined = command.replace("\\\n", " ");
+    let mut rest = joined.as_str();
+    while let Some(letter) = rest.chars().next() {
+        match quote {
+            Some(open) if letter == open => quote = None,
+            None if matches!(letter, '\'' | '"') => quote = Some(letter),
+            None if letter == ' ' && rest.trim_start().starts_with('-') => out.push(String::new()),
+            _ => {}
+        }
+        if let Some(last) = out.last_mut() {
+            last.push(letter);
+        }
+        rest = &rest[letter.len_utf8()..];
+    }
+    out.retain(|part| !part.trim().is_empty());
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_command_breaks_before_its_options_and_not_inside_quotes() {
+        let lines =
+            command_lines("skills attach audit --target-ref r/x --input 'note=a --b c' --input n=1", 34);
+        let said: Vec<String> = lines.iter().map(RichLine::plain_text).collect();
+        assert_eq!(
+            said,
+            [
+                "skills attach audit \\",
+                "  --target-ref r/x \\",
+                "  --input 'note=a --b c' \\",
+                "  --input n=1"
+            ]
+        );
     }
 }
