@@ -54,9 +54,7 @@ pub struct ClientsView {
     is_stale: bool,
     rows: Vec<Row>,
     scroll: Scroll,
-    /// The client under the cursor, and the first visible one.
-    client: usize,
-    first: usize,
+    columns: Columns,
     filter: Option<Field>,
     /// Whether the explanation of the cell under the cursor replaces the matrix.
     explained: bool,
@@ -66,7 +64,92 @@ pub struct ClientsView {
     text_rows: usize,
     /// Click targets of the last frame.
     hits: Vec<(Rect, usize)>,
-    heads: Vec<(Rect, usize)>,
+}
+
+/// A cell with its skill and client.
+type Cell<'a> = (&'a VisibilityRow, &'a VisibilityCell, &'a VisibilityClient);
+
+/// The clients, of which only some fit.
+#[derive(Default)]
+struct Columns {
+    /// The client under the cursor, and the first visible one.
+    client: usize,
+    first: usize,
+    /// Click targets of the last frame.
+    areas: Vec<(Rect, usize)>,
+}
+
+impl Columns {
+    /// Returns the columns of clients that fit, from the first visible one.
+    fn fitting(clients: &[VisibilityClient], first: usize, available: u16) -> Vec<(usize, u16)> {
+        let mut left = available;
+        let mut out = Vec::new();
+        for (at, client) in clients.iter().enumerate().skip(first) {
+            let width = (cells(&client.name).min(MAX_CLIENT_WIDTH) + 2).max(MIN_COLUMN_WIDTH);
+            if width > left && !out.is_empty() {
+                break;
+            }
+            left = left.saturating_sub(width);
+            out.push((at, width));
+        }
+        out
+    }
+
+    /// Returns the visible columns: they include the client under the cursor and fill the width.
+    fn visible(&mut self, clients: &[VisibilityClient], available: u16) -> Vec<(usize, u16)> {
+        self.first = self.first.min(self.client);
+        while Self::fitting(clients, self.first, available)
+            .last()
+            .is_some_and(|(last, _)| *last < self.client)
+        {
+            self.first += 1;
+        }
+        while self.first > 0
+            && Self::fitting(clients, self.first - 1, available)
+                .last()
+                .is_some_and(|(last, _)| last + 1 == clients.len())
+        {
+            self.first -= 1;
+        }
+        Self::fitting(clients, self.first, available)
+    }
+
+    fn draw_head(
+        &mut self,
+        clients: &[VisibilityClient],
+        (area, name): (Rect, u16),
+        columns: &[(usize, u16)],
+        painter: &mut Painter<'_>,
+    ) {
+        self.areas.clear();
+        let (first, last) = (columns.first().map_or(0, |one| one.0), columns.last().map_or(0, |one| one.0));
+        if columns.len() < clients.len() {
+            let part = format!("clients {} to {} of {}", first + 1, last + 1, clients.len());
+            painter.put(area.x + 2, area.y, &part, Role::Warning, name);
+        }
+        painter.put(area.x + 2, area.y + 1, "version", Role::Muted, name);
+        painter.put(area.x + 2, area.y + 2, "shown with text", Role::Muted, name);
+        painter.right(area.x + name + WORDS_WIDTH - 2, area.y + 2, "words", Role::Muted);
+        let mut x = area.x + name + WORDS_WIDTH;
+        for (at, width) in columns {
+            let Some(client) = clients.get(*at) else { continue };
+            let label = cut_end(&client.name, width - 2, painter.glyphs.ellipsis).into_owned();
+            let role = if *at == self.client { Role::Strong } else { Role::Text };
+            let plus = if *at == self.client { Modifier::BOLD } else { Modifier::empty() };
+            painter.put_plus(x, area.y, &shown(&label), role, plus, width - 1);
+            let version = client.version.as_deref().unwrap_or("untested");
+            painter.put(
+                x,
+                area.y + 1,
+                &cut_end(version, width - 1, painter.glyphs.ellipsis),
+                Role::Muted,
+                width - 1,
+            );
+            painter.put(x, area.y + 2, &count(client.with_description), Role::Strong, width - 1);
+            self.areas.push((Rect::new(x, area.y, *width, HEAD_ROWS), *at));
+            x += width;
+        }
+    }
 }
 
 impl ClientsView {
@@ -80,15 +163,13 @@ impl ClientsView {
             is_stale: false,
             rows: Vec::new(),
             scroll: Scroll::default(),
-            client: 0,
-            first: 0,
+            columns: Columns::default(),
             filter: None,
             explained: false,
             single: None,
             text: Scroll::default(),
             text_rows: 0,
             hits: Vec::new(),
-            heads: Vec::new(),
         };
         (view, Effect::Visibility(None))
     }
@@ -105,8 +186,8 @@ impl ClientsView {
     }
 
     /// Returns the cell under the cursor with its skill and client; with its text if that is loaded.
-    fn cell(&self) -> Option<(&VisibilityRow, &VisibilityCell, &VisibilityClient)> {
-        let client = self.known()?.clients.get(self.client)?;
+    fn cell(&self) -> Option<Cell<'_>> {
+        let client = self.known()?.clients.get(self.columns.client)?;
         let row = self.row()?;
         let single = self.single.as_ref().filter(|(skill, _)| *skill == row.skill_id);
         let row = single.and_then(|(_, report)| report.skills.first()).unwrap_or(row);
@@ -156,7 +237,7 @@ impl ClientsView {
 
     fn set_client(&mut self, client: usize) {
         let last = self.known().map_or(0, |report| report.clients.len().saturating_sub(1));
-        self.client = client.min(last);
+        self.columns.client = client.min(last);
         self.text.offset = 0;
     }
 
@@ -181,76 +262,13 @@ impl ClientsView {
         Outcome::Request(self.pane, vec![Effect::Visibility(None)])
     }
 
-    /// Returns the columns of clients that fit, from the first visible one.
-    fn columns(&self, first: usize, available: u16) -> Vec<(usize, u16)> {
-        let clients = self.known().map_or(&[][..], |report| report.clients.as_slice());
-        let mut left = available;
-        let mut out = Vec::new();
-        for (at, client) in clients.iter().enumerate().skip(first) {
-            let width = (cells(&client.name).min(MAX_CLIENT_WIDTH) + 2).max(MIN_COLUMN_WIDTH);
-            if width > left && !out.is_empty() {
-                break;
-            }
-            left = left.saturating_sub(width);
-            out.push((at, width));
-        }
-        out
-    }
-
-    /// Returns the visible columns: they include the client under the cursor and fill the width.
-    fn visible(&mut self, available: u16) -> Vec<(usize, u16)> {
-        let all = self.known().map_or(0, |report| report.clients.len());
-        self.first = self.first.min(self.client);
-        while self.columns(self.first, available).last().is_some_and(|(last, _)| *last < self.client) {
-            self.first += 1;
-        }
-        while self.first > 0
-            && self.columns(self.first - 1, available).last().is_some_and(|(last, _)| last + 1 == all)
-        {
-            self.first -= 1;
-        }
-        self.columns(self.first, available)
-    }
-
-    fn draw_head(&mut self, area: Rect, name: u16, columns: &[(usize, u16)], painter: &mut Painter<'_>) {
-        let Some(report) = self.known().cloned() else { return };
-        self.heads.clear();
-        let (first, last) = (columns.first().map_or(0, |one| one.0), columns.last().map_or(0, |one| one.0));
-        if columns.len() < report.clients.len() {
-            let part = format!("clients {} to {} of {}", first + 1, last + 1, report.clients.len());
-            painter.put(area.x + 2, area.y, &part, Role::Warning, name);
-        }
-        painter.put(area.x + 2, area.y + 1, "version", Role::Muted, name);
-        painter.put(area.x + 2, area.y + 2, "shown with text", Role::Muted, name);
-        painter.right(area.x + name + WORDS_WIDTH - 2, area.y + 2, "words", Role::Muted);
-        let mut x = area.x + name + WORDS_WIDTH;
-        for (at, width) in columns {
-            let Some(client) = report.clients.get(*at) else { continue };
-            let label = cut_end(&client.name, width - 2, painter.glyphs.ellipsis).into_owned();
-            let role = if *at == self.client { Role::Strong } else { Role::Text };
-            let plus = if *at == self.client { Modifier::BOLD } else { Modifier::empty() };
-            painter.put_plus(x, area.y, &shown(&label), role, plus, width - 1);
-            let version = client.version.as_deref().unwrap_or("untested");
-            painter.put(
-                x,
-                area.y + 1,
-                &cut_end(version, width - 1, painter.glyphs.ellipsis),
-                Role::Muted,
-                width - 1,
-            );
-            painter.put(x, area.y + 2, &count(client.with_description), Role::Strong, width - 1);
-            self.heads.push((Rect::new(x, area.y, *width, HEAD_ROWS), *at));
-            x += width;
-        }
-    }
-
     fn draw_rows(&mut self, area: Rect, name: u16, columns: &[(usize, u16)], painter: &mut Painter<'_>) {
         let Some(report) = self.known().cloned() else { return };
         self.scroll.follow(self.rows.len(), usize::from(area.height));
         self.hits.clear();
         let mut x = area.x + name + WORDS_WIDTH;
         for (at, width) in columns {
-            if *at == self.client {
+            if *at == self.columns.client {
                 let top = area.y.saturating_sub(HEAD_ROWS);
                 let column = Rect::new(x.saturating_sub(1), top, *width, area.height + HEAD_ROWS);
                 painter.band(column, Role::SelectionWeak);
@@ -282,77 +300,12 @@ impl ClientsView {
             let mut x = area.x + name + WORDS_WIDTH;
             for (client, width) in columns {
                 if let Some(cell) = row.cells.get(*client) {
-                    let is_here = is_selected && *client == self.client;
+                    let is_here = is_selected && *client == self.columns.client;
                     draw_cell(painter, (x, y), cell, is_here, *width);
                 }
                 x += width;
             }
         }
-    }
-
-    /// Returns what is known about the cell under the cursor, by label.
-    fn facts(&self) -> Vec<(&'static str, String)> {
-        let Some((row, cell, client)) = self.cell() else { return Vec::new() };
-        let mut out = Vec::new();
-        let reason = cell.reason.clone().unwrap_or_else(|| match cell.state {
-            Visibility::Full => "the whole description is shown".to_owned(),
-            _ => "not known".to_owned(),
-        });
-        out.push(("reason", reason));
-        let mut folders = client.assumed_folders.iter();
-        let folder = folders.find(|folder| row.location.starts_with(&folder.path));
-        out.extend(folder.filter(|_| cell.assumed).map(|folder| ("folder", folder.note(&client.name))));
-        out.extend(cell.repaired.clone().map(|how| ("repaired", how)));
-        let other = cell.name.clone().filter(|name| name != row.skill_id.as_str());
-        out.extend(other.map(|name| ("name", name)));
-        if !client.limit.is_empty() && cell.state != Visibility::NotSearched {
-            out.push(("limit", client.limit.clone()));
-        }
-        out.push(("source", client.source.clone()));
-        out.push(("file", row.location.display().to_string()));
-        out
-    }
-
-    /// Returns the facts as lines; an explanation also contains the text as the client shows it.
-    fn lines(&self, width: u16, painter: &Painter<'_>) -> Vec<RichLine> {
-        let mut lines = Vec::new();
-        for (label, text) in self.facts() {
-            let parts = wrap(&[Seg::new(shown(&text), Role::Text)], width.saturating_sub(LABEL_WIDTH).max(1));
-            for (at, segs) in parts.into_iter().enumerate() {
-                let label = if at == 0 { label } else { "" };
-                let label = format!("{label:<pad$}", pad = usize::from(LABEL_WIDTH));
-                let mut line = vec![Seg::new(label, Role::Muted)];
-                line.extend(segs);
-                lines.push(RichLine::from_segs(line));
-            }
-        }
-        let Some((row, cell, client)) = self.cell().filter(|_| self.explained) else { return lines };
-        let Some(description) = row.description.as_deref() else { return lines };
-        lines.push(RichLine::default());
-        lines.push(RichLine::of(format!("What {} shows", shown(&client.name)), Role::Strong));
-        let cell_text = match cell.state {
-            Visibility::Full if cell.shown.is_none() => description,
-            _ => cell.shown.as_deref().unwrap_or(""),
-        };
-        let common = description.chars().zip(cell_text.chars()).take_while(|(a, b)| a == b);
-        let common = common.map(|(a, _)| a.len_utf8()).sum();
-        let (head, rest) = description.split_at(common);
-        if cell.state == Visibility::OtherText || description.is_empty() {
-            let other = wrap(&[Seg::new(shown(cell_text), Role::Warning)], width.max(1));
-            lines.extend(other.into_iter().map(RichLine::from_segs));
-        }
-        let cut = if rest.is_empty() || !painter.glyphs.ascii {
-            Seg::new(shown(rest), Role::Muted).with(Modifier::CROSSED_OUT)
-        } else {
-            Seg::new(format!("{{-{}-}}", shown(rest)), Role::Muted)
-        };
-        // `shown` removes the space between the two.
-        let is_between_words = head.ends_with(char::is_whitespace) || rest.starts_with(char::is_whitespace);
-        let space = if is_between_words && !head.trim().is_empty() { " " } else { "" };
-        let head = Seg::new(shown(head) + space, Role::Text);
-        let text = wrap(&[head, cut], width.max(1));
-        lines.extend(text.into_iter().map(RichLine::from_segs));
-        lines
     }
 
     /// Draws the facts about the cell under the cursor below a rule.
@@ -367,7 +320,7 @@ impl ClientsView {
         let note = format!("{} {state}", cell.state.sign(!painter.glyphs.ascii));
         Title::of(name, self.explained).note(note).draw(painter, area.x, area.y, area.width);
         let below = Rect { y: area.y + 1, height: area.height.saturating_sub(1), ..area };
-        let lines = self.lines(below.width.saturating_sub(2), painter);
+        let lines = lines((row, cell, client), self.explained, below.width.saturating_sub(2), painter);
         self.text_rows = lines.len();
         self.text.height = usize::from(below.height);
         self.text.roll(0, self.text_rows);
@@ -384,6 +337,70 @@ impl ClientsView {
         let text = Rect { x: area.x + 2, width: area.width.saturating_sub(2), ..area };
         field.draw(text, painter.buf, style, &[])
     }
+}
+
+/// Returns what is known about a cell, by label.
+fn facts((row, cell, client): Cell<'_>) -> Vec<(&'static str, String)> {
+    let mut out = Vec::new();
+    let reason = cell.reason.clone().unwrap_or_else(|| match cell.state {
+        Visibility::Full => "the whole description is shown".to_owned(),
+        _ => "not known".to_owned(),
+    });
+    out.push(("reason", reason));
+    let mut folders = client.assumed_folders.iter();
+    let folder = folders.find(|folder| row.location.starts_with(&folder.path));
+    out.extend(folder.filter(|_| cell.assumed).map(|folder| ("folder", folder.note(&client.name))));
+    out.extend(cell.repaired.clone().map(|how| ("repaired", how)));
+    let other = cell.name.clone().filter(|name| name != row.skill_id.as_str());
+    out.extend(other.map(|name| ("name", name)));
+    if !client.limit.is_empty() && cell.state != Visibility::NotSearched {
+        out.push(("limit", client.limit.clone()));
+    }
+    out.push(("source", client.source.clone()));
+    out.push(("file", row.location.display().to_string()));
+    out
+}
+
+/// Returns the facts as lines; an explanation also contains the text as the client shows it.
+fn lines(of: Cell<'_>, explained: bool, width: u16, painter: &Painter<'_>) -> Vec<RichLine> {
+    let mut lines = Vec::new();
+    for (label, text) in facts(of) {
+        let parts = wrap(&[Seg::new(shown(&text), Role::Text)], width.saturating_sub(LABEL_WIDTH).max(1));
+        for (at, segs) in parts.into_iter().enumerate() {
+            let label = if at == 0 { label } else { "" };
+            let label = format!("{label:<pad$}", pad = usize::from(LABEL_WIDTH));
+            let mut line = vec![Seg::new(label, Role::Muted)];
+            line.extend(segs);
+            lines.push(RichLine::from_segs(line));
+        }
+    }
+    let (row, cell, client) = of;
+    let Some(description) = row.description.as_deref().filter(|_| explained) else { return lines };
+    lines.push(RichLine::default());
+    lines.push(RichLine::of(format!("What {} shows", shown(&client.name)), Role::Strong));
+    let cell_text = match cell.state {
+        Visibility::Full if cell.shown.is_none() => description,
+        _ => cell.shown.as_deref().unwrap_or(""),
+    };
+    let common = description.chars().zip(cell_text.chars()).take_while(|(a, b)| a == b);
+    let common = common.map(|(a, _)| a.len_utf8()).sum();
+    let (head, rest) = description.split_at(common);
+    if cell.state == Visibility::OtherText || description.is_empty() {
+        let other = wrap(&[Seg::new(shown(cell_text), Role::Warning)], width.max(1));
+        lines.extend(other.into_iter().map(RichLine::from_segs));
+    }
+    let cut = if rest.is_empty() || !painter.glyphs.ascii {
+        Seg::new(shown(rest), Role::Muted).with(Modifier::CROSSED_OUT)
+    } else {
+        Seg::new(format!("{{-{}-}}", shown(rest)), Role::Muted)
+    };
+    // `shown` removes the space between the two.
+    let is_between_words = head.ends_with(char::is_whitespace) || rest.starts_with(char::is_whitespace);
+    let space = if is_between_words && !head.trim().is_empty() { " " } else { "" };
+    let head = Seg::new(shown(head) + space, Role::Text);
+    let text = wrap(&[head, cut], width.max(1));
+    lines.extend(text.into_iter().map(RichLine::from_segs));
+    lines
 }
 
 fn draw_cell(
@@ -451,8 +468,8 @@ impl Overlay for ClientsView {
         match action {
             _ if by != 0 && self.explained => self.text.roll(by, self.text_rows),
             _ if by != 0 => self.move_by(by),
-            Some(Action::Left) => self.set_client(self.client.saturating_sub(1)),
-            Some(Action::Right) => self.set_client(self.client + 1),
+            Some(Action::Left) => self.set_client(self.columns.client.saturating_sub(1)),
+            Some(Action::Right) => self.set_client(self.columns.client + 1),
             Some(Action::Open) => return self.toggle(),
             Some(Action::Filter) if !self.explained => {
                 self.filter.get_or_insert_default();
@@ -480,7 +497,7 @@ impl Overlay for ClientsView {
                 self.report = Some(report.clone());
                 self.single = None;
                 self.set_rows();
-                self.set_client(self.client);
+                self.set_client(self.columns.client);
                 self.is_pending = false;
                 if std::mem::take(&mut self.is_stale) {
                     self.is_pending = true;
@@ -513,14 +530,15 @@ impl Overlay for ClientsView {
             MouseEventKind::ScrollDown => 3,
             MouseEventKind::Down(MouseButton::Left) if !self.explained => {
                 let head = self
-                    .heads
+                    .columns
+                    .areas
                     .iter()
                     .find(|(area, _)| (area.left()..area.right()).contains(&at.x) && at.y >= area.y);
                 let head = head.map(|(_, client)| *client);
                 let row = row_at(&self.hits, at);
-                if row.is_some() || self.heads.iter().any(|(area, _)| area.contains(at)) {
+                if row.is_some() || self.columns.areas.iter().any(|(area, _)| area.contains(at)) {
                     self.scroll.cursor = row.unwrap_or(self.scroll.cursor);
-                    self.set_client(head.unwrap_or(self.client));
+                    self.set_client(head.unwrap_or(self.columns.client));
                 }
                 return Outcome::Stay;
             }
@@ -562,8 +580,8 @@ impl Overlay for ClientsView {
             format!("{}, {}", counted(report.total, "skill"), counted(report.clients.len(), "client"))
         });
         let inside = frame(area, painter, "Visibility in clients", &note, false);
-        match &self.report {
-            Some(Ok(_)) => {}
+        let report = match &self.report {
+            Some(Ok(report)) => Arc::clone(report),
             Some(Err(error)) => {
                 painter.put(inside.x, inside.y, &shown(&error.message), Role::Danger, inside.width);
                 return None;
@@ -578,7 +596,7 @@ impl Overlay for ClientsView {
                 );
                 return None;
             }
-        }
+        };
         if self.explained {
             self.draw_cell_facts(inside, painter);
             return None;
@@ -589,7 +607,7 @@ impl Overlay for ClientsView {
             cursor = self.draw_filter(Rect { height: 1, ..inside }, painter);
             top = Rect { y: inside.y + 1, height: inside.height.saturating_sub(1), ..inside };
         }
-        for note in self.known().map(|report| report.notes()).unwrap_or_default() {
+        for note in report.notes() {
             let lines =
                 wrap_to(&[Seg::new(shown(&note), Role::Warning)], top.width, 2, painter.glyphs.ellipsis);
             for line in &lines {
@@ -603,9 +621,9 @@ impl Overlay for ClientsView {
         let list =
             Rect { y: top.y + HEAD_ROWS, height: top.height.saturating_sub(HEAD_ROWS + below).max(1), ..top };
         let name = (top.width / 4).clamp(20, 40);
-        let columns = self.visible(top.width.saturating_sub(name + WORDS_WIDTH));
+        let columns = self.columns.visible(&report.clients, top.width.saturating_sub(name + WORDS_WIDTH));
         self.draw_rows(list, name, &columns, painter);
-        self.draw_head(top, name, &columns, painter);
+        self.columns.draw_head(&report.clients, (top, name), &columns, painter);
         if self.rows.is_empty() {
             painter.put(list.x + 2, list.y, "no matches", Role::Muted, list.width);
         }
