@@ -74,19 +74,198 @@ const TAGS: usize = 3;
 /// The measurements of a draft: increasingly expensive ones, while the text is unchanged.
 const STAGES: [DraftMeasure; 3] = [DraftMeasure::Request, DraftMeasure::Golden, DraftMeasure::All];
 
-/// The state of the editor.
-pub struct DraftEditor {
-    pane: PaneId,
-    skill: Drafting,
-    fields: [Text; 4],
+/// The fields, one of which is shown.
+struct Fields {
+    texts: [Text; 4],
     /// The focused field.
-    field: usize,
+    focus: usize,
+    /// Areas of the last frame.
+    area: Rect,
+    tabs: Vec<(Rect, usize)>,
+}
+
+impl Fields {
+    fn of(skill: &Drafting) -> Self {
+        let texts = [
+            Text::new(skill.proposed.as_deref().unwrap_or(&skill.texts.description)),
+            Text::new(&skill.name),
+            Text::new(&skill.texts.when_to_use),
+            Text::new(&skill.tags.join(", ")),
+        ];
+        Self { texts, focus: 0, area: Rect::ZERO, tabs: Vec::new() }
+    }
+
+    fn current(&mut self) -> &mut Text {
+        &mut self.texts[self.focus]
+    }
+
+    fn name(&self) -> &str {
+        self.texts[NAME].text().trim()
+    }
+
+    fn description(&self) -> &str {
+        self.texts[DESCRIPTION].text()
+    }
+
+    fn stated(&self) -> StatedTexts {
+        let when_to_use = self.texts[WHEN_TO_USE].text().to_owned();
+        StatedTexts { description: self.description().to_owned(), when_to_use }
+    }
+
+    fn tags(&self) -> Vec<String> {
+        let tags = self.texts[TAGS].text().split(',').map(str::trim);
+        tags.filter(|tag| !tag.is_empty()).map(str::to_owned).collect()
+    }
+
+    /// Sets the stated texts; a field that has its text is not changed.
+    fn set(&mut self, texts: &StatedTexts) {
+        for (field, text) in [(DESCRIPTION, &texts.description), (WHEN_TO_USE, &texts.when_to_use)] {
+            if self.texts[field].text() != text {
+                self.texts[field].set(text);
+            }
+        }
+    }
+
+    /// Makes a text that was written one step, which one undo takes back.
+    fn join_steps(&mut self, before: &StatedTexts, now: &StatedTexts) {
+        for (field, before, now) in [
+            (DESCRIPTION, &before.description, &now.description),
+            (WHEN_TO_USE, &before.when_to_use, &now.when_to_use),
+        ] {
+            if before != now && self.texts[field].text() == now {
+                self.texts[field].set(before);
+                self.texts[field].set(now);
+            }
+        }
+    }
+
+    fn click(&mut self, at: Position) {
+        if self.area.contains(at) {
+            self.current().click(at);
+        } else if let Some((_, field)) = self.tabs.iter().find(|(area, _)| area.contains(at)) {
+            self.focus = *field;
+        }
+    }
+
+    fn draw(
+        &mut self,
+        area: Rect,
+        (in_file, report): (&StatedTexts, Option<&DraftReport>),
+        painter: &mut Painter<'_>,
+    ) -> (u16, Option<Position>) {
+        let mut x = area.x;
+        self.tabs.clear();
+        for (at, name) in FIELDS.iter().enumerate() {
+            let end = if at == self.focus {
+                painter.put_plus(
+                    x,
+                    area.y,
+                    name,
+                    Role::Strong,
+                    Modifier::BOLD | Modifier::UNDERLINED,
+                    cells(name),
+                )
+            } else {
+                painter.put(x, area.y, name, Role::Muted, cells(name))
+            };
+            self.tabs.push((Rect::new(x, area.y, end - x, 1), at));
+            x = end + 2;
+        }
+        let text = &mut self.texts[self.focus];
+        let wanted = u16::try_from(text.height(area.width)).unwrap_or(u16::MAX);
+        let height = wanted.clamp(2, MAX_FIELD_HEIGHT).min(area.height.saturating_sub(1));
+        self.area = Rect { y: area.y + 1, height, ..area };
+        painter.band(self.area, Role::Field);
+        let style = painter.theme.style(Role::Field).patch(painter.theme.style(Role::Strong));
+        let cursor = text.draw(self.area, painter.buf, style);
+        let mut y = area.y + 1 + height;
+        let words = |text: &str| text.split_whitespace().count();
+        let stated = self.stated();
+        let (is_when, when) = (self.focus == WHEN_TO_USE, stated.when_to_use.chars().count());
+        let (written, text) = if is_when {
+            (&in_file.when_to_use, &stated.when_to_use)
+        } else {
+            (&in_file.description, &stated.description)
+        };
+        let (before, now) = (words(written), words(text));
+        let mut segs = vec![Seg::new(format!("{now} words"), Role::Text)];
+        if before != now {
+            let role = if now > before { Role::DiffAdd } else { Role::DiffDel };
+            segs.push(Seg::new(format!(" {:+}", now as i64 - before as i64), role));
+        }
+        segs.push(Seg::new(format!("   {} characters", text.chars().count()), Role::Muted));
+        if is_when {
+            segs.push(Seg::new("   appended to the description by Claude Code", Role::Muted));
+        } else {
+            if let Some(report) = report {
+                segs.push(Seg::new(format!("   {} tok", tokens(report.tokens)), Role::Muted));
+            }
+            if when > 0 {
+                segs.push(Seg::new(format!("   when-to-use: {when} more"), Role::Muted));
+            }
+        }
+        painter.line(area.x, y, &RichLine::from_segs(segs), area.width);
+        y += 2;
+        (y - area.y, cursor)
+    }
+}
+
+/// The metrics of a draft.
+#[derive(Default)]
+struct Metrics {
     generation: u64,
     /// Number of completed measurements of the current text.
     stages: usize,
     /// Metrics of the current text as far as they are measured, and of an earlier one for the rest.
     report: Option<Arc<DraftReport>>,
     error: Option<String>,
+}
+
+impl Metrics {
+    fn is_pending(&self) -> bool {
+        self.stages < STAGES.len()
+    }
+
+    /// Handles a change of the text.
+    fn restart(&mut self) {
+        (self.stages, self.error) = (0, None);
+        self.generation += 1;
+    }
+
+    /// Handles a measurement of the current text; returns whether another one follows.
+    fn take(&mut self, report: &Result<Arc<DraftReport>, skills_api::Error>) -> bool {
+        let new = match report {
+            Ok(new) => new,
+            Err(error) => {
+                (self.error, self.stages) = (Some(error.message.clone()), STAGES.len());
+                return false;
+            }
+        };
+        let mut merged = (**new).clone();
+        if let Some(earlier) = &self.report {
+            // What is not measured yet stays visible, marked as being updated.
+            if self.stages < 1 {
+                merged.golden.clone_from(&earlier.golden);
+                merged.shown.clone_from(&earlier.shown);
+            }
+            if self.stages < 2 {
+                merged.advice.clone_from(&earlier.advice);
+                merged.clauses.clone_from(&earlier.clauses);
+                merged.attractions.clone_from(&earlier.attractions);
+            }
+        }
+        (self.report, self.error) = (Some(Arc::new(merged)), None);
+        self.stages += 1;
+        self.is_pending()
+    }
+}
+
+/// The state of the editor.
+pub struct DraftEditor {
+    pane: PaneId,
+    skill: Drafting,
+    fields: Fields,
+    metrics: Metrics,
     /// Whether the next Ctrl-S writes: the diff is shown.
     confirming: bool,
     /// What was written last, if nothing was entered since.
@@ -103,8 +282,6 @@ pub struct DraftEditor {
     refused: bool,
     scroll: Scroll,
     rows: usize,
-    field_area: Rect,
-    tabs: Vec<(Rect, usize)>,
 }
 
 /// Returns the names of the texts that differ.
@@ -120,20 +297,11 @@ impl DraftEditor {
     /// Creates the editor and the request for the metrics of the current description.
     #[must_use]
     pub fn open(pane: PaneId, skill: Drafting) -> (Self, Effect) {
-        let mut editor = Self {
+        let editor = Self {
             pane,
-            fields: [
-                Text::new(skill.proposed.as_deref().unwrap_or(&skill.texts.description)),
-                Text::new(&skill.name),
-                Text::new(&skill.texts.when_to_use),
-                Text::new(&skill.tags.join(", ")),
-            ],
-            field: 0,
+            fields: Fields::of(&skill),
             skill,
-            generation: 0,
-            stages: 0,
-            report: None,
-            error: None,
+            metrics: Metrics { generation: 1, ..Metrics::default() },
             confirming: false,
             written: None,
             discarding: false,
@@ -143,68 +311,50 @@ impl DraftEditor {
             refused: false,
             scroll: Scroll::default(),
             rows: 0,
-            field_area: Rect::ZERO,
-            tabs: Vec::new(),
         };
-        editor.generation += 1;
         let effect = editor.measure();
         (editor, effect)
     }
 
-    fn description(&self) -> &str {
-        self.fields[DESCRIPTION].text()
-    }
-
-    fn texts(&self) -> StatedTexts {
-        let when_to_use = self.fields[WHEN_TO_USE].text().to_owned();
-        StatedTexts { description: self.description().to_owned(), when_to_use }
-    }
-
-    fn tags(&self) -> Vec<String> {
-        let tags = self.fields[TAGS].text().split(',').map(str::trim);
-        tags.filter(|tag| !tag.is_empty()).map(str::to_owned).collect()
-    }
-
     fn is_changed(&self) -> bool {
-        self.texts() != self.skill.texts
+        self.fields.stated() != self.skill.texts
     }
 
     /// Returns whether name or tags differ: changes of these are measured, but not written.
     fn has_other_changes(&self) -> bool {
-        self.fields[NAME].text().trim() != self.skill.name || self.tags() != self.skill.tags
+        self.fields.name() != self.skill.name || self.fields.tags() != self.skill.tags
     }
 
     /// Returns the request for the next measurement.
     fn measure(&self) -> Effect {
-        let measure = STAGES[self.stages.min(STAGES.len() - 1)];
-        let name = self.fields[NAME].text().trim();
+        let measure = STAGES[self.metrics.stages.min(STAGES.len() - 1)];
+        let name = self.fields.name();
         let is_last = measure == DraftMeasure::All;
         Effect::Draft {
             request: DraftRequest {
                 skill_id: self.skill.skill_id.to_string(),
-                description: Some(self.description().to_owned()),
-                when_to_use: (self.texts().when_to_use != self.skill.texts.when_to_use)
-                    .then(|| self.texts().when_to_use),
+                description: Some(self.fields.description().to_owned()),
+                when_to_use: (self.fields.stated().when_to_use != self.skill.texts.when_to_use)
+                    .then(|| self.fields.stated().when_to_use),
                 name: (name != self.skill.name && !name.is_empty()).then(|| name.to_owned()),
-                tags: (self.tags() != self.skill.tags).then(|| self.tags()),
+                tags: (self.fields.tags() != self.skill.tags).then(|| self.fields.tags()),
                 intent: self.skill.intent.clone(),
                 clauses: is_last,
                 prompt: is_last,
                 measure,
                 ..DraftRequest::default()
             },
-            generation: self.generation,
+            generation: self.metrics.generation,
         }
     }
 
     fn changed(&mut self) -> Outcome {
-        (self.confirming, self.written, self.stages, self.proposed) = (false, None, 0, None);
-        self.generation += 1;
-        self.error = None;
-        if self.description().trim().is_empty() {
+        (self.confirming, self.written, self.proposed) = (false, None, None);
+        self.metrics.restart();
+        if self.fields.description().trim().is_empty() {
             // No figures belong to an empty text.
-            (self.stages, self.report) = (STAGES.len(), None);
-            self.error = Some("a description needs text".to_owned());
+            (self.metrics.stages, self.metrics.report) = (STAGES.len(), None);
+            self.metrics.error = Some("a description needs text".to_owned());
             return Outcome::Stay;
         }
         Outcome::Request(self.pane, vec![self.measure()])
@@ -217,7 +367,7 @@ impl DraftEditor {
 
     /// Returns the texts to write: those entered; a field in which nothing was entered follows the file.
     fn merged(&self) -> StatedTexts {
-        let (mut out, read, now) = (self.texts(), &self.skill.texts, self.in_file());
+        let (mut out, read, now) = (self.fields.stated(), &self.skill.texts, self.in_file());
         for (text, read, now) in [
             (&mut out.description, &read.description, &now.description),
             (&mut out.when_to_use, &read.when_to_use, &now.when_to_use),
@@ -235,11 +385,7 @@ impl DraftEditor {
         self.refused = false;
         let texts = self.merged();
         let Some(base) = self.on_disk.take() else { return false };
-        for (field, text) in [(DESCRIPTION, &texts.description), (WHEN_TO_USE, &texts.when_to_use)] {
-            if self.fields[field].text() != text {
-                self.fields[field].set(text);
-            }
-        }
+        self.fields.set(&texts);
         (self.skill.texts, self.skill.digest) = (base.texts, base.digest);
         true
     }
@@ -258,7 +404,7 @@ impl DraftEditor {
             *digest = skill.digest;
             return Outcome::Stay;
         }
-        let is_own = now.is_same(&self.texts()) || now.is_same(&self.skill.texts);
+        let is_own = now.is_same(&self.fields.stated()) || now.is_same(&self.skill.texts);
         // Unless a text was entered that could be lost, the file's is taken.
         if is_own || !self.is_changed() {
             (self.on_disk, self.refused) = (None, false);
@@ -267,8 +413,7 @@ impl DraftEditor {
             if is_own {
                 return Outcome::Stay;
             }
-            self.fields[DESCRIPTION].set(&now.description);
-            self.fields[WHEN_TO_USE].set(&now.when_to_use);
+            self.fields.set(&now);
             return self.changed();
         }
         self.confirming = false;
@@ -281,7 +426,7 @@ impl DraftEditor {
             let note = "only description and when-to-use are written; change name and tags in the file";
             return Outcome::Request(self.pane, vec![Effect::Toast(note.to_owned())]);
         }
-        if !self.is_changed() || self.description().trim().is_empty() {
+        if !self.is_changed() || self.fields.description().trim().is_empty() {
             return Outcome::Stay;
         }
         if !self.confirming {
@@ -295,56 +440,23 @@ impl DraftEditor {
         let write = Effect::WriteDescription {
             skill_id: self.skill.skill_id.clone(),
             shown: self.skill.digest,
-            texts: self.texts(),
+            texts: self.fields.stated(),
         };
         Outcome::Request(self.pane, vec![write])
     }
 
     fn copy_prompt(&self) -> Outcome {
-        let prompt = self.report.as_ref().and_then(|report| report.prompt.clone());
+        let prompt = self.metrics.report.as_ref().and_then(|report| report.prompt.clone());
         let effect = match prompt {
-            Some(prompt) if self.stages == STAGES.len() => {
+            Some(prompt) if !self.metrics.is_pending() => {
                 Effect::Copy(prompt, "the rewrite prompt".to_owned())
             }
-            _ if self.stages < STAGES.len() => {
+            _ if self.metrics.is_pending() => {
                 Effect::Toast("the golden set is being measured; try again".to_owned())
             }
             _ => Effect::Toast("a rewrite prompt needs golden queries; m adds one".to_owned()),
         };
         Outcome::Request(self.pane, vec![effect])
-    }
-
-    /// Handles a measurement of the current text; returns the request for the next one.
-    fn take(&mut self, report: &Result<Arc<DraftReport>, skills_api::Error>) -> Outcome {
-        match report {
-            Err(error) => {
-                self.error = Some(error.message.clone());
-                self.stages = STAGES.len();
-                Outcome::Handled
-            }
-            Ok(new) => {
-                let mut merged = (**new).clone();
-                if let Some(earlier) = &self.report {
-                    // What is not measured yet stays visible, marked as being updated.
-                    if self.stages < 1 {
-                        merged.golden.clone_from(&earlier.golden);
-                        merged.shown.clone_from(&earlier.shown);
-                    }
-                    if self.stages < 2 {
-                        merged.advice.clone_from(&earlier.advice);
-                        merged.clauses.clone_from(&earlier.clauses);
-                        merged.attractions.clone_from(&earlier.attractions);
-                    }
-                }
-                (self.report, self.error) = (Some(Arc::new(merged)), None);
-                self.stages += 1;
-                if self.stages < STAGES.len() {
-                    Outcome::HandledWith(self.pane, vec![self.measure()])
-                } else {
-                    Outcome::Handled
-                }
-            }
-        }
     }
 
     /// Returns the texts that writing changes: as the file has them, and as they are written.
@@ -403,67 +515,10 @@ impl DraftEditor {
                 format!("{what} written; the rest of the file is unchanged. Ctrl-_ and Ctrl-S restore it.");
             out.push(("", text, Role::Success));
         }
-        if let Some(error) = &self.error {
+        if let Some(error) = &self.metrics.error {
             out.push(("", error.clone(), Role::Danger));
         }
         out
-    }
-
-    fn draw_fields(&mut self, area: Rect, painter: &mut Painter<'_>) -> (u16, Option<Position>) {
-        let mut x = area.x;
-        self.tabs.clear();
-        for (at, name) in FIELDS.iter().enumerate() {
-            let end = if at == self.field {
-                painter.put_plus(
-                    x,
-                    area.y,
-                    name,
-                    Role::Strong,
-                    Modifier::BOLD | Modifier::UNDERLINED,
-                    cells(name),
-                )
-            } else {
-                painter.put(x, area.y, name, Role::Muted, cells(name))
-            };
-            self.tabs.push((Rect::new(x, area.y, end - x, 1), at));
-            x = end + 2;
-        }
-        let text = &mut self.fields[self.field];
-        let wanted = u16::try_from(text.height(area.width)).unwrap_or(u16::MAX);
-        let height = wanted.clamp(2, MAX_FIELD_HEIGHT).min(area.height.saturating_sub(1));
-        self.field_area = Rect { y: area.y + 1, height, ..area };
-        painter.band(self.field_area, Role::Field);
-        let style = painter.theme.style(Role::Field).patch(painter.theme.style(Role::Strong));
-        let cursor = text.draw(self.field_area, painter.buf, style);
-        let mut y = area.y + 1 + height;
-        let words = |text: &str| text.split_whitespace().count();
-        let texts = self.texts();
-        let (is_when, when) = (self.field == WHEN_TO_USE, texts.when_to_use.chars().count());
-        let (written, text) = if is_when {
-            (&self.skill.texts.when_to_use, &texts.when_to_use)
-        } else {
-            (&self.skill.texts.description, &texts.description)
-        };
-        let (before, now) = (words(written), words(text));
-        let mut segs = vec![Seg::new(format!("{now} words"), Role::Text)];
-        if before != now {
-            let role = if now > before { Role::DiffAdd } else { Role::DiffDel };
-            segs.push(Seg::new(format!(" {:+}", now as i64 - before as i64), role));
-        }
-        segs.push(Seg::new(format!("   {} characters", text.chars().count()), Role::Muted));
-        if is_when {
-            segs.push(Seg::new("   appended to the description by Claude Code", Role::Muted));
-        } else {
-            if let Some(report) = &self.report {
-                segs.push(Seg::new(format!("   {} tok", tokens(report.tokens)), Role::Muted));
-            }
-            if when > 0 {
-                segs.push(Seg::new(format!("   when-to-use: {when} more"), Role::Muted));
-            }
-        }
-        painter.line(area.x, y, &RichLine::from_segs(segs), area.width);
-        y += 2;
-        (y - area.y, cursor)
     }
 }
 
@@ -484,8 +539,10 @@ impl Overlay for DraftEditor {
             Some(Action::ReloadFile) => {
                 return if self.take_base() { self.changed() } else { Outcome::Stay };
             }
-            Some(Action::NextPart) => self.field = (self.field + 1) % FIELDS.len(),
-            Some(Action::PreviousPart) => self.field = (self.field + FIELDS.len() - 1) % FIELDS.len(),
+            Some(Action::NextPart) => self.fields.focus = (self.fields.focus + 1) % FIELDS.len(),
+            Some(Action::PreviousPart) => {
+                self.fields.focus = (self.fields.focus + FIELDS.len() - 1) % FIELDS.len();
+            }
             Some(Action::Back | Action::LeaveField) if self.confirming => self.confirming = false,
             Some(Action::Back | Action::LeaveField) if self.unsaved().is_some() && !was_discarding => {
                 self.discarding = true;
@@ -493,10 +550,10 @@ impl Overlay for DraftEditor {
             Some(Action::Back | Action::LeaveField) => return Outcome::Close,
             Some(Action::PageUp) => self.scroll.roll(-self.scroll.page(), self.rows),
             Some(Action::PageDown) => self.scroll.roll(self.scroll.page(), self.rows),
-            Some(Action::Up) => drop(self.fields[self.field].by_row(false)),
-            Some(Action::Down) => drop(self.fields[self.field].by_row(true)),
+            Some(Action::Up) => drop(self.fields.current().by_row(false)),
+            Some(Action::Down) => drop(self.fields.current().by_row(true)),
             _ => {
-                if self.fields[self.field].key(key) {
+                if self.fields.current().key(key) {
                     return self.changed();
                 }
                 self.confirming = false;
@@ -508,12 +565,18 @@ impl Overlay for DraftEditor {
     fn paste(&mut self, text: &str) -> Outcome {
         // A description is one paragraph, so line breaks from the clipboard become spaces.
         let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
-        if self.fields[self.field].insert(&text) { self.changed() } else { Outcome::Stay }
+        if self.fields.current().insert(&text) { self.changed() } else { Outcome::Stay }
     }
 
     fn on_message(&mut self, message: &Message) -> Outcome {
         match message {
-            Message::Draft(generation, report) if *generation == self.generation => self.take(report),
+            Message::Draft(generation, report) if *generation == self.metrics.generation => {
+                if self.metrics.take(report) {
+                    Outcome::HandledWith(self.pane, vec![self.measure()])
+                } else {
+                    Outcome::Handled
+                }
+            }
             Message::Draft(..) => Outcome::Handled,
             Message::DescriptionWritten(skill, Ok(saved)) if *skill == self.skill.skill_id => {
                 match saved {
@@ -521,16 +584,7 @@ impl Overlay for DraftEditor {
                         let before = std::mem::replace(&mut self.skill.texts, texts.clone());
                         let written = changed(&before, texts);
                         self.skill.digest = *digest;
-                        // The written text is one step, which one undo takes back.
-                        for (field, before, now) in [
-                            (DESCRIPTION, &before.description, &texts.description),
-                            (WHEN_TO_USE, &before.when_to_use, &texts.when_to_use),
-                        ] {
-                            if before != now && self.fields[field].text() == now {
-                                self.fields[field].set(before);
-                                self.fields[field].set(now);
-                            }
-                        }
+                        self.fields.join_steps(&before, texts);
                         // The catalog may report the new text before the response arrives.
                         self.replaced =
                             Some(before).filter(|before| before != texts).or(self.replaced.take());
@@ -544,7 +598,7 @@ impl Overlay for DraftEditor {
                 Outcome::Handled
             }
             Message::DescriptionWritten(_, Err(error)) => {
-                self.error = Some(error.message.clone());
+                self.metrics.error = Some(error.message.clone());
                 Outcome::Handled
             }
             Message::Catalogue(catalogue) => self.catalog_changed(catalogue),
@@ -564,12 +618,7 @@ impl Overlay for DraftEditor {
             MouseEventKind::ScrollUp => self.scroll.roll(-3, self.rows),
             MouseEventKind::ScrollDown => self.scroll.roll(3, self.rows),
             MouseEventKind::Down(MouseButton::Left) => {
-                let at = Position::new(event.column, event.row);
-                if self.field_area.contains(at) {
-                    self.fields[self.field].click(at);
-                } else if let Some((_, field)) = self.tabs.iter().find(|(area, _)| area.contains(at)) {
-                    self.field = *field;
-                }
+                self.fields.click(Position::new(event.column, event.row));
             }
             _ => {}
         }
@@ -592,7 +641,7 @@ impl Overlay for DraftEditor {
 
     fn draw(&mut self, area: Rect, painter: &mut Painter<'_>, _now: Instant) -> Option<Position> {
         let title = format!("Draft of {}", shown(self.skill.skill_id.as_str()));
-        let is_pending = self.stages < STAGES.len();
+        let is_pending = self.metrics.is_pending();
         let note = match (is_pending, self.is_changed() || self.has_other_changes()) {
             (true, _) => "updating",
             (false, true) => "not written",
@@ -603,9 +652,9 @@ impl Overlay for DraftEditor {
         let left_width = if is_wide { inside.width * 53 / 100 } else { inside.width };
         // Titles are outdented by two cells.
         let left = Rect { x: inside.x + 1, width: left_width.saturating_sub(1), ..inside };
-        let (top, cursor) = self.draw_fields(left, painter);
+        let report = self.metrics.report.clone();
+        let (top, cursor) = self.fields.draw(left, (&self.skill.texts, report.as_deref()), painter);
         let notes = self.notes();
-        let report = self.report.clone();
         let intent = self.skill.intent.as_deref();
         let left_below = Rect { y: left.y + top, height: left.height.saturating_sub(top), ..left };
         let note_items = |width: u16| {
@@ -644,7 +693,7 @@ impl Overlay for DraftEditor {
                 first.push(Item::Gap);
                 first.extend(left_items(report, is_pending, left_below.width, painter));
             }
-        } else if !self.confirming && self.error.is_none() {
+        } else if !self.confirming && self.metrics.error.is_none() {
             first.push(Item::Line(RichLine::of("measuring", Role::Muted)));
         }
         columns.push((left_below, first));
@@ -746,9 +795,9 @@ mod tests {
         let [Effect::Draft { request, generation: 2 }] = &effects[..] else { panic!("{effects:?}") };
         assert_eq!(request.description.as_deref(), Some("Reads statements.x"));
         assert_eq!(editor.on_message(&Message::Draft(1, Ok(report("old")))), Outcome::Handled);
-        assert!(editor.report.is_none(), "a stale reply is dropped");
+        assert!(editor.metrics.report.is_none(), "a stale reply is dropped");
         editor.on_message(&Message::Draft(2, Ok(report("Reads statements.x"))));
-        assert_eq!(editor.report.as_ref().unwrap().description, "Reads statements.x");
+        assert_eq!(editor.metrics.report.as_ref().unwrap().description, "Reads statements.x");
     }
 
     #[test]
@@ -771,7 +820,7 @@ mod tests {
         // The next key starts over; the golden metrics stay until the new ones arrive.
         editor.key(key(KeyCode::Char('y')), None);
         editor.on_message(&Message::Draft(3, Ok(report("xy"))));
-        assert!(editor.report.as_ref().unwrap().golden.is_some());
+        assert!(editor.metrics.report.as_ref().unwrap().golden.is_some());
         let too_early = editor.key(key(KeyCode::Null), Some(Action::RewritePrompt));
         assert!(
             matches!(&too_early, Outcome::Request(_, effects) if matches!(&effects[..], [Effect::Toast(_)]))
@@ -813,7 +862,7 @@ mod tests {
         assert!(!editor.is_changed());
         let undo = KeyEvent::new(KeyCode::Char('_'), KeyModifiers::CONTROL);
         editor.key(undo, None);
-        assert_eq!(editor.description(), "Reads statements.", "one undo restores what was replaced");
+        assert_eq!(editor.fields.description(), "Reads statements.", "one undo restores what was replaced");
         editor.key(key(KeyCode::Char('!')), None);
         assert_eq!(editor.key(key(KeyCode::Null), Some(Action::Back)), Outcome::Close);
         editor.key(key(KeyCode::Char('?')), None);
@@ -863,7 +912,10 @@ mod tests {
         assert!(!shown.contains("Reads all."), "the description is not written: {shown}");
         editor.key(key(KeyCode::Null), Some(Action::ReloadFile));
         let entered = "On bank statements.And receipts.";
-        assert_eq!((editor.description(), editor.texts().when_to_use.as_str()), ("Reads all.", entered));
+        assert_eq!(
+            (editor.fields.description(), editor.fields.stated().when_to_use.as_str()),
+            ("Reads all.", entered)
+        );
     }
 
     #[test]
@@ -872,7 +924,7 @@ mod tests {
         editor.key(key(KeyCode::Char('!')), None);
         let changed = Ok(SaveOutcome::Changed(in_file("Reads bank statements.")));
         editor.on_message(&Message::DescriptionWritten(SkillId::new("statements"), changed));
-        assert_eq!(editor.description(), "Reads statements.!");
+        assert_eq!(editor.fields.description(), "Reads statements.!");
         assert!(
             text(&editor).contains("- Reads bank statements.\n+ Reads statements.!"),
             "{}",
@@ -911,7 +963,7 @@ mod tests {
         assert!(text(&editor).contains("The file changed on disk: Ctrl-R"), "{}", text(&editor));
         let measured = editor.key(key(KeyCode::Null), Some(Action::ReloadFile));
         assert_eq!(stage(&measured), Some(DraftMeasure::Request));
-        assert_eq!(editor.description(), "Reads statements.!");
+        assert_eq!(editor.fields.description(), "Reads statements.!");
         assert_eq!(editor.skill.texts.description, "Reads bank statements.");
         assert!(editor.unsaved().is_some_and(|lost| lost.contains("statements")));
     }
@@ -919,7 +971,7 @@ mod tests {
     #[test]
     fn a_draft_without_text_is_refused_here() {
         let mut editor = editor();
-        while !editor.fields[0].is_empty() {
+        while !editor.fields.texts[0].is_empty() {
             editor.key(key(KeyCode::Backspace), None);
         }
         assert!(text(&editor).contains("a description needs text"));
