@@ -6,8 +6,7 @@ use std::time::Instant;
 use ratatui::layout::{Position, Rect};
 
 use super::bulk::{BulkDialog, Focus, Phase, Row, plural};
-use super::decision_view::tail;
-use super::parts::{self, LABEL};
+use super::parts::{self, LABEL, tail};
 use crate::overlay::{centred, frame};
 use crate::theme::Role;
 use crate::widgets::format::count;

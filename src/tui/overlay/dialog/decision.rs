@@ -1,305 +1,193 @@
 //! The decision dialog: shows exactly what would be executed, and sends an approval or a denial once. Approval is never
 //! the default.
 
-use std::time::Instant;
+mod fields;
+mod gates;
+mod view;
 
-use ratatui::layout::Rect;
+use std::time::{Duration, Instant};
+
+use crossterm::event::{KeyCode, KeyEvent, KeyModifiers, MouseButton, MouseEvent, MouseEventKind};
+use ratatui::layout::{Position, Rect};
 use serde_json::{Map, Value};
 
-use super::decision_keys::KEY_REPEAT_TIMEOUT;
-use super::decision_limits::meanwhile;
-use super::parts::Button;
-use crate::action::Action;
-use crate::field::Field;
-use crate::form::Text;
-use crate::overlay::Outcome;
-use crate::pane::{Effect, PaneId, Target};
-use crate::run_requests::RunRequest;
-use crate::widgets::scroll::Scroll;
-use crate::widgets::text_width::shown;
-use skills_api::{Code, CommandResult, DecisionSheet, Error, RunCommand, RunDetail};
+use self::fields::{Fields, Part};
+use self::gates::{Gates, Notice, SendState};
+use self::view::{Body, Line, body_lines};
+use super::parts::{self, Button, LABEL};
+use crate::action::{Action, Context};
+use crate::overlay::{Hint, Outcome, Overlay, centred, frame};
+use crate::pane::{Effect, Message, PaneId, Target};
+use crate::run_requests::{RunRequest, RunResponse};
+use crate::theme::Role;
+use crate::widgets::painter::Painter;
+use crate::widgets::text_width::{cells, cut_end, shown};
+use skills_api::{Code, CommandResult, DecisionSheet, Error, Event};
 use skills_model::{Choice, Verdict};
 use skills_store::RunId;
 
-/// Names of the fields in the draft.
-const NOTES: &str = "notes";
-const APPROVER: &str = "approver";
+/// A repeat of the key that opened the dialog is ignored as held down within this time.
+const KEY_REPEAT_TIMEOUT: Duration = Duration::from_secs(1);
+/// Width of the dialog if its lines need no more.
+const WIDTH: u16 = 76;
+/// Width up to which the dialog grows with its lines.
+const MAX_WIDTH: u16 = 140;
 
 /// The focused part.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Focus {
+enum Focus {
     Button(usize),
     /// The list of gates that are decided together.
     Together,
-    Approver,
-    Notes,
-}
-
-/// The progress of a decision.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum SendState {
-    Open,
-    Sent,
-    Done,
-    /// No decision is possible any longer, with the reason.
-    Past(String),
-}
-
-/// A gate in the dialog.
-pub(super) struct PendingGate {
-    pub(super) sheet: DecisionSheet,
-    /// The title of its run.
-    pub(super) title: Option<String>,
-    /// Whether the decision applies to this gate too.
-    pub(super) marked: bool,
-    pub(super) send_state: SendState,
-}
-
-impl PendingGate {
-    fn open(sheet: DecisionSheet, title: Option<String>, marked: bool) -> Self {
-        Self { sheet, title, marked, send_state: SendState::Open }
-    }
-
-    /// Returns the title of the run, or its skill.
-    pub(super) fn name(&self) -> String {
-        shown(self.title.as_deref().unwrap_or(&self.sheet.skill_id))
-    }
-
-    /// Records that another decision won.
-    fn was_decided_elsewhere(&mut self) {
-        self.send_state = SendState::Past("decided by another user".to_owned());
-    }
+    Field(Part),
 }
 
 /// The state of the dialog.
 pub(super) struct Decision {
-    pub(super) pane: PaneId,
-    pub(super) ticket: u64,
-    pub(super) opened: (i64, Instant),
-    /// The gates: first the one it was opened for, then others of the same capability.
-    pub(super) waiting: Vec<PendingGate>,
-    /// Index of the gate whose inputs are shown.
-    pub(super) at: usize,
-    pub(super) focus: Focus,
-    pub(super) approver: Field,
-    pub(super) notes: Text,
-    /// The suggested approver.
-    offered: String,
+    pane: PaneId,
+    ticket: u64,
+    opened: (i64, Instant),
+    gates: Gates,
+    fields: Fields,
+    focus: Focus,
     /// The time of the current key, and until when `a` and `d` are repeats of the key that opened the dialog.
-    pub(super) now: Instant,
-    pub(super) ignore_repeats_until: Instant,
+    now: Instant,
+    ignore_repeats_until: Instant,
     /// A message to show: what failed, or what changed.
-    pub(super) said: Option<String>,
-    pub(super) body: Scroll,
-    /// Whether the next frame scrolls to the row under the cursor.
-    pub(super) follow: bool,
-    pub(super) drawn: FrameAreas,
+    said: Option<String>,
+    body: Body,
+    /// Digest of what the last frame showed: only that can be decided.
+    drawn_digest: String,
+    /// Areas of the buttons in the last frame.
+    button_areas: Vec<Rect>,
 }
 
-/// Areas of the last frame.
-#[derive(Debug, Default)]
-pub(super) struct FrameAreas {
-    /// Digest of what the frame showed: only that can be decided.
-    pub(super) digest: String,
-    pub(super) buttons: Vec<Rect>,
-    pub(super) together: Vec<(Rect, usize)>,
-    pub(super) approver: Rect,
-    pub(super) notes: Rect,
+/// Returns whether an action decides.
+fn decides(action: Action) -> bool {
+    matches!(
+        action,
+        Action::ApproveNow
+            | Action::DenyNow
+            | Action::RunAgain
+            | Action::ItHappened
+            | Action::SkipStep
+            | Action::FailStep
+    )
 }
 
 impl Decision {
     pub(super) fn new(pane: PaneId, sheet: DecisionSheet, ticket: u64, opened: (i64, Instant)) -> Self {
-        let offered = sheet.approver.as_ref().map(|(name, _)| shown(name)).unwrap_or_default();
-        let mut approver = Field::new();
-        approver.set(&offered);
         Self {
             pane,
             ticket,
             opened,
-            waiting: vec![PendingGate::open(sheet, None, true)],
-            at: 0,
+            fields: Fields::new(&sheet),
+            gates: Gates::new(sheet),
             focus: Focus::Button(0),
-            approver,
-            notes: Text::default(),
-            offered,
             now: opened.1,
             ignore_repeats_until: opened.1 + KEY_REPEAT_TIMEOUT,
             said: None,
-            body: Scroll::default(),
-            follow: false,
-            drawn: FrameAreas::default(),
+            body: Body::default(),
+            drawn_digest: String::new(),
+            button_areas: Vec::new(),
         }
     }
 
     /// Sets the title of the run that the dialog was opened for.
     pub(super) fn titled(mut self, title: Option<String>) -> Self {
-        self.waiting[0].title = title;
+        self.gates.all[0].title = title;
         self
     }
 
     /// Restores a draft.
     pub(super) fn retyped(mut self, typed: &Map<String, Value>) -> Self {
-        let text = |name: &str| typed.get(name).and_then(Value::as_str);
-        if let Some(name) = text(APPROVER) {
-            self.approver.set(name);
-        }
-        if let Some(notes) = text(NOTES) {
-            self.notes.set(notes);
-        }
+        self.fields.retype(typed);
         self
     }
 
     /// Returns the entered fields that were not sent with a decision.
-    pub(super) fn typed(&self) -> Map<String, Value> {
-        let mut typed = Map::new();
-        let open = |one: &PendingGate| matches!(one.send_state, SendState::Open | SendState::Sent);
-        if self.waiting.first().is_some_and(open) {
-            if !self.notes.text().trim().is_empty() {
-                typed.insert(NOTES.to_owned(), Value::from(self.notes.text()));
-            }
-            if self.approver.text() != self.offered {
-                typed.insert(APPROVER.to_owned(), Value::from(self.approver.text()));
-            }
+    fn typed(&self) -> Map<String, Value> {
+        match self.gates.all[0].send_state {
+            SendState::Open | SendState::Sent => self.fields.typed(),
+            SendState::Done | SendState::Past(_) => Map::new(),
         }
-        typed
     }
 
-    pub(super) fn shown_one(&self) -> &DecisionSheet {
-        &self.waiting[self.at.min(self.waiting.len() - 1)].sheet
+    fn tell(&mut self, notice: Notice) -> Outcome {
+        self.said = Some(notice.text);
+        if notice.to_top {
+            self.body.scroll.offset = 0;
+        }
+        Outcome::Stay
     }
 
-    /// Handles the loss of the store that contains these runs.
-    pub(super) fn gone(&mut self) {
-        for one in &mut self.waiting {
-            if matches!(one.send_state, SendState::Open | SendState::Sent) {
-                one.send_state = SendState::Past("no longer in the store".to_owned());
-                one.marked = false;
+    fn clock(&self, now: Instant) -> i64 {
+        parts::clock(self.opened, now)
+    }
+
+    fn let_expire(&mut self, now: Instant) {
+        if let Some(notice) = self.gates.let_expire(self.clock(now)) {
+            self.tell(notice);
+            if !self.gates.takes_text() {
+                self.focus = Focus::Button(0);
             }
         }
-        self.said = Some("The service has a different store now, without this run.".to_owned());
-        self.focus = Focus::Button(0);
-    }
-
-    /// Returns the number of gates that a decision would apply to.
-    fn open_ones(&self) -> usize {
-        self.waiting.iter().filter(|one| one.marked && one.send_state == SendState::Open).count()
-    }
-
-    /// Returns the buttons: "Cancel" first, or only "Close" while a decision is in flight or nothing is left to decide.
-    pub(super) fn buttons(&self) -> Vec<Button> {
-        let open = self.open_ones();
-        let blocked = self.in_the_way().is_some();
-        if !self.takes_text() {
-            return vec![Button::new(Action::Back, "Close", "Esc")];
-        }
-        let count = if open > 1 { format!(" {open}") } else { String::new() };
-        let mut out = vec![
-            Button::new(Action::Back, "Cancel", "Esc"),
-            Button::danger(Action::DenyNow, format!("Deny{count}"), "D"),
-        ];
-        if self.waiting[0].sheet.outcome_unknown {
-            out.push(Button::danger(Action::FailStep, format!("Fail{count}"), "X"));
-            out.push(Button::new(Action::SkipStep, format!("Skip{count}"), "S"));
-            out.push(Button::new(Action::ItHappened, "Happened", "H"));
-            if !blocked {
-                out.push(Button::new(Action::RunAgain, format!("Run again{count}"), "R"));
-            }
-        } else if !blocked {
-            out.push(Button::new(Action::ApproveNow, format!("Approve{count}"), "A"));
-        }
-        out
     }
 
     fn focus_order(&self) -> Vec<Focus> {
-        let mut ring: Vec<Focus> = (0..self.buttons().len()).map(Focus::Button).collect();
-        if self.takes_text() || self.waiting.len() > 1 {
-            if self.waiting.len() > 1 {
+        let mut ring: Vec<Focus> = (0..self.gates.buttons().len()).map(Focus::Button).collect();
+        if self.gates.takes_text() || self.gates.are_several() {
+            if self.gates.are_several() {
                 ring.push(Focus::Together);
             }
-            ring.extend([Focus::Approver, Focus::Notes]);
+            ring.extend([Focus::Field(Part::Approver), Focus::Field(Part::Notes)]);
         }
         ring
     }
 
-    pub(super) fn turn(&mut self, by: isize) {
-        let ring = self.focus_order();
-        let at = ring.iter().position(|focus| *focus == self.focus).unwrap_or(0);
-        let len = isize::try_from(ring.len()).unwrap_or(1);
-        let next = (isize::try_from(at).unwrap_or(0) + by).rem_euclid(len);
-        self.focus = ring[usize::try_from(next).unwrap_or(0)];
+    fn turn(&mut self, forward: bool) {
+        self.focus = parts::next_focus(&self.focus_order(), self.focus, forward);
     }
 
-    /// Sends a decision, the only way to do so: each selected gate receives one command with exactly the inputs that
-    /// were shown.
+    /// Sends a decision, the only way to do so.
     fn decide(&mut self, verdict: Verdict, choice: Option<Choice>) -> Outcome {
         self.let_expire(self.now);
-        let unknown = self.waiting[0].sheet.outcome_unknown;
-        let runs_it = verdict == Verdict::Approve && matches!(choice, None | Some(Choice::Rerun));
-        if let Some(why) = self.in_the_way().filter(|_| runs_it) {
-            self.said = Some(format!("Not approved: {}", shown(why)));
-            self.body.offset = 0;
+        let unknown = self.gates.all[0].sheet.outcome_unknown;
+        let executes = verdict == Verdict::Approve && matches!(choice, None | Some(Choice::Rerun));
+        if let Some(why) = self.gates.in_the_way().filter(|_| executes) {
+            let notice = Notice::at_top(format!("Not approved: {}", shown(why)));
+            return self.tell(notice);
+        }
+        if self.gates.sending() || (verdict == Verdict::Approve && unknown != choice.is_some()) {
             return Outcome::Stay;
         }
-        if self.sending() || (verdict == Verdict::Approve && unknown != choice.is_some()) {
-            return Outcome::Stay;
+        if self.drawn_digest != self.gates.current().sheet.inputs_digest {
+            return self.tell(Notice::at_top("No decision made: the request just changed. Review it again."));
         }
-        if self.drawn.digest != self.shown_one().inputs_digest {
-            self.said = Some("No decision made: the request just changed. Review it again.".to_owned());
-            self.body.offset = 0;
-            return Outcome::Stay;
-        }
-        let words = |text: &str| {
-            let text = text.trim();
-            (!text.is_empty()).then(|| text.to_owned())
-        };
-        let (approver, notes, ticket) = (words(self.approver.text()), words(self.notes.text()), self.ticket);
-        let mut effects = Vec::new();
-        let taken = |one: &&mut PendingGate| {
-            one.marked && one.send_state == SendState::Open && !(runs_it && one.sheet.blocked.is_some())
-        };
-        for one in self.waiting.iter_mut().filter(taken) {
-            one.send_state = SendState::Sent;
-            let order = RunCommand::Decide {
-                verdict,
-                step: Some(one.sheet.step.clone()),
-                inputs_digest: Some(one.sheet.inputs_digest.clone()),
-                approver: approver.clone(),
-                notes: notes.clone(),
-                choice,
-                result: None,
-            };
-            let (run, order) = (one.sheet.run.clone(), Box::new(order));
-            effects.push(Effect::Run(RunRequest::Order { run, order, ticket }));
-        }
-        if effects.is_empty() {
-            if self.takes_text() {
-                let shown_one = &self.waiting[self.at.min(self.waiting.len() - 1)];
-                self.said = Some(match &shown_one.send_state {
-                    SendState::Past(why) => {
-                        let is = if why.starts_with("was ") { "" } else { "is " };
-                        format!("This one {is}{why}: space selects another.")
-                    }
-                    _ => "None is selected: space selects the one under the cursor.".to_owned(),
-                });
-                self.body.offset = 0;
+        let orders = self.gates.decide((verdict, choice), executes, self.fields.words());
+        if orders.is_empty() {
+            if self.gates.takes_text() {
+                let notice = Notice::at_top(self.gates.none_selected());
+                self.tell(notice);
             }
             return Outcome::Stay;
         }
         self.said = None;
         self.focus = Focus::Button(0);
-        Outcome::Request(self.pane, effects)
+        let ticket = self.ticket;
+        let request = |(run, order)| Effect::Run(RunRequest::Order { run, order: Box::new(order), ticket });
+        Outcome::Request(self.pane, orders.into_iter().map(request).collect())
     }
 
     /// Continues in the dialog for the result of the step under the cursor, with the fields entered here.
     fn happened(&mut self) -> Outcome {
-        let one = &self.waiting[self.at.min(self.waiting.len() - 1)];
-        if !one.sheet.outcome_unknown || one.send_state != SendState::Open || self.sending() {
+        let one = self.gates.current();
+        if !one.sheet.outcome_unknown || one.send_state != SendState::Open || self.gates.sending() {
             return Outcome::Stay;
         }
-        if self.waiting.iter().filter(|one| one.marked && one.send_state == SendState::Open).count() > 1 {
-            self.said = Some("A result is given for one run at a time: unselect the others.".to_owned());
-            self.body.offset = 0;
-            return Outcome::Stay;
+        if self.gates.selected().count() > 1 {
+            return self
+                .tell(Notice::at_top("A result is given for one run at a time: unselect the others."));
         }
         let run = one.sheet.run.clone();
         let keep = Effect::Keep(super::name_of_decision(&run), self.typed());
@@ -307,20 +195,10 @@ impl Decision {
         Outcome::Done(self.pane, vec![keep, go])
     }
 
-    pub(super) fn press(&mut self, action: Action) -> Outcome {
-        let decides = matches!(
-            action,
-            Action::ApproveNow
-                | Action::DenyNow
-                | Action::RunAgain
-                | Action::ItHappened
-                | Action::SkipStep
-                | Action::FailStep
-        );
-        if let Some(why) = self.not_permitted().filter(|_| decides) {
-            self.said = Some(format!("Not decided: {}", shown(why)));
-            self.body.offset = 0;
-            return Outcome::Stay;
+    fn press(&mut self, action: Action) -> Outcome {
+        if let Some(why) = self.gates.not_permitted().filter(|_| decides(action)) {
+            let notice = Notice::at_top(format!("Not decided: {}", shown(why)));
+            return self.tell(notice);
         }
         match action {
             Action::Back => Outcome::Close,
@@ -334,114 +212,37 @@ impl Decision {
         }
     }
 
-    pub(super) fn answered(&mut self, run: &RunId, answer: Result<&CommandResult, &Error>) -> Outcome {
-        let Some(one) = self.waiting.iter_mut().find(|one| one.sheet.run == *run) else {
+    fn answered(&mut self, run: &RunId, answer: Result<&CommandResult, &Error>) -> Outcome {
+        if !self.gates.all.iter().any(|one| one.sheet.run == *run) {
             return Outcome::Stay;
-        };
+        }
+        if let Some(notice) = self.gates.answered(run, answer) {
+            self.tell(notice);
+        }
         match answer {
-            Ok(ordered) if ordered.repeated => {
-                // The other decision is final, and the later user must know it: the dialog stays until it is closed.
-                let name = one.name();
-                one.was_decided_elsewhere();
-                self.said = Some(format!("Already decided: {name} {}", shown(&ordered.note)));
-                self.body.offset = 0;
-            }
-            Ok(_) => one.send_state = SendState::Done,
-            Err(error) if error.code == Code::InvalidTransition => {
-                one.was_decided_elsewhere();
-                let said = format!("Already decided: {}", shown(&error.message));
-                self.said = Some(said);
-            }
-            Err(error) => {
-                // Sending the same decision again is safe: it returns the first result.
-                one.send_state = SendState::Open;
-                let what = if error.is_outcome_unknown() {
-                    "Sent, outcome unknown"
-                } else if error.is_service_unreachable() {
-                    "Not sent"
-                } else {
-                    "Rejected"
-                };
-                self.said = Some(format!("{what}: {}", shown(&error.message)));
-                self.body.offset = 0;
-            }
-        }
-        let again = answer.is_err_and(|error| error.code != Code::InvalidTransition);
-        let failed = answer.is_err();
-        let through = self.waiting.iter().all(|one| !one.marked || one.send_state == SendState::Done);
-        match (failed, through) {
+            Err(error) if error.code == Code::InvalidTransition => Outcome::Handled,
             // The obstacle may have appeared while the dialog was open: reload the run.
-            (true, _) if again => {
-                Outcome::HandledWith(self.pane, vec![Effect::Run(RunRequest::Detail(run.clone()))])
-            }
-            (true, _) => Outcome::Handled,
-            (false, true) => Outcome::Close,
-            (false, false) => Outcome::Stay,
+            Err(_) => Outcome::HandledWith(self.pane, vec![Effect::Run(RunRequest::Detail(run.clone()))]),
+            Ok(_) if self.gates.are_done() => Outcome::Close,
+            Ok(_) => Outcome::Stay,
         }
     }
 
-    /// Updates a gate from its run: another one of the same capability, or one in the dialog that changed.
-    pub(super) fn news_of(&mut self, detail: &RunDetail) {
-        let several = self.waiting.len() > 1;
-        let known = self.waiting.iter_mut().find(|one| one.sheet.run == detail.run.id);
-        match (known, &detail.sheet) {
-            (Some(one), Some(sheet))
-                if one.send_state == SendState::Open
-                    && (one.sheet.inputs_digest != sheet.inputs_digest || one.sheet.step != sheet.step) =>
-            {
-                let said = match &sheet.changed {
-                    Some(what) if one.sheet.step == sheet.step => {
-                        format!("{}: review what it would execute now.", shown(what))
-                    }
-                    _ => "The pending step has changed: review it again.".to_owned(),
-                };
-                one.sheet = sheet.clone();
-                // Among several, the gate that changed may not be the one that is shown.
-                one.marked &= !several;
-                self.said = Some(if several { said + " Space selects it again." } else { said });
-                self.body.offset = 0;
-            }
-            (Some(one), Some(sheet))
-                if one.send_state == SendState::Open && one.sheet.binding != sheet.binding =>
-            {
-                one.sheet = sheet.clone();
-                one.marked &= !several;
-                self.said = Some("Its binding or script has changed: review it again.".to_owned());
-            }
-            // The rest of the gate is updated.
-            (Some(one), Some(sheet)) if one.send_state == SendState::Open => one.sheet = sheet.clone(),
-            (Some(one), None) if one.send_state == SendState::Open => {
-                let (what, said) = meanwhile(detail, &one.sheet);
-                self.said = Some(said);
-                one.send_state = SendState::Past(what);
-                one.marked = false;
-                self.focus = Focus::Button(0);
-            }
-            (None, Some(sheet)) => {
-                let first = &self.waiting[0].sheet;
-                let alike =
-                    first.capability == sheet.capability && first.outcome_unknown == sheet.outcome_unknown;
-                if alike && !first.capability.is_empty() {
-                    // Runs arrive in any order; after the requested one, the oldest is on top.
-                    let at = self.waiting.iter().skip(1).filter(|one| one.sheet.run < sheet.run).count() + 1;
-                    let title = detail.run.title().map(str::to_owned);
-                    self.waiting.insert(at, PendingGate::open(sheet.clone(), title, false));
-                    self.at += usize::from(at <= self.at);
-                }
-            }
-            _ => {}
+    fn choose(&mut self, index: usize) {
+        if index < self.gates.all.len() && index != self.gates.at {
+            self.gates.at = index;
+            self.body.show_cursor();
         }
     }
 
-    pub(super) fn choose(&mut self, index: usize) {
-        if index < self.waiting.len() && index != self.at {
-            self.at = index;
-            (self.body.offset, self.follow) = (0, true);
+    fn mark(&mut self, index: usize) {
+        if self.gates.mark(index) {
+            self.said = None;
         }
     }
 
-    pub(super) fn moved(&mut self, action: Action) {
-        let page = self.body.page();
+    fn moved(&mut self, action: Action) {
+        let page = self.body.scroll.page();
         let rows = match action {
             Action::Up => -1,
             Action::Down => 1,
@@ -451,31 +252,421 @@ impl Decision {
         };
         match self.focus {
             // The arrows move in the list from the start; pages scroll the text.
-            Focus::Together | Focus::Button(_) if rows.abs() == 1 && self.waiting.len() > 1 => {
-                self.choose(self.at.saturating_add_signed(rows));
+            Focus::Together | Focus::Button(_) if rows.abs() == 1 && self.gates.are_several() => {
+                self.choose(self.gates.at.saturating_add_signed(rows));
             }
-            Focus::Approver | Focus::Notes if rows.abs() == 1 => self.turn(rows),
-            // Drawing clamps the offset.
-            _ => self.body.offset = self.body.offset.saturating_add_signed(rows).min(10_000),
+            Focus::Field(_) if rows.abs() == 1 => self.turn(rows > 0),
+            _ => self.body.roll(rows),
         }
     }
 
-    /// Returns whether a decision made here is in flight.
-    pub(super) fn sending(&self) -> bool {
-        self.waiting.iter().any(|one| one.marked && one.send_state == SendState::Sent)
+    fn press_button(&mut self, at: usize) -> Outcome {
+        let action = self.gates.buttons().get(at).map(|button| button.action);
+        action.map_or(Outcome::Stay, |action| self.press(action))
     }
 
-    /// Returns whether a decision is still possible, so that notes can be entered.
-    pub(super) fn takes_text(&self) -> bool {
-        let open = self.waiting.iter().any(|one| one.send_state == SendState::Open);
-        open && !self.sending() && self.not_permitted().is_none()
-    }
-
-    pub(super) fn mark(&mut self, index: usize) {
-        let Some(one) = self.waiting.get_mut(index) else { return };
-        if one.send_state == SendState::Open {
-            one.marked = !one.marked;
-            self.said = None;
+    /// Returns whether a key begins a text: a letter that is bound to no button or action. The capitals of decisions
+    /// never do, so that a decision cannot become text by mistake, nor does the key that opened the dialog while it is
+    /// held down.
+    fn begins_text(&mut self, key: KeyEvent, action: Option<Action>) -> bool {
+        let KeyCode::Char(letter) = key.code else { return false };
+        let is_bound =
+            action.is_some_and(|action| decides(action) || matches!(action, Action::Copy | Action::Mark));
+        let is_unmodified = !key.modifiers.intersects(KeyModifiers::CONTROL | KeyModifiers::ALT);
+        let is_possible = !self.in_text() && self.gates.takes_text();
+        if is_bound || !is_possible || !is_unmodified || !letter.is_alphanumeric() {
+            return false;
         }
+        if matches!(letter, 'a' | 'd') && self.now < self.ignore_repeats_until {
+            self.ignore_repeats_until = self.now + KEY_REPEAT_TIMEOUT;
+            return false;
+        }
+        true
+    }
+}
+
+/// Returns the keys of the buttons that decide.
+fn button_hints(buttons: &[Button]) -> Vec<Hint> {
+    let label = |action| match action {
+        Action::DenyNow => "deny",
+        Action::ApproveNow => "approve",
+        Action::RunAgain => "run again",
+        Action::ItHappened => "mark completed",
+        Action::SkipStep => "skip",
+        _ => "fail",
+    };
+    let decides = buttons.iter().filter(|button| button.action != Action::Back);
+    decides.map(|button| Hint { action: button.action, label: label(button.action) }).collect()
+}
+
+/// Returns the line below the buttons.
+fn caption(gates: &Gates, notes_are_empty: bool, in_text: bool, inner: u16) -> &'static str {
+    let captions = if gates.sending() {
+        ["Sent; waiting for the response."; 2]
+    } else if gates.not_permitted().is_some() {
+        ["This API key lacks the scope shown above.", "This API key cannot decide."]
+    } else if !gates.takes_text() {
+        ["No pending decision."; 2]
+    } else if in_text {
+        ["Esc leaves the field; then choose a button.", "Esc leaves the field, then decide."]
+    } else if notes_are_empty {
+        if gates.all[0].sheet.outcome_unknown {
+            ["Type to add notes. Uppercase keys decide."; 2]
+        } else {
+            ["Type to add notes. A approves, D denies."; 2]
+        }
+    } else {
+        [
+            "Notes are stored with the decision, and kept as a draft if you close.",
+            "Notes are kept as a draft if you close.",
+        ]
+    };
+    captions[usize::from(cells(captions[0]) > inner.saturating_sub(2))]
+}
+
+impl Overlay for Decision {
+    fn in_text(&self) -> bool {
+        matches!(self.focus, Focus::Field(_))
+    }
+
+    fn contexts(&self) -> Vec<Context> {
+        if self.focus == Focus::Field(Part::Notes) {
+            vec![Context::Form, Context::Dialog]
+        } else {
+            vec![Context::Dialog]
+        }
+    }
+
+    fn at(&mut self, now: Instant) {
+        self.now = now;
+    }
+
+    fn draft_effect(&self) -> Option<(PaneId, Effect)> {
+        let name = super::name_of_decision(&self.gates.all[0].sheet.run);
+        Some((self.pane, Effect::Keep(name, self.typed())))
+    }
+
+    fn key(&mut self, key: KeyEvent, action: Option<Action>) -> Outcome {
+        if self.begins_text(key, action) {
+            self.focus = Focus::Field(Part::Notes);
+            self.fields.notes.key(key);
+            return Outcome::Stay;
+        }
+        match action {
+            Some(Action::NextPart) => self.turn(true),
+            Some(Action::PreviousPart) => self.turn(false),
+            Some(Action::Back) if self.in_text() => self.focus = Focus::Button(0),
+            Some(Action::NewLine) => {
+                self.fields.notes.insert("\n");
+            }
+            Some(action @ (Action::Up | Action::Down))
+                if self.focus == Focus::Field(Part::Notes)
+                    && self.fields.notes.by_row(action == Action::Down) => {}
+            Some(Action::Open) => match self.focus {
+                Focus::Button(at) => return self.press_button(at),
+                Focus::Together => self.mark(self.gates.at),
+                Focus::Field(_) => self.turn(true),
+            },
+            Some(Action::Mark) if self.gates.are_several() && !self.in_text() => self.mark(self.gates.at),
+            Some(Action::Copy) => {
+                let text =
+                    serde_json::to_string_pretty(&self.gates.current().sheet.inputs).unwrap_or_default();
+                return Outcome::Request(self.pane, vec![Effect::Copy(text, "the inputs".to_owned())]);
+            }
+            Some(action @ (Action::Up | Action::Down | Action::PageUp | Action::PageDown)) => {
+                self.moved(action);
+            }
+            Some(action) => return self.press(action),
+            None => {
+                if let Focus::Field(part) = self.focus {
+                    self.fields.key(part, key);
+                }
+            }
+        }
+        Outcome::Stay
+    }
+
+    fn paste(&mut self, text: &str) -> Outcome {
+        if self.focus == Focus::Field(Part::Approver) {
+            self.fields.paste(Part::Approver, text);
+        } else if self.gates.takes_text() {
+            self.focus = Focus::Field(Part::Notes);
+            self.fields.paste(Part::Notes, text);
+        }
+        Outcome::Stay
+    }
+
+    fn on_message(&mut self, message: &Message) -> Outcome {
+        match message {
+            Message::Run(RunResponse::Ordered(ticket, run, answer)) if *ticket == self.ticket => {
+                self.answered(run, answer.as_deref())
+            }
+            Message::Run(RunResponse::Detail(_, Ok(detail))) => {
+                if let Some(notice) = self.gates.take_detail(detail) {
+                    if detail.sheet.is_none() {
+                        self.focus = Focus::Button(0);
+                    }
+                    self.tell(notice);
+                }
+                Outcome::Stay
+            }
+            Message::Event(Event::Replaced) => {
+                self.gates.close();
+                self.said = Some("The service has a different store now, without this run.".to_owned());
+                self.focus = Focus::Button(0);
+                Outcome::Stay
+            }
+            _ => Outcome::Stay,
+        }
+    }
+
+    fn mouse(&mut self, event: MouseEvent) -> Outcome {
+        let at = Position::new(event.column, event.row);
+        match event.kind {
+            MouseEventKind::ScrollUp => self.body.roll(-3),
+            MouseEventKind::ScrollDown => self.body.roll(3),
+            MouseEventKind::Down(MouseButton::Left) => {
+                if let Some(index) = self.button_areas.iter().position(|rect| rect.contains(at)) {
+                    return self.press_button(index);
+                }
+                if let Some(index) = self.body.row_at(at) {
+                    // A second click on the row that is shown selects it.
+                    if self.focus == Focus::Together && self.gates.at == index {
+                        self.mark(index);
+                    }
+                    self.focus = Focus::Together;
+                    self.choose(index);
+                } else if let Some(part) = self.fields.click(at) {
+                    self.focus = Focus::Field(part);
+                }
+            }
+            _ => {}
+        }
+        Outcome::Stay
+    }
+
+    fn hints(&self) -> Vec<Hint> {
+        let hint = |action, label| Hint { action, label };
+        let mut out = vec![hint(Action::NextPart, "move")];
+        if self.in_text() {
+            out.push(hint(Action::Open, "next"));
+            let is_multiline = self.focus == Focus::Field(Part::Notes);
+            out.extend(is_multiline.then(|| hint(Action::NewLine, "new line")));
+            out.push(hint(Action::Back, "leave the field"));
+            return out;
+        }
+        if self.gates.sending() {
+            // Closing does not withdraw a decision.
+            return vec![hint(Action::Back, "close"), hint(Action::Up, "scroll")];
+        }
+        out.push(match self.focus {
+            Focus::Together => hint(Action::Mark, "select"),
+            Focus::Button(0) => hint(Action::Open, "cancel"),
+            _ => hint(Action::Open, "select"),
+        });
+        let several = self.gates.are_several();
+        if several && self.focus != Focus::Together {
+            out.push(hint(Action::Mark, "select"));
+        }
+        out.extend(button_hints(&self.gates.buttons()));
+        if several {
+            out.extend([hint(Action::Up, "run"), hint(Action::PageDown, "scroll")]);
+        } else {
+            out.push(hint(Action::Up, "scroll"));
+        }
+        out.extend([hint(Action::Copy, "copy inputs"), hint(Action::Back, "cancel")]);
+        out
+    }
+
+    fn help_items(&self) -> Vec<Hint> {
+        let hint = |action, label| Hint { action, label };
+        let mut out = parts::with_form_keys(self.hints());
+        if !self.gates.sending() {
+            out.extend(button_hints(&self.gates.buttons()));
+            out.extend(self.gates.are_several().then(|| hint(Action::Mark, "select")));
+            out.extend([
+                hint(Action::PageDown, "scroll"),
+                hint(Action::Copy, "copy inputs"),
+                hint(Action::Back, "cancel"),
+            ]);
+        }
+        out
+    }
+
+    fn changes_in(&self, now: Instant) -> Option<u64> {
+        self.gates.changes_in(self.clock(now))
+    }
+
+    fn draw(&mut self, area: Rect, painter: &mut Painter<'_>, now: Instant) -> Option<Position> {
+        self.let_expire(now);
+        self.drawn_digest.clone_from(&self.gates.current().sheet.inputs_digest);
+        let roomy = area.height >= 30;
+        let mut width = area.width.saturating_sub(4).clamp(WIDTH, MAX_WIDTH).min(area.width);
+        let clock = self.clock(now);
+        let lines = |width: u16, painter: &Painter<'_>| {
+            body_lines((&self.gates, self.said.as_deref()), (width.saturating_sub(6), roomy), clock, painter)
+        };
+        let mut body = lines(width, painter);
+        // With a list the width must not change with the row under the cursor.
+        if !self.gates.are_several() {
+            let needed = body.iter().map(Line::width).max().unwrap_or(0);
+            width = needed.saturating_add(6).clamp(WIDTH.min(width), width);
+            body = lines(width, painter);
+        }
+        let inner = width.saturating_sub(6);
+        let caption = caption(&self.gates, self.fields.notes.is_empty(), self.in_text(), inner);
+        // Approver, notes and buttons, with blank rows if there is enough space, and the caption.
+        let long = self.fields.notes.height(inner.saturating_sub(LABEL + 2)) > 1;
+        let notes: u16 = if roomy || long || self.focus == Focus::Field(Part::Notes) { 2 } else { 1 };
+        let foot: u16 = if roomy { 7 + notes } else { 2 + notes };
+        let wanted = (body.len() as u16).saturating_add(foot + 3 + u16::from(roomy));
+        let height = wanted.min(area.height.saturating_sub(if roomy { 2 } else { 0 })).max(8);
+        let outer = centred(area, width, height);
+        let title = format!("{} Your decision", painter.glyphs.waiting);
+        let inside = frame(outer, painter, &title, &self.gates.waits(clock), true);
+        let inside = Rect { x: inside.x + 1, width: inside.width.saturating_sub(2), ..inside };
+        let top = inside.y + u16::from(roomy);
+        let bottom = inside.bottom().saturating_sub(foot);
+        let mut middle = Rect { y: top, height: bottom.saturating_sub(top), ..inside };
+        if roomy && body.len() > usize::from(middle.height) {
+            // A text that continues below must still not touch the fields.
+            middle.height -= 1;
+        }
+        self.body.draw(middle, &body, (&self.gates, matches!(self.focus, Focus::Field(_)), clock), painter);
+        let air = u16::from(roomy);
+        let mut y = bottom;
+        let approver = Rect { y, height: 1, ..inside };
+        let areas = (approver, Rect { y: y + 1 + air, height: notes, ..inside });
+        let focused = if let Focus::Field(part) = self.focus { Some(part) } else { None };
+        let cursor = self.fields.draw(areas, (&self.gates.current().sheet, focused), painter);
+        y += 1 + notes + 2 * air;
+        let focused = if let Focus::Button(at) = self.focus { Some(at) } else { None };
+        self.button_areas =
+            parts::buttons(Rect { y, height: 1, ..inside }, painter, &self.gates.buttons(), focused);
+        if roomy {
+            painter.put(inside.x, y + 2, caption, Role::Muted, inside.width);
+        } else {
+            let note = format!(" {caption} ");
+            let available = outer.width.saturating_sub(6);
+            let note = cut_end(&note, available, painter.glyphs.ellipsis).into_owned();
+            painter.put(outer.x + 2, outer.bottom().saturating_sub(1), &note, Role::Muted, available);
+        }
+        cursor
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use skills_api::RunCommand;
+    use skills_api::operations::Scope;
+
+    fn sheet(changes: serde_json::Value) -> DecisionSheet {
+        let mut sheet = json!({
+            "run": "r1", "skill_id": "send", "headline": "Sends", "step": "send", "place": [1, 1],
+            "outcome_unknown": false, "capability": "mail.send", "capability_note": "", "binding": "",
+            "isolation": "", "why": "", "irreversible": null, "inputs": {}, "inputs_digest": "d1",
+            "approver": null, "since_ms": 0, "expires_ms": null,
+        });
+        for (name, value) in changes.as_object().into_iter().flatten() {
+            sheet[name] = value.clone();
+        }
+        serde_json::from_value(sheet).unwrap()
+    }
+
+    fn open(changes: serde_json::Value) -> Decision {
+        let mut decision = Decision::new(PaneId::Runs, sheet(changes), 1, (1_000, Instant::now()));
+        "d1".clone_into(&mut decision.drawn_digest);
+        decision
+    }
+
+    fn labels(decision: &Decision) -> Vec<&'static str> {
+        decision.hints().iter().map(|hint| hint.label).collect()
+    }
+
+    #[test]
+    fn while_an_answer_is_under_way_the_footer_offers_no_other_one() {
+        let mut decision = open(json!({}));
+        assert!(labels(&decision).contains(&"approve") && labels(&decision).contains(&"cancel"));
+        let Outcome::Request(_, sent) = decision.press(Action::ApproveNow) else {
+            panic!("nothing was sent")
+        };
+        assert_eq!(sent.len(), 1);
+        assert_eq!(labels(&decision), ["close", "scroll"]);
+        assert_eq!(decision.press(Action::DenyNow), Outcome::Stay, "one answer is sent");
+    }
+
+    #[test]
+    fn what_no_frame_showed_is_not_decided() {
+        let mut decision = open(json!({}));
+        "d2".clone_into(&mut decision.gates.all[0].sheet.inputs_digest);
+        for action in [Action::ApproveNow, Action::DenyNow] {
+            assert_eq!(decision.press(action), Outcome::Stay);
+        }
+        assert!(decision.said.is_some());
+    }
+
+    #[test]
+    fn a_lost_step_that_cannot_run_again_can_still_be_settled() {
+        let mut decision = open(json!({"outcome_unknown": true, "blocked": "no binding executes it"}));
+        assert_eq!(decision.press(Action::RunAgain), Outcome::Stay);
+        assert!(!labels(&decision).contains(&"run again") && labels(&decision).contains(&"skip"));
+        let Outcome::Request(_, sent) = decision.press(Action::SkipStep) else { panic!("nothing was sent") };
+        let [Effect::Run(RunRequest::Order { order, .. })] = &sent[..] else { panic!("{sent:?}") };
+        assert!(matches!(**order, RunCommand::Decide { verdict: Verdict::Approve, .. }));
+    }
+
+    #[test]
+    fn without_the_scope_no_answer_is_offered_or_sent() {
+        for unknown in [false, true] {
+            let mut decision =
+                open(json!({"outcome_unknown": unknown, "blocked": "the key op lacks `decide`"}));
+            decision.gates.all[0].sheet.missing_scope = Some(Scope::Decide);
+            let offered: Vec<Action> = decision.gates.buttons().iter().map(|button| button.action).collect();
+            assert_eq!(offered, [Action::Back]);
+            assert_eq!(labels(&decision), ["move", "cancel", "scroll", "copy inputs", "cancel"]);
+            let decide = [
+                Action::ApproveNow,
+                Action::DenyNow,
+                Action::RunAgain,
+                Action::ItHappened,
+                Action::SkipStep,
+                Action::FailStep,
+            ];
+            for action in decide {
+                decision.said = None;
+                assert_eq!(decision.press(action), Outcome::Stay, "{action:?}");
+                assert!(decision.said.as_deref().unwrap_or_default().contains("`decide`"), "{action:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn an_error_says_what_became_of_the_decision() {
+        let unreachable = || Error::service_unreachable(Code::UpstreamFailure, "gate", "cannot connect");
+        let unknown = Error { reason: Some(json!({"outcome_unknown": true})), ..unreachable() };
+        let refused = Error::new(Code::Forbidden, "no");
+        for (error, said) in
+            [(unreachable(), "Not sent"), (unknown, "Sent, outcome unknown"), (refused, "Rejected")]
+        {
+            let mut decision = open(json!({}));
+            decision.press(Action::ApproveNow);
+            assert!(decision.gates.sending());
+            decision.answered(&RunId("r1".to_owned()), Err(&error));
+            assert!(!decision.gates.sending() && labels(&decision).contains(&"approve"));
+            assert!(decision.said.is_some_and(|text| text.starts_with(said)), "{said}");
+        }
+    }
+
+    #[test]
+    fn a_key_that_comes_after_the_time_decides_nothing() {
+        let mut decision = open(json!({"expires_ms": 61_000}));
+        let opened = decision.opened.1;
+        assert_eq!(decision.changes_in(opened), Some(1), "what is left is less than a minute at once");
+        decision.at(opened + std::time::Duration::from_secs(60));
+        assert_eq!(decision.press(Action::ApproveNow), Outcome::Stay);
+        assert!(decision.said.as_deref().unwrap_or_default().contains("No decision was made here"));
     }
 }

@@ -12,7 +12,7 @@ use crate::theme::Role;
 use crate::widgets::painter::Painter;
 use crate::widgets::rich::RichLine;
 use crate::widgets::scroll::Scroll;
-use crate::widgets::text_width::{cells, cut_end};
+use crate::widgets::text_width::{cells, cut_end, shown};
 
 /// Column of the values, from the inside's left edge.
 pub const LABEL: u16 = 14;
@@ -60,6 +60,13 @@ pub fn with_form_keys(mut hints: Vec<Hint>) -> Vec<Hint> {
         }
     }
     hints
+}
+
+/// Returns the part of a ring after the focused one, or before it; the second one if none is focused.
+pub fn next_focus<F: PartialEq + Copy>(ring: &[F], focus: F, forward: bool) -> F {
+    let at = ring.iter().position(|part| *part == focus).unwrap_or(0);
+    let by = if forward { 1 } else { ring.len() - 1 };
+    ring[(at + by) % ring.len()]
 }
 
 /// Draws the visible lines of a text that scrolls, and how many more there are below.
@@ -202,4 +209,10 @@ pub fn warning(area: Rect, painter: &mut Painter<'_>, lines: &[String]) -> u16 {
         painter.put(area.x + 2, y, line, role, area.width.saturating_sub(2));
     }
     height
+}
+
+/// Returns the last three characters of an id, which distinguish runs in a list.
+pub fn tail(id: &str) -> String {
+    let all: Vec<char> = shown(id).chars().collect();
+    all[all.len().saturating_sub(3)..].iter().collect()
 }

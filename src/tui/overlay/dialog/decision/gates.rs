@@ -1,0 +1,372 @@
+//! The gates of a decision: first the one that the dialog was opened for, then others of the same capability.
+
+use super::super::parts::Button;
+use crate::action::Action;
+use crate::theme::Role;
+use crate::widgets::relative_time::{age, time_of_day, until_younger};
+use crate::widgets::rich::Seg;
+use crate::widgets::text_width::shown;
+use skills_api::{Code, CommandResult, DecisionSheet, Error, RunCommand, RunDetail};
+use skills_model::{Choice, Expiry, Verdict};
+use skills_store::RunId;
+
+/// The progress of a decision.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum SendState {
+    Open,
+    Sent,
+    Done,
+    /// No decision is possible any longer, with the reason.
+    Past(String),
+}
+
+/// A gate in the dialog.
+pub(super) struct PendingGate {
+    pub sheet: DecisionSheet,
+    /// The title of its run.
+    pub title: Option<String>,
+    /// Whether the decision applies to this gate too.
+    pub marked: bool,
+    pub send_state: SendState,
+}
+
+impl PendingGate {
+    fn open(sheet: DecisionSheet, title: Option<String>, marked: bool) -> Self {
+        Self { sheet, title, marked, send_state: SendState::Open }
+    }
+
+    /// Returns the title of the run, or its skill.
+    pub fn name(&self) -> String {
+        shown(self.title.as_deref().unwrap_or(&self.sheet.skill_id))
+    }
+
+    /// Records that another decision won.
+    fn was_decided_elsewhere(&mut self) {
+        self.send_state = SendState::Past("decided by another user".to_owned());
+    }
+}
+
+/// What the dialog tells after an event.
+pub(super) struct Notice {
+    pub text: String,
+    /// Whether the dialog scrolls to it.
+    pub to_top: bool,
+}
+
+impl Notice {
+    pub fn at_top(text: impl Into<String>) -> Self {
+        Self { text: text.into(), to_top: true }
+    }
+
+    fn aside(text: impl Into<String>) -> Self {
+        Self { text: text.into(), to_top: false }
+    }
+}
+
+/// Returns the outcome of a run whose wait expired.
+fn then(expiry: Expiry) -> &'static str {
+    match expiry {
+        Expiry::Deny => "denied and canceled",
+        Expiry::Fail => "failed, can be resumed",
+    }
+}
+
+/// The gates of the dialog.
+pub(super) struct Gates {
+    pub all: Vec<PendingGate>,
+    /// Index of the gate whose inputs are shown.
+    pub at: usize,
+}
+
+impl Gates {
+    pub fn new(sheet: DecisionSheet) -> Self {
+        Self { all: vec![PendingGate::open(sheet, None, true)], at: 0 }
+    }
+
+    pub fn current(&self) -> &PendingGate {
+        &self.all[self.at.min(self.all.len() - 1)]
+    }
+
+    pub fn are_several(&self) -> bool {
+        self.all.len() > 1
+    }
+
+    /// Returns the gates that a decision would apply to.
+    pub fn selected(&self) -> impl Iterator<Item = &PendingGate> {
+        self.all.iter().filter(|one| one.marked && one.send_state == SendState::Open)
+    }
+
+    pub fn any_open(&self) -> bool {
+        self.all.iter().any(|one| one.send_state == SendState::Open)
+    }
+
+    /// Returns whether a decision made here is in flight.
+    pub fn sending(&self) -> bool {
+        self.all.iter().any(|one| one.marked && one.send_state == SendState::Sent)
+    }
+
+    /// Returns whether a decision is still possible, so that notes can be entered.
+    pub fn takes_text(&self) -> bool {
+        self.any_open() && !self.sending() && self.not_permitted().is_none()
+    }
+
+    /// Returns why decisions of this caller are rejected: a missing scope.
+    pub fn not_permitted(&self) -> Option<&str> {
+        let sheet = self.all.iter().map(|one| &one.sheet).find(|sheet| sheet.missing_scope.is_some())?;
+        Some(sheet.blocked.as_deref().unwrap_or("the key lacks a scope"))
+    }
+
+    /// Returns why an approval of the selected gates would only fail their steps; `None` if one of them can be
+    /// executed.
+    pub fn in_the_way(&self) -> Option<&str> {
+        let mut open = self.selected();
+        let first = open.next()?.sheet.blocked.as_deref()?;
+        open.all(|one| one.sheet.blocked.is_some()).then_some(first)
+    }
+
+    /// Returns the buttons: "Cancel" first, or only "Close" while a decision is in flight or nothing is left to decide.
+    pub fn buttons(&self) -> Vec<Button> {
+        let open = self.selected().count();
+        let blocked = self.in_the_way().is_some();
+        if !self.takes_text() {
+            return vec![Button::new(Action::Back, "Close", "Esc")];
+        }
+        let count = if open > 1 { format!(" {open}") } else { String::new() };
+        let mut out = vec![
+            Button::new(Action::Back, "Cancel", "Esc"),
+            Button::danger(Action::DenyNow, format!("Deny{count}"), "D"),
+        ];
+        if self.all[0].sheet.outcome_unknown {
+            out.push(Button::danger(Action::FailStep, format!("Fail{count}"), "X"));
+            out.push(Button::new(Action::SkipStep, format!("Skip{count}"), "S"));
+            out.push(Button::new(Action::ItHappened, "Happened", "H"));
+            if !blocked {
+                out.push(Button::new(Action::RunAgain, format!("Run again{count}"), "R"));
+            }
+        } else if !blocked {
+            out.push(Button::new(Action::ApproveNow, format!("Approve{count}"), "A"));
+        }
+        out
+    }
+
+    /// Handles the loss of the store that contains these runs.
+    pub fn close(&mut self) {
+        for one in &mut self.all {
+            if matches!(one.send_state, SendState::Open | SendState::Sent) {
+                one.send_state = SendState::Past("no longer in the store".to_owned());
+                one.marked = false;
+            }
+        }
+    }
+
+    /// Returns how long the shown gate has been waiting, and how much time is left.
+    pub fn waits(&self, clock: i64) -> String {
+        let sheet = &self.current().sheet;
+        let left = sheet.expires_ms.filter(|_| self.any_open()).map(|at| at - clock);
+        let left = left.filter(|left| *left > 0).map(|left| format!(", {} left", age(left)));
+        format!("waiting {}{}", age(clock - sheet.since_ms), left.unwrap_or_default())
+    }
+
+    pub fn mark(&mut self, index: usize) -> bool {
+        let Some(one) = self.all.get_mut(index).filter(|one| one.send_state == SendState::Open) else {
+            return false;
+        };
+        one.marked = !one.marked;
+        true
+    }
+
+    /// Deselects expired gates and records that they can no longer be decided.
+    pub fn let_expire(&mut self, clock: i64) -> Option<Notice> {
+        let mut over = Vec::new();
+        for one in &mut self.all {
+            let Some(at) = one.sheet.expires_ms.filter(|at| *at <= clock) else { continue };
+            if one.send_state == SendState::Open {
+                over.push(format!(
+                    "{} expired at {}: {}. No decision was made here.",
+                    one.name(),
+                    time_of_day(at),
+                    then(one.sheet.on_expiry)
+                ));
+                one.send_state = SendState::Past("expired".to_owned());
+                one.marked = false;
+            }
+        }
+        (!over.is_empty()).then(|| Notice::at_top(over.join(" ")))
+    }
+
+    /// Returns after how many milliseconds the texts change without input.
+    pub fn changes_in(&self, clock: i64) -> Option<u64> {
+        let open = self.all.iter().filter(|one| one.send_state == SendState::Open);
+        let left = open.filter_map(|one| one.sheet.expires_ms).map(|at| at - clock).filter(|left| *left > 0);
+        left.map(until_younger).min().and_then(|millis| u64::try_from(millis).ok())
+    }
+
+    /// Returns a command for each selected gate with exactly the inputs that were shown, and marks it as sent. A gate
+    /// that cannot be executed takes no command that executes it.
+    pub fn decide(
+        &mut self,
+        (verdict, choice): (Verdict, Option<Choice>),
+        executes: bool,
+        (approver, notes): (Option<String>, Option<String>),
+    ) -> Vec<(RunId, RunCommand)> {
+        let taken = |one: &&mut PendingGate| {
+            one.marked && one.send_state == SendState::Open && !(executes && one.sheet.blocked.is_some())
+        };
+        let send = |one: &mut PendingGate| {
+            one.send_state = SendState::Sent;
+            let order = RunCommand::Decide {
+                verdict,
+                step: Some(one.sheet.step.clone()),
+                inputs_digest: Some(one.sheet.inputs_digest.clone()),
+                approver: approver.clone(),
+                notes: notes.clone(),
+                choice,
+                result: None,
+            };
+            (one.sheet.run.clone(), order)
+        };
+        self.all.iter_mut().filter(taken).map(send).collect()
+    }
+
+    /// Returns why no gate is selected.
+    pub fn none_selected(&self) -> String {
+        match &self.current().send_state {
+            SendState::Past(why) => {
+                let is = if why.starts_with("was ") { "" } else { "is " };
+                format!("This one {is}{why}: space selects another.")
+            }
+            _ => "None is selected: space selects the one under the cursor.".to_owned(),
+        }
+    }
+
+    /// Records the response to a decision.
+    pub fn answered(&mut self, run: &RunId, answer: Result<&CommandResult, &Error>) -> Option<Notice> {
+        let one = self.all.iter_mut().find(|one| one.sheet.run == *run)?;
+        match answer {
+            Ok(ordered) if ordered.repeated => {
+                // The other decision is final, and the later user must know it: the dialog stays until it is closed.
+                one.was_decided_elsewhere();
+                Some(Notice::at_top(format!("Already decided: {} {}", one.name(), shown(&ordered.note))))
+            }
+            Ok(_) => {
+                one.send_state = SendState::Done;
+                None
+            }
+            Err(error) if error.code == Code::InvalidTransition => {
+                one.was_decided_elsewhere();
+                Some(Notice::aside(format!("Already decided: {}", shown(&error.message))))
+            }
+            Err(error) => {
+                // Sending the same decision again is safe: it returns the first result.
+                one.send_state = SendState::Open;
+                let what = if error.is_outcome_unknown() {
+                    "Sent, outcome unknown"
+                } else if error.is_service_unreachable() {
+                    "Not sent"
+                } else {
+                    "Rejected"
+                };
+                Some(Notice::at_top(format!("{what}: {}", shown(&error.message))))
+            }
+        }
+    }
+
+    /// Returns whether all selected gates are decided.
+    pub fn are_done(&self) -> bool {
+        self.all.iter().all(|one| !one.marked || one.send_state == SendState::Done)
+    }
+
+    /// Updates a gate from its run: another one of the same capability, or one in the dialog that changed.
+    pub fn take_detail(&mut self, detail: &RunDetail) -> Option<Notice> {
+        let several = self.are_several();
+        let Some(one) = self.all.iter_mut().find(|one| one.sheet.run == detail.run.id) else {
+            self.add(detail);
+            return None;
+        };
+        if one.send_state != SendState::Open {
+            return None;
+        }
+        let Some(sheet) = &detail.sheet else {
+            let (what, said) = meanwhile(detail, &one.sheet);
+            one.send_state = SendState::Past(what);
+            one.marked = false;
+            return Some(Notice::aside(said));
+        };
+        let before = std::mem::replace(&mut one.sheet, sheet.clone());
+        let notice = if before.inputs_digest != sheet.inputs_digest || before.step != sheet.step {
+            let said = match &sheet.changed {
+                Some(what) if before.step == sheet.step => {
+                    format!("{}: review what it would execute now.", shown(what))
+                }
+                _ => "The pending step has changed: review it again.".to_owned(),
+            };
+            Notice::at_top(if several { said + " Space selects it again." } else { said })
+        } else if before.binding != sheet.binding {
+            Notice::aside("Its binding or script has changed: review it again.")
+        } else {
+            return None;
+        };
+        // Among several, the gate that changed may not be the one that is shown.
+        one.marked &= !several;
+        Some(notice)
+    }
+
+    /// Adds the gate of another run if it is of the same capability.
+    fn add(&mut self, detail: &RunDetail) {
+        let (Some(sheet), first) = (&detail.sheet, &self.all[0].sheet) else { return };
+        let alike = first.capability == sheet.capability && first.outcome_unknown == sheet.outcome_unknown;
+        if alike && !first.capability.is_empty() {
+            // Runs arrive in any order; after the requested one, the oldest is on top.
+            let at = self.all.iter().skip(1).filter(|one| one.sheet.run < sheet.run).count() + 1;
+            let title = detail.run.title().map(str::to_owned);
+            self.all.insert(at, PendingGate::open(sheet.clone(), title, false));
+            self.at += usize::from(at <= self.at);
+        }
+    }
+}
+
+/// Returns what follows a decision, or the lack of one: label and text.
+pub fn outlook(sheet: &DecisionSheet, clock: i64) -> Vec<(&'static str, Vec<Seg>)> {
+    let mut out = Vec::new();
+    if let Some(sidecar) = &sheet.pause {
+        let text =
+            format!("pause requested by {}: after approval it is paused until resumed", shown(sidecar));
+        out.push(("after it", vec![Seg::new(text, Role::Warning)]));
+    }
+    if let Some(expires) = sheet.expires_ms.filter(|at| *at > clock) {
+        out.push((
+            "expires",
+            vec![
+                Seg::new(format!("in {}", age(expires - clock)), Role::Warning),
+                Seg::new(format!("; then {}", then(sheet.on_expiry)), Role::Muted),
+            ],
+        ));
+    }
+    out
+}
+
+/// Describes the outcome of a gate that was decided while the dialog was open: short, and in full.
+fn meanwhile(detail: &RunDetail, sheet: &DecisionSheet) -> (String, String) {
+    let decided = detail.decisions.iter().rev().find(|decided| {
+        let decision = &decided.decision;
+        decision.step == sheet.step && decision.inputs_digest == sheet.inputs_digest
+    });
+    let by = decided.and_then(|decided| decided.by.approver.as_deref());
+    let by = by.map(|name| format!(" by {}", shown(name))).unwrap_or_default();
+    let at = decided.map(|decided| format!(" at {}", time_of_day(decided.at_ms)));
+    let by = by + &at.unwrap_or_default();
+    let state = detail.run.state.label();
+    let expired = detail.run.expired_ms().is_some();
+    let what = match decided.map(|decided| decided.decision.verdict) {
+        Some(Verdict::Approve) => format!("was approved{by}"),
+        Some(Verdict::Deny) => format!("was denied{by}"),
+        None if expired => "was not answered in time".to_owned(),
+        None => "continued".to_owned(),
+    };
+    let name = shown(detail.run.title_or_skill());
+    let notes = decided.and_then(|decided| decided.by.notes.as_deref()).map(shown);
+    let notes = notes.filter(|notes| !notes.is_empty());
+    let notes = notes.map(|notes| format!(" ({notes})")).unwrap_or_default();
+    let said = format!("{name} {what} meanwhile{notes}; it is {state} now.");
+    (what, said)
+}

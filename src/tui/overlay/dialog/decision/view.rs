@@ -1,0 +1,332 @@
+//! Draws what a decision would execute, with the list of gates that are decided together.
+
+use ratatui::layout::{Position, Rect};
+use serde_json::Value;
+
+use super::super::parts::{self, LABEL};
+use super::gates::{Gates, PendingGate, SendState, outlook};
+use crate::overlay::row_at;
+use crate::theme::Role;
+use crate::widgets::json_lines::fields;
+use crate::widgets::painter::Painter;
+use crate::widgets::relative_time::age;
+use crate::widgets::rich::{RichLine, Seg};
+use crate::widgets::scroll::Scroll;
+use crate::widgets::text_width::{cells, cut_end, shown};
+use crate::widgets::wrap::wrap;
+use skills_api::{DecisionSheet, Differences, is_same};
+
+/// The middle part, which scrolls.
+#[derive(Default)]
+pub(super) struct Body {
+    pub scroll: Scroll,
+    /// Whether the next frame scrolls to the row under the cursor.
+    follow: bool,
+    /// Rows of the gates in the last frame.
+    rows: Vec<(Rect, usize)>,
+}
+
+impl Body {
+    /// Scrolls to the start, or if necessary to the row under the cursor.
+    pub fn show_cursor(&mut self) {
+        (self.scroll.offset, self.follow) = (0, true);
+    }
+
+    /// Scrolls by rows; drawing clamps the offset.
+    pub fn roll(&mut self, rows: isize) {
+        self.scroll.offset = self.scroll.offset.saturating_add_signed(rows).min(10_000);
+    }
+
+    pub fn row_at(&self, at: Position) -> Option<usize> {
+        row_at(&self.rows, at)
+    }
+
+    pub fn draw(
+        &mut self,
+        area: Rect,
+        lines: &[Line],
+        (gates, in_text, clock): (&Gates, bool, i64),
+        painter: &mut Painter<'_>,
+    ) {
+        self.scroll.height = usize::from(area.height);
+        let cursor =
+            lines.iter().position(|line| matches!(line, Line::Together(index) if *index == gates.at));
+        if std::mem::take(&mut self.follow)
+            && let Some(cursor) = cursor
+        {
+            self.scroll.offset =
+                self.scroll.offset.max((cursor + 2).saturating_sub(self.scroll.height)).min(cursor);
+        }
+        self.scroll.offset = self.scroll.offset.min(lines.len().saturating_sub(self.scroll.height));
+        let mut shown: Vec<&Line> = lines.iter().skip(self.scroll.offset).take(self.scroll.height).collect();
+        // A key selects the row under the cursor, so it stays visible wherever the text is scrolled to.
+        if let Some(cursor) = cursor.filter(|_| shown.len() > 2) {
+            let last = shown.len() - 1;
+            if cursor < self.scroll.offset {
+                shown[0] = &lines[cursor];
+            } else if cursor > self.scroll.offset + last {
+                shown[last] = &lines[cursor];
+            }
+        }
+        let shown = shown.into_iter();
+        let list = list_rows(&gates.all, clock);
+        self.rows.clear();
+        for (line, y) in shown.zip(area.y..) {
+            let row = Rect { y, height: 1, ..area };
+            match line {
+                Line::Plain(line) => {
+                    painter.line(area.x, y, line, area.width);
+                }
+                Line::Warning(text, first) => {
+                    let band = Rect { x: area.x.saturating_sub(1), width: area.width + 2, ..row };
+                    painter.band(band, Role::DangerBand);
+                    painter.put(band.x, y, painter.glyphs.gutter, Role::Danger, 1);
+                    let sign = if *first { painter.glyphs.warn } else { " " };
+                    painter.put(area.x, y, sign, Role::Danger, 1);
+                    let role = if *first { Role::Danger } else { Role::Text };
+                    painter.put(area.x + 2, y, text, role, area.width.saturating_sub(2));
+                }
+                Line::Together(index) => {
+                    draw_gate(gates, *index, &list, (row, in_text), painter);
+                    self.rows.push((row, *index));
+                }
+            }
+        }
+        parts::more_below(area, painter, lines.len(), &self.scroll);
+    }
+}
+
+/// Returns what distinguishes the gates that are decided together.
+fn list_rows(all: &[PendingGate], clock: i64) -> Vec<ListRow> {
+    let inputs: Vec<&Value> = all.iter().map(|one| &one.sheet.inputs).collect();
+    let mut differences = Differences::of(&inputs);
+    if differences.names.is_empty() {
+        differences = Differences::of(&inputs[..1]);
+    }
+    let is_one_title = all.len() > 1 && is_same(all.iter().map(|one| &one.title));
+    let same = is_same(all.iter().map(|one| &one.sheet.headline));
+    let row = |one: &PendingGate| {
+        let title = one.title.as_deref().filter(|_| !is_one_title);
+        let inputs = differences.row(&one.sheet.inputs, title);
+        let left = one.sheet.expires_ms.map(|at| at - clock).filter(|left| *left > 0);
+        let left = left.filter(|_| one.send_state == SendState::Open);
+        ListRow {
+            name: if inputs.is_empty() || title.is_some() { one.name() } else { inputs.clone() },
+            left: left.map(|left| format!("{} left", age(left))).unwrap_or_default(),
+            text: match &one.send_state {
+                SendState::Past(why) => why.clone(),
+                // What is the same in all rows is shown once, below the list.
+                _ if title.is_some() && !inputs.is_empty() => inputs,
+                _ if same => String::new(),
+                _ => shown(&one.sheet.headline),
+            },
+        }
+    };
+    all.iter().map(row).collect()
+}
+
+fn draw_gate(
+    gates: &Gates,
+    index: usize,
+    list: &[ListRow],
+    (row, in_text): (Rect, bool),
+    painter: &mut Painter<'_>,
+) {
+    let one = &gates.all[index];
+    let here = index == gates.at;
+    if here {
+        let role = if in_text { Role::SelectionWeak } else { Role::Selection };
+        painter.band(row, role);
+        painter.put(row.x.saturating_sub(1), row.y, painter.glyphs.gutter, Role::Gutter, 1);
+    }
+    let (sign, role) = match (&one.send_state, one.marked) {
+        (SendState::Done, _) => (painter.glyphs.ok, Role::Success),
+        (SendState::Past(_), _) => (painter.glyphs.canceled, Role::Muted),
+        (SendState::Sent, _) => (painter.glyphs.set, Role::Info),
+        (SendState::Open, true) => (painter.glyphs.set, Role::Waiting),
+        (SendState::Open, false) => (painter.glyphs.pending, Role::Muted),
+    };
+    painter.put(row.x, row.y, sign, role, 1);
+    let id = parts::tail(&one.sheet.run.0).to_uppercase();
+    let widest = |of: fn(&ListRow) -> &str| list.iter().map(|row| cells(of(row))).max().unwrap_or(0);
+    let left_width = widest(|row| &row.left);
+    let others = 2 + cells(&id) + 2 + left_width;
+    let texts = if list.iter().all(|row| row.text.is_empty()) { 1 } else { 2 };
+    let name_width = widest(|row| &row.name).min(row.width.saturating_sub(2 + others) / texts);
+    let shows = &list[index];
+    let columns = [
+        (&shows.name, name_width, if here { Role::Strong } else { Role::Text }),
+        (&id, cells(&id), Role::Muted),
+        (&shows.left, left_width, Role::Warning),
+    ];
+    let mut x = row.x + 2;
+    for (text, width, role) in columns.into_iter().filter(|(_, width, _)| *width > 0) {
+        painter.put(x, row.y, &cut_end(text, width, painter.glyphs.ellipsis), role, width);
+        x += width + 2;
+    }
+    let left = row.right().saturating_sub(x);
+    painter.put(x, row.y, &cut_end(&shows.text, left, painter.glyphs.ellipsis), Role::Muted, left);
+}
+
+/// Returns the lines of the middle part.
+pub(super) fn body_lines(
+    (gates, said): (&Gates, Option<&str>),
+    (width, roomy): (u16, bool),
+    clock: i64,
+    painter: &Painter<'_>,
+) -> Vec<Line> {
+    let sheet = &gates.current().sheet;
+    let mut out = Vec::new();
+    let blank = |out: &mut Vec<Line>| {
+        if roomy {
+            out.push(Line::Plain(RichLine::default()));
+        }
+    };
+    if let Some(said) = said {
+        out.extend(warned(said, width));
+        out.push(Line::Plain(RichLine::default()));
+    }
+    if gates.are_several() {
+        let what = if sheet.outcome_unknown { "unknown outcomes of" } else { "waiting for" };
+        let head = format!("{} {what} {}; space selects", gates.all.len(), shown(&sheet.capability));
+        out.push(Line::Plain(RichLine::of(head, Role::Muted)));
+        out.extend((0..gates.all.len()).map(Line::Together));
+        out.push(Line::Plain(RichLine::default()));
+    }
+    let title = gates.current().title.as_deref();
+    if let Some(title) = title {
+        let title = [Seg::new(shown(title), Role::Strong)];
+        out.extend(wrap(&title, width).into_iter().map(|segs| Line::Plain(RichLine::from_segs(segs))));
+    }
+    for segs in wrap(&[Seg::new(shown(&sheet.headline), Role::Strong)], width) {
+        out.push(Line::Plain(RichLine::from_segs(segs)));
+    }
+    let (place, all) = sheet.place;
+    let of = vec![
+        Seg::new(format!("step {place} of {all}, "), Role::Muted),
+        Seg::new(shown(&sheet.step), Role::Text),
+        Seg::new(", of ", Role::Muted),
+        Seg::new(shown(&sheet.skill_id), Role::Text),
+        Seg::new(format!(" {}", shown(&sheet.run.0)), Role::Muted),
+    ];
+    out.extend(wrap(&of, width).into_iter().map(|segs| Line::Plain(RichLine::from_segs(segs))));
+    blank(&mut out);
+    if sheet.outcome_unknown {
+        let known = "Outcome unknown: its execution was interrupted.";
+        out.extend(warned(known, width));
+    }
+    if let Some(warning) = &sheet.irreversible {
+        out.extend(warned(warning, width));
+    }
+    if let Some(why) = &sheet.blocked {
+        out.extend(warned(why, width));
+    }
+    if sheet.outcome_unknown || sheet.irreversible.is_some() || sheet.blocked.is_some() {
+        blank(&mut out);
+    }
+    // In a small window the effect comes before the details.
+    let look_ahead = |out: &mut Vec<Line>| {
+        for (label, segs) in outlook(sheet, clock) {
+            labelled(label, segs, width, out);
+        }
+    };
+    if !roomy {
+        look_ahead(&mut out);
+        inputs(sheet, width, painter, &mut out);
+    }
+    if !sheet.capability.is_empty() {
+        let note = Seg::new(shown(&sheet.capability_note), Role::Muted);
+        labelled(
+            "capability",
+            vec![Seg::new(shown(&sheet.capability), Role::Text), Seg::new(" ", Role::Text), note],
+            width,
+            &mut out,
+        );
+    }
+    let labels = sheet.labels_text();
+    let facts = [
+        ("labels", &labels),
+        ("binding", &sheet.binding),
+        ("isolation", &sheet.isolation),
+        ("reason", &sheet.why),
+    ];
+    for (label, text) in facts {
+        if !text.trim().is_empty() {
+            labelled(label, vec![Seg::new(shown(text), Role::Text)], width, &mut out);
+        }
+    }
+    if roomy {
+        look_ahead(&mut out);
+    }
+    if roomy {
+        blank(&mut out);
+        inputs(sheet, width, painter, &mut out);
+        blank(&mut out);
+    }
+    out
+}
+
+fn inputs(sheet: &DecisionSheet, width: u16, painter: &Painter<'_>, out: &mut Vec<Line>) {
+    if sheet.inputs.is_null() {
+        out.push(Line::Plain(indented("inputs", vec![Seg::new(DecisionSheet::CHANGED, Role::Muted)])));
+        return;
+    }
+    for (at, line) in fields(&sheet.inputs, width.saturating_sub(LABEL)).into_iter().enumerate() {
+        out.push(Line::Plain(indented(if at == 0 { "inputs" } else { "" }, line.segs)));
+    }
+    let digest: String = sheet.inputs_digest.chars().filter(char::is_ascii_alphanumeric).collect();
+    let short = match (digest.get(..4), digest.len().checked_sub(4).and_then(|from| digest.get(from..))) {
+        (Some(head), Some(end)) => format!("{head}{}{end}", painter.glyphs.ellipsis),
+        _ => digest.clone(),
+    };
+    let line = format!("sha256 {short} {} exactly these inputs are used", painter.glyphs.dot);
+    out.push(Line::Plain(indented("", vec![Seg::new(line, Role::Muted)])));
+}
+
+/// A line of the middle part.
+pub(super) enum Line {
+    Plain(RichLine),
+    /// In the danger band; the first line of its text carries the glyph.
+    Warning(String, bool),
+    /// One of the gates decided together.
+    Together(usize),
+}
+
+impl Line {
+    pub fn width(&self) -> u16 {
+        match self {
+            Self::Plain(line) => u16::try_from(line.width()).unwrap_or(u16::MAX),
+            Self::Warning(text, _) => cells(text).saturating_add(2),
+            Self::Together(_) => 0,
+        }
+    }
+}
+
+/// What a row of the list shows.
+struct ListRow {
+    /// The title of the run, or the inputs of its step.
+    name: String,
+    /// The time left to decide.
+    left: String,
+    /// What would happen, if it is not the same for all, or why no decision is possible any longer.
+    text: String,
+}
+
+fn warned(text: &str, width: u16) -> Vec<Line> {
+    let lines = wrap(&[Seg::new(shown(text), Role::Text)], width.saturating_sub(2));
+    let texts = lines.into_iter().map(|segs| RichLine::from_segs(segs).plain_text());
+    texts.enumerate().map(|(at, line)| Line::Warning(line, at == 0)).collect()
+}
+
+fn indented(label: &str, segs: Vec<Seg>) -> RichLine {
+    let pad = usize::from(LABEL.saturating_sub(cells(label)));
+    let mut all = vec![Seg::new(format!("{label}{}", " ".repeat(pad)), Role::Muted)];
+    all.extend(segs);
+    RichLine::from_segs(all)
+}
+
+fn labelled(label: &str, segs: Vec<Seg>, width: u16, out: &mut Vec<Line>) {
+    for (at, segs) in wrap(&segs, width.saturating_sub(LABEL)).into_iter().enumerate() {
+        out.push(Line::Plain(indented(if at == 0 { label } else { "" }, segs)));
+    }
+}
