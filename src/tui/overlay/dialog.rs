@@ -1,7 +1,6 @@
 //! Dialogs that a user confirms before a command is sent to a run. Opening one has no effect.
 
 mod bulk;
-mod bulk_view;
 mod choice;
 mod decision;
 mod launch;

@@ -1,0 +1,538 @@
+//! The runs of a command: what distinguishes them, which ones are included, and the outcome of each.
+
+use ratatui::layout::{Position, Rect};
+
+use super::super::parts::{LABEL, tail};
+use super::super::run_command::payload;
+use super::texts::Texts;
+use crate::overlay::row_at;
+use crate::pane::Effect;
+use crate::run_requests::RunRequest;
+use crate::theme::Role;
+use crate::widgets::format::count;
+use crate::widgets::json_lines;
+use crate::widgets::painter::Painter;
+use crate::widgets::relative_time::age;
+use crate::widgets::rich::{RichLine, Seg};
+use crate::widgets::scroll::Scroll;
+use crate::widgets::text_width::{cells, cut_end, shown};
+use crate::widgets::wrap::{wrap, wrap_to};
+use skills_api::{Code, CommandResult, DecisionSheet, Error, RunCommand, RunDetail, distinguish, is_same};
+use skills_model::{ApprovalReason, CommandName, Gate, Verdict};
+use skills_store::{RunId, RunRecord};
+
+/// Maximum number of lines of what is the same in all runs.
+const MAX_COMMON_LINES: usize = 8;
+
+/// A run of the dialog.
+pub(super) struct Row {
+    pub run: RunRecord,
+    /// What distinguishes it from the others.
+    pub text: String,
+    /// Why the command cannot be sent to it.
+    pub blocked: Option<String>,
+    /// Whether the command will be sent to it.
+    pub included: bool,
+    pub outcome: Option<Result<String, String>>,
+    /// Whether the command was sent and it is not known whether it was executed.
+    pub unknown: bool,
+    /// What would be executed, once it is loaded.
+    pub sheet: Option<DecisionSheet>,
+    /// Version of its contract, once it is loaded.
+    version: Option<String>,
+    /// Whether its skill changed since the launch.
+    pub changed: bool,
+    /// Whether it continues with the contract of the launch although its skill changed.
+    pub despite: bool,
+    /// Whether its details were requested from here.
+    requested: bool,
+}
+
+/// What the details of a run mean for the dialog.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum DetailChange {
+    Nothing,
+    /// The command that was sent was not executed.
+    NotExecuted,
+    /// It waits for something else, and is not included any longer.
+    Moved,
+}
+
+/// The number of runs by outcome.
+pub(super) struct Tally {
+    pub done: usize,
+    pub refused: usize,
+    pub unknown: usize,
+    pub unsent: usize,
+}
+
+/// The runs of the dialog.
+pub(super) struct RunRows {
+    command: CommandName,
+    pub rows: Vec<Row>,
+    /// What is the same in all rows: label and value.
+    common: Vec<(&'static str, String)>,
+    pub scroll: Scroll,
+    /// Areas of the last frame.
+    areas: Vec<(Rect, usize)>,
+}
+
+impl RunRows {
+    pub fn new(command: CommandName, runs: Vec<RunRecord>) -> Self {
+        let rows = runs.into_iter().map(|run| Row::new(run, command)).collect();
+        let (common, scroll, areas) = (Vec::new(), Scroll::default(), Vec::new());
+        let mut runs = Self { command, rows, common, scroll, areas };
+        runs.distinguish();
+        runs
+    }
+
+    pub fn decides(&self) -> bool {
+        matches!(self.command, CommandName::Approve | CommandName::Deny)
+    }
+
+    /// Separates what is the same in all runs from what distinguishes each.
+    fn distinguish(&mut self) {
+        let mut facts: Vec<Vec<(&'static str, String)>> = self.rows.iter().map(Row::facts).collect();
+        if self.rows.iter().any(|row| row.version.is_none()) {
+            // A row that is not loaded yet would seem to have another contract.
+            facts.iter_mut().for_each(|facts| facts.retain(|fact| fact.0 != "contract"));
+        }
+        let labels = ["skill", "step", "waits for", "error", "contract", "started by"];
+        let of = |facts: &[(&'static str, String)], label: &str| {
+            facts.iter().find(|fact| fact.0 == label).map(|fact| fact.1.clone()).unwrap_or_default()
+        };
+        let same: Vec<&str> =
+            labels.into_iter().filter(|label| is_same(facts.iter().map(|one| of(one, label)))).collect();
+        let first = facts.first().map(Vec::as_slice).unwrap_or_default();
+        self.common = labels
+            .into_iter()
+            .filter(|label| same.contains(label))
+            .map(|label| (label, of(first, label)))
+            .collect();
+        let distinguished = distinguish(self.rows.iter().map(|row| &row.run));
+        self.common.extend(distinguished.title.clone().map(|title| ("title", title)));
+        self.common.extend([("labels", distinguished.labels), ("inputs", distinguished.inputs)]);
+        self.common.retain(|(_, value)| !value.is_empty());
+        for ((row, facts), inputs) in self.rows.iter_mut().zip(facts).zip(distinguished.rows) {
+            // Without a title, the name of the row is the skill.
+            let titled = row.run.title().is_some();
+            let parts = facts.into_iter().filter(|fact| !same.contains(&fact.0));
+            let parts = parts.filter(|fact| titled || fact.0 != "skill").map(|fact| fact.1);
+            let all: Vec<String> =
+                [inputs].into_iter().chain(parts).filter(|part| !part.is_empty()).collect();
+            row.text = all.join("  ");
+        }
+    }
+
+    pub fn included(&self) -> usize {
+        self.rows.iter().filter(|row| row.included).count()
+    }
+
+    /// Returns the number of runs that the command is still to be sent to.
+    pub fn unsent(&self) -> usize {
+        self.rows.iter().filter(|row| row.included && row.outcome.is_none()).count()
+    }
+
+    /// Returns the command for a run.
+    pub fn order(&self, at: usize, texts: &Texts) -> Option<RunCommand> {
+        let row = &self.rows[at];
+        Some(match self.command {
+            CommandName::Resume => {
+                RunCommand::Resume { checkpoint: None, inputs: None, despite_change: row.despite, by: None }
+            }
+            CommandName::Cancel => RunCommand::Cancel { by: None },
+            CommandName::Signal => {
+                let payload = payload(&texts.typed(1).unwrap_or_default()).ok()?;
+                RunCommand::Signal { name: texts.typed(0)?, payload, by: None }
+            }
+            CommandName::Approve | CommandName::Deny => {
+                let Some(Gate::Human { step, inputs_digest, .. }) = &row.run.gate else { return None };
+                let approve = self.command == CommandName::Approve;
+                RunCommand::Decide {
+                    verdict: if approve { Verdict::Approve } else { Verdict::Deny },
+                    step: Some(step.clone()),
+                    inputs_digest: Some(inputs_digest.clone()),
+                    approver: None,
+                    notes: texts.typed(0),
+                    choice: None,
+                    result: None,
+                }
+            }
+            _ => return None,
+        })
+    }
+
+    /// Returns the runs whose skill changed and that are not resumed.
+    pub fn changed(&self) -> impl Iterator<Item = &Row> {
+        let resumes = self.command == CommandName::Resume;
+        let stays = |row: &&Row| row.changed && !matches!(row.outcome, Some(Ok(_)));
+        self.rows
+            .iter()
+            .filter(move |row| resumes && row.run.allowed.contains(&CommandName::Resume) && stays(row))
+    }
+
+    /// Includes the runs whose skill changed, with the contract of their launch, or leaves them out again. After
+    /// sending, they alone are included.
+    pub fn include_changed(&mut self, on: bool, after_sending: bool) {
+        for row in &mut self.rows {
+            let stays = row.changed && !matches!(row.outcome, Some(Ok(_)));
+            if stays {
+                (row.despite, row.included, row.outcome) = (on, on, None);
+            } else if after_sending && row.outcome.is_none() {
+                row.included = false;
+            }
+        }
+    }
+
+    /// Returns the next run at or after index `from` that the command is to be sent to.
+    pub fn next(&self, from: usize) -> Option<usize> {
+        let waits = |row: &Row| row.included && row.outcome.is_none();
+        (from..self.rows.len()).find(|at| waits(&self.rows[*at]))
+    }
+
+    pub fn position(&self, run: &RunId) -> Option<usize> {
+        self.rows.iter().position(|row| row.run.id == *run)
+    }
+
+    pub fn row_at(&self, at: Position) -> Option<usize> {
+        row_at(&self.areas, at)
+    }
+
+    /// Includes or excludes a run; returns why it cannot be included.
+    pub fn toggle(&mut self, at: usize) -> Option<&'static str> {
+        let row = self.rows.get_mut(at)?;
+        if row.changed && !row.despite {
+            return Some("Its skill changed: W resumes it with the contract of the launch.");
+        }
+        row.included = !row.included && row.blocked.is_none();
+        None
+    }
+
+    /// Moves the cursor, and requests what would be executed for the run under it.
+    pub fn go(&mut self, rows: isize) -> Option<Effect> {
+        self.scroll.by(rows, self.rows.len());
+        let checks = self.decides() || self.command == CommandName::Resume;
+        let row = self.rows.get_mut(self.scroll.cursor)?;
+        let is_known = !checks || row.requested || row.version.is_some() || row.outcome.is_some();
+        if is_known && !row.unknown {
+            return None;
+        }
+        row.requested = true;
+        Some(Effect::Run(RunRequest::Detail(row.run.id.clone())))
+    }
+
+    /// Records the response to the command; returns whether it is unknown whether it was executed.
+    pub fn take_response(&mut self, at: usize, answer: Result<&CommandResult, &Error>) -> bool {
+        let row = &mut self.rows[at];
+        row.changed |= answer.is_err_and(|error| error.code == Code::SkillChanged);
+        row.unknown = answer.is_err_and(Error::is_outcome_unknown);
+        row.outcome = Some(match answer {
+            Ok(ordered) => Ok(shown(&ordered.note)),
+            Err(error) => Err(shown(&error.message)),
+        });
+        row.unknown
+    }
+
+    /// Updates a run: what would be executed, and whether it still takes the command.
+    pub fn take_detail(&mut self, detail: &RunDetail, undecided: bool) -> DetailChange {
+        let command = self.command;
+        let Some(row) = self.rows.iter_mut().find(|row| row.run.id == detail.run.id) else {
+            return DetailChange::Nothing;
+        };
+        if row.unknown {
+            row.unknown = false;
+            let is_unchanged = row.run.since_ms == detail.run.since_ms && row.run.state == detail.run.state;
+            if is_unchanged && gate_key(&row.run) == gate_key(&detail.run) {
+                // It can be sent again.
+                row.outcome = None;
+                return DetailChange::NotExecuted;
+            }
+            row.outcome = Some(Ok(format!("it is {} now", detail.run.state.label())));
+            row.run.clone_from(&detail.run);
+            return DetailChange::Nothing;
+        }
+        if row.outcome.is_some() || !undecided {
+            return DetailChange::Nothing;
+        }
+        let first = row.version.is_none();
+        let moved = gate_key(&row.run) != gate_key(&detail.run);
+        row.run.clone_from(&detail.run);
+        row.sheet.clone_from(&detail.sheet);
+        row.version = Some(detail.contract_version.clone());
+        row.blocked = blocked(&row.run, command).or_else(|| {
+            let why = row.sheet.as_ref().filter(|_| command == CommandName::Approve)?.blocked.as_ref()?;
+            Some(format!("excluded: {}", shown(why)))
+        });
+        row.changed = command == CommandName::Resume && detail.contract_unchanged == Some(false);
+        let mut change = DetailChange::Nothing;
+        if row.blocked.is_some() || (row.changed && !row.despite && first) {
+            row.included = false;
+        } else if moved && row.included {
+            row.included = false;
+            change = DetailChange::Moved;
+        }
+        self.distinguish();
+        change
+    }
+
+    pub fn tally(&self) -> Tally {
+        let known = |ok: bool| {
+            let known = self.rows.iter().filter(|row| !row.unknown);
+            known.filter(|row| row.outcome.as_ref().is_some_and(|o| o.is_ok() == ok)).count()
+        };
+        let unknown = self.rows.iter().filter(|row| row.unknown).count();
+        Tally { done: known(true), refused: known(false), unknown, unsent: self.unsent() }
+    }
+
+    /// Returns the lines of what is the same in all runs.
+    pub fn common_lines(&self, width: u16, painter: &Painter<'_>) -> Vec<RichLine> {
+        let mut out = Vec::new();
+        if self.rows.len() < 2 {
+            return out;
+        }
+        for (label, value) in &self.common {
+            let role = if *label == "error" { Role::Danger } else { Role::Text };
+            let segs = [Seg::new(value.clone(), role)];
+            let lines = wrap_to(&segs, width.saturating_sub(2 * LABEL), 2, painter.glyphs.ellipsis);
+            for (at, line) in lines.into_iter().enumerate() {
+                let head = if out.is_empty() { "all runs" } else { "" };
+                let label = if at == 0 { *label } else { "" };
+                let indent = usize::from(LABEL);
+                let mut segs = vec![Seg::new(format!("{head:<indent$}{label:<indent$}"), Role::Muted)];
+                segs.extend(line.segs);
+                out.push(RichLine::from_segs(segs));
+            }
+        }
+        out.truncate(MAX_COMMON_LINES);
+        out
+    }
+
+    /// Returns the lines about the run under the cursor: the whole outcome, and what would be executed.
+    pub fn about(&self, width: u16, painter: &Painter<'_>, clock: i64) -> Vec<RichLine> {
+        let Some(row) = self.rows.get(self.scroll.cursor) else { return Vec::new() };
+        let mut out = Vec::new();
+        let said = match (&row.outcome, &row.blocked) {
+            (Some(Err(why)), _) => Some((why.clone(), Role::Danger)),
+            (Some(Ok(note)), _) => Some((note.clone(), Role::Success)),
+            (None, Some(why)) => Some((why.clone(), Role::Muted)),
+            (None, None) if row.changed && !row.despite => {
+                let text = "excluded: its skill changed since the launch. Resume it with the contract of the \
+                            launch (W), or launch the skill again.";
+                Some((text.to_owned(), Role::Warning))
+            }
+            _ => None,
+        };
+        let labelled = |label: &str, segs: Vec<Seg>, out: &mut Vec<RichLine>| {
+            let indent = usize::from(LABEL);
+            for (at, line) in wrap(&segs, width.saturating_sub(LABEL)).into_iter().enumerate() {
+                let label = if at == 0 { label } else { "" };
+                let mut segs = vec![Seg::new(format!("{label:<indent$}"), Role::Muted)];
+                segs.extend(line);
+                out.push(RichLine::from_segs(segs));
+            }
+        };
+        let id = tail(&row.run.id.0).to_uppercase();
+        if let Some((text, role)) = said {
+            labelled(&id, vec![Seg::new(text, role)], &mut out);
+        }
+        if !self.decides() || row.outcome.is_some() {
+            return out;
+        }
+        let Some(sheet) = &row.sheet else {
+            if row.blocked.is_none() {
+                let text = "loading what it would execute".to_owned() + painter.glyphs.ellipsis;
+                labelled(&id, vec![Seg::new(text, Role::Muted)], &mut out);
+            }
+            return out;
+        };
+        let whose = if self.sheets_are_same() { "all runs" } else { &id };
+        labelled(whose, vec![Seg::new(shown(&sheet.headline), Role::Strong)], &mut out);
+        if let Some(warning) = &sheet.irreversible {
+            labelled("", vec![Seg::new(shown(warning), Role::Danger)], &mut out);
+        }
+        if !sheet.capability.is_empty() {
+            let note = Seg::new(format!(" {}", shown(&sheet.capability_note)), Role::Muted);
+            labelled("capability", vec![Seg::new(shown(&sheet.capability), Role::Text), note], &mut out);
+        }
+        if !sheet.binding.trim().is_empty() {
+            labelled("binding", vec![Seg::new(shown(&sheet.binding), Role::Text)], &mut out);
+        }
+        let left = sheet.expires_ms.map(|at| at - clock).filter(|left| *left > 0);
+        if let Some(left) = left {
+            labelled("expires", vec![Seg::new(format!("in {}", age(left)), Role::Warning)], &mut out);
+        }
+        if let Some(progress) = row.run.approval_progress() {
+            labelled("approvals", vec![Seg::new(progress, Role::Text)], &mut out);
+        }
+        let inputs = if sheet.inputs.is_null() {
+            vec![RichLine::of(DecisionSheet::CHANGED, Role::Muted)]
+        } else {
+            json_lines::fields(&sheet.inputs, width.saturating_sub(LABEL))
+        };
+        for (at, line) in inputs.into_iter().enumerate() {
+            labelled(if at == 0 { "inputs" } else { "" }, line.segs, &mut out);
+        }
+        labelled("digest", vec![Seg::new(shown(&sheet.inputs_digest), Role::Muted)], &mut out);
+        out
+    }
+
+    /// Returns whether the same would be executed for all runs.
+    fn sheets_are_same(&self) -> bool {
+        let sheets = || self.rows.iter().filter(|row| row.included).map(|row| row.sheet.as_ref());
+        let key = |sheet: &'_ DecisionSheet| {
+            (
+                sheet.headline.clone(),
+                sheet.capability.clone(),
+                sheet.binding.clone(),
+                sheet.inputs_digest.clone(),
+            )
+        };
+        sheets().count() > 1 && sheets().all(|sheet| sheet.is_some()) && is_same(sheets().flatten().map(key))
+    }
+
+    pub fn draw(&mut self, area: Rect, sending: Option<usize>, clock: i64, painter: &mut Painter<'_>) {
+        let len = self.rows.len();
+        let hides = len > usize::from(area.height);
+        let height = area.height.saturating_sub(u16::from(hides));
+        self.scroll.follow(len, usize::from(height));
+        let name = |row: &Row| shown(row.run.title_or_skill());
+        // A name that is the same in all rows is stated above them.
+        let names = if len > 1 && is_same(self.rows.iter().map(name)) {
+            0
+        } else {
+            self.rows.iter().map(|row| cells(&name(row))).max().unwrap_or(0).min(area.width / 2)
+        };
+        let ages: Vec<String> = self.rows.iter().map(|row| age(clock - row.run.since_ms)).collect();
+        let widest = ages.iter().map(|age| cells(age)).max().unwrap_or(0);
+        self.areas.clear();
+        for place in 0..height {
+            let at = self.scroll.offset + usize::from(place);
+            if at >= len {
+                break;
+            }
+            let row = Rect { y: area.y + place, height: 1, ..area };
+            if at == self.scroll.cursor {
+                painter.band(row, Role::Selection);
+                painter.put(row.x.saturating_sub(1), row.y, painter.glyphs.gutter, Role::Gutter, 1);
+            }
+            self.rows[at].draw(row, (names, &ages[at], widest), sending == Some(at), painter);
+            self.areas.push((row, at));
+        }
+        if hides {
+            let hidden = count(len - usize::from(height).min(len));
+            let is_above = self.scroll.offset + usize::from(height) >= len;
+            let arrow = if is_above { painter.glyphs.up } else { painter.glyphs.down };
+            let more = format!("{} and {hidden} more {arrow}", painter.glyphs.ellipsis);
+            painter.put(area.x + 4, area.bottom().saturating_sub(1), &more, Role::Waiting, area.width);
+        }
+    }
+}
+
+impl Row {
+    fn new(run: RunRecord, command: CommandName) -> Self {
+        let blocked = blocked(&run, command);
+        Self {
+            text: String::new(),
+            included: blocked.is_none(),
+            blocked,
+            outcome: None,
+            unknown: false,
+            sheet: None,
+            version: None,
+            changed: false,
+            despite: false,
+            requested: false,
+            run,
+        }
+    }
+
+    /// Returns the properties that are compared between runs: label and value.
+    fn facts(&self) -> Vec<(&'static str, String)> {
+        let (step, signal) = match &self.run.gate {
+            Some(Gate::Human { step, .. }) => (Some(step.as_str()), None),
+            Some(Gate::Signal { step, name }) => (Some(step.as_str()), Some(name.as_str())),
+            _ => (self.run.step.as_deref(), None),
+        };
+        let mut facts = vec![("skill", shown(&self.run.skill_id))];
+        facts.extend(step.map(|step| ("step", shown(step))));
+        facts.extend(signal.map(|name| ("waits for", shown(name))));
+        facts.extend(self.run.failure().map(|why| ("error", shown(&why))));
+        facts.extend(self.version.as_ref().map(|version| ("contract", shown(version))));
+        facts.push(("started by", shown(&self.run.started_by)));
+        facts
+    }
+
+    fn draw(
+        &self,
+        area: Rect,
+        (name_width, since, since_width): (u16, &str, u16),
+        is_sending: bool,
+        painter: &mut Painter<'_>,
+    ) {
+        let (sign, role) = match (&self.outcome, self.included) {
+            (Some(Ok(_)), _) => (painter.glyphs.ok, Role::Success),
+            (Some(Err(_)), _) if self.unknown => ("?", Role::Warning),
+            (Some(Err(_)), _) => (painter.glyphs.bad, Role::Danger),
+            (None, true) if is_sending => (painter.glyphs.running[0], Role::Info),
+            (None, true) => ("x", Role::Strong),
+            (None, false) => (" ", Role::Muted),
+        };
+        painter.put(area.x, area.y, "[", Role::Muted, 1);
+        painter.put(area.x + 1, area.y, sign, role, 1);
+        painter.put(area.x + 2, area.y, "]", Role::Muted, 1);
+        let text_role = if self.included { Role::Text } else { Role::Muted };
+        let name = shown(self.run.title_or_skill());
+        let id = tail(&self.run.id.0).to_uppercase();
+        let pad = usize::from(since_width.saturating_sub(cells(since)));
+        let since = format!("{}{since}", " ".repeat(pad));
+        let mut x = area.x + 4;
+        for (text, width, role) in [
+            (&name, name_width, text_role),
+            (&id, cells(&id), Role::Muted),
+            (&since, since_width, Role::Muted),
+        ] {
+            if width > 0 {
+                painter.put(x, area.y, &cut_end(text, width, painter.glyphs.ellipsis), role, width);
+                x += width + 2;
+            }
+        }
+        let (text, role) = match (&self.outcome, &self.blocked) {
+            (Some(Ok(note)), _) => (note.as_str(), Role::Success),
+            (Some(Err(why)), _) => (why.as_str(), Role::Danger),
+            (None, Some(why)) => (why.as_str(), Role::Muted),
+            (None, None) if self.changed && self.despite => {
+                ("with the contract of the launch", Role::Warning)
+            }
+            (None, None) if self.changed => ("excluded: skill changed since the launch", Role::Warning),
+            (None, None) => (self.text.as_str(), text_role),
+        };
+        let available = area.right().saturating_sub(x);
+        painter.put(x, area.y, &cut_end(text, available, painter.glyphs.ellipsis), role, available);
+    }
+}
+
+/// Returns step and digest of what a run waits for.
+fn gate_key(run: &RunRecord) -> Option<(&str, &str)> {
+    match &run.gate {
+        Some(Gate::Human { step, inputs_digest, .. }) => Some((step, inputs_digest)),
+        Some(Gate::Signal { step, name }) => Some((step, name)),
+        _ => None,
+    }
+}
+
+pub fn plural(runs: usize) -> String {
+    if runs == 1 { "1 run".to_owned() } else { format!("{} runs", count(runs)) }
+}
+
+/// Returns why a run does not accept the command.
+fn blocked(run: &RunRecord, command: CommandName) -> Option<String> {
+    if !run.allowed.contains(&command) {
+        return Some(format!("excluded: {}", run.state.label()));
+    }
+    match (&run.gate, command) {
+        (Some(Gate::Human { why: ApprovalReason::UnknownOutcome, .. }), CommandName::Approve) => {
+            Some("excluded: unknown outcome, decide it individually".to_owned())
+        }
+        _ => None,
+    }
+}
