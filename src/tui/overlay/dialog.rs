@@ -9,8 +9,6 @@ mod prompt;
 mod prompt_dialog;
 mod proposal;
 mod run_command;
-mod run_command_keys;
-mod run_command_view;
 mod script;
 
 pub use prompt::{NAME_OF_EXPORT, PromptKind, name_of_script};

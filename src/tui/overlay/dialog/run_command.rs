@@ -1,38 +1,40 @@
 //! Dialogs with a few fields: resume, signal, assign, cancel, replay, fork, and the result of a step. Input is
 //! validated while it is typed.
 
-use std::collections::BTreeMap;
+mod fields;
+mod kind;
+
 use std::time::Instant;
 
-use ratatui::layout::Rect;
+use crossterm::event::{KeyCode, KeyEvent, MouseButton, MouseEvent, MouseEventKind};
+use ratatui::layout::{Position, Rect};
 use serde_json::{Map, Value};
 
-use super::choice::Choice;
-use super::parts::Button;
+use self::fields::Fields;
+pub(super) use self::fields::payload;
+use super::parts::{self, Button, LABEL};
 use super::{CheckpointChoice, RunCommandKind};
-use crate::action::Action;
-use crate::form::Form;
-use crate::overlay::Outcome;
-use crate::pane::{Effect, PaneId};
-use crate::run_requests::RunRequest;
-use crate::widgets::text_width::shown;
-use skills_api::{Code, Error, InputFields, RunCommand};
-use skills_model::{Choice as Ending, CommandName, Gate, RunState, Verdict};
-use skills_skill::contract::{Field, FieldType};
+use crate::action::{Action, Context};
+use crate::form::{FormOutcome, FormState};
+use crate::overlay::{Hint, Outcome, Overlay, centred, frame};
+use crate::pane::{Draw, Effect, Message, PaneId};
+use crate::run_requests::{RunRequest, RunResponse};
+use crate::theme::Role;
+use crate::widgets::painter::Painter;
+use crate::widgets::relative_time::{ago, lasting};
+use crate::widgets::rich::{RichLine, Seg};
+use crate::widgets::text_width::{cut_end, shown};
+use crate::widgets::wrap::{wrap, wrap_to};
+use skills_api::{Code, Error};
+use skills_model::RunState;
 use skills_store::RunRecord;
 
-/// Names of the two fields of a signal.
-const SIGNAL: &str = "signal";
-const PAYLOAD: &str = "payload";
-/// Names of the two fields of an assignment.
-const ASSIGNEE: &str = "assign to";
-const NOTE: &str = "note";
-/// Name of the field for a result if the capability declares no outputs.
-const RESULT: &str = "result";
+/// Width of the dialog if there is enough space.
+const WIDTH: u16 = 72;
 
 /// The focused part.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Focus {
+enum Focus {
     Checkpoint,
     Form,
     /// Continue although the skill changed.
@@ -42,39 +44,28 @@ pub(super) enum Focus {
 
 /// The state of the dialog.
 pub(super) struct RunCommandDialog {
-    pub(super) pane: PaneId,
-    pub(super) kind: RunCommandKind,
-    pub(super) run: RunRecord,
-    pub(super) ticket: u64,
-    /// The choice of a checkpoint, if there is one.
-    pub(super) checkpoint: Option<Choice>,
-    /// Numbers of the offered checkpoints, in the order of the choice.
-    numbers: Vec<u64>,
-    /// Inputs to correct, or a signal's name and payload.
-    pub(super) form: Form,
-    /// The assignee when the form was opened; empty if unassigned.
-    assignee: String,
-    /// Whether to continue although the skill changed; `None` if it did not.
-    pub(super) despite: Option<bool>,
-    pub(super) focus: Focus,
-    pub(super) sent: bool,
+    pane: PaneId,
+    kind: RunCommandKind,
+    run: RunRecord,
+    ticket: u64,
+    fields: Fields,
+    focus: Focus,
+    sent: bool,
     /// Whether the command was executed.
     done: bool,
-    pub(super) said: Option<String>,
+    said: Option<String>,
     /// Why the run no longer accepts the command.
-    pub(super) past: Option<String>,
-    pub(super) opened: (i64, Instant),
-    pub(super) drawn: FrameAreas,
+    past: Option<String>,
+    opened: (i64, Instant),
+    drawn: FrameAreas,
 }
 
 /// Areas of the last frame.
 #[derive(Debug, Default)]
-pub(super) struct FrameAreas {
-    pub(super) checkpoint: Rect,
-    pub(super) despite: Rect,
-    pub(super) buttons: Vec<Rect>,
-    /// Rows of the form at a width: while the dialog is open it grows, but does not shrink.
-    pub(super) rows: (u16, u16),
+struct FrameAreas {
+    checkpoint: Rect,
+    despite: Rect,
+    buttons: Vec<Rect>,
 }
 
 impl RunCommandDialog {
@@ -85,166 +76,48 @@ impl RunCommandDialog {
         ticket: u64,
         opened: (i64, Instant),
     ) -> Self {
-        let mut sheet = Self {
+        let fields = Fields::of(&kind, &run);
+        // Without fields, the focus stays on the button that closes the dialog: these commands take effect immediately.
+        let focus = if fields.form.is_empty() { Focus::Button(0) } else { Focus::Form };
+        Self {
             pane,
             kind,
             run,
             ticket,
-            checkpoint: None,
-            numbers: Vec::new(),
-            form: Form::default(),
-            assignee: String::new(),
-            despite: None,
-            focus: Focus::Button(0),
+            fields,
+            focus,
             sent: false,
             done: false,
             said: None,
             past: None,
             opened,
             drawn: FrameAreas::default(),
-        };
-        match sheet.kind.clone() {
-            RunCommandKind::Signal { name, .. } => {
-                sheet.form = signal_form(&name);
-                // The name it waits for is filled in; what is missing is the payload.
-                sheet.form.focus_on(if name.is_empty() { SIGNAL } else { PAYLOAD });
-                sheet.focus = Focus::Form;
-            }
-            RunCommandKind::Resume { changed, fields } => {
-                let inputs = sheet.run.inputs.as_object().cloned().unwrap_or_default();
-                let fields = if fields.is_empty() { guessed(&inputs) } else { fields };
-                sheet.form = Form::new(&fields, &inputs);
-                sheet.despite = changed.then_some(false);
-                if !sheet.form.is_empty() {
-                    sheet.focus = Focus::Form;
-                }
-            }
-            RunCommandKind::Happened { outputs, .. } => {
-                let fields = if outputs.is_empty() { any_result() } else { outputs };
-                sheet.form = Form::new(&fields, &Map::new());
-                sheet.focus = Focus::Form;
-            }
-            RunCommandKind::Assign => {
-                sheet.show_assignee();
-                sheet.focus = Focus::Form;
-            }
-            // The focus stays on the button that closes the dialog: these commands take effect immediately.
-            RunCommandKind::Cancel | RunCommandKind::Replay | RunCommandKind::Fork => {}
         }
-        sheet
-    }
-
-    /// Sets the form of an assignment to the current assignee.
-    fn show_assignee(&mut self) {
-        let assigned = self.run.options.assigned.as_ref();
-        self.assignee = assigned.map(|assigned| assigned.to.clone()).unwrap_or_default();
-        self.form = assignment_form(assigned.map(|assigned| assigned.to.as_str()));
-        self.form.focus_on(ASSIGNEE);
     }
 
     /// Offers the checkpoints, newest first: the last one is the default.
     pub(super) fn offering(mut self, checkpoints: Vec<CheckpointChoice>, chosen: Option<u64>) -> Self {
-        let asks = matches!(
-            self.kind,
-            RunCommandKind::Resume { .. } | RunCommandKind::Replay | RunCommandKind::Fork
-        );
-        if checkpoints.is_empty() || !asks || (self.run.paused && self.run.state == RunState::Pending) {
-            return self;
+        if self.fields.offer(&self.kind, &self.run, checkpoints, chosen) {
+            self.focus = Focus::Checkpoint;
         }
-        let head = self.run.head;
-        let mut options = Vec::new();
-        for (number, label) in checkpoints.into_iter().rev() {
-            let mark = if number == head { ", the head" } else { "" };
-            options.push(format!("c{number}  {}{mark}", shown(&label)));
-            self.numbers.push(number);
-        }
-        let wanted = chosen.unwrap_or(head);
-        let at = self.numbers.iter().position(|number| *number == wanted).unwrap_or(0);
-        self.checkpoint = Some(Choice { options, at });
-        self.focus = Focus::Checkpoint;
         self
     }
 
     /// Restores a draft.
     pub(super) fn retyped(mut self, typed: &Map<String, Value>) -> Self {
-        self.form.retype(typed);
+        self.fields.form.retype(typed);
         self.check();
         self
     }
 
     /// Returns the fields that were entered and not submitted, with the name of the draft.
-    pub(super) fn typed(&self) -> (String, Map<String, Value>) {
-        let typed = if self.done || self.past.is_some() { Map::new() } else { self.form.typed() };
+    fn typed(&self) -> (String, Map<String, Value>) {
+        let typed = if self.done || self.past.is_some() { Map::new() } else { self.fields.form.typed() };
         (super::name_of_run_command(&self.kind, &self.run.id), typed)
     }
 
-    pub(super) fn title(&self) -> &'static str {
-        match &self.kind {
-            RunCommandKind::Resume { .. } => "Resume this run",
-            RunCommandKind::Signal { .. } => "Send a signal",
-            RunCommandKind::Happened { .. } => "Mark completed: enter the result",
-            RunCommandKind::Cancel => "Cancel this run?",
-            RunCommandKind::Replay => "Replay from a checkpoint",
-            RunCommandKind::Fork => "Fork from a checkpoint",
-            RunCommandKind::Assign if self.run.options.assigned.is_some() => "Reassign this run",
-            RunCommandKind::Assign => "Assign this run",
-        }
-    }
-
-    /// Describes the effects of the command in sentences.
-    pub(super) fn explains(&self) -> String {
-        let step = self.run.step.as_deref().map(shown);
-        match &self.kind {
-            RunCommandKind::Resume { .. } if self.run.paused => {
-                "It was paused: its steps start now.".to_owned()
-            }
-            RunCommandKind::Resume { .. } => {
-                "Steps after the checkpoint run again. Changed inputs are recorded.".to_owned()
-            }
-            RunCommandKind::Signal { .. } => {
-                let payload = "The payload becomes the output of the waiting step.";
-                match &self.run.gate {
-                    Some(Gate::Signal { name, .. }) => {
-                        format!("{payload} This run waits for {:?} and accepts no other signal.", shown(name))
-                    }
-                    _ => format!("{payload} No step waits for a signal now; it is buffered until one does."),
-                }
-            }
-            RunCommandKind::Happened { step, .. } => format!(
-                "{} is recorded as completed with this result. It does not run again, and the run \
-                    continues after it.",
-                shown(step)
-            ),
-            RunCommandKind::Cancel if self.run.state.is_active() => format!(
-                "Its worker stops{}. External side effects remain. A canceled run cannot be resumed.",
-                step.map(|step| format!(" in {step}")).unwrap_or_default()
-            ),
-            RunCommandKind::Cancel => {
-                "External side effects remain. A canceled run cannot be resumed.".to_owned()
-            }
-            RunCommandKind::Replay => {
-                "Creates a run: steps up to the checkpoint are copied, the others run immediately. Their \
-                    external side effects are repeated."
-                    .to_owned()
-            }
-            RunCommandKind::Fork => {
-                "Creates a paused run: steps up to the checkpoint are copied, nothing runs until it is \
-                    resumed."
-                    .to_owned()
-            }
-            RunCommandKind::Assign => match &self.run.options.assigned {
-                Some(assigned) => format!(
-                    "Assigned to {}{}. Leave the person empty to unassign it.",
-                    shown(&assigned.to),
-                    assigned.note.as_ref().map(|note| format!(": {}", shown(note))).unwrap_or_default()
-                ),
-                None => "The details of the run show the person and the note.".to_owned(),
-            },
-        }
-    }
-
     /// Describes the pause that was requested for after the signal.
-    pub(super) fn pause(&self) -> Option<String> {
+    fn pause(&self) -> Option<String> {
         let RunCommandKind::Signal { pause, .. } = &self.kind else { return None };
         if !self.run.paused || self.run.state != RunState::WaitingForSignal {
             return None;
@@ -255,134 +128,49 @@ impl RunCommandDialog {
     }
 
     /// Returns whether the command can still be sent.
-    pub(super) fn open(&self) -> bool {
+    fn open(&self) -> bool {
         !self.sent && self.past.is_none()
     }
 
-    pub(super) fn buttons(&self) -> Vec<Button> {
+    fn buttons(&self) -> Vec<Button> {
         if !self.open() {
             return vec![Button::new(Action::Back, "Close", "Esc")];
         }
-        let label = self.labels().0;
+        let label = self.kind.labels(&self.run).0;
         let act = if self.kind == RunCommandKind::Cancel {
             Button::danger(Action::CarryOut, label, "^S")
         } else {
             Button::new(Action::CarryOut, label, "^S")
         };
-        vec![Button::new(Action::Back, self.closing(), "Esc"), act]
-    }
-
-    /// Returns the labels of the button that sends the command, and of its key in the footer.
-    pub(super) fn labels(&self) -> (&'static str, &'static str) {
-        match &self.kind {
-            RunCommandKind::Resume { .. } => ("Resume", "resume"),
-            RunCommandKind::Signal { .. } => ("Send", "send"),
-            RunCommandKind::Happened { .. } => ("Mark completed", "mark completed"),
-            RunCommandKind::Cancel => ("Cancel run", "cancel run"),
-            RunCommandKind::Replay => ("Replay", "replay"),
-            RunCommandKind::Fork => ("Fork", "fork"),
-            RunCommandKind::Assign if self.run.options.assigned.is_some() => ("Reassign", "reassign"),
-            RunCommandKind::Assign => ("Assign", "assign"),
-        }
-    }
-
-    /// Returns the label of the button that sends nothing.
-    pub(super) fn closing(&self) -> &'static str {
-        // "Cancel" would read as the command.
-        if self.kind == RunCommandKind::Cancel { "Keep running" } else { "Cancel" }
+        vec![Button::new(Action::Back, self.kind.closing(), "Esc"), act]
     }
 
     /// Moves the focus to the next applicable part.
-    pub(super) fn turn(&mut self, forward: bool) {
+    fn turn(&mut self, forward: bool) {
         let request = [
-            self.checkpoint.as_ref().map(|_| Focus::Checkpoint),
-            (!self.form.is_empty()).then_some(Focus::Form),
-            self.despite.map(|_| Focus::Despite),
+            self.fields.checkpoint.as_ref().map(|_| Focus::Checkpoint),
+            (!self.fields.form.is_empty()).then_some(Focus::Form),
+            self.fields.despite.map(|_| Focus::Despite),
         ];
         let mut ring: Vec<Focus> =
             if self.open() { request.into_iter().flatten().collect() } else { Vec::new() };
         ring.extend((0..self.buttons().len()).map(Focus::Button));
-        let at = ring.iter().position(|focus| *focus == self.focus).unwrap_or(0);
-        let by = if forward { 1 } else { ring.len() - 1 };
-        self.focus = ring[(at + by) % ring.len()];
+        self.focus = parts::next_focus(&ring, self.focus, forward);
         if self.focus == Focus::Form {
-            if forward { self.form.first() } else { self.form.last() }
+            if forward { self.fields.form.first() } else { self.fields.form.last() }
         }
     }
 
-    /// Validates what the form accepts as any text: a payload is JSON, or empty.
-    pub(super) fn check(&mut self) {
-        if !matches!(self.kind, RunCommandKind::Signal { .. }) {
-            return;
-        }
-        let wrong = self.form.text(PAYLOAD).and_then(|text| payload(text).err());
-        let remarks: Vec<(String, String)> = wrong.map(|why| (PAYLOAD.to_owned(), why)).into_iter().collect();
-        self.form.remark(&remarks);
-    }
-
-    /// Returns the command from the fields; `None` if a field is invalid, which is then focused.
-    fn order(&mut self) -> Option<RunCommand> {
-        self.check();
-        if !self.form.check() {
-            return None;
-        }
-        let chosen = self.checkpoint.as_ref().and_then(|choice| self.numbers.get(choice.at).copied());
-        let checkpoint = chosen.filter(|number| *number != self.run.head);
-        Some(match &self.kind {
-            RunCommandKind::Resume { .. } => {
-                let inputs = Some(self.form.changes()).filter(|changes| !changes.is_empty());
-                RunCommand::Resume {
-                    checkpoint,
-                    inputs,
-                    despite_change: self.despite == Some(true),
-                    by: None,
-                }
-            }
-            RunCommandKind::Signal { .. } => {
-                let name = self.form.text(SIGNAL).unwrap_or_default().trim().to_owned();
-                let Ok(payload) = payload(self.form.text(PAYLOAD).unwrap_or_default()) else {
-                    self.form.focus_on(PAYLOAD);
-                    return None;
-                };
-                RunCommand::Signal { name, payload, by: None }
-            }
-            RunCommandKind::Happened { step, inputs_digest, outputs, approver, notes } => {
-                let mut stated = self.form.so_far();
-                let result = if outputs.is_empty() { stated.remove(RESULT) } else { Some(stated.into()) };
-                RunCommand::Decide {
-                    verdict: Verdict::Approve,
-                    step: Some(step.clone()),
-                    inputs_digest: Some(inputs_digest.clone()),
-                    approver: approver.clone(),
-                    notes: notes.clone(),
-                    choice: Some(Ending::Happened),
-                    result,
-                }
-            }
-            RunCommandKind::Cancel => RunCommand::Cancel { by: None },
-            RunCommandKind::Replay => RunCommand::Replay { checkpoint, by: None },
-            RunCommandKind::Fork => RunCommand::Fork { checkpoint, by: None },
-            RunCommandKind::Assign => {
-                let typed = |name: &str| {
-                    let text = self.form.text(name).map(str::trim).filter(|text| !text.is_empty());
-                    text.map(str::to_owned)
-                };
-                let (to, note) = (typed(ASSIGNEE), typed(NOTE));
-                if to.is_none() && self.assignee.is_empty() {
-                    self.form.focus_on(ASSIGNEE);
-                    return None;
-                }
-                RunCommand::Assign { to, note, assignee: Some(self.assignee.clone()), by: None }
-            }
-        })
+    fn check(&mut self) {
+        self.fields.check(&self.kind);
     }
 
     /// Sends the command, once.
-    pub(super) fn submit(&mut self) -> Outcome {
+    fn submit(&mut self) -> Outcome {
         if !self.open() {
             return Outcome::Stay;
         }
-        let Some(order) = self.order() else {
+        let Some(order) = self.fields.order(&self.kind, &self.run) else {
             self.focus = Focus::Form;
             return Outcome::Stay;
         };
@@ -391,122 +179,329 @@ impl RunCommandDialog {
         Outcome::Request(self.pane, vec![Effect::Run(RunRequest::Order { run, order, ticket })])
     }
 
-    /// Handles the success of the command.
-    pub(super) fn through(&mut self) -> Outcome {
-        self.done = true;
-        Outcome::Close
-    }
-
-    pub(super) fn failed(&mut self, error: &Error) -> Outcome {
+    fn failed(&mut self, error: &Error) -> Outcome {
         self.sent = false;
         self.said = Some(shown(&error.message));
-        if error.code == Code::SkillChanged && self.despite.is_none() {
-            self.despite = Some(false);
+        if error.code == Code::SkillChanged && self.fields.despite.is_none() {
+            self.fields.despite = Some(false);
             self.focus = Focus::Despite;
         }
-        if let Some(now) = error.reason.as_ref().and_then(|reason| reason.get("assigned")) {
-            // The message names the person; sent again, it replaces this assignment.
-            now.get("to").and_then(Value::as_str).unwrap_or_default().clone_into(&mut self.assignee);
-        }
+        self.fields.take_assignee(error);
         Outcome::Handled
     }
 
     /// Updates the run. A command that it no longer accepts is disabled.
-    pub(super) fn news_of(&mut self, run: &RunRecord) {
+    fn news_of(&mut self, run: &RunRecord) {
         self.run.clone_from(run);
         if self.sent {
             // Its own command changed it; the response is pending.
             return;
         }
-        if self.kind == RunCommandKind::Assign && !self.form.changed() {
-            self.show_assignee();
+        if self.kind == RunCommandKind::Assign && !self.fields.form.changed() {
+            self.fields.show_assignee(run);
         }
-        let takes = |command: CommandName| run.allowed.contains(&command);
-        let (is_open, gone) = match &self.kind {
-            RunCommandKind::Resume { .. } => (takes(CommandName::Resume), "it cannot be resumed"),
-            RunCommandKind::Signal { .. } => (takes(CommandName::Signal), "it no longer accepts signals"),
-            RunCommandKind::Happened { .. } => (takes(CommandName::Approve), "no decision is pending"),
-            RunCommandKind::Cancel => (takes(CommandName::Cancel), "it has already ended"),
-            RunCommandKind::Replay => (takes(CommandName::Replay), "it cannot be replayed"),
-            RunCommandKind::Fork => (takes(CommandName::Fork), "it cannot be forked"),
-            RunCommandKind::Assign => (!run.state.is_terminal(), "it has ended"),
-        };
-        let before = self.past.take();
-        if !is_open {
-            self.past = Some(format!("It is {} now: {gone}.", run.state.label()));
-            self.focus = Focus::Button(0);
-        } else if before.is_some() {
+        let before = std::mem::replace(&mut self.past, self.kind.refused_by(run));
+        if self.past.is_some() || before.is_some() {
             self.focus = Focus::Button(0);
         }
     }
 
     /// Returns how long the run has been in its state, in milliseconds.
-    pub(super) fn passed(&self, now: Instant) -> i64 {
-        super::parts::clock(self.opened, now) - self.run.since_ms
+    fn passed(&self, now: Instant) -> i64 {
+        parts::clock(self.opened, now) - self.run.since_ms
+    }
+
+    fn head(&self, width: u16, roomy: bool, painter: &Painter<'_>, now: Instant) -> Vec<RichLine> {
+        let title = self.run.title().map(|title| Seg::new(shown(title), Role::Strong));
+        let skill = if title.is_some() { Role::Text } else { Role::Strong };
+        let mut out: Vec<RichLine> = Vec::new();
+        if let Some(title) = title {
+            out.extend(wrap_to(&[title], width, 2, painter.glyphs.ellipsis));
+        }
+        out.push(RichLine::from_segs(vec![
+            Seg::new(shown(&self.run.skill_id), skill),
+            Seg::new(format!(" {}", shown(&self.run.id.0)), Role::Muted),
+        ]));
+        let (through, all) = self.run.progress;
+        let paused = self.run.paused && self.run.state == RunState::Pending;
+        let word = if paused { "paused" } else { self.run.state.label() };
+        let since = if self.run.state.is_terminal() {
+            format!("{word} {}", ago(self.passed(now)))
+        } else {
+            format!("{word} {}", lasting(self.passed(now)))
+        };
+        let state = format!("{since} {} step {} of {all}", painter.glyphs.dot, (through + 1).min(all));
+        out.push(RichLine::of(state, Role::Muted));
+        if self.past.is_none() {
+            out.extend(roomy.then(RichLine::default));
+            let explains = [Seg::new(self.kind.explains(&self.run), Role::Text)];
+            out.extend(wrap_to(&explains, width, if roomy { 6 } else { 3 }, painter.glyphs.ellipsis));
+            let pause = self.pause().map(|pause| [Seg::new(pause, Role::Warning)]);
+            out.extend(pause.iter().flat_map(|pause| wrap_to(pause, width, 3, painter.glyphs.ellipsis)));
+        }
+        out
+    }
+
+    fn press(&mut self, action: Action) -> Outcome {
+        match action {
+            Action::Back => Outcome::Close,
+            Action::CarryOut => self.submit(),
+            _ => Outcome::Stay,
+        }
+    }
+
+    /// Handles arrows: a choice changes its selection, otherwise the focus moves.
+    fn step(&mut self, forward: bool, across: bool) {
+        if self.focus == Focus::Checkpoint
+            && let Some(choice) = &mut self.fields.checkpoint
+        {
+            let before = choice.at;
+            choice.turn(if forward { 1 } else { -1 });
+            if choice.at != before || across {
+                return;
+            }
+        }
+        self.turn(forward);
+    }
+
+    fn in_form(&mut self, key: KeyEvent, action: Option<Action>) {
+        match action {
+            Some(Action::LeaveField | Action::Back) => {
+                // The text is kept; the next Esc closes.
+                self.fields.form.leave();
+                self.focus = Focus::Button(0);
+            }
+            Some(action) => match self.fields.form.act(action) {
+                FormOutcome::After => self.turn(true),
+                FormOutcome::Before => self.turn(false),
+                FormOutcome::Changed => self.check(),
+                FormOutcome::Stayed | FormOutcome::Unknown => {}
+            },
+            None => {
+                if self.fields.form.key(key) {
+                    self.check();
+                }
+            }
+        }
+    }
+
+    fn clicked(&mut self, at: Position) -> Outcome {
+        if let Some(index) = self.drawn.buttons.iter().position(|rect| rect.contains(at)) {
+            let action = self.buttons().get(index).map(|button| button.action);
+            return action.map_or(Outcome::Stay, |action| self.press(action));
+        }
+        if !self.open() {
+            return Outcome::Stay;
+        }
+        if self.drawn.checkpoint.contains(at) {
+            self.focus = Focus::Checkpoint;
+        } else if self.drawn.despite.contains(at) {
+            self.focus = Focus::Despite;
+            self.fields.despite = self.fields.despite.map(|flag| !flag);
+        } else if self.fields.form.click(at).is_some() {
+            self.focus = Focus::Form;
+            self.check();
+        }
+        Outcome::Stay
     }
 }
 
-/// Returns the field for a result without declared outputs.
-fn any_result() -> InputFields {
-    let field = Field {
-        required: true,
-        description: Some("A JSON object.".to_owned()),
-        ..Field::of(FieldType::Object)
-    };
-    BTreeMap::from([(RESULT.to_owned(), field)])
-}
-
-/// Returns the form of an assignment: the assignee and a note.
-fn assignment_form(assigned: Option<&str>) -> Form {
-    let field = |description: &str| Field {
-        description: Some(description.to_owned()),
-        ..Field::of(FieldType::String)
-    };
-    let fields: InputFields = BTreeMap::from([
-        (ASSIGNEE.to_owned(), field("A person; leave empty to unassign the run.")),
-        (NOTE.to_owned(), field("Note for the assignee.")),
-    ]);
-    let values = assigned.map(|to| (ASSIGNEE.to_owned(), Value::from(to)));
-    Form::new(&fields, &Map::from_iter(values))
-}
-
-fn signal_form(name: &str) -> Form {
-    let field = |kind: FieldType, required: bool, description: &str| Field {
-        required,
-        description: Some(description.to_owned()),
-        ..Field::of(kind)
-    };
-    let fields: InputFields = BTreeMap::from([
-        (SIGNAL.to_owned(), field(FieldType::String, true, "Name that a step waits for.")),
-        (PAYLOAD.to_owned(), field(FieldType::Any, false, "JSON, or empty. ^J starts a new line.")),
-    ]);
-    let mut values = Map::from_iter([(PAYLOAD.to_owned(), Value::Object(Map::new()))]);
-    if !name.is_empty() {
-        values.insert(SIGNAL.to_owned(), Value::from(name));
+impl Overlay for RunCommandDialog {
+    fn in_text(&self) -> bool {
+        self.focus == Focus::Form
     }
-    Form::new(&fields, &values)
-}
 
-/// Infers fields from the values of inputs whose contract declares none.
-fn guessed(inputs: &Map<String, Value>) -> InputFields {
-    let kind = |value: &Value| match value {
-        Value::String(_) => FieldType::String,
-        Value::Number(_) => FieldType::Number,
-        Value::Bool(_) => FieldType::Boolean,
-        Value::Array(_) => FieldType::Array,
-        Value::Object(_) => FieldType::Object,
-        Value::Null => FieldType::Any,
-    };
-    inputs.iter().map(|(name, value)| (name.clone(), Field::of(kind(value)))).collect()
-}
-
-/// Parses a payload: JSON, or empty.
-pub(super) fn payload(text: &str) -> Result<Value, String> {
-    if text.trim().is_empty() {
-        return Ok(Value::Null);
+    fn contexts(&self) -> Vec<Context> {
+        if self.in_text() {
+            vec![Context::Form, Context::Field, Context::Dialog]
+        } else {
+            vec![Context::Dialog]
+        }
     }
-    serde_json::from_str(text).map_err(|error| {
-        let line = if text.contains('\n') { format!("line {}, ", error.line()) } else { String::new() };
-        format!("invalid JSON at {line}column {}", error.column())
-    })
+
+    fn key(&mut self, key: KeyEvent, action: Option<Action>) -> Outcome {
+        let across = matches!(key.code, KeyCode::Left | KeyCode::Right);
+        match (action, self.focus) {
+            (Some(Action::CarryOut), _) => return self.submit(),
+            (action, Focus::Form) => self.in_form(key, action),
+            (Some(Action::NextPart), _) if !across => self.turn(true),
+            (Some(Action::PreviousPart), _) if !across => self.turn(false),
+            (Some(Action::NextPart), _) => self.step(true, true),
+            (Some(Action::PreviousPart), _) => self.step(false, true),
+            (Some(Action::Up), _) => self.step(false, false),
+            (Some(Action::Down), _) => self.step(true, false),
+            (Some(Action::Open), Focus::Button(at)) => {
+                let action = self.buttons().get(at).map(|button| button.action);
+                return action.map_or(Outcome::Stay, |action| self.press(action));
+            }
+            (Some(Action::Open | Action::Mark), Focus::Despite) => {
+                self.fields.despite = self.fields.despite.map(|flag| !flag);
+            }
+            (Some(Action::Open), Focus::Checkpoint) => self.turn(true),
+            (Some(action), _) => return self.press(action),
+            (None, _) => {}
+        }
+        Outcome::Stay
+    }
+
+    fn paste(&mut self, text: &str) -> Outcome {
+        if self.in_text() && self.fields.form.paste(text) {
+            self.check();
+        }
+        Outcome::Stay
+    }
+
+    fn on_message(&mut self, message: &Message) -> Outcome {
+        match message {
+            Message::Run(RunResponse::Ordered(ticket, _, Ok(_))) if *ticket == self.ticket => {
+                self.done = true;
+                Outcome::Close
+            }
+            Message::Run(RunResponse::Ordered(ticket, _, Err(error))) if *ticket == self.ticket => {
+                self.failed(error)
+            }
+            Message::Run(RunResponse::Detail(run, Ok(detail))) if *run == self.run.id => {
+                self.news_of(&detail.run);
+                Outcome::Stay
+            }
+            _ => Outcome::Stay,
+        }
+    }
+
+    fn draft_effect(&self) -> Option<(PaneId, Effect)> {
+        let (name, typed) = self.typed();
+        Some((self.pane, Effect::Keep(name, typed)))
+    }
+
+    fn mouse(&mut self, event: MouseEvent) -> Outcome {
+        let at = Position::new(event.column, event.row);
+        match event.kind {
+            MouseEventKind::ScrollUp if self.in_text() => self.fields.form.wheel(false),
+            MouseEventKind::ScrollDown if self.in_text() => self.fields.form.wheel(true),
+            MouseEventKind::ScrollUp => self.step(false, false),
+            MouseEventKind::ScrollDown => self.step(true, false),
+            MouseEventKind::Down(MouseButton::Left) => return self.clicked(at),
+            _ => {}
+        }
+        Outcome::Stay
+    }
+
+    fn hints(&self) -> Vec<Hint> {
+        let mut out = vec![Hint { action: Action::NextPart, label: "next" }];
+        let closing = if self.kind == RunCommandKind::Cancel { "keep running" } else { "cancel" };
+        match self.focus {
+            Focus::Checkpoint => out.push(Hint { action: Action::Up, label: "choose" }),
+            Focus::Despite => out.push(Hint { action: Action::Mark, label: "toggle" }),
+            Focus::Form => {}
+            Focus::Button(0) if self.open() => out.push(Hint { action: Action::Open, label: closing }),
+            Focus::Button(0) => out.push(Hint { action: Action::Open, label: "close" }),
+            Focus::Button(_) => out.push(Hint { action: Action::Open, label: "select" }),
+        }
+        if self.open() {
+            out.push(Hint { action: Action::CarryOut, label: self.kind.labels(&self.run).1 });
+        }
+        if self.in_text() {
+            out.push(Hint { action: Action::NewLine, label: "new line" });
+            out.push(Hint { action: Action::LeaveField, label: "leave the field" });
+        } else {
+            out.push(Hint { action: Action::Back, label: closing });
+        }
+        out
+    }
+
+    fn help_items(&self) -> Vec<Hint> {
+        parts::with_form_keys(self.hints())
+    }
+
+    fn draw(&mut self, area: Rect, painter: &mut Painter<'_>, now: Instant) -> Option<Position> {
+        let width = WIDTH.min(area.width);
+        let inner = width.saturating_sub(6);
+        let roomy = area.height >= 22;
+        let air = u16::from(roomy);
+        let head = self.head(inner, roomy, painter, now);
+        let said = self.past.clone().or_else(|| self.said.clone()).map(|said| {
+            let lines = wrap(&[Seg::new(said, Role::Text)], inner.saturating_sub(2));
+            lines.into_iter().map(|segs| RichLine::from_segs(segs).plain_text()).collect::<Vec<_>>()
+        });
+        let said_rows = said.as_ref().map_or(0, |lines| lines.len() as u16 + 1);
+        let asks = self.past.is_none();
+        let look = FormState {
+            indent: 0,
+            label: self.fields.form.label_width(0, inner / 3).max(LABEL.min(inner / 3)),
+            roomy: false,
+            focused: self.focus == Focus::Form,
+        };
+        let choice = u16::from(asks && self.fields.checkpoint.is_some());
+        let despite = u16::from(asks && self.fields.despite.is_some());
+        let fixed = head.len() as u16 + said_rows + choice + despite + 3 + 3 * air;
+        let most = area.height.saturating_sub(fixed + 1).max(1);
+        let form = if asks && !self.fields.form.is_empty() {
+            self.fields.form_rows(inner, look).min(most)
+        } else {
+            0
+        };
+        let fields = choice + form + despite;
+        let outer = centred(area, width, fixed + form + u16::from(fields > 0));
+        let title = format!("{} {}", painter.glyphs.waiting, self.kind.title(&self.run));
+        let inside = frame(outer, painter, &title, "", true);
+        let inside = Rect { x: inside.x + 1, width: inside.width.saturating_sub(2), ..inside };
+        let mut y = inside.y + air;
+        for line in &head {
+            painter.line(inside.x, y, line, inside.width);
+            y += 1;
+        }
+        if let Some(lines) = said {
+            y += u16::from(roomy && !asks);
+            y += parts::warning(Rect { y, ..inside }, painter, &lines) + u16::from(asks);
+        }
+        y += u16::from(fields > 0);
+        (self.drawn.checkpoint, self.drawn.despite) = (Rect::ZERO, Rect::ZERO);
+        let row = |y: u16| Rect { y, height: 1, ..inside };
+        if let Some(checkpoint) = self.fields.checkpoint.as_ref().filter(|_| asks) {
+            let focused = self.focus == Focus::Checkpoint;
+            line(row(y), look.label, "checkpoint", checkpoint.shown(), focused, painter);
+            let turn = format!("{}{}", painter.glyphs.up, painter.glyphs.down);
+            painter.right(inside.right().saturating_sub(1), y, &turn, Role::Muted);
+            self.drawn.checkpoint = row(y);
+            y += 1;
+        }
+        let mut cursor = None;
+        if form > 0 {
+            let mut cx = Draw {
+                theme: painter.theme,
+                glyphs: painter.glyphs,
+                now,
+                clock_ms: 0,
+                focused: true,
+                full_screen: false,
+                split: 0,
+                cursor: None,
+            };
+            self.fields.form.draw(Rect { y, height: form, ..inside }, look, painter.buf, &mut cx);
+            cursor = cx.cursor.filter(|_| self.focus == Focus::Form);
+            y += form;
+        }
+        if let Some(flag) = self.fields.despite.filter(|_| asks) {
+            let sign = if flag { painter.glyphs.set } else { painter.glyphs.pending };
+            let text = format!("{sign} continue with the contract of the launch");
+            line(row(y), look.label, "despite", &text, self.focus == Focus::Despite, painter);
+            self.drawn.despite = row(y);
+        }
+        let last = row(inside.bottom().saturating_sub(1 + air));
+        let focused = if let Focus::Button(at) = self.focus { Some(at) } else { None };
+        self.drawn.buttons = parts::buttons(last, painter, &self.buttons(), focused);
+        cursor
+    }
+}
+
+fn line(row: Rect, label_room: u16, label: &str, text: &str, focused: bool, painter: &mut Painter<'_>) {
+    let band = Rect { x: row.x + label_room, width: row.width.saturating_sub(label_room), ..row };
+    let role = if focused { Role::Strong } else { Role::Muted };
+    painter.put(row.x, row.y, label, role, label_room.saturating_sub(1));
+    painter.band(band, if focused { Role::Selection } else { Role::Field });
+    if focused {
+        painter.put(band.x, band.y, painter.glyphs.gutter, Role::Gutter, 1);
+    }
+    let text = cut_end(text, band.width.saturating_sub(6), painter.glyphs.ellipsis).into_owned();
+    painter.put(band.x + 1, band.y, &text, if focused { Role::Strong } else { Role::Text }, band.width);
 }
