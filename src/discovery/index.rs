@@ -196,6 +196,11 @@ impl Index {
         self.sums.language()
     }
 
+    /// Returns whether all descriptions are in one language.
+    pub fn is_in_one_language(&self) -> bool {
+        self.sums.is_in_one_language()
+    }
+
     /// Returns the number of documents that have a body with any text.
     pub fn bodies(&self) -> usize {
         self.sums.bodies

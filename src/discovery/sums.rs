@@ -76,6 +76,11 @@ impl Sums {
         }
     }
 
+    /// Returns whether all descriptions are in one language.
+    pub fn is_in_one_language(&self) -> bool {
+        self.languages.values().filter(|n| **n > 0).count() < 2
+    }
+
     /// Returns the language of most descriptions; `None` for English.
     pub fn language(&self) -> Option<Language> {
         self.languages

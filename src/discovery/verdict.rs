@@ -269,9 +269,10 @@ fn with_sentence(
             "no skill fits: no searched skill contains a word of the request".to_owned()
         }
         (Fit::None, VerdictReason::Language) => format!(
-            "no skill fits: the request {} in {}; the skills are in {}",
+            "no skill fits: the request {} in {}; {} are in {}",
             if is_certain { "is" } else { "may be" },
             request.as_ref().map_or("another language", |(_, name)| name.as_str()),
+            if query.cx.index.is_in_one_language() { "the skills" } else { "most skills" },
             skills.1
         ),
         (Fit::None, _) => "no skill fits".to_owned(),
@@ -454,6 +455,9 @@ mod tests {
         let answer = ask(&router, "写一封催款邮件");
         assert_eq!(answer.results[0].skill_id.as_str(), "youjian");
         assert_ne!(answer.verdict.reason, VerdictReason::Language, "{}", answer.verdict.sentence);
+        // Where a part of the skills is in the language of the request, "the skills are in Japanese" is wrong.
+        let sentence = ask(&router, "预订一张火车票").verdict.sentence;
+        assert!(sentence.contains("; most skills are in Japanese"), "{sentence}");
     }
 
     #[test]

@@ -421,7 +421,7 @@ mod tests {
             let read = ask(&router, intent, false).words[0].correction.clone();
             assert_eq!(read, wanted.map(|word| Correction::Typo(word.to_owned())), "{intent}");
         }
-        for intent in ["harbours page", "hits page", "advertise files", "organis"] {
+        for intent in ["harbours page", "hits page", "organis"] {
             let read = ask(&router, intent, true).words[0].correction.clone();
             assert!(!matches!(read, Some(Correction::Typo(_))), "{intent}: {read:?}");
         }
