@@ -95,7 +95,10 @@ pub use lint::{
     LintRule, LintStyle, RuleCount, lint_rules, lint_sarif, lint_text,
 };
 pub use listing::{MatchKind, QueryWords};
-pub use local::{Local, Needs, account, bisect, config_problems, eval, lint, usual_request};
+pub use local::{
+    AuditLogs, Local, Needs, PolicyViews, StoreMaintenance, TrustPins, account, bisect, config_problems,
+    eval, lint, usual_request,
+};
 pub use local_files::LocalFiles;
 pub use names::near;
 pub use operator_client::OperatorClient;

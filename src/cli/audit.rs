@@ -15,7 +15,7 @@ pub async fn run(cx: &mut Context, action: &AuditAction) -> Result<Done, Failure
     match action {
         AuditAction::Verify => {
             let client = cx.open(Needs::Catalogue).await?;
-            let report = client.audit_verify().await?;
+            let report = client.audit_log().verify().await?;
             if cx.out.json {
                 cx.out.value(&report)?;
             } else {
@@ -34,7 +34,7 @@ pub async fn run(cx: &mut Context, action: &AuditAction) -> Result<Done, Failure
                 limit: usize::from(args.limit),
             };
             let client = cx.open(Needs::Catalogue).await?;
-            let lines = client.audit_show(filter).await?;
+            let lines = client.audit_log().show(filter).await?;
             if cx.out.json {
                 cx.out.value(&lines)?;
             } else {

@@ -46,8 +46,8 @@ pub async fn run(cx: &mut Context, action: &DbAction) -> Result<Done, Failure> {
 
 async fn create(cx: &mut Context) -> Result<Done, Failure> {
     let client = cx.open(Needs::Catalogue).await?;
-    client.require_writable_store().await?;
-    let place = client.store_place()?;
+    client.store().require_writable().await?;
+    let place = client.store().place()?;
     if cx.out.json {
         cx.out.value(&serde_json::json!({ "place": place }))?;
     } else {
@@ -59,7 +59,7 @@ async fn create(cx: &mut Context) -> Result<Done, Failure> {
 async fn check(cx: &mut Context) -> Result<Done, Failure> {
     let client = Backend::Here { local: Box::new(cx.open(Needs::Catalogue).await?), json: cx.out.json };
     let Some(local) = client.here() else { return Ok(Done::Fine) };
-    let found = local.store_health().await?;
+    let found = local.store().health().await?;
     if cx.out.json {
         cx.out.value(&found)?;
     } else {
@@ -114,7 +114,7 @@ async fn backup(cx: &mut Context, args: &BackupArgs) -> Result<Done, Failure> {
         return Err(Error::new(Code::Forbidden, message).into());
     }
     let client = cx.open(Needs::Catalogue).await?;
-    client.store_backup(&file).await?;
+    client.store().backup(&file).await?;
     let bytes = std::fs::metadata(&file).map_err(|error| Failure::file(&file, &error))?.len();
     if cx.out.json {
         cx.out.value(&Copied { file, bytes })?;
@@ -130,7 +130,7 @@ async fn migrate(cx: &mut Context, args: &MigrateArgs) -> Result<Done, Failure> 
     let file = cx.cwd.join(&args.from);
     std::fs::metadata(&file).map_err(|error| Failure::file(&file, &error))?;
     let client = cx.open(Needs::Catalogue).await?;
-    let done = client.store_import(&file).await?;
+    let done = client.store().import(&file).await?;
     if cx.out.json {
         cx.out.value(&done)?;
         return Ok(Done::Fine);
@@ -152,12 +152,12 @@ async fn migrate(cx: &mut Context, args: &MigrateArgs) -> Result<Done, Failure> 
 async fn reset(cx: &mut Context, args: &ConfirmArgs) -> Result<Done, Failure> {
     let client = cx.open(Needs::Catalogue).await?;
     if !args.yes {
-        let place = client.store_place()?;
+        let place = client.store().place()?;
         confirm(&format!(
             "Create an empty store at {place}? The existing files are kept under another name."
         ))?;
     }
-    let done = client.store_reset().await?;
+    let done = client.store().reset().await?;
     print_replaced(cx, &done, "created an empty store")
 }
 
@@ -166,13 +166,13 @@ async fn restore(cx: &mut Context, args: &RestoreArgs) -> Result<Done, Failure> 
     std::fs::metadata(&file).map_err(|error| Failure::file(&file, &error))?;
     let client = cx.open(Needs::Catalogue).await?;
     if !args.confirm.yes {
-        let place = client.store_place()?;
+        let place = client.store().place()?;
         confirm(&format!(
             "Replace the store at {place} with a copy of {}? The existing files are kept under another name.",
             file.display()
         ))?;
     }
-    let done = client.store_restore(file).await?;
+    let done = client.store().restore(file).await?;
     print_replaced(cx, &done, "restored the store")
 }
 
@@ -190,11 +190,11 @@ fn print_replaced(cx: &mut Context, done: &StoreReset, what: &str) -> Result<Don
 
 async fn adopt(cx: &mut Context, args: &ConfirmArgs) -> Result<Done, Failure> {
     let client = cx.open(Needs::Catalogue).await?;
-    let place = client.store_place()?;
+    let place = client.store().place()?;
     if !args.yes {
         confirm(&format!("Accept the current store at {place}?"))?;
     }
-    let id = client.store_adopt().await?;
+    let id = client.store().adopt().await?;
     if cx.out.json {
         cx.out.value(&serde_json::json!({ "place": place, "id": id }))?;
     } else {
@@ -219,7 +219,7 @@ async fn purge(cx: &mut Context, args: &BeforeArgs) -> Result<Done, Failure> {
         let runs = counted(usize::try_from(runs).unwrap_or(usize::MAX), "run", "runs");
         agreed(&format!("Delete {runs} that ended before {}?", shown(before_ms)))?;
     }
-    let runs = client.store_purge(before_ms).await?;
+    let runs = client.store().purge(before_ms).await?;
     print_deleted(cx, runs, before_ms, "deleted")
 }
 
@@ -236,7 +236,7 @@ pub async fn audit_purge(cx: &mut Context, args: &BeforeArgs) -> Result<Done, Fa
             shown(before_ms)
         ))?;
     }
-    let purged = client.audit_purge(before_ms).await?;
+    let purged = client.audit_log().purge(before_ms).await?;
     if cx.out.json {
         cx.out.value(&purged)?;
         return Ok(Done::Fine);

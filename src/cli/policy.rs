@@ -21,7 +21,7 @@ pub async fn run(cx: &mut Context, action: &PolicyAction) -> Result<Done, Failur
 async fn explain(cx: &mut Context, args: &ExplainPolicyArgs) -> Result<Done, Failure> {
     let needs = if args.intent.is_some() { Needs::Index } else { Needs::Catalogue };
     let local = cx.open(needs).await?;
-    let report = local.policy_explain(args.skill.as_deref(), args.intent.as_deref()).await?;
+    let report = local.policies().explain(args.skill.as_deref(), args.intent.as_deref()).await?;
     if cx.out.json {
         cx.out.value(&report)?;
         return Ok(Done::Fine);
@@ -95,7 +95,7 @@ fn one(skill: &PolicyExplanation, intent: Option<&str>, look: TerminalCaps) -> S
 
 async fn check(cx: &mut Context) -> Result<Done, Failure> {
     let local = cx.open(Needs::Catalogue).await?;
-    let report = local.policy_explain(None, None).await?;
+    let report = local.policies().explain(None, None).await?;
     let idle = report.rules.iter().filter(|rule| rule.skills == 0).count();
     if cx.out.json {
         cx.out.value(&report)?;

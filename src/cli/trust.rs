@@ -48,7 +48,7 @@ pub async fn run(cx: &mut Context, args: &TrustArgs) -> Result<Done, Failure> {
     }
     let mut subjects: Vec<TrustSubject> = Vec::new();
     for wanted in &args.what {
-        for subject in local.trust_digest(wanted).await? {
+        for subject in local.trust_pins().digest(wanted).await? {
             if !subjects.iter().any(|known| known.place == subject.place) {
                 subjects.push(subject);
             }
@@ -73,7 +73,7 @@ pub async fn run(cx: &mut Context, args: &TrustArgs) -> Result<Done, Failure> {
             return Err(Error::new(Code::Forbidden, "no changes made").into());
         }
     }
-    let pinned = local.trust_pin(wanted).await?;
+    let pinned = local.trust_pins().pin(wanted).await?;
     if cx.out.json {
         let after: Vec<TrustSubject> = subjects
             .iter()
@@ -206,9 +206,9 @@ fn state(state: &TrustState, look: TerminalCaps) -> String {
 }
 
 async fn list(cx: &mut Context, local: &Local) -> Result<Done, Failure> {
-    let pins = local.trust_list().await?;
+    let pins = local.trust_pins().list().await?;
     let changed = pins.iter().any(|(_, state)| state.summary() == TrustSummary::Changed);
-    let named: Vec<PathBuf> = local.trust().named().to_vec();
+    let named: Vec<PathBuf> = local.trust_pins().trust().named().to_vec();
     if cx.out.json {
         let listed = |(pin, state): &(Pin, TrustState)| {
             serde_json::to_value(Listed {
@@ -220,7 +220,7 @@ async fn list(cx: &mut Context, local: &Local) -> Result<Done, Failure> {
             })
         };
         let pins = pins.iter().map(listed).collect::<Result<Vec<_>, _>>().map_err(io::Error::other)?;
-        cx.out.value(&json!({ "file": local.trust().file(), "pins": pins, "config": named }))?;
+        cx.out.value(&json!({ "file": local.trust_pins().trust().file(), "pins": pins, "config": named }))?;
     } else {
         let home = skills_config::Dirs::new(&cx.env).home;
         let look = cx.out.look;
@@ -248,7 +248,7 @@ async fn list(cx: &mut Context, local: &Local) -> Result<Done, Failure> {
 fn revoke(cx: &mut Context, local: &Local, what: &[String]) -> Result<Done, Failure> {
     let mut gone = Vec::new();
     for wanted in what {
-        gone.extend(local.trust_revoke(wanted)?);
+        gone.extend(local.trust_pins().revoke(wanted)?);
     }
     if cx.out.json {
         cx.out.value(&json!({ "revoked": gone }))?;

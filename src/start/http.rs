@@ -40,7 +40,7 @@ pub fn serve(cx: &mut Context, args: &ServeArgs) -> Result<Done, Failure> {
     let limit = args.rate_limit_requests.map(|requests| RateLimit { requests, window_seconds });
     let local = Arc::new(Local::open(config)?);
     // Fail at startup rather than reject every write: launches and decisions must be recorded.
-    runtime.block_on(local.require_writable_store())?;
+    runtime.block_on(local.store().require_writable())?;
     print_notices(&local);
     let served = runtime.block_on(listen(cx, &local, address, keys, limit, args));
     // From here on, a signal ends the process at once, whatever is still running.

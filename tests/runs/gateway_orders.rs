@@ -300,7 +300,7 @@ async fn stored_inputs_that_changed_are_neither_shown_nor_run() {
     let mut place = Place::new();
     let edit = "UPDATE runs SET inputs = replace(inputs, '1', '7')";
     refused_after_edit(&mut place, edit, 2).await;
-    assert!(!place.open().await.store_health().await.unwrap().health.is_sound());
+    assert!(!place.open().await.store().health().await.unwrap().health.is_sound());
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -458,7 +458,7 @@ async fn a_decision_whose_process_is_killed_is_in_the_audit_log_once_if_it_was_a
             kind: Some(kind.to_owned()),
             ..AuditFilter::default()
         };
-        core.audit_show(filter).await.unwrap()
+        core.audit_log().show(filter).await.unwrap()
     };
     for (verdict, kind) in [("approve", "run.approved"), ("deny", "run.denied")] {
         for (point, expected) in
@@ -486,5 +486,5 @@ async fn a_decision_whose_process_is_killed_is_in_the_audit_log_once_if_it_was_a
             assert_eq!(left, 0, "{verdict} {point}");
         }
     }
-    assert!(ledger.audit_verify().await.unwrap().verification.broken.is_none());
+    assert!(ledger.audit_log().verify().await.unwrap().verification.broken.is_none());
 }

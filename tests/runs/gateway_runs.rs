@@ -335,5 +335,5 @@ async fn a_damaged_store_is_refused_and_left_alone() {
     let error = launch(&core, "close", json!({})).await.unwrap_err();
     assert_eq!((error.code, error.reason), (Code::StoreUnavailable, Some(json!({ "cause": "damaged" }))));
     assert_eq!(std::fs::read(place.path("home/.local/share/skill-workbench/runs.db")).unwrap(), before);
-    assert!(!core.store_health().await.unwrap().health.is_sound());
+    assert!(!core.store().health().await.unwrap().health.is_sound());
 }

@@ -456,7 +456,7 @@ async fn views_facets_board_and_logs_are_answered() {
     let unassigned = order(&core, &waiting, clear).await.unwrap().run;
     assert_eq!(unassigned.options.assigned, None);
     let filter = AuditFilter { kind: Some("run.assigned".to_owned()), ..AuditFilter::default() };
-    let audited = core.audit_show(filter).await.unwrap();
+    let audited = core.audit_log().show(filter).await.unwrap();
     let last = audited.last().unwrap();
     assert!(last.by.is_some() && last.data.get("to").is_none_or(serde_json::Value::is_null), "{last:?}");
     assert!(order(&core, &waiting, resume()).await.is_err(), "an assignment does not move the run");

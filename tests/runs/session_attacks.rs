@@ -140,7 +140,7 @@ async fn a_confirmation_holds_for_what_was_shown_only() {
 
 async fn allowed(core: &Local) -> Vec<skills_base::audit::Line> {
     let filter = AuditFilter { kind: Some("script.allowed".to_owned()), ..AuditFilter::default() };
-    core.audit_show(filter).await.unwrap()
+    core.audit_log().show(filter).await.unwrap()
 }
 
 #[tokio::test]

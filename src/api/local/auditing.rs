@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::runs;
-use super::{Local, run_blocking};
-use crate::{AuditFilter, AuditReport, Code, Error};
-use skills_base::audit::{AuditError, Line, Log, Mode, Purged, Recorder};
+use super::run_blocking;
+use super::runs::{self, RunStore};
+use crate::{AuditFilter, AuditPurged, AuditReport, Code, Error};
+use skills_base::audit::{AuditError, Line, Mode, Purged, Recorder};
 use skills_config::{AuditLog, Config};
 
 /// Default number of lines.
@@ -34,18 +34,21 @@ impl From<AuditError> for Error {
     }
 }
 
-impl Local {
-    fn audit_log(&self) -> Log {
-        self.audit.log().clone()
-    }
+/// The audit log of this installation.
+pub struct AuditLogs {
+    pub(super) config: Arc<Config>,
+    pub(super) recorder: Arc<Recorder>,
+    pub(super) store: Arc<RunStore>,
+}
 
+impl AuditLogs {
     /// Verifies the complete audit log.
     ///
     /// # Errors
     /// Returns `internal_error` if it cannot be read.
-    pub async fn audit_verify(&self) -> Result<AuditReport, Error> {
-        let (log, mode) = (self.audit_log(), self.config.audit.to_string());
-        let (stored, unchecked) = match self.runs.store.audit_anchors().await {
+    pub async fn verify(&self) -> Result<AuditReport, Error> {
+        let (log, mode) = (self.recorder.log().clone(), self.config.audit.to_string());
+        let (stored, unchecked) = match self.store.audit_anchors().await {
             Ok(stored) => (stored, None),
             // The log can be verified without the store; the result states that the anchors were not checked.
             Err(error) => (Vec::new(), Some(error.message)),
@@ -62,8 +65,8 @@ impl Local {
     ///
     /// # Errors
     /// Returns `internal_error` if it cannot be read.
-    pub async fn audit_show(&self, filter: AuditFilter) -> Result<Vec<Line>, Error> {
-        let log = self.audit_log();
+    pub async fn show(&self, filter: AuditFilter) -> Result<Vec<Line>, Error> {
+        let log = self.recorder.log().clone();
         run_blocking(move || {
             let limit = if filter.limit == 0 { DEFAULT_LIMIT } else { filter.limit };
             let about = |line: &Line, run: &str| {
@@ -80,9 +83,21 @@ impl Local {
         .await
     }
 
-    pub(super) async fn audit_purge_lines(&self, before_ms: i64) -> Result<Purged, Error> {
-        let log = self.audit_log();
+    async fn purge_lines(&self, before_ms: i64) -> Result<Purged, Error> {
+        let log = self.recorder.log().clone();
         let now = jiff::Timestamp::now().as_millisecond();
         run_blocking(move || Ok(log.purge(before_ms, now, Some(&runs::account()))?)).await
+    }
+
+    /// Deletes inputs of steps and output lines of runs that ended before a moment, and the audit log lines up to then;
+    /// returns the number of runs and lines.
+    ///
+    /// # Errors
+    /// Returns the errors of the store; `invalid_configuration` for an audit log that fails verification, before
+    /// anything is deleted.
+    pub async fn purge(&self, before_ms: i64) -> Result<AuditPurged, Error> {
+        let lines = self.purge_lines(before_ms).await?;
+        let runs = self.store.runtime().await?.store.prune(before_ms).await?;
+        Ok(AuditPurged { runs, lines: lines.lines, before_ms })
     }
 }

@@ -10,8 +10,9 @@ use serde::{Deserialize, Serialize};
 use tokio::sync::watch;
 
 use super::cache_file::{CacheFile, Found};
+use super::golden::Measurements;
 use super::indexer::Shared;
-use super::{Local, run_blocking};
+use super::run_blocking;
 use crate::collisions::{CollisionFilter, CollisionReport, SkillRivals};
 use crate::{Code, Error, eval};
 use skills_discovery::{Case, CollisionMap, Document, PairReport, RequestError, Router, SimilarGroup};
@@ -184,14 +185,14 @@ impl Drop for Collisions {
     }
 }
 
-impl Local {
+impl Measurements {
     /// Returns the part of the collision map that a filter selects, or its progress after the time to wait.
     pub(super) async fn collided(&self, filter: CollisionFilter) -> Result<CollisionReport, Error> {
         let deadline = Instant::now() + Duration::from_millis(filter.wait_ms()?);
-        let skill = filter.skill.as_deref().map(|wanted| self.resolve(wanted)).transpose()?;
-        let mut changed = self.collisions.changed.subscribe();
+        let skill = filter.skill.as_deref().map(|wanted| self.skills.resolve(wanted)).transpose()?;
+        let mut changed = self.maps.changed.subscribe();
         loop {
-            let (collisions, shared) = (Arc::clone(&self.collisions), Arc::clone(&self.shared));
+            let (collisions, shared) = (Arc::clone(&self.maps), Arc::clone(&self.ranking.shared));
             let progress = run_blocking(move || collisions.poll(&shared)).await?;
             let left = deadline.saturating_duration_since(Instant::now());
             let (done, skills) = match progress {
@@ -206,7 +207,7 @@ impl Local {
                 }
                 Progress::IndexIncomplete => {
                     tokio::time::sleep(left.min(INDEX_POLL_INTERVAL)).await;
-                    (0, self.registry.snapshot().entries.len())
+                    (0, self.skills.registry.snapshot().entries.len())
                 }
             };
             if Instant::now() >= deadline {
@@ -217,46 +218,51 @@ impl Local {
 
     /// Returns the rivals of a skill.
     pub(super) async fn rivals_of(&self, wanted: &str) -> Result<SkillRivals, Error> {
-        let skill = self.resolve(wanted)?;
-        let (catalogue, own) = (self.registry.snapshot(), self.config.golden_file());
-        let collisions = Arc::clone(&self.collisions);
-        self.measure(move |router| {
-            let cases = golden_cases(&catalogue, own.as_deref())?;
-            let groups = collisions.groups(&router);
-            let report =
-                router.rivals(&skill.id, &cases).map_err(invalid)?.ok_or_else(|| not_ranked(&skill.id))?;
-            let groups = groups.iter().filter(|group| group.skills.contains(&skill.id)).cloned().collect();
-            Ok(SkillRivals { report, groups })
-        })
-        .await
+        let skill = self.skills.resolve(wanted)?;
+        let (catalogue, own) = (self.skills.registry.snapshot(), self.skills.config.golden_file());
+        let collisions = Arc::clone(&self.maps);
+        self.ranking
+            .measure(move |router| {
+                let cases = golden_cases(&catalogue, own.as_deref())?;
+                let groups = collisions.groups(&router);
+                let report = router
+                    .rivals(&skill.id, &cases)
+                    .map_err(invalid)?
+                    .ok_or_else(|| not_ranked(&skill.id))?;
+                let groups =
+                    groups.iter().filter(|group| group.skills.contains(&skill.id)).cloned().collect();
+                Ok(SkillRivals { report, groups })
+            })
+            .await
     }
 
     /// Compares two skills.
     pub(super) async fn compared(&self, first: &str, second: &str) -> Result<PairReport, Error> {
-        let (a, b) = (self.resolve(first)?, self.resolve(second)?);
+        let (a, b) = (self.skills.resolve(first)?, self.skills.resolve(second)?);
         if a.id == b.id {
             return Err(Error::new(Code::InvalidRequest, "name two different skills"));
         }
-        let (catalogue, own) = (self.registry.snapshot(), self.config.golden_file());
+        let (catalogue, own) = (self.skills.registry.snapshot(), self.skills.config.golden_file());
         let levels = Arc::clone(&self.levels);
-        self.measure(move |router| {
-            for id in [&a.id, &b.id] {
-                if let Some(why) = router.not_ranked(id) {
-                    let text =
-                        format!("{id} is not ranked: {why}; compare two skills that requests can find");
-                    return Err(Error::new(Code::InvalidRequest, text));
+        self.ranking
+            .measure(move |router| {
+                for id in [&a.id, &b.id] {
+                    if let Some(why) = router.not_ranked(id) {
+                        let text =
+                            format!("{id} is not ranked: {why}; compare two skills that requests can find");
+                        return Err(Error::new(Code::InvalidRequest, text));
+                    }
                 }
-            }
-            let cases = golden_cases(&catalogue, own.as_deref())?;
-            let complete = |id: &SkillId| {
-                let skill = [&a, &b].into_iter().find(|skill| skill.id == *id)?;
-                Some(Document::from_skill(skill, skills_skill::read_index_text(skill).ok()))
-            };
-            let tokens = |text: &str| levels.text(text).tokens;
-            let report = router.pair((&a.id, &b.id), &cases, &tokens, &complete).map_err(invalid)?;
-            report.ok_or_else(|| not_ranked(&a.id))
-        })
-        .await
+                let cases = golden_cases(&catalogue, own.as_deref())?;
+                let complete = |id: &SkillId| {
+                    let skill = [&a, &b].into_iter().find(|skill| skill.id == *id)?;
+                    Some(Document::from_skill(skill, skills_skill::read_index_text(skill).ok()))
+                };
+                let tokens = |text: &str| levels.text(text).tokens;
+                let report = router.pair((&a.id, &b.id), &cases, &tokens, &complete).map_err(invalid)?;
+                report.ok_or_else(|| not_ranked(&a.id))
+            })
+            .await
     }
 }
 

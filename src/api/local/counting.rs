@@ -6,35 +6,35 @@ use std::time::{Duration, Instant};
 
 use tokio::task::JoinHandle;
 
-use super::Local;
+use super::indexer::Shared;
 use super::operations::Operations;
-use super::runs::StorePlace;
-use crate::{Counting, Diagnostics, Error, Limiter, RateLimit};
+use super::ranking::Ranking;
+use super::runs::{RunOverview, RunStore, Runs, StorePlace};
+use crate::{Code, Counting, Diagnostics, Error, Limiter, MetricsReport, RateLimit};
+use skills_base::telemetry::Metrics;
+use skills_config::Config;
+use skills_registry::Registry;
 use skills_store::{Counts, StoreError, Tallies, TallyKind};
 
 /// Interval at which counts are written to the store. A process that crashes loses what it counted since.
 const EVERY: Duration = Duration::from_secs(30);
 
-/// When this process started, and the task that writes its counts to the store.
+/// The counts of operations, and the task that writes them to the store.
 pub(super) struct Counter {
+    config: Arc<Config>,
+    registry: Arc<Registry>,
+    shared: Arc<Shared>,
+    operations: Arc<Operations>,
+    metrics: Metrics,
+    store: Arc<RunStore>,
+    overview: RunOverview,
+    /// When this process started.
     began: Instant,
     began_ms: i64,
     /// Held while counts are moved to the store: a reader would see them in neither place.
     moving: Arc<tokio::sync::Mutex<()>>,
     keeper: Mutex<Option<JoinHandle<()>>>,
     reset_ms: Mutex<Option<i64>>,
-}
-
-impl Default for Counter {
-    fn default() -> Self {
-        Self {
-            began: Instant::now(),
-            began_ms: now_ms(),
-            moving: Arc::default(),
-            keeper: Mutex::default(),
-            reset_ms: Mutex::default(),
-        }
-    }
 }
 
 impl Drop for Counter {
@@ -44,6 +44,157 @@ impl Drop for Counter {
 }
 
 impl Counter {
+    pub(super) fn new(ranking: &Ranking, runs: &Runs) -> Self {
+        Self {
+            config: Arc::clone(&ranking.skills.config),
+            registry: Arc::clone(&ranking.skills.registry),
+            shared: Arc::clone(&ranking.shared),
+            operations: Arc::clone(&ranking.operations),
+            metrics: ranking.metrics.clone(),
+            store: Arc::clone(&runs.store),
+            overview: runs.overview.clone(),
+            began: Instant::now(),
+            began_ms: now_ms(),
+            moving: Arc::default(),
+            keeper: Mutex::default(),
+            reset_ms: Mutex::default(),
+        }
+    }
+
+    /// Creates a rate limiter over the store, shared by every instance on it. Opens the store.
+    pub(super) async fn limiter(&self, limit: RateLimit) -> Result<Limiter, Error> {
+        let counts = self.store.opened_counts().await?;
+        Ok(Limiter::new(counts, limit, Arc::new(now_ms), self.metrics.clone()))
+    }
+
+    /// Starts writing counts to the store periodically.
+    pub(super) async fn start(&self) -> Result<(), Error> {
+        let Some(counts) = self.store.counts().await? else { return Ok(()) };
+        let (moving, operations) = (Arc::clone(&self.moving), Arc::clone(&self.operations));
+        let keep = async move {
+            loop {
+                tokio::time::sleep(EVERY).await;
+                if let Err(error) = put(&moving, &operations, &*counts).await {
+                    tracing::warn!("keeping the counts of operations: {error}");
+                }
+            }
+        };
+        let mut keeper = self.keeper.lock().unwrap_or_else(PoisonError::into_inner);
+        if keeper.is_none() {
+            *keeper = Some(tokio::spawn(keep));
+        }
+        Ok(())
+    }
+
+    /// Writes the counts to the store once more, and stops doing so.
+    pub(super) async fn finish(&self) {
+        self.stop();
+        let result = async {
+            match self.store.counts().await? {
+                Some(counts) => put(&self.moving, &self.operations, &*counts).await.map_err(Error::from),
+                None => Ok(()),
+            }
+        };
+        if let Err(error) = result.await {
+            tracing::warn!("keeping the counts of operations: {error}");
+        }
+    }
+
+    /// Resets counts and metrics.
+    pub(super) async fn reset(&self) -> Result<(), Error> {
+        let _moving = self.moving.lock().await;
+        if let Some(counts) = self.store.counts().await? {
+            counts.reset_tallies().await?;
+        }
+        self.operations.take();
+        self.metrics.reset();
+        *self.reset_ms.lock().unwrap_or_else(PoisonError::into_inner) = Some(now_ms());
+        Ok(())
+    }
+
+    /// Updates the gauges of runs and workers. Metrics are returned without them if the store cannot be read.
+    async fn refresh_gauges(&self) {
+        match self.overview.gauges().await {
+            Ok(Some(gauges)) => self.metrics.set_run_gauges(&gauges),
+            Ok(None) => {}
+            Err(error) => tracing::warn!("looking at the runs for metrics: {error}"),
+        }
+    }
+
+    /// Returns the metrics.
+    pub(super) async fn report(&self) -> Result<MetricsReport, Error> {
+        self.refresh_gauges().await;
+        self.metrics.report().map_err(|e| Error::new(Code::InternalError, format!("the metrics: {e}")))
+    }
+
+    /// Returns the metrics as text.
+    pub(super) async fn text(&self) -> Result<String, Error> {
+        self.refresh_gauges().await;
+        self.metrics.text().map_err(|e| Error::new(Code::InternalError, format!("the metrics: {e}")))
+    }
+
+    /// Returns the diagnostics of the core.
+    pub(super) async fn diagnose(&self) -> Result<Diagnostics, Error> {
+        let catalogue = self.registry.snapshot();
+        let _moving = self.moving.lock().await;
+        let (counting, tallies) = self.counting().await;
+        let operations = self.operations.with(&tallies.tallies, TallyKind::Operation);
+        let links = self.operations.with(&tallies.tallies, TallyKind::Link);
+        Ok(Diagnostics {
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            roots: catalogue.roots.clone(),
+            skills: catalogue.entries.len(),
+            shadowed: catalogue.shadowed.len(),
+            refused: catalogue.refused.len(),
+            scan: self.registry.progress(),
+            index: self.shared.index_progress(),
+            counting,
+            started_ms: self.began_ms,
+            uptime_seconds: self.began.elapsed().as_secs(),
+            operations,
+            link_failures: links.into_iter().map(|(link, count)| (link, count.errors)).collect(),
+            cache: self.registry.cache(),
+            resident_bytes: resident_bytes(),
+        })
+    }
+
+    /// Returns where counts are stored, and the stored counts; an unreadable store is reported there and hides nothing
+    /// else.
+    async fn counting(&self) -> (Counting, Tallies) {
+        let reset_ms = *self.reset_ms.lock().unwrap_or_else(PoisonError::into_inner);
+        let here = |place: String| Counting {
+            since_ms: reset_ms.unwrap_or(self.began_ms),
+            last_reset_ms: reset_ms,
+            persisted: false,
+            place,
+            file: None,
+        };
+        let read = async {
+            let place = StorePlace::in_use(&self.config)?;
+            match self.store.counts().await? {
+                Some(counts) => Ok::<_, Error>(Some((place, counts.tallies().await?))),
+                None => Ok(None),
+            }
+        };
+        match read.await {
+            Ok(Some((place, stored))) if !matches!(place, StorePlace::Memory) => {
+                let counting = Counting {
+                    since_ms: stored.since_ms.unwrap_or(self.began_ms),
+                    last_reset_ms: stored.reset_ms,
+                    persisted: true,
+                    place: place.describe(),
+                    file: place.file().map(Path::to_owned),
+                };
+                (counting, stored)
+            }
+            Ok(Some((_, tallies))) => (here("in memory: lost when this process ends".to_owned()), tallies),
+            Ok(None) => {
+                (here("in memory: no store yet, the first run creates it".to_owned()), Tallies::default())
+            }
+            Err(error) => (here(format!("in memory: {error}")), Tallies::default()),
+        }
+    }
+
     fn stop(&self) {
         if let Some(keeper) = self.keeper.lock().unwrap_or_else(PoisonError::into_inner).take() {
             keeper.abort();
@@ -71,132 +222,6 @@ async fn put(
         operations.put_back(taken);
     }
     result
-}
-
-impl Local {
-    /// Returns the metrics of this process, for adapters that record more.
-    #[must_use]
-    pub fn recorder(&self) -> skills_base::telemetry::Metrics {
-        self.metrics.clone()
-    }
-
-    /// Creates a rate limiter over the store, shared by every instance on it. Opens the store.
-    ///
-    /// # Errors
-    /// Returns an error if the store cannot be opened.
-    pub async fn limiter(&self, limit: RateLimit) -> Result<Limiter, Error> {
-        let counts = self.runs.store.opened_counts().await?;
-        Ok(Limiter::new(counts, limit, Arc::new(now_ms), self.metrics.clone()))
-    }
-
-    /// Starts writing counts to the store periodically.
-    pub(super) async fn keep_counting(&self) -> Result<(), Error> {
-        let Some(counts) = self.runs.store.counts().await? else { return Ok(()) };
-        let (moving, operations) = (Arc::clone(&self.counter.moving), Arc::clone(&self.operations));
-        let keep = async move {
-            loop {
-                tokio::time::sleep(EVERY).await;
-                if let Err(error) = put(&moving, &operations, &*counts).await {
-                    tracing::warn!("keeping the counts of operations: {error}");
-                }
-            }
-        };
-        let mut keeper = self.counter.keeper.lock().unwrap_or_else(PoisonError::into_inner);
-        if keeper.is_none() {
-            *keeper = Some(tokio::spawn(keep));
-        }
-        Ok(())
-    }
-
-    /// Writes the counts to the store once more, and stops doing so.
-    pub(super) async fn stop_counting(&self) {
-        self.counter.stop();
-        let result = async {
-            match self.runs.store.counts().await? {
-                Some(counts) => {
-                    put(&self.counter.moving, &self.operations, &*counts).await.map_err(Error::from)
-                }
-                None => Ok(()),
-            }
-        };
-        if let Err(error) = result.await {
-            tracing::warn!("keeping the counts of operations: {error}");
-        }
-    }
-
-    /// Resets counts and metrics.
-    pub(super) async fn reset_counting(&self) -> Result<(), Error> {
-        let _moving = self.counter.moving.lock().await;
-        if let Some(counts) = self.runs.store.counts().await? {
-            counts.reset_tallies().await?;
-        }
-        self.operations.take();
-        self.metrics.reset();
-        *self.counter.reset_ms.lock().unwrap_or_else(PoisonError::into_inner) = Some(now_ms());
-        Ok(())
-    }
-
-    /// Returns the diagnostics of the core.
-    pub(super) async fn diagnose(&self) -> Result<Diagnostics, Error> {
-        let catalogue = self.registry.snapshot();
-        let _moving = self.counter.moving.lock().await;
-        let (counting, tallies) = self.counting().await;
-        let operations = self.operations.with(&tallies.tallies, TallyKind::Operation);
-        let links = self.operations.with(&tallies.tallies, TallyKind::Link);
-        Ok(Diagnostics {
-            version: env!("CARGO_PKG_VERSION").to_owned(),
-            roots: catalogue.roots.clone(),
-            skills: catalogue.entries.len(),
-            shadowed: catalogue.shadowed.len(),
-            refused: catalogue.refused.len(),
-            scan: self.registry.progress(),
-            index: self.shared.index_progress(),
-            counting,
-            started_ms: self.counter.began_ms,
-            uptime_seconds: self.counter.began.elapsed().as_secs(),
-            operations,
-            link_failures: links.into_iter().map(|(link, count)| (link, count.errors)).collect(),
-            cache: self.registry.cache(),
-            resident_bytes: resident_bytes(),
-        })
-    }
-
-    /// Returns where counts are stored, and the stored counts; an unreadable store is reported there and hides nothing
-    /// else.
-    async fn counting(&self) -> (Counting, Tallies) {
-        let reset_ms = *self.counter.reset_ms.lock().unwrap_or_else(PoisonError::into_inner);
-        let here = |place: String| Counting {
-            since_ms: reset_ms.unwrap_or(self.counter.began_ms),
-            last_reset_ms: reset_ms,
-            persisted: false,
-            place,
-            file: None,
-        };
-        let read = async {
-            let place = StorePlace::in_use(&self.config)?;
-            match self.runs.store.counts().await? {
-                Some(counts) => Ok::<_, Error>(Some((place, counts.tallies().await?))),
-                None => Ok(None),
-            }
-        };
-        match read.await {
-            Ok(Some((place, stored))) if !matches!(place, StorePlace::Memory) => {
-                let counting = Counting {
-                    since_ms: stored.since_ms.unwrap_or(self.counter.began_ms),
-                    last_reset_ms: stored.reset_ms,
-                    persisted: true,
-                    place: place.describe(),
-                    file: place.file().map(Path::to_owned),
-                };
-                (counting, stored)
-            }
-            Ok(Some((_, tallies))) => (here("in memory: lost when this process ends".to_owned()), tallies),
-            Ok(None) => {
-                (here("in memory: no store yet, the first run creates it".to_owned()), Tallies::default())
-            }
-            Err(error) => (here(format!("in memory: {error}")), Tallies::default()),
-        }
-    }
 }
 
 /// Returns the resident memory of this process (`/proc/self/status`, `proc_pid_status(5)`); `None` on other systems.

@@ -2,8 +2,7 @@
 
 use std::sync::Arc;
 
-use super::Local;
-use super::golden::with_extra;
+use super::golden::{Measurements, with_extra};
 use crate::golden::invalid;
 use crate::rewrite_prompt;
 use crate::{Code, DraftMeasure, DraftPlace, DraftReport, DraftRequest, Error, detail, golden, lint};
@@ -14,10 +13,10 @@ use skills_skill::{Finding, Skill, SkillId};
 /// Maximum number of clauses whose contribution is measured; each takes a ranking of all golden queries.
 const MAX_CLAUSES: usize = 64;
 
-impl Local {
+impl Measurements {
     /// Measures what a draft would change. Nothing is written.
-    pub(super) async fn drafted(&self, request: DraftRequest) -> Result<DraftReport, Error> {
-        let skill = self.resolve(&request.skill_id)?;
+    pub(super) async fn draft(&self, request: DraftRequest) -> Result<DraftReport, Error> {
+        let skill = self.skills.resolve(&request.skill_id)?;
         let description = request.description.clone().unwrap_or_else(|| skill.description.clone());
         if description.trim().is_empty() {
             return Err(Error::new(Code::InvalidRequest, "the description of a draft has no text"));
@@ -28,7 +27,7 @@ impl Local {
         let source = draft_source(&skill, &description, request.when_to_use.as_deref());
         let shown = match (request.measure, &source) {
             (DraftMeasure::Golden | DraftMeasure::All, Some(source)) => {
-                self.shown_by_clients(&skill, source, &description, when_to_use.as_deref())?
+                self.lists.shown_by_clients(&skill, source, &description, when_to_use.as_deref())?
             }
             _ => Vec::new(),
         };
@@ -43,68 +42,69 @@ impl Local {
         }
         let levels = Arc::clone(&self.levels);
         let (catalogue, own, cache) =
-            (self.registry.snapshot(), self.config.golden_file(), Arc::clone(&self.golden));
-        self.measure(move |router| {
-            let text = skills_skill::read_index_text(&skill).ok();
-            let present = Document::from_skill(&skill, text);
-            let document = Document {
-                description: description.clone(),
-                when_to_use: when_to_use.clone(),
-                name: request.name.clone().unwrap_or_else(|| present.name.clone()),
-                tags: request.tags.clone().unwrap_or_else(|| present.tags.clone()),
-                digest: None,
-                ..present
-            };
-            let draft = router.with_document(document.clone());
-            let place = |router: &Router| {
-                request.intent.as_deref().map(|intent| place(router, &skill.id, intent)).transpose()
-            };
-            let mut report = DraftReport {
-                skill_id: skill.id.clone(),
-                tokens: levels.text(&description).tokens,
-                findings: source.map(|source| findings(&skill, &source)).unwrap_or_default(),
-                description,
-                when_to_use,
-                before: place(&router).map_err(invalid)?,
-                after: place(&draft).map_err(invalid)?,
-                golden: None,
-                advice: Vec::new(),
-                clauses: Vec::new(),
-                attractions: Vec::new(),
-                prompt: None,
-                shown,
-            };
-            if request.measure == DraftMeasure::Request {
-                return Ok(report);
-            }
-            let known = cache.read(&catalogue, own.as_deref(), false)?;
-            if known.is_none() && extra.is_empty() {
-                return Ok(report);
-            }
-            let golden = with_extra(known, extra);
-            let cases = golden.cases();
-            let before = cache.outcomes(&router, cases)?;
-            let after = discovery::outcomes(&draft, cases, EvalOptions::default()).map_err(invalid)?;
-            report.golden = Some(discovery::compare(cases, &before, &after));
-            if request.measure == DraftMeasure::All {
-                let intent = request.intent.as_deref().map(str::trim);
-                report.advice =
-                    discovery::advice(&draft, &document, cases, &after, intent).map_err(invalid)?;
-            }
-            if request.prompt {
-                let shown = std::mem::take(&mut report.shown);
-                report.prompt = Some(rewrite_prompt::prompt(&draft, &document, cases, &after, &shown));
-                report.shown = shown;
-            }
-            if request.clauses {
-                report.clauses =
-                    discovery::clause_values(&draft, &document, cases, &after).map_err(invalid)?;
-                report.attractions =
-                    discovery::attractions(&draft, &skill.id, cases, &after).map_err(invalid)?;
-            }
-            Ok(report)
-        })
-        .await
+            (self.skills.registry.snapshot(), self.skills.config.golden_file(), Arc::clone(&self.golden));
+        self.ranking
+            .measure(move |router| {
+                let text = skills_skill::read_index_text(&skill).ok();
+                let present = Document::from_skill(&skill, text);
+                let document = Document {
+                    description: description.clone(),
+                    when_to_use: when_to_use.clone(),
+                    name: request.name.clone().unwrap_or_else(|| present.name.clone()),
+                    tags: request.tags.clone().unwrap_or_else(|| present.tags.clone()),
+                    digest: None,
+                    ..present
+                };
+                let draft = router.with_document(document.clone());
+                let place = |router: &Router| {
+                    request.intent.as_deref().map(|intent| place(router, &skill.id, intent)).transpose()
+                };
+                let mut report = DraftReport {
+                    skill_id: skill.id.clone(),
+                    tokens: levels.text(&description).tokens,
+                    findings: source.map(|source| findings(&skill, &source)).unwrap_or_default(),
+                    description,
+                    when_to_use,
+                    before: place(&router).map_err(invalid)?,
+                    after: place(&draft).map_err(invalid)?,
+                    golden: None,
+                    advice: Vec::new(),
+                    clauses: Vec::new(),
+                    attractions: Vec::new(),
+                    prompt: None,
+                    shown,
+                };
+                if request.measure == DraftMeasure::Request {
+                    return Ok(report);
+                }
+                let known = cache.read(&catalogue, own.as_deref(), false)?;
+                if known.is_none() && extra.is_empty() {
+                    return Ok(report);
+                }
+                let golden = with_extra(known, extra);
+                let cases = golden.cases();
+                let before = cache.outcomes(&router, cases)?;
+                let after = discovery::outcomes(&draft, cases, EvalOptions::default()).map_err(invalid)?;
+                report.golden = Some(discovery::compare(cases, &before, &after));
+                if request.measure == DraftMeasure::All {
+                    let intent = request.intent.as_deref().map(str::trim);
+                    report.advice =
+                        discovery::advice(&draft, &document, cases, &after, intent).map_err(invalid)?;
+                }
+                if request.prompt {
+                    let shown = std::mem::take(&mut report.shown);
+                    report.prompt = Some(rewrite_prompt::prompt(&draft, &document, cases, &after, &shown));
+                    report.shown = shown;
+                }
+                if request.clauses {
+                    report.clauses =
+                        discovery::clause_values(&draft, &document, cases, &after).map_err(invalid)?;
+                    report.attractions =
+                        discovery::attractions(&draft, &skill.id, cases, &after).map_err(invalid)?;
+                }
+                Ok(report)
+            })
+            .await
     }
 }
 

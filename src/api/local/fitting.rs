@@ -4,9 +4,10 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::Path;
 use std::sync::{Arc, PoisonError};
 
-use super::golden::with_extra;
+use super::golden::{Measurements, with_extra};
 use super::levels::Levels;
-use super::{Local, run_blocking};
+use super::run_blocking;
+use super::sessions::ClientLists;
 use crate::budget_fit::{Overridden, OverrideFile};
 use crate::client_settings::Selected;
 use crate::golden::{cases_of, invalid};
@@ -23,18 +24,18 @@ const OPTIONS: EvalOptions = EvalOptions { policy: Policy::Blended, with_body: f
 /// New descriptions by skill.
 type Descriptions = HashMap<SkillId, String>;
 
-impl Local {
+impl Measurements {
     /// Implements [`crate::Client::budget_fit`].
-    pub(super) async fn budget_fitted(&self, request: BudgetFitRequest) -> Result<BudgetFit, Error> {
+    pub(super) async fn budget_fit(&self, request: BudgetFitRequest) -> Result<BudgetFit, Error> {
         request.check()?;
         let extra = cases_of(request.queries)?;
         let window = request.window.unwrap_or(Settings::default().window);
         let mut lists = Vec::new();
         for client in &request.clients {
-            let (profile, listed) = self.listed_by(client, window)?;
+            let (profile, listed) = self.lists.listed_by(client, window)?;
             let overrides = OverrideFile::of(client);
-            let settings = self.client_settings(Some(profile));
-            let own = overrides.map(|overrides| overrides.file(&self.config.dirs.home));
+            let settings = self.lists.client_settings(Some(profile));
+            let own = overrides.map(|overrides| overrides.file(&self.skills.config.dirs.home));
             let is_fixed = |entry: &&Listed| {
                 let selected = Selected {
                     name: &entry.name,
@@ -49,8 +50,8 @@ impl Local {
             let levels = BTreeMap::new();
             lists.push(ClientList { client, profile, listed, window, overrides, fixed, levels });
         }
-        let catalogue = self.registry.snapshot();
-        let own = self.config.golden_file();
+        let catalogue = self.skills.snapshot();
+        let own = self.skills.config.golden_file();
         let golden = self.golden.read(&catalogue, own.as_deref(), true)?;
         if golden.is_none() && extra.is_empty() {
             let message =
@@ -58,8 +59,8 @@ impl Local {
             return Err(Error::new(Code::InvalidRequest, message));
         }
         let golden = with_extra(golden, extra);
-        let router = self.shared.router.read().unwrap_or_else(PoisonError::into_inner).snapshot();
-        let (levels, home) = (Arc::clone(&self.levels), self.config.dirs.home.clone());
+        let router = self.ranking.shared.router.read().unwrap_or_else(PoisonError::into_inner).snapshot();
+        let (levels, home) = (Arc::clone(&self.levels), self.skills.config.dirs.home.clone());
         run_blocking(move || fitted(&router, &catalogue, golden.cases(), lists, &levels, &home)).await
     }
 }
@@ -387,7 +388,7 @@ fn client(
         unit: then.fill.unit,
         // Even in a list that fits, the client may shorten its own skills.
         size: (now.fill.wanted, if fits { then.fill.used } else { then.fill.wanted }),
-        tokens: (Local::list_tokens(levels, &list.listed), Local::list_tokens(levels, &planned)),
+        tokens: (ClientLists::list_tokens(levels, &list.listed), ClientLists::list_tokens(levels, &planned)),
         fits_now,
         fits,
         expected: expected_queries.len(),

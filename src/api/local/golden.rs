@@ -5,7 +5,11 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Instant, SystemTime};
 
-use super::Local;
+use super::colliding::Collisions;
+use super::levels::Levels;
+use super::ranking::Ranking;
+use super::sessions::ClientLists;
+use super::skills::Skills;
 use crate::eval::{self, Golden};
 use crate::golden::{self, invalid};
 use crate::{Code, Error, GoldenExplainRequest, GoldenExplanation, GoldenReport, GoldenRequest};
@@ -76,33 +80,44 @@ impl GoldenCache {
     }
 }
 
-impl Local {
+/// Measurements over the index and the golden sets.
+pub(super) struct Measurements {
+    pub skills: Skills,
+    pub levels: Arc<Levels>,
+    pub golden: Arc<GoldenCache>,
+    pub lists: Arc<ClientLists>,
+    pub maps: Arc<Collisions>,
+    pub ranking: Arc<Ranking>,
+}
+
+impl Measurements {
     /// Measures the golden sets.
-    pub(super) async fn golden_measured(&self, request: GoldenRequest) -> Result<GoldenReport, Error> {
+    pub(super) async fn golden_report(&self, request: GoldenRequest) -> Result<GoldenReport, Error> {
         let extra = golden::cases_of(request.queries)?;
         let skill = match &request.skill_id {
-            Some(id) => Some(self.resolve(id.as_str())?.id.clone()),
+            Some(id) => Some(self.skills.resolve(id.as_str())?.id.clone()),
             None => None,
         };
         let cache = Arc::clone(&self.golden);
-        let (catalogue, own) = (self.registry.snapshot(), self.config.golden_file());
-        self.measure(move |router| {
-            let started = Instant::now();
-            let golden = with_extra(cache.read(&catalogue, own.as_deref(), true)?, extra);
-            let outcomes = cache.outcomes(&router, golden.cases())?;
-            let is_editable = |file: &Path| {
-                let is_yaml = file.file_name().is_some_and(|name| name == "golden.yaml");
-                let shipped = catalogue.roots.iter().filter(|root| root.origin == RootOrigin::Shipped);
-                is_yaml && !shipped.into_iter().any(|root| file.starts_with(&root.path))
-            };
-            let report = golden::report(&router, &golden, &outcomes, skill.as_ref(), is_editable)?;
-            Ok(GoldenReport { took_us: started.elapsed().as_micros() as u64, ..report })
-        })
-        .await
+        let (catalogue, own) = (self.skills.registry.snapshot(), self.skills.config.golden_file());
+        self.ranking
+            .measure(move |router| {
+                let started = Instant::now();
+                let golden = with_extra(cache.read(&catalogue, own.as_deref(), true)?, extra);
+                let outcomes = cache.outcomes(&router, golden.cases())?;
+                let is_editable = |file: &Path| {
+                    let is_yaml = file.file_name().is_some_and(|name| name == "golden.yaml");
+                    let shipped = catalogue.roots.iter().filter(|root| root.origin == RootOrigin::Shipped);
+                    is_yaml && !shipped.into_iter().any(|root| file.starts_with(&root.path))
+                };
+                let report = golden::report(&router, &golden, &outcomes, skill.as_ref(), is_editable)?;
+                Ok(GoldenReport { took_us: started.elapsed().as_micros() as u64, ..report })
+            })
+            .await
     }
 
     /// Explains why a query is answered as it is.
-    pub(super) async fn golden_explained(
+    pub(super) async fn golden_explain(
         &self,
         request: GoldenExplainRequest,
     ) -> Result<GoldenExplanation, Error> {
@@ -110,48 +125,52 @@ impl Local {
         let extra = golden::cases_of(request.queries)?;
         let query = request.query;
         let cache = Arc::clone(&self.golden);
-        let (catalogue, own) = (self.registry.snapshot(), self.config.golden_file());
-        self.measure(move |router| {
-            let ask = |skill: Option<SkillId>| {
-                let request = Request { intent: case.query.clone(), skill, limit: 1, ..Request::default() };
-                router.discover(&request).map_err(invalid)
-            };
-            let answer = ask(None)?;
-            let named = query.expect.iter().chain(&query.not);
-            let mut expected: Option<skills_discovery::Hit> = None;
-            for id in named {
-                let found = ask(Some(id.clone()))?.results.into_iter().next();
-                let better =
-                    |hit: &skills_discovery::Hit| expected.as_ref().is_none_or(|best| hit.score > best.score);
-                if let Some(hit) = found.filter(better) {
-                    expected = Some(hit);
+        let (catalogue, own) = (self.skills.registry.snapshot(), self.skills.config.golden_file());
+        self.ranking
+            .measure(move |router| {
+                let ask = |skill: Option<SkillId>| {
+                    let request =
+                        Request { intent: case.query.clone(), skill, limit: 1, ..Request::default() };
+                    router.discover(&request).map_err(invalid)
+                };
+                let answer = ask(None)?;
+                let named = query.expect.iter().chain(&query.not);
+                let mut expected: Option<skills_discovery::Hit> = None;
+                for id in named {
+                    let found = ask(Some(id.clone()))?.results.into_iter().next();
+                    let better = |hit: &skills_discovery::Hit| {
+                        expected.as_ref().is_none_or(|best| hit.score > best.score)
+                    };
+                    if let Some(hit) = found.filter(better) {
+                        expected = Some(hit);
+                    }
                 }
-            }
-            // The best expected skill, or the first one if none of them is a result.
-            let advised = expected.as_ref().map(|hit| hit.skill_id.clone());
-            let advised = advised.or_else(|| query.expect.first().cloned()).filter(|_| query.not.is_none());
-            let skill = advised.and_then(|id| catalogue.by_id(id.as_str()).map(Arc::clone));
-            let advice = match skill {
-                Some(skill) => {
-                    let golden = with_extra(cache.read(&catalogue, own.as_deref(), false)?, extra);
-                    let current = cache.outcomes(&router, golden.cases())?;
-                    let text = skills_skill::read_index_text(&skill).ok();
-                    let document = Document { digest: None, ..Document::from_skill(&skill, text) };
-                    advise(&router, &document, &case.query, golden.cases(), &current).map_err(invalid)?
-                }
-                None => None,
-            };
-            Ok(GoldenExplanation {
-                query,
-                words: answer.words,
-                verdict: answer.verdict,
-                confidence: answer.confidence,
-                first: answer.results.into_iter().next(),
-                expected,
-                advice,
+                // The best expected skill, or the first one if none of them is a result.
+                let advised = expected.as_ref().map(|hit| hit.skill_id.clone());
+                let advised =
+                    advised.or_else(|| query.expect.first().cloned()).filter(|_| query.not.is_none());
+                let skill = advised.and_then(|id| catalogue.by_id(id.as_str()).map(Arc::clone));
+                let advice = match skill {
+                    Some(skill) => {
+                        let golden = with_extra(cache.read(&catalogue, own.as_deref(), false)?, extra);
+                        let current = cache.outcomes(&router, golden.cases())?;
+                        let text = skills_skill::read_index_text(&skill).ok();
+                        let document = Document { digest: None, ..Document::from_skill(&skill, text) };
+                        advise(&router, &document, &case.query, golden.cases(), &current).map_err(invalid)?
+                    }
+                    None => None,
+                };
+                Ok(GoldenExplanation {
+                    query,
+                    words: answer.words,
+                    verdict: answer.verdict,
+                    confidence: answer.confidence,
+                    first: answer.results.into_iter().next(),
+                    expected,
+                    advice,
+                })
             })
-        })
-        .await
+            .await
     }
 }
 

@@ -8,8 +8,11 @@ use std::sync::{Arc, PoisonError};
 use rayon::prelude::*;
 
 use super::indexer::Shared;
-use super::{Local, run_blocking};
+use super::runs::{Plans, RunStore};
+use super::skills::Skills;
+use super::{run_blocking, usual_request};
 use crate::known_contracts::KnownContracts;
+use crate::policies::PolicyFile;
 use crate::{
     Code, Error, GovernanceFilter, GovernanceList, GovernedSkill, detail, eval, lint, paging, policies,
     trusting,
@@ -38,11 +41,22 @@ struct Known {
     policy: Arc<Policy>,
 }
 
-impl Local {
+/// The quality states of the current skills.
+pub(super) struct Governance {
+    pub skills: Skills,
+    pub shared: Arc<Shared>,
+    pub trust: Trust,
+    pub contracts: Arc<KnownContracts>,
+    pub policy: Arc<PolicyFile>,
+    pub store: Arc<RunStore>,
+    pub plans: Arc<Plans>,
+}
+
+impl Governance {
     /// Returns the quality states that match a filter.
     pub(super) async fn governed(&self, filter: GovernanceFilter) -> Result<GovernanceList, Error> {
-        let one = filter.skill.as_deref().map(|wanted| self.resolve(wanted)).transpose()?;
-        let catalogue = self.registry.snapshot();
+        let one = filter.skill.as_deref().map(|wanted| self.skills.resolve(wanted)).transpose()?;
+        let catalogue = self.skills.registry.snapshot();
         let skills: Vec<Arc<Skill>> = match one {
             Some(skill) => vec![skill],
             None => catalogue.entries.iter().map(|entry| Arc::clone(&entry.skill)).collect(),
@@ -55,10 +69,10 @@ impl Local {
         // Without a filter by state the page is known beforehand, and only its skills are evaluated.
         let page = if filter.state.is_empty() { Some(self::page(&mut skills, &filter)?) } else { None };
         let runs = self.runs_of(&skills).await?;
-        let (trust, policy) = (self.trust().clone(), self.policy.current()?);
+        let (trust, policy) = (self.trust.clone(), self.policy.current()?);
         let contracts = Arc::clone(&self.contracts);
-        let (shared, usual) = (Arc::clone(&self.shared), self.usual_request());
-        let own = self.config.golden_file();
+        let (shared, usual) = (Arc::clone(&self.shared), usual_request(&self.skills.config));
+        let own = self.skills.config.golden_file();
         run_blocking(move || {
             let findings = findings(&catalogue, &skills)?;
             let (golden, warnings) = golden(&catalogue, own.as_deref(), &skills, &shared, &usual)?;
@@ -91,14 +105,14 @@ impl Local {
 
     /// Returns the ended runs of these skills, counting those of their current contracts separately.
     async fn runs_of(&self, skills: &[Arc<Skill>]) -> Result<HashMap<String, RunFacts>, Error> {
-        let Some(counts) = self.runs.store.counts().await? else { return Ok(HashMap::new()) };
+        let Some(counts) = self.store.counts().await? else { return Ok(HashMap::new()) };
         let mut by_skill: HashMap<String, Vec<SkillRuns>> = HashMap::new();
         for runs in counts.runs_by_skill().await? {
             by_skill.entry(runs.skill_id.clone()).or_default().push(runs);
         }
         let ran: Vec<Arc<Skill>> =
             skills.iter().filter(|skill| by_skill.contains_key(skill.id.as_str())).cloned().collect();
-        let plans = Arc::clone(&self.runs.plans);
+        let plans = Arc::clone(&self.plans);
         run_blocking(move || {
             let mut facts: HashMap<String, RunFacts> = HashMap::new();
             for skill in ran {

@@ -4,6 +4,7 @@
 use std::path::PathBuf;
 use std::sync::{Arc, PoisonError};
 
+use super::compose::compose;
 use super::{Local, SCAN_PATIENCE, router, run_blocking};
 use crate::bisect::{BisectJob, Bisection};
 use crate::eval::{self, EvalJob, Evaluation};
@@ -29,19 +30,19 @@ impl Local {
     /// Same as [`Local::open`].
     pub async fn open_once(mut config: Config, needs: Needs) -> Result<Self, Error> {
         config.watch = false;
-        let local = Self::new(config, true)?;
+        let local = compose(config, true)?;
         // The index is read from its file while the roots are scanned.
         let restored = (needs == Needs::Index).then(|| {
-            let mut indexer = local.indexer();
+            let mut indexer = local.ranking.indexer();
             tokio::spawn(run_blocking(move || {
                 indexer.restore();
                 Ok(indexer)
             }))
         });
-        let scanned = tokio::time::timeout(SCAN_PATIENCE, local.registry.wait_scanned()).await;
+        let scanned = tokio::time::timeout(SCAN_PATIENCE, local.skills.registry.wait_scanned()).await;
         let catalogue = scanned.unwrap_or_else(|_| {
             tracing::warn!("the scan is incomplete; using the skills found so far");
-            local.registry.snapshot()
+            local.skills.registry.snapshot()
         });
         if let Some(restored) = restored {
             let mut indexer = restored.await.map_err(|error| Error::broken_off(&error))??;
@@ -55,8 +56,8 @@ impl Local {
             .await?;
         }
         // The process ends with the command. Freeing each skill before would take longer than most commands.
-        std::mem::forget((catalogue, Arc::clone(&local.shared)));
-        local.shared.ready.send_replace(true);
+        std::mem::forget((catalogue, Arc::clone(&local.ranking.shared)));
+        local.ranking.shared.ready.send_replace(true);
         Ok(local)
     }
 }
@@ -135,8 +136,8 @@ pub async fn eval(config: Config, job: EvalJob) -> Result<Evaluation, Error> {
         let golden = match (&job.queries, &router) {
             (Some(queries), _) => eval::golden_in(queries, job.out_of_scope.as_deref())?,
             (None, EvaluationScope::Roots(local)) => {
-                let own = local.config.golden_file();
-                let golden = eval::golden_of(&local.registry.snapshot(), own.as_deref())?;
+                let own = local.skills.config.golden_file();
+                let golden = eval::golden_of(&local.skills.registry.snapshot(), own.as_deref())?;
                 if golden.files().is_empty() {
                     let error = Error::new(Code::InvalidConfiguration, golden.warnings().join("; "));
                     return Err(error.of_unreadable_file());
@@ -150,14 +151,14 @@ pub async fn eval(config: Config, job: EvalJob) -> Result<Evaluation, Error> {
         match &router {
             EvaluationScope::Files(router) => eval::measure(router, golden, &job, None, None),
             EvaluationScope::Roots(local) => {
-                let router = local.shared.router.read().unwrap_or_else(PoisonError::into_inner);
-                let catalogue = local.registry.snapshot();
+                let router = local.ranking.shared.router.read().unwrap_or_else(PoisonError::into_inner);
+                let catalogue = local.skills.registry.snapshot();
                 let earlier = job.against.as_deref();
                 let earlier =
                     earlier.map(|reference| router_at(&router, &catalogue, reference)).transpose()?;
                 let measured = eval::measure(&router, golden, &job, earlier.as_ref(), Some(&catalogue));
                 if router.is_damaged() {
-                    local.remove_index_cache();
+                    local.ranking.remove_index_cache();
                     return Err(Error::new(
                         Code::InternalError,
                         "the cached index was damaged and has been removed; run the command again",
@@ -177,8 +178,8 @@ pub async fn eval(config: Config, job: EvalJob) -> Result<Evaluation, Error> {
 pub async fn bisect(config: Config, job: BisectJob) -> Result<Bisection, Error> {
     let local = Local::open_once(config, Needs::Index).await?;
     run_blocking(move || {
-        let router = local.shared.router.read().unwrap_or_else(PoisonError::into_inner).snapshot();
-        crate::bisect::bisect(&router, &local.registry.snapshot(), &job)
+        let router = local.ranking.shared.router.read().unwrap_or_else(PoisonError::into_inner).snapshot();
+        crate::bisect::bisect(&router, &local.skills.registry.snapshot(), &job)
     })
     .await
 }

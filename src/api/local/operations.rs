@@ -60,6 +60,17 @@ impl Operations {
         result
     }
 
+    /// Makes a call, counts it, and returns its result.
+    pub async fn count<T>(
+        &self,
+        operation: &'static str,
+        call: impl Future<Output = Result<T, Error>> + Send,
+    ) -> Result<T, Error> {
+        let began = Instant::now();
+        let result = call.await;
+        self.counted(operation, began, result)
+    }
+
     /// Counts a failure of a matcher.
     pub fn link_failed(&self, link: &str) {
         self.add(TallyKind::Link, link, OperationCount { errors: 1, ..OperationCount::default() });

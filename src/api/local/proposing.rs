@@ -7,8 +7,11 @@ use serde_json::json;
 
 use super::golden::GoldenCache;
 use super::indexer::Shared;
-use super::runs;
-use super::{Local, run_blocking};
+use super::levels::Levels;
+use super::ranking::Ranking;
+use super::run_blocking;
+use super::runs::{self, Approvals};
+use super::skills::Skills;
 use crate::golden::invalid;
 use crate::operations::Scope;
 use crate::{
@@ -118,19 +121,30 @@ struct Evaluator {
     trust: Trust,
 }
 
-impl Local {
+/// The proposals of this installation.
+pub(super) struct Proposals {
+    pub skills: Skills,
+    pub folder: ProposalFolder,
+    pub levels: Arc<Levels>,
+    pub golden: Arc<GoldenCache>,
+    pub trust: Trust,
+    pub ranking: Arc<Ranking>,
+    pub approvals: Arc<Approvals>,
+}
+
+impl Proposals {
     fn evaluator(&self) -> Evaluator {
         Evaluator {
-            catalogue: self.registry.snapshot(),
-            shared: Arc::clone(&self.shared),
+            catalogue: self.skills.registry.snapshot(),
+            shared: Arc::clone(&self.ranking.shared),
             golden: Arc::clone(&self.golden),
-            own_golden: self.config.golden_file(),
-            trust: self.trust().clone(),
+            own_golden: self.skills.config.golden_file(),
+            trust: self.trust.clone(),
         }
     }
 
     fn proposal_store(&self) -> ProposalStore {
-        self.proposals.store.clone()
+        self.folder.store.clone()
     }
 
     /// Completes changes that were interrupted, in the audit log too. Where the folder cannot be written, the next process
@@ -142,8 +156,8 @@ impl Local {
         }
     }
 
-    pub(super) async fn store_proposal(&self, request: ProposalRequest) -> Result<ProposalView, Error> {
-        self.wait_for_index().await?;
+    pub(super) async fn create(&self, request: ProposalRequest) -> Result<ProposalView, Error> {
+        self.ranking.wait_for_index().await?;
         self.record_interrupted().await;
         let ProposalRequest { skill_id, diff, justification, evidence, by } = request;
         check_text("justification", &justification, true)?;
@@ -152,7 +166,7 @@ impl Local {
             let message = format!("the diff has {} bytes; the maximum is {MAX_DIFF_BYTES}", diff.len());
             return Err(Error::new(Code::InvalidRequest, message));
         }
-        let skill = self.resolve(&skill_id)?;
+        let skill = self.skills.resolve(&skill_id)?;
         let (evaluator, store) = (self.evaluator(), self.proposal_store());
         let proposed_by = by.filter(|by| !by.trim().is_empty()).unwrap_or_else(runs::account);
         let at_ms = jiff::Timestamp::now().as_millisecond();
@@ -177,12 +191,12 @@ impl Local {
         self.view(proposal).await
     }
 
-    pub(super) async fn list_proposals(&self, filter: ProposalFilter) -> Result<ProposalList, Error> {
+    pub(super) async fn list(&self, filter: ProposalFilter) -> Result<ProposalList, Error> {
         self.record_interrupted().await;
         let store = self.proposal_store();
         // The proposals of a removed skill are still listed.
         let skill = filter.skill.as_deref().map(|wanted| {
-            self.resolve(wanted).map_or_else(|_| wanted.to_owned(), |skill| skill.id.to_string())
+            self.skills.resolve(wanted).map_or_else(|_| wanted.to_owned(), |skill| skill.id.to_string())
         });
         run_blocking(move || {
             let listed = store.list()?;
@@ -206,7 +220,7 @@ impl Local {
         .await
     }
 
-    pub(super) async fn show_proposal(&self, id: &str) -> Result<ProposalView, Error> {
+    pub(super) async fn show(&self, id: &str) -> Result<ProposalView, Error> {
         self.record_interrupted().await;
         let (store, id) = (self.proposal_store(), id.to_owned());
         let proposal = run_blocking(move || Ok(store.find(&id)?)).await?;
@@ -214,7 +228,7 @@ impl Local {
     }
 
     async fn view(&self, proposal: Proposal) -> Result<ProposalView, Error> {
-        self.wait_for_index().await?;
+        self.ranking.wait_for_index().await?;
         let (evaluator, store, levels) = (self.evaluator(), self.proposal_store(), Arc::clone(&self.levels));
         run_blocking(move || {
             let facts = &proposal.facts;
@@ -284,7 +298,7 @@ impl Local {
         .await
     }
 
-    pub(super) async fn decide_proposal(
+    pub(super) async fn decide(
         &self,
         id: &str,
         order: ProposalOrder,
@@ -311,7 +325,7 @@ impl Local {
         let who = by.by.filter(|by| !by.trim().is_empty());
         let who = match who {
             Some(who) => who,
-            None => self.runs.approvals.approver().await.0,
+            None => self.approvals.approver().await.0,
         };
         let notes = by.notes.map(|notes| notes.trim().to_owned()).filter(|notes| !notes.is_empty());
         if let Some(notes) = &notes {
@@ -341,8 +355,8 @@ impl Local {
             (ProposalOrder::Deny, true) => format!("was already denied by {first}"),
             (ProposalOrder::RollBack, true) => format!("was already rolled back by {first}"),
         };
-        if !repeated && writes && !self.config.watch {
-            self.registry.rescan();
+        if !repeated && writes && !self.skills.config.watch {
+            self.skills.registry.rescan();
         }
         Ok(ProposalOrdered { proposal: summary(&proposal.head()), note, repeated })
     }
@@ -366,7 +380,8 @@ impl Local {
             );
             return Err(Error::new(Code::Forbidden, message));
         }
-        let (store, catalogue, proposal) = (self.proposal_store(), self.registry.snapshot(), found.clone());
+        let (store, catalogue, proposal) =
+            (self.proposal_store(), self.skills.registry.snapshot(), found.clone());
         let changed = run_blocking(move || {
             let facts = &proposal.facts;
             let skill = catalogue.by_location(&facts.location);
@@ -446,7 +461,7 @@ impl Local {
     /// Returns the file of the proposal's skill, without links, as the current catalog knows it: no other file is written,
     /// whatever the proposal states.
     fn writable_file(&self, facts: &Facts) -> Result<PathBuf, Error> {
-        let catalogue = self.registry.snapshot();
+        let catalogue = self.skills.registry.snapshot();
         let Some(skill) = catalogue.by_location(&facts.location) else {
             let message = format!(
                 "{} is no longer a skill: {} is not in any root",

@@ -5,15 +5,17 @@ use std::sync::Arc;
 
 use serde_json::json;
 
+use super::ranking::Ranking;
 use super::runs;
-use super::{Local, run_blocking};
+use super::skills::Skills;
+use super::{run_blocking, usual_request};
 use crate::known_contracts::KnownContracts;
-use crate::policies::{self, PolicyExplanation, PolicyRanking, PolicyReport};
+use crate::policies::{self, PolicyExplanation, PolicyFile, PolicyRanking, PolicyReport};
 use crate::trusting::{self, TrustSubject};
-use crate::{Client as _, Code, Error, SkillSummary, request_limits};
-use skills_base::audit::Entry;
-use skills_discovery::{Adjustments, Answer, Request};
-use skills_registry::policy::{Policy, Verdict};
+use crate::{Code, Error, SkillSummary, request_limits};
+use skills_base::audit::{Entry, Recorder};
+use skills_discovery::{Answer, Request};
+use skills_registry::policy::Policy;
 use skills_registry::trust::{TrustSnapshot, is_bundle};
 use skills_registry::{Catalogue, Pin, Trust, TrustState};
 use skills_skill::{Skill, SkillId};
@@ -21,43 +23,26 @@ use skills_skill::{Skill, SkillId};
 /// Folders of a registry with executable content.
 const REGISTRY_FOLDERS: [&str; 3] = ["bindings", "capabilities", "services"];
 
-impl Local {
+/// The bundles that are trusted.
+pub struct TrustPins {
+    pub(super) skills: Skills,
+    pub(super) trust: Trust,
+    pub(super) audit: Arc<Recorder>,
+}
+
+impl TrustPins {
     /// Returns the trust store.
     #[must_use]
     pub fn trust(&self) -> &Trust {
         &self.trust
     }
 
-    /// Returns the policy's verdict on a skill.
-    ///
-    /// # Errors
-    /// Returns `invalid_configuration` for an invalid policy.
-    pub fn verdict(&self, skill: &Skill) -> Result<Verdict, Error> {
-        let policy = self.policy.current()?;
-        Ok(policies::verdict(&policy, &self.registry.snapshot(), skill))
-    }
-
-    /// Returns how the policy currently changes answers.
-    pub(super) fn adjustments(&self) -> Result<Arc<Adjustments>, Error> {
-        self.policy.adjustments(&self.registry.snapshot())
-    }
-
-    /// Returns the facts about skills beyond their records.
-    pub(super) fn facts(&self) -> Facts {
-        // With an invalid policy nothing runs, and attempts report the error; lists still work.
-        Facts {
-            trust: self.trust.trust_snapshot(),
-            contracts: Arc::clone(&self.contracts),
-            policy: self.policy.current().unwrap_or_default(),
-        }
-    }
-
     /// Returns what trusting a skill (by id, name or location) or a folder would allow, bundle by bundle.
     ///
     /// # Errors
     /// Returns `not_found` if there is nothing at that name or folder that could run.
-    pub async fn trust_digest(&self, wanted: &str) -> Result<Vec<TrustSubject>, Error> {
-        let places = self.trust_places(wanted)?;
+    pub async fn digest(&self, wanted: &str) -> Result<Vec<TrustSubject>, Error> {
+        let places = self.places(wanted)?;
         let trust = self.trust.clone();
         run_blocking(move || {
             let survey = |(place, skill): &(PathBuf, Option<Arc<Skill>>)| {
@@ -68,12 +53,12 @@ impl Local {
         .await
     }
 
-    fn trust_places(&self, wanted: &str) -> Result<Vec<(PathBuf, Option<Arc<Skill>>)>, Error> {
-        let catalogue = self.registry.snapshot();
-        let path = skills_config::expand(wanted, &self.config.cwd, &self.config.dirs.home);
+    fn places(&self, wanted: &str) -> Result<Vec<(PathBuf, Option<Arc<Skill>>)>, Error> {
+        let catalogue = self.skills.registry.snapshot();
+        let path = skills_config::expand(wanted, &self.skills.config.cwd, &self.skills.config.dirs.home);
         let like_path = wanted.contains(['/', '\\']) || wanted.starts_with(['.', '~']);
         if !(like_path && path.is_dir()) {
-            match self.resolve(wanted) {
+            match self.skills.resolve(wanted) {
                 Ok(skill) => return Ok(vec![(skill.root_dir.clone(), Some(skill))]),
                 Err(error) if !path.is_dir() => return Err(error),
                 Err(_) => {}
@@ -113,7 +98,7 @@ impl Local {
     ///
     /// # Errors
     /// Returns `untrusted` for what cannot be pinned, `skill_changed` for what is no longer as it was shown.
-    pub async fn trust_pin(&self, subjects: Vec<TrustSubject>) -> Result<Vec<TrustSubject>, Error> {
+    pub async fn pin(&self, subjects: Vec<TrustSubject>) -> Result<Vec<TrustSubject>, Error> {
         let (trust, audit) = (self.trust.clone(), Arc::clone(&self.audit));
         let at = jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
         run_blocking(move || {
@@ -145,9 +130,9 @@ impl Local {
     ///
     /// # Errors
     /// `not_found` if there is no pin.
-    pub fn trust_revoke(&self, wanted: &str) -> Result<Vec<PathBuf>, Error> {
-        let path = skills_config::expand(wanted, &self.config.cwd, &self.config.dirs.home);
-        let named = self.resolve(wanted).ok().map(|skill| skill.root_dir.clone());
+    pub fn revoke(&self, wanted: &str) -> Result<Vec<PathBuf>, Error> {
+        let path = skills_config::expand(wanted, &self.skills.config.cwd, &self.skills.config.dirs.home);
+        let named = self.skills.resolve(wanted).ok().map(|skill| skill.root_dir.clone());
         let mut gone = self.trust.revoke(&path)?;
         if gone.is_empty()
             && let Some(folder) = &named
@@ -177,7 +162,7 @@ impl Local {
     ///
     /// # Errors
     /// Returns `invalid_configuration` for a damaged file of pins.
-    pub async fn trust_list(&self) -> Result<Vec<(Pin, TrustState)>, Error> {
+    pub async fn list(&self) -> Result<Vec<(Pin, TrustState)>, Error> {
         let trust = self.trust.clone();
         run_blocking(move || {
             let state = |pin: Pin| {
@@ -193,7 +178,16 @@ impl Local {
         })
         .await
     }
+}
 
+/// The policy and what it changes.
+pub struct PolicyViews {
+    pub(super) skills: Skills,
+    pub(super) policy: Arc<PolicyFile>,
+    pub(super) ranking: Arc<Ranking>,
+}
+
+impl PolicyViews {
     /// Explains the policy for one skill, or for all that a rule matches; with an intent, their ranks with and without
     /// it.
     ///
@@ -201,14 +195,10 @@ impl Local {
     /// Returns `invalid_configuration` for an invalid policy, `not_found`, and the errors of [`Client::discover`].
     ///
     /// [`Client::discover`]: crate::Client::discover
-    pub async fn policy_explain(
-        &self,
-        skill: Option<&str>,
-        intent: Option<&str>,
-    ) -> Result<PolicyReport, Error> {
+    pub async fn explain(&self, skill: Option<&str>, intent: Option<&str>) -> Result<PolicyReport, Error> {
         let policy = self.policy.current()?;
-        let catalogue = self.registry.snapshot();
-        let id = skill.map(|wanted| self.resolve(wanted)).transpose()?;
+        let catalogue = self.skills.registry.snapshot();
+        let id = skill.map(|wanted| self.skills.resolve(wanted)).transpose()?;
         let answers = match intent {
             Some(intent) => Some(self.with_and_without(intent).await?),
             None => None,
@@ -246,19 +236,19 @@ impl Local {
 
     async fn with_and_without(&self, intent: &str) -> Result<(Answer, Answer), Error> {
         let intent = request_limits::intent(intent)?;
-        let limit = self.catalogue().await?.entries.len().max(1);
-        let request = Request { intent, limit, ..self.usual_request() };
-        let with = self.ranked(request.clone()).await?;
-        let without = self.ranked_by(request, Arc::default()).await?;
+        let limit = self.skills.snapshot().entries.len().max(1);
+        let request = Request { intent, limit, ..usual_request(&self.skills.config) };
+        let with = self.ranking.ranked(request.clone()).await?;
+        let without = self.ranking.ranked_by(request, Arc::default()).await?;
         Ok((with, without))
     }
 }
 
 /// Facts about skills beyond their records: the current trust and policy.
 pub(super) struct Facts {
-    trust: TrustSnapshot,
-    contracts: Arc<KnownContracts>,
-    policy: Arc<Policy>,
+    pub trust: TrustSnapshot,
+    pub contracts: Arc<KnownContracts>,
+    pub policy: Arc<Policy>,
 }
 
 impl Facts {

@@ -292,7 +292,7 @@ async fn the_audit_log_names_whose_key_confirmed() {
     let ran = owned.call(&owned.ana, "session.tool", run).await;
     assert_eq!(ran.status, 200, "{}", ran.body);
     let filter = AuditFilter { kind: Some("script.allowed".to_owned()), ..AuditFilter::default() };
-    let lines = owned.house.core.audit_show(filter).await.unwrap();
+    let lines = owned.house.core.audit_log().show(filter).await.unwrap();
     let by: Vec<Option<&str>> = lines.iter().map(|line| line.by.as_deref()).collect();
     assert_eq!(by, [Some("ana")]);
 }
@@ -304,7 +304,7 @@ async fn the_audit_log_names_who_activated_a_binding() {
     let chosen = owned.call(&owned.admin, "capability.activate", choose).await;
     assert_eq!(chosen.status, 200, "{}", chosen.body);
     let filter = AuditFilter { kind: Some("binding.activated".to_owned()), ..AuditFilter::default() };
-    let lines = owned.house.core.audit_show(filter).await.unwrap();
+    let lines = owned.house.core.audit_log().show(filter).await.unwrap();
     let by: Vec<Option<&str>> = lines.iter().map(|line| line.by.as_deref()).collect();
     assert_eq!(by, [Some("admin")]);
 }
@@ -318,7 +318,7 @@ async fn the_audit_log_names_who_assigned_and_unassigned() {
         assert_eq!(assigned.status, 200, "{}", assigned.body);
     }
     let filter = AuditFilter { kind: Some("run.assigned".to_owned()), ..AuditFilter::default() };
-    let lines = house.core.audit_show(filter).await.unwrap();
+    let lines = house.core.audit_log().show(filter).await.unwrap();
     let decided: Vec<_> =
         lines.iter().map(|line| (line.by.as_deref(), line.data.get("to").and_then(Value::as_str))).collect();
     assert_eq!(decided, [(Some("ana"), Some("kim")), (Some("bo"), None)]);

@@ -8,6 +8,7 @@ use strum::IntoEnumIterator as _;
 use tokio_util::sync::CancellationToken;
 
 use super::contracts::{self, SkillContract};
+use super::lease_holder::with_holder;
 use super::references::{self, Found};
 use super::runtime::{RunRuntime, RunStore};
 use super::{Launches, Plans, Targets, Workers, reproduce, workers};
@@ -100,7 +101,7 @@ impl Attachments {
             skill_id: read.skill.id.clone(),
             target_type,
             target_ref: request.target_ref,
-            execution,
+            execution: with_holder(execution),
             control,
             attached_at: jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%S%.3fZ").to_string(),
         })

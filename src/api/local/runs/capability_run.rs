@@ -71,7 +71,8 @@ impl Launches {
             })
         })
         .await?;
-        self.begin(prepared, None, &request.options, request.started_by).await
+        let launched = self.begin(prepared, None, &request.options, request.started_by).await?;
+        if request.options.wait { self.waited(launched).await } else { Ok(launched) }
     }
 }
 

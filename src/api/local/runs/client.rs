@@ -1,12 +1,9 @@
 //! The operations on runs, each counted.
 
-use std::time::Instant;
-
 use async_trait::async_trait;
 use tokio_util::sync::CancellationToken;
 
 use super::super::Local;
-use super::find;
 use super::lease_holder::with_holder;
 use crate::operations::Principal;
 use crate::{
@@ -17,43 +14,14 @@ use crate::{
 use skills_skill::AttachTarget;
 use skills_store::{RunEvent, RunFilter, RunPage, RunRecord};
 
-/// Maximum number of events per response.
-const MAX_EVENTS: usize = 10_000;
-/// Maximum time to wait for an event, in milliseconds.
-const MAX_WAIT_MS: u64 = 60_000;
-
 #[async_trait]
 impl RunClient for Local {
     async fn launch(&self, request: LaunchRequest) -> Result<Launched, Error> {
-        let began = Instant::now();
-        let wait = request.options.wait;
-        let mut launched = self.runs.launches.launch(request).await;
-        if let Ok(launched) = &mut launched
-            && wait
-        {
-            launched.run =
-                self.runs.workers.wait_for_completion(&launched.run.id.0, &CancellationToken::new()).await?;
-        }
-        let launched = launched.map(|launched| Launched { run: with_holder(launched.run), ..launched });
-        self.operations.counted("launch", began, launched)
+        self.operations.count("launch", self.runs.launches.launch(request)).await
     }
 
     async fn execute_capability(&self, request: CapabilityRequest) -> Result<Launched, Error> {
-        let began = Instant::now();
-        let wait = request.options.wait;
-        let launched = async {
-            let mut launched = self.runs.launches.execute_capability(request).await?;
-            if wait {
-                launched.run = self
-                    .runs
-                    .workers
-                    .wait_for_completion(&launched.run.id.0, &CancellationToken::new())
-                    .await?;
-            }
-            Ok(launched)
-        };
-        let launched = launched.await;
-        self.operations.counted("execute_capability", began, launched)
+        self.operations.count("execute_capability", self.runs.launches.execute_capability(request)).await
     }
 
     async fn record_expired_waits(&self) -> Result<(), Error> {
@@ -62,25 +30,11 @@ impl RunClient for Local {
     }
 
     async fn runs(&self, filter: RunFilter) -> Result<RunPage, Error> {
-        let began = Instant::now();
-        let page = async {
-            let runtime = self.runs.store.runtime().await?;
-            let page = runtime.store.runs(filter).await?;
-            Ok(RunPage { runs: page.runs.into_iter().map(with_holder).collect(), ..page })
-        };
-        let page = page.await;
-        self.operations.counted("runs", began, page)
+        self.operations.count("runs", self.runs.overview.runs(filter)).await
     }
 
     async fn run(&self, run: &str) -> Result<RunDetail, Error> {
-        let began = Instant::now();
-        let detail = self.runs.details.detail(run).await;
-        let detail = detail.map(|detail| RunDetail { run: with_holder(detail.run), ..detail });
-        self.operations.counted("run", began, detail)
-    }
-
-    async fn order(&self, run: &str, order: RunCommand) -> Result<CommandResult, Error> {
-        self.order_as(run, order, None).await
+        self.operations.count("run", self.runs.details.detail(run)).await
     }
 
     async fn order_as(
@@ -89,16 +43,20 @@ impl RunClient for Local {
         order: RunCommand,
         principal: Option<Principal>,
     ) -> Result<CommandResult, Error> {
-        let began = Instant::now();
-        let ordered = self.runs.commands.order(run, order, principal.as_ref()).await;
-        let ordered = ordered.map(|ordered| CommandResult { run: with_holder(ordered.run), ..ordered });
-        self.operations.counted("order", began, ordered)
+        self.operations.count("order", self.runs.commands.order(run, order, principal.as_ref())).await
     }
 
     async fn wait_for_completion(&self, run: &str, leave: CancellationToken) -> Result<RunRecord, Error> {
-        let began = Instant::now();
-        let completed = self.runs.workers.wait_for_completion(run, &leave).await.map(with_holder);
-        self.operations.counted("settle", began, completed)
+        let completed = self.runs.workers.wait_for_completion(run, &leave);
+        self.operations.count("settle", async { completed.await.map(with_holder) }).await
+    }
+
+    async fn attach_until(
+        &self,
+        request: AttachRequest,
+        leave: CancellationToken,
+    ) -> Result<Attached, Error> {
+        self.operations.count("attach", self.runs.attachments.attach(request, &leave)).await
     }
 
     async fn run_events(
@@ -108,28 +66,7 @@ impl RunClient for Local {
         limit: usize,
         wait_ms: u64,
     ) -> Result<Vec<RunEvent>, Error> {
-        let began = Instant::now();
-        let events = async {
-            let runtime = self.runs.store.runtime().await?;
-            let run = match run {
-                Some(wanted) => Some(find::listed(&*runtime.store, wanted).await?.id),
-                None => None,
-            };
-            let limit = limit.clamp(1, MAX_EVENTS);
-            let deadline = Instant::now() + std::time::Duration::from_millis(wait_ms.min(MAX_WAIT_MS));
-            loop {
-                // The store wakes up on any new event; of a single run only events after `after` count.
-                let seen = runtime.store.newest_event().await?;
-                let events = runtime.store.events(run.as_ref(), after, limit).await?;
-                let left = deadline.saturating_duration_since(Instant::now());
-                if !events.is_empty() || left.is_zero() {
-                    return Ok(events);
-                }
-                runtime.store.wait(seen, u64::try_from(left.as_millis()).unwrap_or(u64::MAX)).await?;
-            }
-        };
-        let events = events.await;
-        self.operations.counted("run_events", began, events)
+        self.operations.count("run_events", self.runs.overview.events(run, after, limit, wait_ms)).await
     }
 
     async fn newest_event(&self) -> Result<u64, Error> {
@@ -140,26 +77,16 @@ impl RunClient for Local {
         Ok(self.runs.store.runtime().await?.store.identity())
     }
 
+    async fn order(&self, run: &str, order: RunCommand) -> Result<CommandResult, Error> {
+        self.order_as(run, order, None).await
+    }
+
     async fn attach_preview(&self, request: AttachRequest) -> Result<AttachPreview, Error> {
-        let began = Instant::now();
-        let preview = self.runs.attachments.attach_preview(request).await;
-        self.operations.counted("attach_preview", began, preview)
+        self.operations.count("attach_preview", self.runs.attachments.attach_preview(request)).await
     }
 
     async fn attach(&self, request: AttachRequest) -> Result<Attached, Error> {
         self.attach_until(request, CancellationToken::new()).await
-    }
-
-    async fn attach_until(
-        &self,
-        request: AttachRequest,
-        leave: CancellationToken,
-    ) -> Result<Attached, Error> {
-        let began = Instant::now();
-        let attached = self.runs.attachments.attach(request, &leave).await;
-        let attached =
-            attached.map(|attached| Attached { execution: with_holder(attached.execution), ..attached });
-        self.operations.counted("attach", began, attached)
     }
 
     async fn target_choices(
@@ -170,33 +97,28 @@ impl RunClient for Local {
         sessions: &SessionAccess,
         local_files: Option<&LocalFiles>,
     ) -> Result<Vec<TargetChoice>, Error> {
-        let began = Instant::now();
-        let choices = self.runs.targets.target_choices(target_type, text, limit, sessions, local_files).await;
-        self.operations.counted("target_choices", began, choices)
+        self.operations
+            .count(
+                "target_choices",
+                self.runs.targets.target_choices(target_type, text, limit, sessions, local_files),
+            )
+            .await
     }
 
     async fn store_artifact(&self, artifact: NewArtifact) -> Result<StoredArtifact, Error> {
-        let began = Instant::now();
-        let stored = self.runs.uploads.store_artifact(artifact).await;
-        self.operations.counted("store_artifact", began, stored)
+        self.operations.count("store_artifact", self.runs.uploads.store_artifact(artifact)).await
     }
 
     async fn contract(&self, skill: &str) -> Result<ContractView, Error> {
-        let began = Instant::now();
-        let view = self.runs.contracts.contract_view(skill).await;
-        self.operations.counted("contract", began, view)
+        self.operations.count("contract", self.runs.contracts.contract_view(skill)).await
     }
 
     async fn explain_capability(&self, capability: &str) -> Result<CapabilityExplanation, Error> {
-        let began = Instant::now();
-        let explained = self.runs.services.explain(capability).await;
-        self.operations.counted("explain_capability", began, explained)
+        self.operations.count("explain_capability", self.runs.services.explain(capability)).await
     }
 
     async fn capabilities(&self) -> Result<Vec<String>, Error> {
-        let began = Instant::now();
-        let ids = self.runs.services.capability_ids().await;
-        self.operations.counted("capabilities", began, ids)
+        self.operations.count("capabilities", self.runs.services.capability_ids()).await
     }
 
     async fn activate(
@@ -205,8 +127,6 @@ impl RunClient for Local {
         binding: Option<&str>,
         by: Option<String>,
     ) -> Result<CapabilityExplanation, Error> {
-        let began = Instant::now();
-        let explained = self.runs.services.activate(capability, binding, by).await;
-        self.operations.counted("activate", began, explained)
+        self.operations.count("activate", self.runs.services.activate(capability, binding, by)).await
     }
 }

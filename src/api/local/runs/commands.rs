@@ -6,6 +6,7 @@ use std::sync::Arc;
 use serde_json::{Map, Value, json};
 use strum::IntoEnumIterator as _;
 
+use super::lease_holder::with_holder;
 use super::runtime::{RunRuntime, RunStore};
 use super::workers::OwnWorkers;
 use super::{Approvals, Permissions, Plans, find, identity, launch, operating};
@@ -108,7 +109,7 @@ impl Commands {
             }
         };
         let worker_alive = self.own_workers.or_others(&runtime).await;
-        Ok(CommandResult { run, note, worker_alive, repeated, mode })
+        Ok(CommandResult { run: with_holder(run), note, worker_alive, repeated, mode })
     }
 
     /// Checks that the current policy permits a run to continue after a signal.

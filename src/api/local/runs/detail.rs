@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
+use super::lease_holder::with_holder;
 use super::runtime::{CapabilityServices, LaunchPlaces, RunRuntime, RunStore};
 use super::{Approvals, Plans, attempts, find, steps};
 use crate::{Code, Error, RunDetail, StepState, pause_wanted};
@@ -61,7 +62,7 @@ impl Details {
             events,
             sheet,
             elsewhere: self.places.elsewhere(&run),
-            run,
+            run: with_holder(run),
         })
     }
 }

@@ -5,13 +5,14 @@ use std::path::{Component, Path};
 use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
+use tokio_util::sync::CancellationToken;
 
 use super::super::skills::Skills;
 use super::capability_run::capability_of;
 use super::contracts::{self, ByContractId, SkillContract};
+use super::lease_holder::with_holder;
 use super::runtime::{CapabilityServices, RunStore, place_of_root};
-use super::workers::OwnWorkers;
-use super::{Permissions, identity};
+use super::{Permissions, Workers, identity};
 use crate::run_options::ensure_without_nul;
 use crate::{Code, Error, ExecutionOptions, LaunchRequest, Launched, SingleFlight, new_trace_id};
 use skills_config::Config;
@@ -316,12 +317,13 @@ pub(in crate::local) struct Launches {
     pub(super) config: Arc<Config>,
     pub(super) store: Arc<RunStore>,
     pub(super) plans: Arc<Plans>,
-    pub(super) own_workers: Arc<OwnWorkers>,
+    pub(super) workers: Arc<Workers>,
 }
 
 impl Launches {
     /// Launches a skill without a target.
     pub(super) async fn launch(&self, request: LaunchRequest) -> Result<Launched, Error> {
+        let wait = request.options.wait;
         let ready = self.plans.ready_alone(&request.skill).await?;
         let LaunchRequest { inputs, options, started_by, .. } = request;
         let prepared = if options.files.is_empty() && options.labels.is_empty() {
@@ -330,7 +332,15 @@ impl Launches {
             let (plans, options) = (Arc::clone(&self.plans), options.clone());
             super::super::run_blocking(move || plans.fit(&ready, &inputs, &options)).await?
         };
-        self.begin(prepared, None, &options, started_by).await
+        let launched = self.begin(prepared, None, &options, started_by).await?;
+        let launched = if wait { self.waited(launched).await? } else { launched };
+        Ok(Launched { run: with_holder(launched.run), ..launched })
+    }
+
+    /// Returns a launched run when it has ended, waits or is paused.
+    pub(super) async fn waited(&self, launched: Launched) -> Result<Launched, Error> {
+        let run = self.workers.wait_for_completion(&launched.run.id.0, &CancellationToken::new()).await?;
+        Ok(Launched { run, ..launched })
     }
 
     /// Stores a prepared run, attached to `target` if given.
@@ -387,7 +397,7 @@ impl Launches {
             idempotency,
         };
         let begun = runtime.store.launch(launch).await?;
-        let worker_alive = self.own_workers.or_others(&runtime).await;
+        let worker_alive = self.workers.own.or_others(&runtime).await;
         Ok(Launched { run: begun.run, idempotency: begun.idempotency, worker_alive })
     }
 }

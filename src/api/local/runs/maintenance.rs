@@ -3,10 +3,10 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::super::{Local, run_blocking};
-use super::runtime::StorePlace;
-use crate::{AuditPurged, Code, Error, StoreHealth, StoreMigrated, StoreReset};
-use skills_config::quoted;
+use super::super::run_blocking;
+use super::runtime::{RunStore, StorePlace};
+use crate::{Code, Error, StoreHealth, StoreMigrated, StoreReset};
+use skills_config::{Config, quoted};
 use skills_store::{Health, Unavailability, check_source, damage_of};
 
 /// Returns why the store cannot be used, if that is what the error means.
@@ -21,13 +21,19 @@ fn about_source(error: Error, place: &str) -> Error {
     Error { message, ..error }
 }
 
-impl Local {
+/// The maintenance of the store of runs.
+pub struct StoreMaintenance {
+    pub(in crate::local) config: Arc<Config>,
+    pub(in crate::local) store: Arc<RunStore>,
+}
+
+impl StoreMaintenance {
     /// Checks the integrity of the store.
     ///
     /// # Errors
     /// Returns the errors of the store.
-    pub async fn store_health(&self) -> Result<StoreHealth, Error> {
-        let store = match self.runs.store.runtime().await {
+    pub async fn health(&self) -> Result<StoreHealth, Error> {
+        let store = match self.store.runtime().await {
             Ok(runtime) => runtime.store.clone(),
             // A damaged store that cannot be opened is reported as such.
             Err(error) if cause(&error) == Some(Unavailability::Damaged) => {
@@ -50,7 +56,7 @@ impl Local {
     ///
     /// # Errors
     /// Returns `invalid_configuration` for an unknown kind of store.
-    pub fn store_place(&self) -> Result<String, Error> {
+    pub fn place(&self) -> Result<String, Error> {
         Ok(StorePlace::in_use(&self.config)?.describe())
     }
 
@@ -58,10 +64,10 @@ impl Local {
     ///
     /// # Errors
     /// Returns `store_unavailable` if a process has it open, or if its files cannot be renamed.
-    pub async fn store_reset(&self) -> Result<StoreReset, Error> {
-        let store = Arc::clone(&self.runs.store);
+    pub async fn reset(&self) -> Result<StoreReset, Error> {
+        let store = Arc::clone(&self.store);
         let done = run_blocking(move || store.reset_store()).await?;
-        Ok(StoreReset { place: self.store_place()?, id: done.id, previous_files: done.set_aside })
+        Ok(StoreReset { place: self.place()?, id: done.id, previous_files: done.set_aside })
     }
 
     /// Copies a backup to the store's path; the previous files are renamed.
@@ -69,18 +75,18 @@ impl Local {
     /// # Errors
     /// Returns `store_unavailable` if a process has it open, for a backup that is damaged or of another store, or if a
     /// file cannot be written.
-    pub async fn store_restore(&self, backup: PathBuf) -> Result<StoreReset, Error> {
-        let store = Arc::clone(&self.runs.store);
+    pub async fn restore(&self, backup: PathBuf) -> Result<StoreReset, Error> {
+        let store = Arc::clone(&self.store);
         let done = run_blocking(move || store.restore_store(&backup)).await?;
-        Ok(StoreReset { place: self.store_place()?, id: done.id, previous_files: done.set_aside })
+        Ok(StoreReset { place: self.place()?, id: done.id, previous_files: done.set_aside })
     }
 
     /// Records the store at the store's path in place of the recorded one; returns its id.
     ///
     /// # Errors
     /// Returns `store_unavailable` if it cannot be opened.
-    pub async fn store_adopt(&self) -> Result<String, Error> {
-        let store = Arc::clone(&self.runs.store);
+    pub async fn adopt(&self) -> Result<String, Error> {
+        let store = Arc::clone(&self.store);
         run_blocking(move || store.adopt_store()).await
     }
 
@@ -88,9 +94,9 @@ impl Local {
     ///
     /// # Errors
     /// Returns `store_unavailable`, and other errors of the store.
-    pub async fn require_writable_store(&self) -> Result<(), Error> {
-        self.runs.store.runtime().await?;
-        self.runs.store.ensure_store()
+    pub async fn require_writable(&self) -> Result<(), Error> {
+        self.store.runtime().await?;
+        self.store.ensure_store()
     }
 
     /// Copies the store of a database file into this store, which has no runs yet. The file is not changed, and is
@@ -99,7 +105,7 @@ impl Local {
     /// # Errors
     /// Returns `invalid_request` for a store in memory; `forbidden` for a store that has runs; `store_unavailable` for
     /// a file that a process has open; and other errors of the store.
-    pub async fn store_import(&self, from: &Path) -> Result<StoreMigrated, Error> {
+    pub async fn import(&self, from: &Path) -> Result<StoreMigrated, Error> {
         if matches!(StorePlace::in_use(&self.config)?, StorePlace::Memory) {
             let message = "a store in memory ends with this process; name a file or a database with --store";
             return Err(Error::new(Code::InvalidRequest, message));
@@ -108,7 +114,7 @@ impl Local {
         let file = from.to_owned();
         let checked = run_blocking(move || Ok(check_source(&file)?)).await;
         checked.map_err(|error| about_source(error, &place))?;
-        let store = &self.runs.store.runtime().await?.store;
+        let store = &self.store.runtime().await?.store;
         let tables = store.import(from).await.map_err(Error::from);
         let tables = tables.map_err(|error| {
             if error.message.contains(&format!(" {place}: ")) { about_source(error, &place) } else { error }
@@ -120,8 +126,8 @@ impl Local {
     ///
     /// # Errors
     /// Returns the errors of the store, also if the file already exists.
-    pub async fn store_backup(&self, to: &Path) -> Result<(), Error> {
-        Ok(self.runs.store.runtime().await?.store.backup(to).await?)
+    pub async fn backup(&self, to: &Path) -> Result<(), Error> {
+        Ok(self.store.runtime().await?.store.backup(to).await?)
     }
 
     /// Deletes runs that ended before a moment (milliseconds since 1970-01-01 UTC), with everything that belongs to
@@ -129,8 +135,8 @@ impl Local {
     ///
     /// # Errors
     /// Returns the errors of the store.
-    pub async fn store_purge(&self, before_ms: i64) -> Result<u64, Error> {
-        let store = &self.runs.store.runtime().await?.store;
+    pub async fn purge(&self, before_ms: i64) -> Result<u64, Error> {
+        let store = &self.store.runtime().await?.store;
         let purged = store.purge(before_ms).await?;
         if purged > 0
             && let Err(error) = store.compact().await
@@ -139,17 +145,5 @@ impl Local {
             tracing::warn!("cannot reclaim the space of purged runs: {error}");
         }
         Ok(purged)
-    }
-
-    /// Deletes inputs of steps and output lines of runs that ended before a moment, and the audit log lines up to then;
-    /// returns the number of runs and lines.
-    ///
-    /// # Errors
-    /// Returns the errors of the store; `invalid_configuration` for an audit log that fails verification, before
-    /// anything is deleted.
-    pub async fn audit_purge(&self, before_ms: i64) -> Result<AuditPurged, Error> {
-        let lines = self.audit_purge_lines(before_ms).await?;
-        let runs = self.runs.store.runtime().await?.store.prune(before_ms).await?;
-        Ok(AuditPurged { runs, lines: lines.lines, before_ms })
     }
 }

@@ -44,7 +44,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use tokio::sync::OnceCell;
 
-use self::approval::Approvals;
+pub(super) use self::approval::Approvals;
 use self::artifacts::Uploads;
 use self::attach::Attachments;
 use self::checks::HealthChecks;
@@ -52,14 +52,17 @@ use self::commands::Commands;
 use self::contract_view::ContractViews;
 use self::detail::Details;
 pub use self::identity::account;
+use self::launch::Launches;
+pub(super) use self::launch::Plans;
 pub(super) use self::launch::files as handed_over;
-use self::launch::{Launches, Plans};
-use self::operating::{Maintenance, RunOverview, SavedViews};
-use self::permission::Permissions;
+pub use self::maintenance::StoreMaintenance;
+pub(super) use self::operating::RunOverview;
+use self::operating::{Maintenance, SavedViews};
+pub(super) use self::permission::Permissions;
 use self::references::Targets;
-pub(super) use self::runtime::StorePlace;
 pub use self::runtime::config_problems;
-use self::runtime::{CapabilityServices, LaunchPlaces, RunRuntime, RunStore};
+pub(super) use self::runtime::{CapabilityServices, RunStore, StorePlace};
+use self::runtime::{LaunchPlaces, RunRuntime};
 use self::workers::{OwnWorkers, Workers};
 use super::Local;
 use super::indexer::Shared;
@@ -170,12 +173,6 @@ impl Runs {
             metrics: metrics.clone(),
             audit: Arc::clone(audit),
         });
-        let launches = Arc::new(Launches {
-            config: Arc::clone(config),
-            store: Arc::clone(&store),
-            plans: Arc::clone(&plans),
-            own_workers: Arc::clone(&own_workers),
-        });
         let targets = Targets { registry: Arc::clone(registry), store: Arc::clone(&store) };
         let workers = Arc::new(Workers {
             config: Arc::clone(config),
@@ -195,6 +192,12 @@ impl Runs {
             own: Arc::clone(&own_workers),
             working: tokio::sync::Mutex::default(),
             cleared: AtomicBool::new(false),
+        });
+        let launches = Arc::new(Launches {
+            config: Arc::clone(config),
+            store: Arc::clone(&store),
+            plans: Arc::clone(&plans),
+            workers: Arc::clone(&workers),
         });
         Self {
             contracts,
@@ -276,19 +279,19 @@ impl Local {
     /// Returns an error if the store cannot be opened.
     pub async fn start_workers(&self) -> Result<(), Error> {
         self.runs.workers.start_workers().await?;
-        self.keep_counting().await
+        self.counter.start().await
     }
 
     /// Stops the workers of this process and releases their runs, so that others continue them.
     pub async fn stop_workers(&self) {
         self.runs.workers.stop_workers(false).await;
-        self.stop_counting().await;
+        self.counter.finish().await;
     }
 
     /// Like [`Self::stop_workers`] without a grace period: for a process that has to exit immediately.
     pub async fn stop_workers_at_once(&self) {
         self.runs.workers.stop_workers(true).await;
-        self.stop_counting().await;
+        self.counter.finish().await;
     }
 
     /// Returns and clears the notices since the last call, for example about a damaged store that was set aside.

@@ -25,7 +25,8 @@ use skills_registry::policy::RequiredApprovals;
 use skills_runs::{DRAIN_PREFIX, HEARTBEAT_TIMEOUT, ProcessIdentity, UPLOADS_KEPT_FOR, WORKER_PREFIX};
 use skills_skill::safe_text;
 use skills_store::{
-    EventKind, Moment, NewEvent, Precondition, RunFilter, RunId, RunQuery, RunRecord, StoreError, WorkerId,
+    EventKind, Moment, NewEvent, Precondition, RunEvent, RunFilter, RunId, RunPage, RunQuery, RunRecord,
+    StoreError, WorkerId,
 };
 
 /// Runs read per page.
@@ -40,7 +41,9 @@ const MAX_HOURS: u32 = 24 * 14;
 const MAX_LINES: usize = 10_000;
 /// Size in bytes from which a page of a log ends.
 const MAX_LOG_BYTES: usize = 1 << 20;
-/// Maximum time to wait for a line, in milliseconds.
+/// Maximum number of events per response.
+const MAX_EVENTS: usize = 10_000;
+/// Maximum time to wait for an event or a line, in milliseconds.
 const MAX_WAIT_MS: u64 = 60_000;
 /// Name prefix of documents with saved views.
 const VIEW_PREFIX: &str = "view:";
@@ -66,39 +69,23 @@ const OPEN: [RunState; 5] = [
 #[async_trait]
 impl OperatorClient for Local {
     async fn board(&self, hours: u32) -> Result<Board, Error> {
-        let began = Instant::now();
-        let board = self.runs.overview.board(hours).await;
-        self.operations.counted("board", began, board)
+        self.operations.count("board", self.runs.overview.board(hours)).await
     }
 
     async fn workers(&self) -> Result<WorkerList, Error> {
-        let began = Instant::now();
-        let workers = self.runs.overview.worker_list().await;
-        self.operations.counted("workers", began, workers)
+        self.operations.count("workers", self.runs.overview.worker_list()).await
     }
 
     async fn drain(&self, worker: &str, drain: bool, by: Option<String>) -> Result<WorkerList, Error> {
-        let began = Instant::now();
-        let workers = self.runs.overview.drain(worker, drain, by).await;
-        self.operations.counted("drain", began, workers)
+        self.operations.count("drain", self.runs.overview.drain(worker, drain, by)).await
     }
 
     async fn facets(&self, filter: &str) -> Result<FacetList, Error> {
-        let began = Instant::now();
-        let found = async {
-            let runtime = self.runs.store.runtime().await?;
-            let filter = RunFilter { r#where: Some(filter.to_owned()), ..RunFilter::default() };
-            let (runs, truncated) = read(&runtime, filter, MAX_FACET_RUNS).await?;
-            Ok(facets(&runs, truncated))
-        };
-        let found = found.await;
-        self.operations.counted("facets", began, found)
+        self.operations.count("facets", self.runs.overview.facets(filter)).await
     }
 
     async fn views(&self) -> Result<ViewList, Error> {
-        let began = Instant::now();
-        let views = self.runs.views.views().await;
-        self.operations.counted("views", began, views)
+        self.operations.count("views", self.runs.views.views()).await
     }
 
     async fn save_view(
@@ -107,15 +94,11 @@ impl OperatorClient for Local {
         filter: Option<&str>,
         by: Option<String>,
     ) -> Result<ViewList, Error> {
-        let began = Instant::now();
-        let views = self.runs.views.save_view(name, filter, by).await;
-        self.operations.counted("save_view", began, views)
+        self.operations.count("save_view", self.runs.views.save_view(name, filter, by)).await
     }
 
     async fn run_log(&self, request: LogRequest) -> Result<LogPage, Error> {
-        let began = Instant::now();
-        let page = self.runs.overview.log(request).await;
-        self.operations.counted("run_log", began, page)
+        self.operations.count("run_log", self.runs.overview.log(request)).await
     }
 }
 
@@ -139,12 +122,51 @@ async fn read(
 }
 
 /// What operators see of the runs and workers of the store.
+#[derive(Clone)]
 pub(in crate::local) struct RunOverview {
     pub(super) store: Arc<RunStore>,
     pub(super) audit: Arc<Recorder>,
 }
 
 impl RunOverview {
+    pub(super) async fn runs(&self, filter: RunFilter) -> Result<RunPage, Error> {
+        let page = self.store.runtime().await?.store.runs(filter).await?;
+        Ok(RunPage { runs: page.runs.into_iter().map(with_holder).collect(), ..page })
+    }
+
+    pub(super) async fn events(
+        &self,
+        run: Option<&str>,
+        after: u64,
+        limit: usize,
+        wait_ms: u64,
+    ) -> Result<Vec<RunEvent>, Error> {
+        let runtime = self.store.runtime().await?;
+        let run = match run {
+            Some(wanted) => Some(find::listed(&*runtime.store, wanted).await?.id),
+            None => None,
+        };
+        let limit = limit.clamp(1, MAX_EVENTS);
+        let deadline = Instant::now() + Duration::from_millis(wait_ms.min(MAX_WAIT_MS));
+        loop {
+            // The store wakes up on any new event; of a single run only events after `after` count.
+            let seen = runtime.store.newest_event().await?;
+            let events = runtime.store.events(run.as_ref(), after, limit).await?;
+            let left = deadline.saturating_duration_since(Instant::now());
+            if !events.is_empty() || left.is_zero() {
+                return Ok(events);
+            }
+            runtime.store.wait(seen, u64::try_from(left.as_millis()).unwrap_or(u64::MAX)).await?;
+        }
+    }
+
+    async fn facets(&self, filter: &str) -> Result<FacetList, Error> {
+        let runtime = self.store.runtime().await?;
+        let filter = RunFilter { r#where: Some(filter.to_owned()), ..RunFilter::default() };
+        let (runs, truncated) = read(&runtime, filter, MAX_FACET_RUNS).await?;
+        Ok(facets(&runs, truncated))
+    }
+
     async fn board(&self, hours: u32) -> Result<Board, Error> {
         if !(1..=MAX_HOURS).contains(&hours) {
             let message = format!("`hours`: {hours} is out of range; allowed: 1 to {MAX_HOURS}");

@@ -53,7 +53,7 @@ pub(super) struct CallServices {
 }
 
 /// The services that execute runs.
-pub(super) struct RunRuntime {
+pub(in crate::local) struct RunRuntime {
     /// The store of runs.
     pub store: Arc<dyn Store>,
     /// The store of sessions, which is the same.
@@ -71,7 +71,7 @@ pub(super) struct RunRuntime {
     /// The engine in the form that workers require.
     pub execute: Arc<dyn Execute>,
     /// Typical durations of steps.
-    pub durations: StepDurations,
+    pub(super) durations: StepDurations,
 }
 
 /// Returns problems of the settings that are parsed only when a store, a service or a saved view is used.
@@ -411,7 +411,7 @@ impl RunStore {
     /// # Errors
     /// Returns `invalid_configuration` for an unknown kind of store; `store_unavailable`; `internal_error` with the
     /// system's error.
-    pub(super) async fn runtime(self: &Arc<Self>) -> Result<Arc<RunRuntime>, Error> {
+    pub(in crate::local) async fn runtime(self: &Arc<Self>) -> Result<Arc<RunRuntime>, Error> {
         let own = Arc::clone(self);
         let open = || async {
             let runtime = super::super::run_blocking(move || own.open()).await?;

@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use serde_json::Value;
 
 use super::tools::HostGrants;
-use super::{Local, find};
+use super::{LocalSessions, find};
 use crate::{
     AgentView, BudgetView, Code, ComposedView, Error, LevelsView, SessionAccess, SessionClient,
     SessionSummary, SessionView, SettingsChange, SharedSessionClient, ToolAnswer,
@@ -20,14 +20,14 @@ const MAX_SESSIONS: u64 = 500;
 const MAX_SESSIONS_BYTES: u64 = 256 << 20;
 
 /// Sessions visible with this access.
-pub struct AccessibleSessions {
-    local: Arc<Local>,
+pub(in crate::local) struct AccessibleSessions {
+    sessions: Arc<LocalSessions>,
     access: SessionAccess,
 }
 
 impl AccessibleSessions {
-    pub fn new(local: Arc<Local>, access: SessionAccess) -> Self {
-        Self { local, access }
+    pub fn new(sessions: Arc<LocalSessions>, access: SessionAccess) -> Self {
+        Self { sessions, access }
     }
 
     /// Returns the grants of a call with this access, recorded for its principal.
@@ -42,7 +42,7 @@ impl AccessibleSessions {
     /// Returns `rate_limited` with the limit.
     async fn ensure_space(&self, sessions: u64, bytes: usize) -> Result<(), Error> {
         let Some(owner) = self.access.owner() else { return Ok(()) };
-        let used = self.local.desk().await?.session_usage(owner).await?;
+        let used = self.sessions.stored.desk().await?.session_usage(owner).await?;
         let full = |limit: String| {
             let message = format!(
                 "the sessions of {owner} have reached the limit of {limit}; `retention.sessions` deletes old ones"
@@ -63,38 +63,38 @@ impl AccessibleSessions {
     /// # Errors
     /// Returns `not_found` for a session of another owner, as for one that never existed.
     async fn permitted(&self, wanted: &str) -> Result<String, Error> {
-        let desk = self.local.desk().await?;
-        Ok(find(&*desk, &self.local.transcripts, &self.access, wanted).await?.id.0)
+        let desk = self.sessions.stored.desk().await?;
+        Ok(find(&*desk, &self.sessions.stored.transcripts, &self.access, wanted).await?.id.0)
     }
 }
 
 #[async_trait]
 impl SessionClient for AccessibleSessions {
     fn with_access(self: Arc<Self>, access: SessionAccess) -> SharedSessionClient {
-        Arc::new(Self::new(Arc::clone(&self.local), access))
+        Arc::new(Self::new(Arc::clone(&self.sessions), access))
     }
 
     async fn new_session(&self, settings: SettingsChange) -> Result<SessionView, Error> {
         self.ensure_space(1, 0).await?;
-        self.local.create_session(settings, self.access.owner()).await
+        self.sessions.create_session(settings, self.access.owner()).await
     }
 
     async fn sessions(&self, limit: usize) -> Result<Vec<SessionSummary>, Error> {
-        self.local.sessions_of(self.access.only(), limit).await
+        self.sessions.sessions_of(self.access.only(), limit).await
     }
 
     async fn session(&self, session: &str) -> Result<SessionView, Error> {
-        self.local.session(&self.permitted(session).await?).await
+        self.sessions.session(&self.permitted(session).await?).await
     }
 
     async fn configure_session(&self, session: &str, change: SettingsChange) -> Result<SessionView, Error> {
-        self.local.configure_session(&self.permitted(session).await?, change).await
+        self.sessions.configure_session(&self.permitted(session).await?, change).await
     }
 
     async fn say(&self, session: &str, speaker: Speaker, text: &str) -> Result<u64, Error> {
         let session = self.permitted(session).await?;
         self.ensure_space(0, text.len()).await?;
-        self.local.say(&session, speaker, text).await
+        self.sessions.say(&session, speaker, text).await
     }
 
     async fn call_tool(
@@ -106,7 +106,7 @@ impl SessionClient for AccessibleSessions {
     ) -> Result<ToolAnswer, Error> {
         let session = self.permitted(session).await?;
         self.ensure_space(0, 0).await?;
-        self.local.use_tool(&session, tool, arguments, self.grants(confirmed)).await
+        self.sessions.tools.use_tool(&session, tool, arguments, self.grants(confirmed)).await
     }
 
     async fn run_script(
@@ -117,15 +117,15 @@ impl SessionClient for AccessibleSessions {
         confirmed: Option<&str>,
     ) -> Result<ToolAnswer, Error> {
         let (tool, grants) = (Tool::RunScript.to_string(), HostGrants { files, ..self.grants(confirmed) });
-        self.local.use_tool(&self.permitted(session).await?, &tool, arguments, grants).await
+        self.sessions.tools.use_tool(&self.permitted(session).await?, &tool, arguments, grants).await
     }
 
     async fn compose(&self, session: &str, made: bool) -> Result<ComposedView, Error> {
-        self.local.compose(&self.permitted(session).await?, made).await
+        self.sessions.compose(&self.permitted(session).await?, made).await
     }
 
     async fn export_session(&self, session: &str, api: Api, model: &str) -> Result<Payload, Error> {
-        self.local.export_session(&self.permitted(session).await?, api, model).await
+        self.sessions.export_session(&self.permitted(session).await?, api, model).await
     }
 
     async fn level_view(&self, skill: &str, session: Option<&str>) -> Result<LevelsView, Error> {
@@ -133,14 +133,14 @@ impl SessionClient for AccessibleSessions {
             Some(session) => Some(self.permitted(session).await?),
             None => None,
         };
-        self.local.level_view(skill, session.as_deref()).await
+        self.sessions.level_view(skill, session.as_deref()).await
     }
 
     async fn budget(&self, client: Option<&str>, window: Option<u32>) -> Result<BudgetView, Error> {
-        self.local.budget(client, window).await
+        self.sessions.budget(client, window).await
     }
 
     async fn agents(&self) -> Result<Vec<AgentView>, Error> {
-        self.local.agents().await
+        self.sessions.agents().await
     }
 }

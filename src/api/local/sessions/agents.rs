@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::Local;
+use crate::local::skills::Skills;
 use crate::{AgentView, Code, Error, names};
 use skills_base::files::{Folder, OpenError};
 use skills_config::quoted;
@@ -20,11 +20,17 @@ struct Agents {
     unreadable: Vec<(PathBuf, Option<String>, String)>,
 }
 
-impl Local {
+/// The agents of this installation.
+#[derive(Clone)]
+pub(in crate::local) struct AgentFolders {
+    pub skills: Skills,
+}
+
+impl AgentFolders {
     /// Returns every agent by id; the first of a name wins, as with skills. A file that cannot be read is listed with
     /// the reason, under its file name.
-    pub(super) fn agent_views(&self) -> Vec<AgentView> {
-        let Agents { mut found, unreadable } = self.agents_found();
+    pub(super) fn views(&self) -> Vec<AgentView> {
+        let Agents { mut found, unreadable } = self.found();
         for (location, definition, why) in unreadable {
             let id = location.file_stem().unwrap_or_default().to_string_lossy().into_owned();
             if !found.iter().any(|known| known.agent.id == id) {
@@ -37,10 +43,10 @@ impl Local {
         found
     }
 
-    fn agents_found(&self) -> Agents {
-        let catalogue = self.registry.snapshot();
+    fn found(&self) -> Agents {
+        let catalogue = self.skills.registry.snapshot();
         let (mut found, mut unreadable): (Vec<AgentView>, Vec<_>) = (Vec::new(), Vec::new());
-        for above in self.agent_places() {
+        for above in self.places() {
             // As with bundles, a link is followed if it stays beneath the root.
             let Ok(opened) = Folder::follow(&above) else { continue };
             let names = match definitions(&opened) {
@@ -73,7 +79,7 @@ impl Local {
                 let problems = agent
                     .uses_skills
                     .iter()
-                    .filter(|name| catalogue.by_id(name).is_none() && self.resolve(name).is_err())
+                    .filter(|name| catalogue.by_id(name).is_none() && self.skills.resolve(name).is_err())
                     .map(|name| format!("it uses the skill {name}, which does not exist"))
                     .collect();
                 let composed = call_order(Some(&agent));
@@ -87,8 +93,8 @@ impl Local {
     ///
     /// # Errors
     /// Returns `not_found` with similar ids; `invalid_configuration` for a file of that name that cannot be read.
-    pub(super) fn agent(&self, id: &str) -> Result<Agent, Error> {
-        let Agents { found: all, unreadable } = self.agents_found();
+    pub(super) fn find(&self, id: &str) -> Result<Agent, Error> {
+        let Agents { found: all, unreadable } = self.found();
         if let Some(found) = all.iter().find(|view| view.agent.id == id) {
             return Ok(found.agent.clone());
         }
@@ -99,15 +105,23 @@ impl Local {
         }
         let near = names::near(id, all.iter().map(|view| view.agent.id.as_str()));
         let folders: Vec<String> =
-            self.agent_places().iter().map(|f| f.join(FOLDER).display().to_string()).collect();
+            self.places().iter().map(|f| f.join(FOLDER).display().to_string()).collect();
         let message = format!("agent `{id}` not found; agents are searched in {}", folders.join(", "));
         Err(Error { suggestions: near, ..Error::new(Code::NotFound, message) })
     }
 
+    /// Returns the ids of the skills that an agent is limited to; unknown names are returned as written.
+    pub(super) fn own_ids(&self, agent: &Agent) -> Vec<String> {
+        let id = |name: &String| {
+            self.skills.resolve(name).map_or_else(|_| name.clone(), |skill| skill.id.to_string())
+        };
+        agent.uses_skills.iter().map(id).collect()
+    }
+
     /// The folders that may have a folder of agents.
-    fn agent_places(&self) -> Vec<PathBuf> {
-        let catalogue = self.registry.snapshot();
-        let mut folders = vec![self.config.cwd.clone()];
+    fn places(&self) -> Vec<PathBuf> {
+        let catalogue = self.skills.registry.snapshot();
+        let mut folders = vec![self.skills.config.cwd.clone()];
         folders.extend(catalogue.roots.iter().map(|root| root.path.clone()));
         folders.dedup();
         folders

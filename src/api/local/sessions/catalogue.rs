@@ -4,12 +4,13 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-use super::Local;
-use super::prepared::{Key, Ready};
+use super::agents::AgentFolders;
+use super::prepared::{Key, Prepared, Ready};
 use crate::client_settings::ClientSettings;
 use crate::client_view::SkillFiles;
 use crate::local::levels::Levels;
-use crate::policies::verdict;
+use crate::local::skills::Skills;
+use crate::policies::{PolicyFile, verdict};
 use crate::{
     AssumedFolder, BudgetView, ClientView, ClientViewEntry, ClientViewState, Code, DraftShown, Error,
     ForeignBundle, NotListed, client_view, names,
@@ -108,14 +109,18 @@ fn catalogue_tokens(levels: &Levels, text: &Composed) -> TokenCount {
     parts.map(|part| levels.text(text.of(part))).sum()
 }
 
-impl Local {
-    /// Returns the ids of the skills that an agent is limited to; unknown names are returned as written.
-    pub(super) fn own_ids(&self, agent: &Agent) -> Vec<String> {
-        let id =
-            |name: &String| self.resolve(name).map_or_else(|_| name.clone(), |skill| skill.id.to_string());
-        agent.uses_skills.iter().map(id).collect()
-    }
+/// The lists of skills that the models of clients see.
+pub(in crate::local) struct ClientLists {
+    pub(in crate::local) skills: Skills,
+    pub(in crate::local) policy: Arc<PolicyFile>,
+    pub(in crate::local) levels: Arc<Levels>,
+    pub(in crate::local) agents: AgentFolders,
+    pub(in crate::local) prepared: Prepared,
+    /// Cache of skill files as clients parse them.
+    pub(in crate::local) skill_files: SkillFiles,
+}
 
+impl ClientLists {
     /// Returns what the session's model sees now.
     pub(super) fn seen(
         &self,
@@ -128,12 +133,12 @@ impl Local {
         let by_use = profile
             .is_some_and(|profile| profile.budget.shortening.value() == Some(&Shortening::WholeWhileFitting));
         let key = Key {
-            catalogue: self.registry.snapshot(),
+            catalogue: self.skills.registry.snapshot(),
             policy: self.policy.current()?,
             client: settings.client.clone(),
             settings: self.client_settings(profile),
             window: settings.window,
-            own: agent.filter(|agent| agent.scoped()).map(|agent| self.own_ids(agent)),
+            own: agent.filter(|agent| agent.scoped()).map(|agent| self.agents.own_ids(agent)),
             locations: settings.locations,
             form: settings.form,
             wire: if settings.form == Form::Bullets { wire } else { ToolNameFormat::Dotted },
@@ -185,7 +190,7 @@ impl Local {
             }
             return Seen { not_listed: left_out.most_first(), ..seen };
         };
-        let sight = client_view::sight(profile, catalogue, &self.config, files, &key.settings);
+        let sight = client_view::sight(profile, catalogue, &self.skills.config, files, &key.settings);
         for row in sight.rows {
             match row.skill.and_then(|skill| Some((skill, hidden(skill, key, Some(profile))?))) {
                 Some((skill, why)) => left_out.add(why, skill.id.to_string()),
@@ -285,12 +290,12 @@ impl Local {
 
     /// Returns what a client's own settings say about skills. Blocking.
     pub(in crate::local) fn client_settings(&self, profile: Option<&Profile>) -> ClientSettings {
-        profile.map(|profile| ClientSettings::read(profile, &self.config)).unwrap_or_default()
+        profile.map(|profile| ClientSettings::read(profile, &self.skills.config)).unwrap_or_default()
     }
 
     fn budget_key(&self, client: Option<&str>, window: u32) -> Result<Key, Error> {
         Ok(Key {
-            catalogue: self.registry.snapshot(),
+            catalogue: self.skills.registry.snapshot(),
             policy: self.policy.current()?,
             client: client.map(str::to_owned),
             settings: self.client_settings(client.and_then(client::profile)),

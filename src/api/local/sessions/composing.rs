@@ -3,10 +3,12 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use super::agents::AgentFolders;
 use super::prepared::Ready;
 use super::session_store::LastCall;
-use super::{Local, tools};
+use super::{ClientLists, tools};
 use crate::local::levels::{self, Levels};
+use crate::local::skills::Skills;
 use crate::{CallSize, ComposedView, Error, GivenBody, LevelSize, LevelsView, NotListed, SinceLast, detail};
 use skills_base::files::Folder;
 use skills_session::{
@@ -21,17 +23,27 @@ const MAX_OUTPUT_TOKENS: u32 = 4_096;
 /// Maximum number of skills named for each reason why they are not listed.
 const MAX_NAMED_SKILLS: usize = 3;
 
-impl Local {
+/// The calls of sessions.
+pub(super) struct Composer {
+    pub skills: Skills,
+    pub levels: Arc<Levels>,
+    pub agents: AgentFolders,
+    pub lists: Arc<ClientLists>,
+}
+
+impl Composer {
     fn composed(&self, session: &Session, wire: ToolNameFormat) -> Result<(Composed, Arc<Ready>), Error> {
         let settings = &session.settings;
-        let agent = settings.agent.as_deref().map(|id| self.agent(id)).transpose()?;
+        let agent = settings.agent.as_deref().map(|id| self.agents.find(id)).transpose()?;
         let own: Vec<Active> = match &agent {
-            Some(agent) => {
-                agent.uses_skills.iter().map(|name| self.active(name)).collect::<Result<_, _>>()?
-            }
+            Some(agent) => agent
+                .uses_skills
+                .iter()
+                .map(|name| tools::active(&self.skills, &self.levels, name))
+                .collect::<Result<_, _>>()?,
             None => Vec::new(),
         };
-        let seen = self.seen(settings, agent.as_ref(), uses(&session.transcript), wire)?;
+        let seen = self.lists.seen(settings, agent.as_ref(), uses(&session.transcript), wire)?;
         let what = ComposeInput {
             available: &seen.text,
             active: &session.active,
@@ -101,14 +113,14 @@ impl Local {
 
     pub(super) async fn exported(&self, session: &Session, api: Api, model: &str) -> Result<Payload, Error> {
         let (composed, _) = self.composed(session, ToolNameFormat::Underscored)?;
-        let agent = session.settings.agent.as_deref().map(|id| self.agent(id)).transpose()?;
+        let agent = session.settings.agent.as_deref().map(|id| self.agents.find(id)).transpose()?;
         let model = agent.and_then(|agent| agent.model).unwrap_or_else(|| model.to_owned());
         let offered = Tool::specs(ToolNameFormat::Underscored, session.settings.compat);
         Ok(payload(api, &model, &composed.text, &session.transcript, &offered, MAX_OUTPUT_TOKENS))
     }
 
     pub(super) async fn levels_of(&self, wanted: &str) -> Result<LevelsView, Error> {
-        let skill = self.resolve(wanted)?;
+        let skill = self.skills.resolve(wanted)?;
         let levels = Arc::clone(&self.levels);
         super::super::run_blocking(move || {
             let source = detail::source(&skill)?;

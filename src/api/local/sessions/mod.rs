@@ -20,19 +20,26 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use serde_json::Value;
 
-use super::Local;
+use super::levels::Levels;
+use super::ranking::Ranking;
+use super::runs::{CapabilityServices, RunStore, Runs};
 use crate::{
     AgentView, BudgetView, Code, ComposedView, Error, LevelsView, LoadedFile, SessionAccess, SessionClient,
     SessionSummary, SessionView, SettingsChange, SharedSessionClient, ToolAnswer,
 };
-use skills_session::{Active, Api, Payload, Session, SessionId, Settings, Speaker, Tool, Turn, body_text};
+use skills_base::audit::Recorder;
+use skills_session::{Active, Api, Payload, Session, SessionId, Settings, Speaker, Tool, Turn};
 use skills_store::{Sessions, StoreError};
 
 use self::access::AccessibleSessions;
+pub(super) use self::agents::AgentFolders;
+pub(super) use self::catalogue::ClientLists;
+use self::composing::Composer;
 pub(super) use self::prepared::Prepared;
+use self::script::Scripts;
 use self::session_store::{LastCall, broken, decode, encode};
 pub(super) use self::session_store::{find, head};
-use self::tools::HostGrants;
+use self::tools::{HostGrants, SessionTools};
 pub(super) use self::transcripts::Transcripts;
 
 /// Maximum number of attempts of a change when another process was faster.
@@ -57,12 +64,27 @@ fn ensure_fits(session: &Session) -> Result<(), Error> {
     Err(Error::new(Code::InvalidRequest, message))
 }
 
-impl Local {
+/// Checks the context window, which must not be zero; callers without a number omit it.
+fn window_in_range(window: Option<u32>) -> Result<(), Error> {
+    if window == Some(0) {
+        let message = format!("`window` is 0; expected the context window in tokens, 1 to {}", u32::MAX);
+        return Err(Error::new(Code::InvalidRequest, message));
+    }
+    Ok(())
+}
+
+/// The sessions in the store of the runs.
+struct StoredSessions {
+    store: Arc<RunStore>,
+    transcripts: Transcripts,
+}
+
+impl StoredSessions {
     async fn desk(&self) -> Result<Arc<dyn Sessions>, Error> {
-        self.session_store().await
+        self.store.sessions().await
     }
 
-    async fn find_session(&self, wanted: &str) -> Result<Session, Error> {
+    async fn find(&self, wanted: &str) -> Result<Session, Error> {
         find(&*self.desk().await?, &self.transcripts, &SessionAccess::unrestricted(), wanted).await
     }
 
@@ -72,7 +94,7 @@ impl Local {
         wanted: &str,
         change: impl Fn(&mut Session) -> Result<T, Error> + Send + Sync,
     ) -> Result<(T, Session), Error> {
-        let found = self.find_session(wanted).await?;
+        let found = self.find(wanted).await?;
         self.change_found(found, change).await
     }
 
@@ -113,6 +135,61 @@ impl Local {
         }
         Err(Error::new(Code::SessionConflict, format!("session {id} is being modified; try again")))
     }
+}
+
+/// The sessions of this installation.
+pub(super) struct LocalSessions {
+    stored: Arc<StoredSessions>,
+    levels: Arc<Levels>,
+    agents: AgentFolders,
+    lists: Arc<ClientLists>,
+    tools: SessionTools,
+    composer: Composer,
+    services: Arc<CapabilityServices>,
+}
+
+impl LocalSessions {
+    pub(super) fn new(
+        lists: &Arc<ClientLists>,
+        ranking: &Arc<Ranking>,
+        runs: &Runs,
+        audit: &Arc<Recorder>,
+    ) -> Self {
+        let (skills, levels, agents) = (&lists.skills, &lists.levels, &lists.agents);
+        let store = Arc::clone(&runs.store);
+        let stored = Arc::new(StoredSessions { store, transcripts: Transcripts::default() });
+        let scripts = Scripts {
+            skills: skills.clone(),
+            audit: Arc::clone(audit),
+            services: Arc::clone(&runs.services),
+            permissions: Arc::clone(&runs.permissions),
+        };
+        let tools = SessionTools {
+            skills: skills.clone(),
+            levels: Arc::clone(levels),
+            agents: agents.clone(),
+            lists: Arc::clone(lists),
+            stored: Arc::clone(&stored),
+            ranking: Arc::clone(ranking),
+            permissions: Arc::clone(&runs.permissions),
+            scripts,
+        };
+        let composer = Composer {
+            skills: skills.clone(),
+            levels: Arc::clone(levels),
+            agents: agents.clone(),
+            lists: Arc::clone(lists),
+        };
+        Self {
+            stored,
+            levels: Arc::clone(levels),
+            agents: agents.clone(),
+            lists: Arc::clone(lists),
+            tools,
+            composer,
+            services: Arc::clone(&runs.services),
+        }
+    }
 
     async fn create_session(
         &self,
@@ -123,13 +200,13 @@ impl Local {
         self.checked(&mut settings, change)?;
         let id = SessionId(uuid::Uuid::now_v7().to_string());
         let session = Session::new(id, now_ms(), settings);
-        let row = self.desk().await?.create_session(&session.id.0, owner, encode(&session)?).await?;
+        let row = self.stored.desk().await?.create_session(&session.id.0, owner, encode(&session)?).await?;
         self.session_view(decode(row, Vec::new())?).await
     }
 
     /// Returns the sessions of this owner, or of all owners.
     async fn sessions_of(&self, owner: Option<&str>, limit: usize) -> Result<Vec<SessionSummary>, Error> {
-        let heads = self.desk().await?.sessions(owner, limit).await?;
+        let heads = self.stored.desk().await?.sessions(owner, limit).await?;
         heads
             .into_iter()
             .map(|head| {
@@ -159,7 +236,7 @@ impl Local {
         }
         if let Some(agent) = agent.map(named) {
             if let Some(id) = &agent {
-                self.agent(id)?;
+                self.agents.find(id)?;
             }
             settings.agent = agent;
         }
@@ -176,11 +253,11 @@ impl Local {
     /// silently.
     fn within_agent(&self, session: &Session) -> Result<(), Error> {
         let Some(id) = &session.settings.agent else { return Ok(()) };
-        let agent = self.agent(id)?;
+        let agent = self.agents.find(id)?;
         if !agent.scoped() {
             return Ok(());
         }
-        let own = self.own_ids(&agent);
+        let own = self.agents.own_ids(&agent);
         let others: Vec<&str> = session
             .active
             .iter()
@@ -196,18 +273,9 @@ impl Local {
         ))
     }
 
-    /// Replaces estimated token counts by exact ones that have been counted since.
-    fn counted(&self, active: &mut [Active]) {
-        for skill in active.iter_mut().filter(|skill| skill.tokens_estimated) {
-            if let Some(counted) = self.levels.known_text(&body_text(&skill.name, &skill.body)) {
-                (skill.tokens, skill.tokens_estimated) = (counted.tokens, counted.estimated);
-            }
-        }
-    }
-
     async fn session_view(&self, mut session: Session) -> Result<SessionView, Error> {
-        self.counted(&mut session.active);
-        let drift = self.run_snapshot(&session.active).await?;
+        tools::count_loaded(&self.levels, &mut session.active);
+        let drift = self.composer.drift(&session.active).await?;
         let changed =
             |active: &&Active| drift.get(&active.name).is_some_and(|drift| drift.file == LoadedFile::Changed);
         Ok(SessionView {
@@ -220,23 +288,14 @@ impl Local {
             settings: session.settings,
             active: session.active,
             transcript: session.transcript,
-            isolation: self.runs.services.isolating().report().summary(),
+            isolation: self.services.isolating().report().summary(),
             owner: session.owner,
         })
     }
 }
 
-/// Checks the context window, which must not be zero; callers without a number omit it.
-fn window_in_range(window: Option<u32>) -> Result<(), Error> {
-    if window == Some(0) {
-        let message = format!("`window` is 0; expected the context window in tokens, 1 to {}", u32::MAX);
-        return Err(Error::new(Code::InvalidRequest, message));
-    }
-    Ok(())
-}
-
 #[async_trait]
-impl SessionClient for Local {
+impl SessionClient for LocalSessions {
     fn with_access(self: Arc<Self>, access: SessionAccess) -> SharedSessionClient {
         Arc::new(AccessibleSessions::new(self, access))
     }
@@ -250,7 +309,7 @@ impl SessionClient for Local {
     }
 
     async fn session(&self, session: &str) -> Result<SessionView, Error> {
-        self.session_view(self.find_session(session).await?).await
+        self.session_view(self.stored.find(session).await?).await
     }
 
     async fn configure_session(&self, session: &str, change: SettingsChange) -> Result<SessionView, Error> {
@@ -265,7 +324,7 @@ impl SessionClient for Local {
             self.checked(&mut session.settings, change.clone())?;
             self.within_agent(session)
         };
-        let ((), session) = self.change_session(session, edit).await?;
+        let ((), session) = self.stored.change_session(session, edit).await?;
         self.session_view(session).await
     }
 
@@ -274,6 +333,7 @@ impl SessionClient for Local {
             return Err(Error::new(Code::InvalidRequest, "the message is empty"));
         }
         let (number, _) = self
+            .stored
             .change_session(session, |session| {
                 Ok(session.append(now_ms(), Turn::Message { speaker, text: text.to_owned() }))
             })
@@ -289,7 +349,7 @@ impl SessionClient for Local {
         confirmed: Option<&str>,
     ) -> Result<ToolAnswer, Error> {
         let grants = HostGrants { confirmed: confirmed.map(str::to_owned), ..HostGrants::default() };
-        self.use_tool(session, tool, arguments, grants).await
+        self.tools.use_tool(session, tool, arguments, grants).await
     }
 
     async fn run_script(
@@ -301,14 +361,14 @@ impl SessionClient for Local {
     ) -> Result<ToolAnswer, Error> {
         let tool = Tool::RunScript.to_string();
         let grants = HostGrants { confirmed: confirmed.map(str::to_owned), files, ..HostGrants::default() };
-        self.use_tool(session, &tool, arguments, grants).await
+        self.tools.use_tool(session, &tool, arguments, grants).await
     }
 
     async fn compose(&self, session: &str, made: bool) -> Result<ComposedView, Error> {
-        let desk = self.desk().await?;
-        let found = self.find_session(session).await?;
+        let desk = self.stored.desk().await?;
+        let found = self.stored.find(session).await?;
         let last = desk.load_last_call(&found.id.0).await?.map(LastCall::read);
-        let view = self.composed_view(&found, last).await?;
+        let view = self.composer.composed_view(&found, last).await?;
         if made {
             let entries = composing::entries(&view.composed);
             let call = LastCall::written(&found.settings, entries, &view.composed)
@@ -319,23 +379,23 @@ impl SessionClient for Local {
     }
 
     async fn export_session(&self, session: &str, api: Api, model: &str) -> Result<Payload, Error> {
-        let session = self.find_session(session).await?;
-        self.exported(&session, api, model).await
+        let session = self.stored.find(session).await?;
+        self.composer.exported(&session, api, model).await
     }
 
     async fn level_view(&self, skill: &str, session: Option<&str>) -> Result<LevelsView, Error> {
         match session {
-            Some(session) => self.levels_of_loaded(&self.find_session(session).await?, skill).await,
-            None => self.levels_of(skill).await,
+            Some(session) => self.composer.levels_of_loaded(&self.stored.find(session).await?, skill).await,
+            None => self.composer.levels_of(skill).await,
         }
     }
 
     async fn budget(&self, client: Option<&str>, window: Option<u32>) -> Result<BudgetView, Error> {
         window_in_range(window)?;
-        self.budget_view(client, window).await
+        self.lists.budget_view(client, window).await
     }
 
     async fn agents(&self) -> Result<Vec<AgentView>, Error> {
-        Ok(self.agent_views())
+        Ok(self.agents.views())
     }
 }

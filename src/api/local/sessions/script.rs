@@ -8,12 +8,12 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
-use super::Local;
 use super::skill_drift::open_loaded;
-use super::tools::{HostGrants, to_tool_error};
+use super::tools::{HostGrants, called, to_tool_error};
 use crate::Error;
-use crate::local::runs::{self, handed_over};
-use skills_base::audit::Entry;
+use crate::local::runs::{self, CapabilityServices, Permissions, handed_over};
+use crate::local::skills::Skills;
+use skills_base::audit::{Entry, Recorder};
 use skills_runs::{Artifact, Artifacts, digest_of};
 use skills_sandbox::{InputFile, Outcome, SandboxError, Spec, SuppliedFiles, Verify};
 use skills_session::{RunScriptArguments, ScriptSheet, Session, ToolError, ToolFailure, arguments};
@@ -33,8 +33,16 @@ fn refused(error: &SandboxError) -> ToolError {
     ToolError::new(code, error.to_string())
 }
 
-impl Local {
-    pub(super) async fn running(
+/// The scripts of loaded skills.
+pub(super) struct Scripts {
+    pub skills: Skills,
+    pub audit: Arc<Recorder>,
+    pub services: Arc<CapabilityServices>,
+    pub permissions: Arc<Permissions>,
+}
+
+impl Scripts {
+    pub(super) async fn run(
         &self,
         tool: &str,
         raw_arguments: &Value,
@@ -42,9 +50,9 @@ impl Local {
         leave: HostGrants,
     ) -> Result<Value, ToolError> {
         let parsed: RunScriptArguments = arguments(tool, raw_arguments)?;
-        let named = parsed.skill.as_deref().map(|name| self.called(session, name));
+        let named = parsed.skill.as_deref().map(|name| called(&self.skills, session, name));
         let skill = session.loaded(named.as_deref())?;
-        let Ok(now) = self.resolve(&skill.location.to_string_lossy()) else {
+        let Ok(now) = self.skills.resolve(&skill.location.to_string_lossy()) else {
             // Its rules in the policy may depend on its tags or domain, which are not known any longer.
             let message = format!(
                 "{} is no longer in the catalog, so its scripts cannot run; restore it, or unload it",
@@ -53,11 +61,11 @@ impl Local {
             return Err(ToolError::new(ToolFailure::SafetyDenied, message));
         };
         // An approval that the policy requires is the confirmation below.
-        self.runs.permissions.approval(&now).map_err(to_tool_error)?;
-        self.runs.permissions.ensure_single_approval(&now).map_err(to_tool_error)?;
+        self.permissions.approval(&now).map_err(to_tool_error)?;
+        self.permissions.ensure_single_approval(&now).map_err(to_tool_error)?;
         let handed: Vec<String> = leave.files.keys().cloned().collect();
-        let files = handed_over(&leave.files, &self.config.cwd).map_err(to_tool_error)?;
-        let bundle = open_loaded(skill, &self.registry.snapshot())?;
+        let files = handed_over(&leave.files, &self.skills.config.cwd).map_err(to_tool_error)?;
+        let bundle = open_loaded(skill, &self.skills.registry.snapshot())?;
         let spec = Spec {
             follow_links: false,
             args: parsed.args,
@@ -67,10 +75,10 @@ impl Local {
                 .into_iter()
                 .map(|(name, from)| InputFile { from: from.into(), to: name.into() })
                 .collect(),
-            limits: self.runs.services.script_limits(),
+            limits: self.services.script_limits(),
             ..Spec::new(bundle.path(), PathBuf::from(&parsed.path))
         };
-        let sandbox = self.runs.services.isolating();
+        let sandbox = self.services.isolating();
         let asks = ScriptSheet {
             skill: skill.name.clone(),
             skill_digest: skill.digest.clone(),
@@ -132,7 +140,7 @@ impl Local {
         if !outcome.produced.is_empty() {
             let all = outcome.produced.len();
             let cut = outcome.produced_truncated;
-            let artifacts = self.runs.services.kept_files().map_err(to_tool_error)?;
+            let artifacts = self.services.kept_files().map_err(to_tool_error)?;
             let stored = tokio::task::spawn_blocking(move || keep(&artifacts, &outcome)).await.map_err(
                 |error| ToolError::new(ToolFailure::RuntimeError, Error::broken_off(&error).message),
             )??;

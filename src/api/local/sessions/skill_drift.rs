@@ -5,7 +5,7 @@ use std::io::ErrorKind;
 use std::path::Path;
 use std::sync::Arc;
 
-use super::Local;
+use super::composing::Composer;
 use crate::local::levels;
 use crate::{Code, Error, LevelSize, LevelsView, LoadedFile, LoadedFrom, SkillDrift};
 use skills_base::files::{self, Folder};
@@ -13,13 +13,10 @@ use skills_registry::Catalogue;
 use skills_session::{Active, Session, ToolError, ToolFailure, body_text, entry_text};
 use skills_skill::{Digest, Skill, SkillId};
 
-impl Local {
+impl Composer {
     /// Returns the state of each loaded skill that differs from what was loaded.
-    pub(super) async fn run_snapshot(
-        &self,
-        active: &[Active],
-    ) -> Result<BTreeMap<String, SkillDrift>, Error> {
-        let catalogue = self.registry.snapshot();
+    pub(super) async fn drift(&self, active: &[Active]) -> Result<BTreeMap<String, SkillDrift>, Error> {
+        let catalogue = self.skills.registry.snapshot();
         let files: Vec<_> = active
             .iter()
             .map(|skill| {
@@ -47,7 +44,7 @@ impl Local {
     ) -> Result<LevelsView, Error> {
         let active =
             session.loaded(Some(wanted)).map_err(|error| Error::new(Code::NotFound, error.message))?.clone();
-        let catalogue = self.registry.snapshot();
+        let catalogue = self.skills.registry.snapshot();
         let here = catalogue.by_location(&active.location).filter(|skill| skill.id.as_str() == active.name);
         let entry = here.map(|skill| levels::entry(skill));
         let counts = Arc::clone(&self.levels);

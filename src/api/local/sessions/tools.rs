@@ -10,8 +10,15 @@ use base64::engine::general_purpose::STANDARD as BASE64;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
+use super::agents::AgentFolders;
 use super::catalogue::listed_entry as as_told;
-use super::{Local, now_ms};
+use super::script::Scripts;
+use super::{ClientLists, StoredSessions, now_ms};
+use crate::local::levels::Levels;
+use crate::local::ranking::Ranking;
+use crate::local::runs::Permissions;
+use crate::local::skills::Skills;
+use crate::local::usual_request;
 use crate::{Code, Error, ToolAnswer, detail, names};
 use skills_session::{
     Active, Agent, Compat, ListArguments, Listed, LoadArguments, LoadMode, ReadArguments, ReadSkillArguments,
@@ -93,74 +100,95 @@ fn ensure_few(names: &[String]) -> Result<(), ToolError> {
     Err(ToolError::new(ToolFailure::InvalidRequest, message))
 }
 
-impl Local {
-    /// Returns a skill as it would be loaded now.
-    pub(super) fn active(&self, wanted: &str) -> Result<Active, Error> {
-        let skill = self.resolve(wanted)?;
-        let source = detail::source(&skill)?;
-        let body = skills_skill::body(&source).to_owned();
-        let mut properties = Map::new();
-        let skill_properties = &skill.properties;
-        for (key, value) in
-            [("license", &skill_properties.license), ("compatibility", &skill_properties.compatibility)]
-        {
-            if let Some(value) = value {
-                properties.insert(key.to_owned(), json!(value));
-            }
+/// Returns a skill as it would be loaded now.
+pub(super) fn active(skills: &Skills, levels: &Levels, wanted: &str) -> Result<Active, Error> {
+    let skill = skills.resolve(wanted)?;
+    let source = detail::source(&skill)?;
+    let body = skills_skill::body(&source).to_owned();
+    let mut properties = Map::new();
+    let skill_properties = &skill.properties;
+    for (key, value) in
+        [("license", &skill_properties.license), ("compatibility", &skill_properties.compatibility)]
+    {
+        if let Some(value) = value {
+            properties.insert(key.to_owned(), json!(value));
         }
-        if !skill_properties.allowed_tools.is_empty() {
-            properties.insert("allowed-tools".to_owned(), json!(skill_properties.allowed_tools));
-        }
-        if !skill_properties.metadata.is_empty() {
-            properties.insert("metadata".to_owned(), Value::Object(skill_properties.metadata.to_map()));
-        }
-        let (name, digest) = (skill.id.as_str(), skills_skill::Digest::of(source.as_bytes()));
-        // Counts the same text as elsewhere: the body in its element. Loading does not wait for the vocabulary.
-        let element = body_text(name, &body);
-        let counted = self.levels.known_body(name, &digest, &element);
-        let counted = counted.unwrap_or_else(|| TokenCount::estimate(&element));
-        Ok(Active {
-            name: skill.id.to_string(),
-            location: skill.location.clone(),
-            // With links resolved: a link that replaces it later is not followed.
-            root_dir: skill.real_folder().to_owned(),
-            // Computed from what was just read: a file that changes meanwhile must not be reported under its old
-            // digest.
-            digest: digest.to_string(),
-            properties,
-            requires: skill.requires.clone(),
-            tokens: counted.tokens,
-            tokens_estimated: counted.estimated,
-            body,
-        })
     }
-
-    /// Returns the name of a loaded skill in its session, for any of the three forms that `skills.load` accepts; if it
-    /// is not loaded, the name as given.
-    pub(super) fn called(&self, session: &Session, wanted: &str) -> String {
-        let loaded = |name: &str| session.active.iter().any(|skill| skill.name == name);
-        if loaded(wanted) {
-            return wanted.to_owned();
-        }
-        // Even if its files no longer exist, it can still be named by their location.
-        let place = self.config.cwd.join(wanted);
-        let by_place = session.active.iter().find(|skill| skill.location == place || skill.root_dir == place);
-        let by_name = || Some(self.resolve(wanted).ok()?.id.to_string()).filter(|id| loaded(id));
-        by_place.map(|skill| skill.name.clone()).or_else(by_name).unwrap_or_else(|| wanted.to_owned())
+    if !skill_properties.allowed_tools.is_empty() {
+        properties.insert("allowed-tools".to_owned(), json!(skill_properties.allowed_tools));
     }
+    if !skill_properties.metadata.is_empty() {
+        properties.insert("metadata".to_owned(), Value::Object(skill_properties.metadata.to_map()));
+    }
+    let (name, digest) = (skill.id.as_str(), skills_skill::Digest::of(source.as_bytes()));
+    // Counts the same text as elsewhere: the body in its element. Loading does not wait for the vocabulary.
+    let element = body_text(name, &body);
+    let counted = levels.known_body(name, &digest, &element);
+    let counted = counted.unwrap_or_else(|| TokenCount::estimate(&element));
+    Ok(Active {
+        name: skill.id.to_string(),
+        location: skill.location.clone(),
+        // With links resolved: a link that replaces it later is not followed.
+        root_dir: skill.real_folder().to_owned(),
+        // Computed from what was just read: a file that changes meanwhile must not be reported under its old
+        // digest.
+        digest: digest.to_string(),
+        properties,
+        requires: skill.requires.clone(),
+        tokens: counted.tokens,
+        tokens_estimated: counted.estimated,
+        body,
+    })
+}
 
-    /// Like [`Self::active`], if the policy allows the skill and the speaking agent has it.
+/// Returns the name of a loaded skill in its session, for any of the three forms that `skills.load` accepts; if it
+/// is not loaded, the name as given.
+pub(super) fn called(skills: &Skills, session: &Session, wanted: &str) -> String {
+    let loaded = |name: &str| session.active.iter().any(|skill| skill.name == name);
+    if loaded(wanted) {
+        return wanted.to_owned();
+    }
+    // Even if its files no longer exist, it can still be named by their location.
+    let place = skills.config.cwd.join(wanted);
+    let by_place = session.active.iter().find(|skill| skill.location == place || skill.root_dir == place);
+    let by_name = || Some(skills.resolve(wanted).ok()?.id.to_string()).filter(|id| loaded(id));
+    by_place.map(|skill| skill.name.clone()).or_else(by_name).unwrap_or_else(|| wanted.to_owned())
+}
+
+/// Replaces estimated token counts by exact ones that have been counted since.
+pub(super) fn count_loaded(levels: &Levels, active: &mut [Active]) {
+    for skill in active.iter_mut().filter(|skill| skill.tokens_estimated) {
+        if let Some(counted) = levels.known_text(&body_text(&skill.name, &skill.body)) {
+            (skill.tokens, skill.tokens_estimated) = (counted.tokens, counted.estimated);
+        }
+    }
+}
+
+/// The runtime tools of sessions.
+pub(super) struct SessionTools {
+    pub skills: Skills,
+    pub levels: Arc<Levels>,
+    pub agents: AgentFolders,
+    pub lists: Arc<ClientLists>,
+    pub stored: Arc<StoredSessions>,
+    pub ranking: Arc<Ranking>,
+    pub permissions: Arc<Permissions>,
+    pub scripts: Scripts,
+}
+
+impl SessionTools {
+    /// Like [`active`], if the policy allows the skill and the speaking agent has it.
     fn allowed(&self, wanted: &str, agent: Option<&Agent>) -> Result<Active, Error> {
-        let skill = self.resolve(wanted)?;
+        let skill = self.skills.resolve(wanted)?;
         if let Some(agent) = agent.filter(|agent| agent.scoped()) {
-            let own = self.own_ids(agent);
+            let own = self.agents.own_ids(agent);
             if !own.iter().any(|id| id == skill.id.as_str()) {
                 let message = format!("{} has no skill {wanted}; it uses {}", agent.id, own.join(", "));
                 return Err(Error::new(Code::NotFound, message));
             }
         }
-        self.runs.permissions.approval(&skill)?;
-        self.active(wanted)
+        self.permissions.approval(&skill)?;
+        active(&self.skills, &self.levels, wanted)
     }
 
     pub(super) async fn use_tool(
@@ -171,7 +199,7 @@ impl Local {
         leave: HostGrants,
     ) -> Result<ToolAnswer, Error> {
         let began = std::time::Instant::now();
-        let found = self.find_session(session).await?;
+        let found = self.stored.find(session).await?;
         let wanted = wanted(tool, found.settings.compat)?;
         let name = match wanted {
             Wanted::Own(tool) => tool.to_string(),
@@ -202,7 +230,8 @@ impl Local {
                 ))),
                 Ok(unload) => match ensure_few(&unload.names) {
                     Ok(()) => {
-                        let names = unload.names.iter().map(|name| self.called(&found, name)).collect();
+                        let names =
+                            unload.names.iter().map(|name| called(&self.skills, &found, name)).collect();
                         Done::Unload(UnloadArguments { names, ..unload })
                     }
                     Err(error) => Done::Response(Err(error)),
@@ -213,25 +242,25 @@ impl Local {
                 Done::Response(self.reading(&name, &raw_arguments, &found).await)
             }
             Wanted::Own(Tool::RunScript) => {
-                Done::Response(self.running(&name, &raw_arguments, &found, leave).await)
+                Done::Response(self.scripts.run(&name, &raw_arguments, &found, leave).await)
             }
         };
         let bodies = matches!(wanted, Wanted::Older(Compat::ReadSkill));
         let change = |session: &mut Session| {
-            self.counted(&mut session.active);
+            count_loaded(&self.levels, &mut session.active);
             let result = done.apply(session, bodies);
             // What would run is for the caller who can confirm it, not for the model that reads the transcript.
             let reported = result.clone().map_err(|error| ToolError { script: None, ..error });
             let entry = session.called(now_ms(), &name, raw_arguments.clone(), reported);
             Ok((entry, result))
         };
-        let ((entry, result), session) = self.change_found(found, change).await?;
-        self.metrics.tool(&name, result.is_ok(), began.elapsed());
+        let ((entry, result), session) = self.stored.change_found(found, change).await?;
+        self.ranking.metrics.tool(&name, result.is_ok(), began.elapsed());
         Ok(ToolAnswer { entry, result, version: session.version })
     }
 
     fn loading(&self, names: &[String], mode: LoadMode, session: &Session) -> Done {
-        let agent = match session.settings.agent.as_deref().map(|id| self.agent(id)).transpose() {
+        let agent = match session.settings.agent.as_deref().map(|id| self.agents.find(id)).transpose() {
             Ok(agent) => agent,
             Err(error) => return Done::Response(Err(to_tool_error(error))),
         };
@@ -254,10 +283,16 @@ impl Local {
     ) -> Result<Value, ToolError> {
         let parsed: ListArguments = arguments(tool, raw_arguments)?;
         let limit = parsed.limit.unwrap_or(LISTED);
-        let agent =
-            session.settings.agent.as_deref().map(|id| self.agent(id)).transpose().map_err(to_tool_error)?;
+        let agent = session
+            .settings
+            .agent
+            .as_deref()
+            .map(|id| self.agents.find(id))
+            .transpose()
+            .map_err(to_tool_error)?;
         let uses = super::composing::uses(&session.transcript);
         let seen = self
+            .lists
             .seen(&session.settings, agent.as_ref(), uses, ToolNameFormat::Dotted)
             .map_err(to_tool_error)?;
         let entry = |listed: &Listed, score: Option<f64>| {
@@ -273,8 +308,9 @@ impl Local {
         };
         let skills: Vec<Value> = match parsed.query.filter(|query| !query.trim().is_empty()) {
             Some(query) => {
-                let request = skills_discovery::Request { intent: query, limit, ..self.usual_request() };
-                let answer = crate::Client::discover(self, request).await.map_err(to_tool_error)?;
+                let request =
+                    skills_discovery::Request { intent: query, limit, ..usual_request(&self.skills.config) };
+                let answer = self.ranking.discover(request).await.map_err(to_tool_error)?;
                 let known: HashMap<&str, &Listed> =
                     seen.listed().map(|listed| (listed.name.as_str(), listed)).collect();
                 answer
@@ -299,10 +335,10 @@ impl Local {
         session: &Session,
     ) -> Result<Value, ToolError> {
         let parsed: ReadArguments = arguments(tool, raw_arguments)?;
-        let named = parsed.skill.as_deref().map(|name| self.called(session, name));
+        let named = parsed.skill.as_deref().map(|name| called(&self.skills, session, name));
         let skill = session.loaded(named.as_deref())?;
         let (loaded, name) = (skill.clone(), skill.name.clone());
-        let (path, catalogue) = (parsed.path.clone(), self.registry.snapshot());
+        let (path, catalogue) = (parsed.path.clone(), self.skills.registry.snapshot());
         let reading = move || {
             let bundle = super::skill_drift::open_loaded(&loaded, &catalogue)?;
             read::range(&bundle, &path, parsed.offset, parsed.length)
@@ -352,12 +388,5 @@ impl Done {
             Self::Unload(unload) if unload.all => answered(&session.unload_all()),
             Self::Unload(unload) => answered(&session.unload(&unload.names)),
         }
-    }
-}
-
-/// The store of the sessions is that of the runs.
-impl Local {
-    pub(super) async fn session_store(&self) -> Result<Arc<dyn skills_store::Sessions>, Error> {
-        self.runs.store.sessions().await
     }
 }

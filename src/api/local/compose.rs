@@ -1,0 +1,117 @@
+//! Builds the core from its parts.
+
+use std::sync::Arc;
+
+use super::auditing::{self, AuditLogs};
+use super::cache_file::CacheFile;
+use super::colliding::Collisions;
+use super::counting::Counter;
+use super::golden::{GoldenCache, Measurements};
+use super::governing::Governance;
+use super::indexer::Shared;
+use super::levels::Levels;
+use super::operations::Operations;
+use super::proposing::{ProposalFolder, Proposals};
+use super::ranking::Ranking;
+use super::records::SkillRecords;
+use super::runs::{Runs, StoreMaintenance};
+use super::sessions::{AgentFolders, ClientLists, LocalSessions, Prepared};
+use super::skills::Skills;
+use super::trusting::{PolicyViews, TrustPins};
+use super::{Local, router};
+use crate::known_contracts::KnownContracts;
+use crate::policies::PolicyFile;
+use crate::{Code, Error, client_view};
+use skills_base::telemetry::Metrics;
+use skills_config::Config;
+use skills_registry::{Registry, Settings, Trust};
+
+/// Opens the registry, and builds the core around it.
+///
+/// # Errors
+/// Returns `internal_error` if a thread cannot be started or a data file of this program is damaged.
+pub(super) fn compose(config: Config, patient: bool) -> Result<Local, Error> {
+    let internal = |what: &str, why: String| Error::new(Code::InternalError, format!("{what}: {why}"));
+    // Its thread reads the cache while the router is built here.
+    let settings = Settings::new(&config);
+    let build = settings.build.clone();
+    let registry = Registry::open(settings).map_err(|e| internal("the registry", e.to_string()))?;
+    let router = router(&config, patient)?;
+    let cache = |file: &str, kind: &'static str, version: String| {
+        (!config.demo).then(|| CacheFile::new(config.dirs.cache.join(file), kind, version))
+    };
+    let tokens = cache("tokens.bin", "tokens", "o200k 2".to_owned());
+    let maps = Arc::new(Collisions::new(cache("collisions.json", "collisions", build)));
+    let levels = Arc::new(Levels::new(tokens));
+    let (trust, policy) = (Trust::of(&config), Arc::new(PolicyFile::of(&config)));
+    let audit = auditing::recorder(&config);
+    let folder = ProposalFolder::of(&config, &audit);
+    let (config, shared) = (Arc::new(config), Arc::new(Shared::new(router)));
+    let skills = Skills { config: Arc::clone(&config), registry: Arc::new(registry) };
+    let metrics = Metrics::default();
+    let operations = Arc::new(Operations::new(metrics.clone()));
+    let contracts = Arc::<KnownContracts>::default();
+    let golden = Arc::<GoldenCache>::default();
+    let runs = Runs::new(&skills, &shared, &trust, &policy, &metrics, &audit);
+    let ranking = Arc::new(Ranking::new(&skills, &shared, &policy, &operations, metrics.clone()));
+    let lists = Arc::new(ClientLists {
+        skills: skills.clone(),
+        policy: Arc::clone(&policy),
+        levels: Arc::clone(&levels),
+        agents: AgentFolders { skills: skills.clone() },
+        prepared: Prepared::default(),
+        skill_files: client_view::SkillFiles::default(),
+    });
+    Ok(Local {
+        counter: Counter::new(&ranking, &runs),
+        records: SkillRecords {
+            skills: skills.clone(),
+            levels: Arc::clone(&levels),
+            trust: trust.clone(),
+            contracts: Arc::clone(&contracts),
+            policy: Arc::clone(&policy),
+        },
+        measurements: Measurements {
+            skills: skills.clone(),
+            levels: Arc::clone(&levels),
+            golden: Arc::clone(&golden),
+            lists: Arc::clone(&lists),
+            maps,
+            ranking: Arc::clone(&ranking),
+        },
+        proposals: Proposals {
+            skills: skills.clone(),
+            folder,
+            levels,
+            golden,
+            trust: trust.clone(),
+            ranking: Arc::clone(&ranking),
+            approvals: Arc::clone(&runs.approvals),
+        },
+        quality: Governance {
+            skills: skills.clone(),
+            shared: Arc::clone(&shared),
+            trust: trust.clone(),
+            contracts,
+            policy: Arc::clone(&policy),
+            store: Arc::clone(&runs.store),
+            plans: Arc::clone(&runs.plans),
+        },
+        sessions: Arc::new(LocalSessions::new(&lists, &ranking, &runs, &audit)),
+        audit_logs: AuditLogs {
+            config: Arc::clone(&config),
+            recorder: Arc::clone(&audit),
+            store: Arc::clone(&runs.store),
+        },
+        maintenance: StoreMaintenance { config, store: Arc::clone(&runs.store) },
+        trust_pins: TrustPins { skills: skills.clone(), trust, audit },
+        policies: PolicyViews { skills: skills.clone(), policy, ranking: Arc::clone(&ranking) },
+        skills,
+        shared,
+        operations,
+        metrics,
+        ranking,
+        lists,
+        runs,
+    })
+}

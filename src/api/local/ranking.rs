@@ -1,0 +1,280 @@
+//! Requests and measurements over the current index.
+
+use std::sync::{Arc, OnceLock, PoisonError};
+use std::thread::available_parallelism;
+use std::time::{Duration, Instant};
+
+use tokio::sync::Semaphore;
+use tokio_util::sync::CancellationToken;
+
+use super::index_cache::IndexCache;
+use super::indexer::{Indexer, Shared};
+use super::operations::Operations;
+use super::run_blocking;
+use super::skills::Skills;
+use crate::policies::PolicyFile;
+use crate::{Code, Error, detail, listing, request_limits};
+use skills_base::telemetry::Metrics;
+use skills_discovery::{Adjustments, Answer, BodyLine, MatcherState, Request, Router};
+use skills_registry::Settings;
+
+/// Up to this many skills a request is answered on the caller's own thread: that is faster than passing it to another
+/// thread and back.
+const INLINE: usize = 500;
+/// The same for the length of a request in bytes.
+const INLINE_BYTES: usize = 1_000;
+
+/// How long a request to a service that has just started waits for the first scan of the skills.
+const CATALOG_TIMEOUT: Duration = Duration::from_secs(10);
+/// How long requests of other processes wait for bodies, counted from the first of them.
+const BODIES_TIMEOUT: Duration = Duration::from_secs(2);
+/// Requests and measurements over the current index.
+pub(super) struct Ranking {
+    pub skills: Skills,
+    pub shared: Arc<Shared>,
+    policy: Arc<PolicyFile>,
+    pub metrics: Metrics,
+    pub operations: Arc<Operations>,
+    /// How long a request waits for the first scan.
+    pub timeout: OnceLock<Duration>,
+    rebuilding: tokio::sync::Mutex<()>,
+    /// Limits concurrent measurements.
+    measurements: Arc<Semaphore>,
+    /// Limits concurrent rankings on other threads.
+    rankings: Arc<Semaphore>,
+    /// Until when requests wait for bodies; set by the first one that does.
+    bodies_deadline: OnceLock<Instant>,
+}
+
+impl Ranking {
+    pub(super) fn new(
+        skills: &Skills,
+        shared: &Arc<Shared>,
+        policy: &Arc<PolicyFile>,
+        operations: &Arc<Operations>,
+        metrics: Metrics,
+    ) -> Self {
+        let processors = available_parallelism().map_or(1, usize::from);
+        Self {
+            skills: skills.clone(),
+            shared: Arc::clone(shared),
+            policy: Arc::clone(policy),
+            metrics,
+            operations: Arc::clone(operations),
+            timeout: OnceLock::new(),
+            rebuilding: tokio::sync::Mutex::default(),
+            measurements: Arc::new(Semaphore::new(processors.max(2))),
+            rankings: Arc::new(Semaphore::new(2 * processors)),
+            bodies_deadline: OnceLock::new(),
+        }
+    }
+
+    /// Keeps the index up to date with the registry, on a thread of its own.
+    pub(super) fn follow(&self) -> Result<(), Error> {
+        let indexer = self.indexer();
+        let news = self.skills.registry.events();
+        // Weak: the thread must not keep the registry alive, because it waits for its end.
+        let registry = Arc::downgrade(&self.skills.registry);
+        let latest = move || {
+            let registry = registry.upgrade()?;
+            // In this order: if a scan ends in between, its event is received.
+            let scanned = registry.progress().done;
+            Some((registry.snapshot(), scanned))
+        };
+        let follow = move || indexer.follow(news, latest);
+        std::thread::Builder::new()
+            .name("indexer".to_owned())
+            .spawn(follow)
+            .map(drop)
+            .map_err(|e| Error::new(Code::InternalError, format!("no thread for the index: {e}")))
+    }
+
+    fn catalog_timeout(&self) -> Duration {
+        self.timeout.get().copied().unwrap_or(CATALOG_TIMEOUT)
+    }
+
+    pub(super) async fn wait_for_catalog(&self) -> Result<(), Error> {
+        if *self.shared.ready.borrow() {
+            return Ok(());
+        }
+        // The index follows the scan: ranking an empty one would report that no skill fits.
+        let mut ready = self.shared.ready.subscribe();
+        let indexed = tokio::time::timeout(self.catalog_timeout(), ready.wait_for(|ready| *ready)).await;
+        indexed.map(drop).map_err(|_| {
+            let progress = self.skills.registry.progress();
+            let message = if progress.done {
+                format!("{} skills are still being indexed; try again shortly", progress.found)
+            } else {
+                let (parsed, found) = (progress.parsed, progress.found);
+                format!(
+                    "skills are still being loaded ({parsed} of at least {found} so far); try again shortly"
+                )
+            };
+            Error::new(Code::NotReady, message)
+        })
+    }
+
+    pub(super) async fn wait_for_bodies(&self) {
+        if self.shared.is_reading_bodies() {
+            let deadline = *self.bodies_deadline.get_or_init(|| Instant::now() + BODIES_TIMEOUT);
+            // The answer states what has not been read by then.
+            self.shared.bodies_read(deadline.saturating_duration_since(Instant::now())).await;
+        }
+    }
+
+    /// Waits until the index has every skill with its body, as metrics of a collection require: otherwise only a part
+    /// of it would be measured.
+    pub(super) async fn wait_for_index(&self) -> Result<(), Error> {
+        self.wait_for_catalog().await?;
+        self.shared.bodies_read(self.catalog_timeout()).await;
+        Ok(())
+    }
+
+    pub(super) async fn discover(&self, request: Request) -> Result<Answer, Error> {
+        let began = Instant::now();
+        let answer = match request_limits::admit(request) {
+            Ok(request) => self.ranked(request).await,
+            Err(error) => Err(error),
+        };
+        self.operations.counted("discover", began, answer)
+    }
+
+    /// Returns how the policy currently changes answers.
+    pub(super) fn adjustments(&self) -> Result<Arc<Adjustments>, Error> {
+        self.policy.adjustments(&self.skills.registry.snapshot())
+    }
+
+    pub(super) async fn ranked(&self, request: Request) -> Result<Answer, Error> {
+        self.ranked_by(request, self.adjustments()?).await
+    }
+
+    pub(super) async fn ranked_by(
+        &self,
+        request: Request,
+        adjustments: Arc<Adjustments>,
+    ) -> Result<Answer, Error> {
+        let domains = request.domain.clone();
+        let is_small = request.intent.len() <= INLINE_BYTES
+            && self.shared.router.try_read().is_ok_and(|router| router.len() <= INLINE);
+        let mut answer = if is_small {
+            rank(&self.shared, &request, &adjustments)
+        } else {
+            // Held until the ranking has ended, even if its caller is gone. The semaphore is never closed.
+            let permit = Arc::clone(&self.rankings).acquire_owned().await;
+            let (shared, request, adjustments) =
+                (Arc::clone(&self.shared), request.clone(), Arc::clone(&adjustments));
+            run_blocking(move || {
+                let _permit = permit;
+                rank(&shared, &request, &adjustments)
+            })
+            .await
+        }?;
+        if self.rebuild_damaged_index().await? {
+            let shared = Arc::clone(&self.shared);
+            answer = run_blocking(move || rank(&shared, &request, &adjustments)).await?;
+        }
+        if !domains.is_empty() {
+            answer.hints = listing::unknown_values(&self.skills.registry.snapshot(), &domains, None);
+        }
+        self.count_ranking(&answer);
+        Ok(answer)
+    }
+
+    /// Rebuilds the index if a request found corrupt data in its file; returns whether it did.
+    async fn rebuild_damaged_index(&self) -> Result<bool, Error> {
+        let damaged =
+            |shared: &Shared| shared.router.read().unwrap_or_else(PoisonError::into_inner).is_damaged();
+        if !damaged(&self.shared) {
+            return Ok(false);
+        }
+        let _one = self.rebuilding.lock().await;
+        if damaged(&self.shared) {
+            let (indexer, catalogue) = (self.indexer(), self.skills.registry.snapshot());
+            run_blocking(move || {
+                indexer.rebuild(&catalogue);
+                Ok(())
+            })
+            .await?;
+        }
+        Ok(true)
+    }
+
+    fn count_ranking(&self, answer: &Answer) {
+        self.metrics.discovery(Duration::from_micros(answer.took_us));
+        for link in &answer.matchers {
+            match &link.state {
+                MatcherState::Failed(why) => {
+                    tracing::warn!(link = link.matcher, why, "a matcher was skipped");
+                    self.operations.link_failed(&link.matcher);
+                    self.metrics.record_skipped_matcher(&link.matcher);
+                }
+                MatcherState::Ran => self.metrics.link(&link.matcher, Duration::from_micros(link.took_us)),
+                MatcherState::Idle | MatcherState::Off => {}
+            }
+        }
+    }
+
+    pub(super) async fn body_lines(
+        &self,
+        skill: &str,
+        intent: &str,
+        limit: usize,
+    ) -> Result<Vec<BodyLine>, Error> {
+        match self.skills.resolve(skill).and_then(|skill| Ok((skill, request_limits::intent(intent)?))) {
+            Ok((skill, intent)) => {
+                let shared = Arc::clone(&self.shared);
+                run_blocking(move || {
+                    let source = detail::source(&skill)?;
+                    let router = shared.router.read().unwrap_or_else(PoisonError::into_inner);
+                    Ok(router.body_lines(skills_skill::body(&source), skill.body_line, &intent, limit))
+                })
+                .await
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Runs a measurement that ranks many requests, on a snapshot of the router: new skills need not wait for it. At most
+    /// as many as there are processors run concurrently, which leaves threads for other requests. It stops at its next
+    /// request once the caller is gone.
+    pub(super) async fn measure<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(Router) -> Result<T, Error> + Send + 'static,
+    ) -> Result<T, Error> {
+        let permit = Arc::clone(&self.measurements).acquire_owned().await;
+        let permit = permit.map_err(|e| Error::new(Code::InternalError, e.to_string()))?;
+        let canceled = CancellationToken::new();
+        let _cancel = canceled.clone().drop_guard();
+        let shared = Arc::clone(&self.shared);
+        run_blocking(move || {
+            let _permit = permit;
+            let router = shared.router.read().unwrap_or_else(PoisonError::into_inner).snapshot();
+            work(router.cancelable(Arc::new(move || canceled.is_cancelled())))
+        })
+        .await
+    }
+
+    pub(super) fn indexer(&self) -> Indexer {
+        Indexer::new(Arc::clone(&self.shared), self.skills.config.dirs.home.clone(), self.index_cache())
+    }
+
+    fn index_cache(&self) -> IndexCache {
+        if self.skills.config.demo {
+            return IndexCache::off();
+        }
+        let settings = Settings::new(&self.skills.config);
+        IndexCache::new(&settings.cache_dir, &settings.roots, &settings.build)
+    }
+
+    /// Removes the index file because it is corrupt.
+    pub(super) fn remove_index_cache(&self) {
+        self.index_cache().remove();
+    }
+}
+
+fn rank(shared: &Shared, request: &Request, adjustments: &Adjustments) -> Result<Answer, Error> {
+    let router = shared.router.read().unwrap_or_else(PoisonError::into_inner);
+    router
+        .discover_adjusted(request, adjustments)
+        .map_err(|e| Error::new(Code::InvalidRequest, e.to_string()))
+}
