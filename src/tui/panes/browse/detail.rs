@@ -192,11 +192,11 @@ impl Detail {
                 }
                 return self.preview(selected);
             }
-            Message::File(id, path, content) if Some(id) == selected => {
-                if self.chosen_file().as_deref() == Some(path) {
-                    self.file = Some((path.clone(), content.clone()));
-                    self.preview = Scroll::default();
-                }
+            Message::File(id, path, content)
+                if Some(id) == selected && self.chosen_file().as_deref() == Some(path) =>
+            {
+                self.file = Some((path.clone(), content.clone()));
+                self.preview = Scroll::default();
             }
             Message::Rendered(key, lines) => self.take_rendered(*key, lines),
             Message::Run(RunResponse::Contract(skill, contract)) => {

@@ -66,8 +66,8 @@ impl Pane for Browse {
                 vec![Effect::Pick(skills_to_open(&self.list.catalogue, current)?)]
             }
             other => match self.act_on_skill(other) {
-                Some(effect) => vec![effect?],
-                None => return self.act_in_part(other),
+                Ok(effect) => vec![effect?],
+                Err(other) => return self.act_in_part(other),
             },
         };
         // The action referred to the skill under the cursor, so the selection is the user's from now on.
@@ -115,13 +115,12 @@ impl Pane for Browse {
 }
 
 impl Browse {
-    /// Executes an action on the skill that is shown: `None` if the action is another one, `Some(None)` if it is not
-    /// possible.
-    fn act_on_skill(&self, action: Action) -> Option<Option<Effect>> {
+    /// Executes an action on the skill that is shown, if it is possible; returns every other action.
+    fn act_on_skill(&self, action: Action) -> Result<Option<Effect>, Action> {
         let shown = self.list.shown();
         let on_id = |effect: fn(String) -> Effect| shown.map(|shown| effect(shown.entry.id.to_string()));
         let skill = shown.and_then(|shown| shown.skill);
-        Some(match action {
+        Ok(match action {
             Action::Copy => on_id(|id| Effect::Copy(id, "id".to_owned())),
             Action::CopyAs => shown.map(|shown| Effect::Pick(copy::choices(shown))),
             Action::Edit => self.edit(),
@@ -144,7 +143,7 @@ impl Browse {
             Action::LoadSkill => {
                 shown.map(|shown| Effect::Go(PaneId::Session, Some(Target::Skill(shown.entry.id.clone()))))
             }
-            _ => return None,
+            other => return Err(other),
         })
     }
 

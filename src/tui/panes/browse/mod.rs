@@ -110,7 +110,7 @@ impl Browse {
             Message::Event(Event::Scan(progress)) => self.scan = *progress,
             Message::Levels(levels) => self.list.take_levels(levels),
             Message::ClientView(view) => {
-                self.list.set_client(view);
+                self.list.set_client(view.as_ref());
                 return self.selection_changed();
             }
             Message::Picked(PickerKind::Client, id) => return SelectedClient::request(id),

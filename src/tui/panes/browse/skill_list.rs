@@ -247,8 +247,8 @@ impl SkillList {
         self.build();
     }
 
-    pub fn set_client(&mut self, view: &Option<Arc<ClientView>>) {
-        self.client.view.clone_from(view);
+    pub fn set_client(&mut self, view: Option<&Arc<ClientView>>) {
+        self.client.view = view.cloned();
         self.take_entries();
         self.client.collect_hidden();
         self.build();

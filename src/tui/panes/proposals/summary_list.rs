@@ -67,13 +67,11 @@ impl SummaryList {
             .rows
             .iter()
             .position(|row| self.id_of(*row) == self.selected.as_deref() && self.selected.is_some());
-        match at.or_else(|| self.rows.iter().position(|row| matches!(row, Row::Proposal(_)))) {
-            Some(at) => self.select(at),
-            None => {
-                self.selected = None;
-                false
-            }
+        if let Some(at) = at.or_else(|| self.rows.iter().position(|row| matches!(row, Row::Proposal(_)))) {
+            return self.select(at);
         }
+        self.selected = None;
+        false
     }
 
     fn id_of(&self, row: Row) -> Option<&str> {
