@@ -488,3 +488,31 @@ async fn a_decision_whose_process_is_killed_is_in_the_audit_log_once_if_it_was_a
     }
     assert!(ledger.audit_log().verify().await.unwrap().verification.broken.is_none());
 }
+
+/// Two decisions of one run are pending if its two approvers decide right before the process is killed.
+#[tokio::test(flavor = "multi_thread")]
+async fn two_interrupted_decisions_of_one_run_do_not_keep_each_other_out_of_the_audit_log() {
+    let place = Place::new();
+    let ledger = place.open().await;
+    let waiting = run(&ledger, "ledger", json!({"amounts": [1, 2]})).await;
+    let id = &waiting.id.0;
+    let killed = std::process::Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "gateway_orders::driver", "--ignored", "--nocapture"])
+        .env(DRIVER, format!("run-command-applied|approve|{id}|{}", place.path("").display()))
+        .output()
+        .unwrap();
+    assert_eq!(killed.status.signal(), Some(9), "{killed:?}");
+    let folder = place.path("home/.local/share/skill-workbench/audit/pending");
+    let files = || std::fs::read_dir(&folder).unwrap().map(|file| file.unwrap().path()).collect::<Vec<_>>();
+    let first = files();
+    assert_eq!(first.len(), 1);
+    std::fs::copy(&first[0], folder.join("another.json")).unwrap();
+    let core = place.open().await;
+    core.run(id).await.unwrap();
+    let filter = AuditFilter {
+        run: Some(id.clone()),
+        kind: Some("run.approved".to_owned()),
+        ..AuditFilter::default()
+    };
+    assert_eq!((core.audit_show(filter).await.unwrap().len(), files()), (1, Vec::new()));
+}

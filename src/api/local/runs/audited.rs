@@ -1,5 +1,6 @@
 //! Audit log entries of runs.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -187,6 +188,7 @@ pub(super) async fn begin(
 /// # Errors
 /// Returns the errors of the store; the others are completed the next time.
 pub(super) async fn complete(audit: &Arc<Recorder>, store: &dyn Store) -> Result<(), StoreError> {
+    let mut interrupted: BTreeMap<RunId, Vec<(PendingOperation, PendingCommand)>> = BTreeMap::new();
     for operation in pending(audit).await {
         if !operation.is_interrupted() {
             continue;
@@ -195,19 +197,25 @@ pub(super) async fn complete(audit: &Arc<Recorder>, store: &dyn Store) -> Result
             operation.end();
             continue;
         };
-        if command.store != store.identity() {
-            continue;
+        if command.store == store.identity() {
+            interrupted.entry(command.run.clone()).or_default().push((operation, command));
         }
-        let entries = entries_of(store, &command).await?;
+    }
+    // The commands of a run together: one of them can have caused the event that another one asked for.
+    for (run, interrupted) in interrupted {
+        let (operations, commands): (Vec<_>, Vec<_>) = interrupted.into_iter().unzip();
+        let entries = entries_of(store, &run, &commands).await?;
         // Another process can have applied the same command and not recorded it yet.
-        let others = pending(audit).await;
-        if others.iter().any(|other| !other.is(&operation) && other.what["run"] == operation.what["run"]) {
+        let is_of_another = |other: &PendingOperation| {
+            !operations.iter().any(|own| own.is(other)) && other.what["run"] == operations[0].what["run"]
+        };
+        if pending(audit).await.iter().any(is_of_another) {
             continue;
         }
         let audit = Arc::clone(audit);
         let completed = tokio::task::spawn_blocking(move || {
             if entries.into_iter().all(|entry| audit.record_missing(entry, &["run", "event"])) {
-                operation.end();
+                operations.into_iter().for_each(PendingOperation::end);
             }
         });
         if let Err(error) = completed.await {
@@ -222,14 +230,20 @@ async fn pending(audit: &Arc<Recorder>) -> Vec<PendingOperation> {
     tokio::task::spawn_blocking(move || audit.pending()).await.unwrap_or_default()
 }
 
-async fn entries_of(store: &dyn Store, command: &PendingCommand) -> Result<Vec<Entry>, StoreError> {
-    let Some(run) = store.run(&command.run).await? else { return Ok(Vec::new()) };
+/// Returns an entry for each event that records one of the commands of a run.
+async fn entries_of(
+    store: &dyn Store,
+    run: &RunId,
+    commands: &[PendingCommand],
+) -> Result<Vec<Entry>, StoreError> {
+    let Some(run) = store.run(run).await? else { return Ok(Vec::new()) };
     let (mut entries, mut after) = (Vec::new(), 0);
     loop {
         let events = store.events(Some(&run.id), after, PAGE).await?;
         let Some(last) = events.last() else { return Ok(entries) };
         after = last.number;
-        entries.extend(events.iter().filter(|event| command.is_recorded_by(event)).filter_map(|event| {
+        entries.extend(events.iter().filter_map(|event| {
+            let command = commands.iter().find(|command| command.is_recorded_by(event))?;
             recorded(&run, event.number, &event.event, command.by.as_deref(), command.need)
         }));
     }
