@@ -190,7 +190,7 @@ struct BegunChange {
     state: ProposalState,
     base_digest: Digest,
     result_digest: Digest,
-    /// The file that an approval writes.
+    /// The file that an approval or rollback writes.
     real: PathBuf,
     /// The prepared file of an approval, which takes the place of that file.
     #[serde(default)]
@@ -232,6 +232,16 @@ impl BegunChange {
         // The prepared file can also have been removed, for example by `git clean`.
         let is_prepared = |prepared| FileIdentity::of(&self.real).is_ok_and(|found| found == Some(prepared));
         if self.prepared.is_some_and(is_prepared) { Written::Yes } else { Written::Unknown }
+    }
+
+    /// Returns whether this is a rollback that was written, and the proposal does not state it.
+    fn is_unrecorded_rollback(&self, facts: &Facts) -> bool {
+        let present = || files::read_file(&self.real, MAX_BYTES).ok().map(|bytes| Digest::of(&bytes));
+        self.state == ProposalState::RolledBack
+            && facts.state == ProposalState::Approved
+            && self.result_digest == facts.result_digest
+            && self.base_digest == facts.base_digest
+            && present() == Some(self.base_digest)
     }
 
     /// Returns whether a proposal has got the state of this change.
@@ -472,8 +482,8 @@ impl ProposalStore {
     ) -> Result<(), ProposalError> {
         let facts = &proposal.facts;
         if let Err(error) = self.write(locked, proposal) {
-            // An approval is written already: the files show it.
-            if begun.state != ProposalState::Approved {
+            // An approval or rollback is written already: the files show it.
+            if matches!(begun.state, ProposalState::Waiting | ProposalState::Denied) {
                 self.end(&locked.folder, &facts.proposal_id);
             }
             return Err(error);
@@ -647,8 +657,8 @@ impl ProposalStore {
         Ok((proposal, false))
     }
 
-    /// Completes changes that were interrupted: records an approval whose write is not recorded, before a later change
-    /// of the file hides it, and each change that is missing in the audit log.
+    /// Completes changes that were interrupted: records an approval or rollback whose write is not recorded, before a
+    /// later change of the file hides it, and each change that is missing in the audit log.
     ///
     /// # Errors
     /// Returns an error if the folder cannot be read or written.
@@ -674,6 +684,12 @@ impl ProposalStore {
         for id in own {
             let Some(begun) = read_begun(&self.begun_file(&locked.folder, &id)) else { continue };
             let Ok(mut proposal) = self.find(&id) else { continue };
+            if begun.is_unrecorded_rollback(&proposal.facts) {
+                proposal.facts.applying = None;
+                proposal.facts.rollback = Some(begun.decision.clone());
+                proposal.facts.state = ProposalState::RolledBack;
+                self.write(&locked, &proposal)?;
+            }
             if begun.is_recorded_in(&proposal.facts) {
                 if proposal.facts.applying.take().is_some() {
                     self.write(&locked, &proposal)?;
@@ -745,7 +761,8 @@ impl ProposalStore {
         }
         let location = facts.location.clone();
         let present = read(real, &location, ProposalError::ChangedSince)?;
-        let begun = self.begin(&locked.folder, &proposal.facts, ProposalState::RolledBack, &by, None)?;
+        let begun =
+            self.begin(&locked.folder, &proposal.facts, ProposalState::RolledBack, &by, Some((real, None)))?;
         let written = match Digest::of(present.as_bytes()) {
             // An earlier rollback was written but not recorded.
             digest if digest == facts.base_digest => Ok(()),
@@ -1134,6 +1151,31 @@ mod tests {
             [("proposal.created", "ana"), ("proposal.approved", "kim"), ("proposal.rolled_back", "lee")];
         assert_eq!(place.audited(), expected.map(|(kind, by)| (kind.to_owned(), by.to_owned())));
         assert_eq!(place.begun_count(), 0);
+    }
+
+    #[test]
+    fn a_rollback_that_was_written_and_interrupted_is_recorded_once() {
+        for is_written in [true, false] {
+            let place = place();
+            let id = place.propose().facts.proposal_id;
+            let (approved, _) = place.approve(&id, "kim").unwrap();
+            place.begin_change(&approved, ProposalState::RolledBack, "lee", Some((&place.real, None)));
+            if is_written {
+                std::fs::write(&place.file, BASE).unwrap();
+            }
+            for _ in 0..2 {
+                place.store.record_interrupted().unwrap();
+                let facts = place.store.find(&id).unwrap().facts;
+                let (state, rollback) = if is_written {
+                    (ProposalState::RolledBack, Some(by("lee")))
+                } else {
+                    (ProposalState::Approved, None)
+                };
+                assert_eq!((facts.state, facts.rollback, facts.applying), (state, rollback, None));
+                assert_eq!(place.audited_count("proposal.rolled_back"), usize::from(is_written));
+                assert_eq!(place.begun_count(), 0);
+            }
+        }
     }
 
     #[test]
