@@ -308,12 +308,8 @@ impl ClientLists {
         })
     }
 
-    /// Returns the catalog under a client's budget, outside of any session.
-    pub(super) async fn budget_view(
-        &self,
-        client: Option<&str>,
-        window: Option<u32>,
-    ) -> Result<BudgetView, Error> {
+    /// Returns the catalog under a client's budget, outside of any session. Blocking.
+    pub(super) fn budget_view(&self, client: Option<&str>, window: Option<u32>) -> Result<BudgetView, Error> {
         let window = window.unwrap_or(Settings::default().window);
         let client = client.filter(|id| *id != PLAIN);
         let profile = client.map(profile).transpose()?;
@@ -328,7 +324,6 @@ impl ClientLists {
             None => Allowance::unlimited(seen.listed.clone()),
         };
         let Seen { listed: mut all, not_listed, assumed_folders, .. } = seen;
-        let levels = Arc::clone(&self.levels);
         let in_session = |entry: &Listed| profile.is_none() || entry.skill_id.is_some();
         all.retain(in_session);
         let mut shown: Vec<Listed> =
@@ -339,19 +334,15 @@ impl ClientLists {
                 entry.name = id.to_string();
             }
         }
-        let ((wanted, used), long) = super::super::run_blocking(move || {
-            let described = |entry: &Listed| levels.text(entry.description.trim()).tokens;
-            let mut long: Vec<(String, u32)> =
-                all.iter().map(|entry| (entry.name.clone(), described(entry))).collect();
-            let count = |listed: &[Listed]| {
-                catalogue_tokens(&levels, &catalogue_text(listed, Form::Xml, ToolNameFormat::Dotted))
-            };
-            let (wanted, used) = (count(&all), count(&shown));
-            long.retain(|(_, tokens)| *tokens > GOOD_ENTRY);
-            long.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
-            Ok(((wanted, used), long))
-        })
-        .await?;
+        let described = |entry: &Listed| self.levels.text(entry.description.trim()).tokens;
+        let mut long: Vec<(String, u32)> =
+            all.iter().map(|entry| (entry.name.clone(), described(entry))).collect();
+        let count = |listed: &[Listed]| {
+            catalogue_tokens(&self.levels, &catalogue_text(listed, Form::Xml, ToolNameFormat::Dotted))
+        };
+        let (wanted, used) = (count(&all), count(&shown));
+        long.retain(|(_, tokens)| *tokens > GOOD_ENTRY);
+        long.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
         let client = client.map(str::to_owned);
         Ok(BudgetView {
             client,

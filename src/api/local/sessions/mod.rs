@@ -392,7 +392,7 @@ impl SessionClient for LocalSessions {
 
     async fn budget(&self, client: Option<&str>, window: Option<u32>) -> Result<BudgetView, Error> {
         window_in_range(window)?;
-        self.lists.budget_view(client, window).await
+        crate::in_place(|| self.lists.budget_view(client, window))
     }
 
     async fn agents(&self) -> Result<Vec<AgentView>, Error> {
