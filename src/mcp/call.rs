@@ -6,12 +6,15 @@ use rmcp::service::RequestContext;
 use serde_json::{Map, Value, json};
 
 use super::answer::{explained, failed, failed_with, text_result};
+use super::caller::large_result;
 use super::elicitation::{self, DecisionResult, ElicitationMode, Ticket};
 use super::progress::Progress;
 use super::server::{Server, wants_skills};
 use super::short::{EXPLAIN, short};
 use super::tools;
-use skills_api::operations::{Caller, Operation};
+use skills_api::operations::{
+    Caller, LARGE_RESPONSE_BYTES, Operation, complete_result_permit, large_response_permit,
+};
 use skills_api::{Code, Error, Needs, in_place};
 use skills_store::IdempotencyOutcome;
 
@@ -62,6 +65,17 @@ pub async fn operation(
         arguments.insert(KEY.to_owned(), json!(key));
     }
     let caller = &Caller { trace_id: trace_of(&arguments, caller), ..caller.clone() };
+    // Before it is computed, because it takes memory from then on. What waits for a run does not keep others waiting.
+    if explain
+        && operation.hints.read_only
+        && !operation.waits
+        && let Some(large) = large_result(cx)
+    {
+        match complete_result_permit(caller).await {
+            Ok(permit) => large.hold(permit),
+            Err(error) => return failed(&error, &caller.trace_id).into(),
+        }
+    }
     let progress = Progress::follow(server, cx, &caller.trace_id).await;
     let made = Invocation { server, operation, arguments, explain, caller, cx, lent };
     let response = made.through(way, ticket, request.input_responses).await;
@@ -116,7 +130,7 @@ impl Invocation<'_> {
             let arguments = Value::Object(self.arguments.clone());
             let service = &self.server.inner().service;
             let error = match self.operation.call(service, self.caller, arguments).await {
-                Ok(answer) => return self.answered(self.without_loan(answer)).into(),
+                Ok(answer) => return self.answered(self.without_loan(answer)).await,
                 Err(error) => error,
             };
             let Some(run) =
@@ -138,11 +152,22 @@ impl Invocation<'_> {
         self.failed(&Error::new(Code::ConfirmationRequired, message))
     }
 
-    fn answered(&self, answer: Value) -> CallToolResult {
+    async fn answered(&self, answer: Value) -> CallToolResponse {
         // Large results are freed here, too.
-        in_place(|| {
+        let result = in_place(|| {
             if self.explain { explained(answer) } else { text_result(&short(self.operation.name, answer)) }
-        })
+        });
+        if let Some(large) = large_result(self.cx).filter(|large| !large.is_held())
+            && text_bytes(&result) > LARGE_RESPONSE_BYTES
+        {
+            match large_response_permit(self.caller).await {
+                Ok(permit) => large.hold(permit),
+                Err(error) if self.operation.hints.read_only => return self.failed(&error),
+                // The result of a change is not withheld, so that it is not repeated.
+                Err(_) => large.hold(None),
+            }
+        }
+        result.into()
     }
 
     /// Returns whether calling again finds the run of this call instead of launching another one.
@@ -169,6 +194,11 @@ impl Invocation<'_> {
         }
         answer
     }
+}
+
+fn text_bytes(result: &CallToolResult) -> u64 {
+    let texts = result.content.iter().filter_map(|content| content.as_text());
+    texts.map(|content| content.text.len() as u64).sum()
 }
 
 /// Returns the run that waits for approval, if that is why the call failed.

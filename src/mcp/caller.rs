@@ -6,6 +6,7 @@ use rmcp::model::ProtocolVersion;
 use rmcp::service::RequestContext;
 use tokio_util::sync::CancellationToken;
 
+use super::jsonrpc::LargeResult;
 use skills_api::operations::{Caller, Principal};
 use skills_api::{Code, Error, new_trace_id};
 
@@ -63,6 +64,11 @@ impl Transport {
 /// Returns whether this request is of a revision without handshake, in which servers send no requests.
 pub fn is_stateless(cx: &RequestContext<RoleServer>) -> bool {
     cx.protocol_version().is_some_and(|version| version.as_str() >= ProtocolVersion::V_2026_07_28.as_str())
+}
+
+/// Returns where the permit of a large result is kept until it is sent; `None` if not over HTTP.
+pub fn large_result(cx: &RequestContext<RoleServer>) -> Option<&LargeResult> {
+    cx.extensions.get::<Parts>()?.extensions.get()
 }
 
 /// Returns the trace id of the client (`traceparent` of W3C Trace Context in `_meta`).

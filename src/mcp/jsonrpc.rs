@@ -1,6 +1,8 @@
 //! Framing of a message over HTTP: a body that is read in full within its limits and is JSON-RPC 2.0
 //! (<https://www.jsonrpc.org/specification>), or is rejected with a JSON-RPC error before the protocol's own parser.
 
+use std::future::poll_fn;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use axum::body::{Body, Bytes, HttpBody as _, to_bytes};
@@ -11,10 +13,10 @@ use axum::response::Response;
 use futures::{StreamExt as _, stream};
 use rmcp::model::ClientJsonRpcMessage;
 use serde_json::{Value, json};
-use skills_api::Error;
 use skills_api::operations::{
     Caller, LARGE_BODY_BYTES, Permit, ensure_few_values, large_body_permit, response_permit,
 };
+use skills_api::{Error, in_place};
 
 /// Maximum size of a request in bytes.
 pub const MAX_BODY_BYTES: usize = 2 << 20;
@@ -94,28 +96,53 @@ pub async fn read(request: Request, next: Next) -> Response {
             // A tool call may take as long as a run.
             let (is_answered, waits) = (method.id.is_some(), method.name == "tools/call");
             request.extensions_mut().insert(method);
+            let large = LargeResult::default();
+            request.extensions_mut().insert(large.clone());
             if !is_answered {
                 return next.run(request).await;
             }
             let caller = request.extensions().get::<Caller>().cloned().unwrap_or_else(Caller::anyone);
             match response_permit(&caller, waits).await {
-                Ok(permit) => hold_until_sent(next.run(request).await, permit),
+                Ok(permit) => hold_until_sent(next.run(request).await, permit, large),
                 Err(error) => busy(&error),
             }
         }
     }
 }
 
-/// Holds the permit of a response until it is sent.
-fn hold_until_sent(response: Response, permit: Option<Permit>) -> Response {
+/// The permit of a response that is large, in the extensions of the request: the call that computes it stores it there.
+#[derive(Debug, Clone, Default)]
+pub struct LargeResult(Arc<OnceLock<Option<Permit>>>);
+
+impl LargeResult {
+    /// Holds the permit until the response is sent, and has the response serialized off the async threads.
+    pub fn hold(&self, permit: Option<Permit>) {
+        // A call that is repeated after an elicitation has one already.
+        let _ = self.0.set(permit);
+    }
+
+    /// Returns whether a call has stored its permit.
+    pub fn is_held(&self) -> bool {
+        self.0.get().is_some()
+    }
+}
+
+/// Holds the permits of a response until it is sent.
+fn hold_until_sent(response: Response, permit: Option<Permit>, large: LargeResult) -> Response {
     // A short response needs no permit, and keeps its length.
     if response.body().size_hint().exact().is_some_and(|bytes| bytes <= LARGE_BODY_BYTES) {
         return response;
     }
     let (parts, body) = response.into_parts();
-    let pieces = stream::unfold((body.into_data_stream(), permit), |(mut pieces, permit)| async move {
-        let chunk = pieces.next().await?;
-        Some((chunk, (pieces, permit)))
+    let held = (body.into_data_stream(), permit, large);
+    let pieces = stream::unfold(held, |(mut pieces, permit, large)| async move {
+        // The protocol serializes the result when its body is polled, and frees it.
+        let next = poll_fn(|cx| match large.is_held() {
+            true => in_place(|| pieces.poll_next_unpin(cx)),
+            false => pieces.poll_next_unpin(cx),
+        });
+        let chunk = next.await?;
+        Some((chunk, (pieces, permit, large)))
     });
     // Compression polls it once more after its end.
     let pieces = pieces.fuse();
@@ -201,7 +228,49 @@ fn closing(mut response: Response) -> Response {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
+    use skills_api::operations::{Principal, complete_result_permit};
+
     use super::*;
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+    async fn a_large_result_is_serialized_while_other_tasks_run_and_counts_until_it_is_sent() {
+        let principal = Principal { name: "results".to_owned(), scopes: BTreeSet::new() };
+        let caller = Caller { principal: Some(principal), ..Caller::anyone() };
+        let mut others = Vec::new();
+        let large = LargeResult::default();
+        large.hold(complete_result_permit(&caller).await.unwrap());
+        let permit = || {
+            let caller = caller.clone();
+            Box::pin(async move { complete_result_permit(&caller).await })
+        };
+        let mut next = loop {
+            let mut next = permit();
+            match futures::poll!(&mut next) {
+                std::task::Poll::Ready(other) => others.push(other.unwrap()),
+                std::task::Poll::Pending => break next,
+            }
+        };
+        // By the only thread of the runtime: it ends only if other tasks run while the body is polled.
+        let other = tokio::spawn(async {});
+        let body = stream::once(async move {
+            while !other.is_finished() {
+                std::thread::yield_now();
+            }
+            Ok::<_, std::io::Error>(Bytes::from_static(b"x"))
+        });
+        let response = hold_until_sent(Response::new(Body::from_stream(body)), None, large);
+        let mut pieces = response.into_body().into_data_stream();
+        tokio::spawn(async move {
+            assert!(pieces.next().await.is_some());
+            assert!(futures::poll!(&mut next).is_pending());
+            assert!(pieces.next().await.is_none());
+            assert!(next.await.unwrap().is_some());
+        })
+        .await
+        .unwrap();
+    }
 
     fn code(body: &str) -> Option<(i32, Value)> {
         read_method(&Bytes::copy_from_slice(body.as_bytes())).err().map(|(code, id, _)| (code, id))

@@ -53,8 +53,8 @@ pub use disclosure::{may_hold_details, remove_details};
 pub use normalize::{difference, steady};
 pub use plain_schema::simplify;
 pub use principal_limits::{
-    LARGE_BODY_BYTES, LARGE_RESPONSE_BYTES, Permit, call_permit, event_page_permit, large_body_permit,
-    large_response_permit, large_wait_permit, response_permit,
+    LARGE_BODY_BYTES, LARGE_RESPONSE_BYTES, Permit, call_permit, complete_result_permit, event_page_permit,
+    large_body_permit, large_response_permit, large_wait_permit, response_permit,
 };
 pub use query::{from_query, to_query};
 pub use route::{Method, Route};

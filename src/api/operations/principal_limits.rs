@@ -32,6 +32,8 @@ const WAITED_RESPONSES: Limit = Limit { what: "responses to requests that wait",
 const EVENT_PAGES: Limit = Limit { what: "pages of event streams", running: 32, waiting: 4096 };
 /// Responses of more than [`LARGE_RESPONSE_BYTES`]. Those that wait are in memory already, so few may.
 const LARGE_RESPONSES: Limit = Limit { what: "large responses", running: 8, waiting: 8 };
+/// Complete results of tools, which the protocol keeps as a tree and as text.
+const COMPLETE_RESULTS: Limit = Limit { what: "complete results", running: 2, waiting: 32 };
 const LARGE_BODIES: Limit = Limit { what: "requests with large bodies", running: 2, waiting: 32 };
 
 /// Requests with large bodies that wait for runs or for measurements, and keep the body for as long.
@@ -118,7 +120,7 @@ pub(super) async fn operation_permit(
     if operation.name.starts_with("run.") && (is_given("where") || is_given("text")) {
         permits.push(SEARCHES.acquire(&principal.name).await?);
     }
-    if matches!(operation.name, "client.view" | "skill.visibility") {
+    if matches!(operation.name, "client.view" | "skill.visibility" | "skill.budget") {
         permits.push(CLIENT_VIEWS.acquire(&principal.name).await?);
     }
     permits.push(CALLS.acquire(&principal.name).await?);
@@ -148,6 +150,14 @@ pub async fn response_permit(caller: &Caller, waits: bool) -> Result<Option<Perm
 /// Returns `rate_limited` if too many large responses of the principal are not sent.
 pub async fn large_response_permit(caller: &Caller) -> Result<Option<Permit>, Error> {
     LARGE_RESPONSES.permit(caller).await
+}
+
+/// Waits for the permit of a complete result of a tool, to be held from before it is computed until it is sent.
+///
+/// # Errors
+/// Returns `rate_limited` if too many complete results of the principal wait.
+pub async fn complete_result_permit(caller: &Caller) -> Result<Option<Permit>, Error> {
+    COMPLETE_RESULTS.permit(caller).await
 }
 
 /// Waits for the permit of a page of an event stream, to be held until it is sent.
