@@ -50,7 +50,11 @@ pub(super) async fn dispatch(app: Arc<App>, operation: &'static Operation, reque
         };
         let large = match length {
             ..=LARGE_RESPONSE_BYTES => None,
-            _ => large_response_permit(&caller).await?,
+            _ => match large_response_permit(&caller).await {
+                // The result of a change is not withheld, so that it is not repeated.
+                Err(_) if !operation.hints.read_only => None,
+                permit => permit?,
+            },
         };
         hold_until_sent(response, length, permit.map(|permit| (permit, large))).await
     };
