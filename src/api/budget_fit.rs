@@ -73,6 +73,7 @@ pub struct FittedDescription {
     /// The skill.
     pub skill_id: SkillId,
     /// Its file.
+    #[serde(serialize_with = "skills_base::paths::serialize")]
     pub location: PathBuf,
     /// The current description.
     pub before: String,
@@ -86,6 +87,7 @@ pub struct FittedDescription {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ClientOverrides {
     /// The client's settings file.
+    #[serde(serialize_with = "skills_base::paths::serialize")]
     pub file: PathBuf,
     /// What is to be added to it.
     pub text: String,

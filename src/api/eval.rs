@@ -63,6 +63,7 @@ pub struct Evaluation {
     /// Number of ranked skills.
     pub skills: usize,
     /// Files of the queries.
+    #[serde(serialize_with = "skills_base::paths::serialize")]
     pub golden: Vec<PathBuf>,
     /// Golden files that were skipped, with the reason.
     #[serde(skip_serializing_if = "Vec::is_empty")]

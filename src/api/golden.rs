@@ -164,6 +164,7 @@ pub struct GoldenResult {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct GoldenSource {
     /// The file.
+    #[serde(serialize_with = "skills_base::paths::serialize")]
     pub file: PathBuf,
     /// Number of its queries.
     pub queries: usize,

@@ -133,6 +133,7 @@ pub struct LintFinding {
     /// The skill, or the id that a refused bundle would have had.
     pub skill_id: SkillId,
     /// Absolute path of its file.
+    #[serde(serialize_with = "skills_base::paths::serialize")]
     pub location: PathBuf,
     /// What was found.
     #[serde(flatten)]
@@ -143,6 +144,7 @@ pub struct LintFinding {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct FixedFile {
     /// Absolute path.
+    #[serde(serialize_with = "skills_base::paths::serialize")]
     pub location: PathBuf,
     /// Codes of the findings that are repaired.
     pub repaired: Vec<String>,

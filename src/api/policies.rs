@@ -178,6 +178,7 @@ pub struct PolicyRanking {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct PolicyReport {
     /// Path of the policy; none in a demo.
+    #[serde(serialize_with = "skills_base::paths::serialize")]
     pub file: Option<PathBuf>,
     /// Whether the file exists.
     pub exists: bool,

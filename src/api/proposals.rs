@@ -147,6 +147,7 @@ pub struct ProposalView {
     /// As in a list.
     pub summary: ProposalSummary,
     /// The skill's file.
+    #[serde(serialize_with = "skills_base::paths::serialize")]
     pub location: PathBuf,
     /// Digest of the proposal: its diff, its texts and the file it is for.
     pub proposal_digest: Digest,

@@ -29,6 +29,7 @@ pub struct Counting {
     /// Where they are stored, or why they are not.
     pub place: String,
     /// The file of the store, if any.
+    #[serde(serialize_with = "skills_base::paths::serialize")]
     pub file: Option<PathBuf>,
 }
 
@@ -78,6 +79,7 @@ pub struct AuditFilter {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct AuditReport {
     /// The file.
+    #[serde(serialize_with = "skills_base::paths::serialize")]
     pub file: PathBuf,
     /// Whether it exists.
     pub exists: bool,
@@ -168,6 +170,7 @@ pub struct StoreReset {
     pub id: String,
     /// New paths of the previous files.
     #[serde(rename = "kept")]
+    #[serde(serialize_with = "skills_base::paths::serialize")]
     pub previous_files: Vec<PathBuf>,
 }
 

@@ -437,6 +437,7 @@ pub struct AgentView {
     /// The definition.
     pub agent: skills_session::Agent,
     /// Absolute path of its file.
+    #[serde(serialize_with = "skills_base::paths::serialize")]
     pub location: std::path::PathBuf,
     /// Text of its file, if it can be read; for the local user and `admin` only.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -21,6 +21,7 @@ const MAX_BYTES: u64 = 2 << 20;
 #[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct TrustSubject {
     /// Its folder.
+    #[serde(serialize_with = "skills_base::paths::serialize")]
     pub place: PathBuf,
     /// The skill; none for the parts of a registry that belong to no bundle.
     pub skill_id: Option<SkillId>,

@@ -139,6 +139,7 @@ pub struct SkillSummary {
     /// Which of the fields above are defaults: `role`, `kind`, `status`, ….
     pub inferred: Vec<String>,
     /// Absolute path of its file.
+    #[serde(serialize_with = "skills_base::paths::serialize")]
     pub location: PathBuf,
     /// The root it came from, for display.
     pub root: String,
@@ -147,6 +148,7 @@ pub struct SkillSummary {
     /// How many findings it has.
     pub findings: usize,
     /// For a shadowed one, the location of the winner.
+    #[serde(serialize_with = "skills_base::paths::serialize")]
     pub shadowed_by: Option<PathBuf>,
     /// Whether it has a contract.
     #[serde(default)]
@@ -284,7 +286,7 @@ pub enum ClientViewState {
     /// In its catalog after a repair; what it repairs.
     Repaired(String),
     /// Shadowed by another bundle of the same name; its location.
-    Shadowed(PathBuf),
+    Shadowed(#[serde(serialize_with = "skills_base::paths::serialize")] PathBuf),
     /// The client rejects it; why.
     Dropped(String),
     /// Whether the client accepts it is unknown; what is not documented.
@@ -292,7 +294,7 @@ pub enum ClientViewState {
     /// Outside the folders that this client searches.
     NotLooked,
     /// Nested too deep in a folder that this client searches; the folder.
-    TooDeep(PathBuf),
+    TooDeep(#[serde(serialize_with = "skills_base::paths::serialize")] PathBuf),
     /// In such a folder, but not read there; why.
     NotRead(String),
     /// Loaded, but user-only; the setting that hides it from the model.
@@ -301,7 +303,7 @@ pub enum ClientViewState {
     TurnedOff(String),
     /// One of several skills with its name is listed, which one varies between starts; locations of the
     /// others.
-    Either(Vec<PathBuf>),
+    Either(#[serde(serialize_with = "skills_base::paths::serialize")] Vec<PathBuf>),
     /// Loaded, but not listed before a condition is met; which.
     Waiting(String),
 }
@@ -328,6 +330,7 @@ pub struct ClientViewEntry {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct AssumedFolder {
     /// The folder.
+    #[serde(serialize_with = "skills_base::paths::serialize")]
     pub path: PathBuf,
     /// Whether it contains the skills of this program, which stand in for those of a user without any; otherwise it is
     /// given by `--root`.
@@ -377,6 +380,7 @@ pub struct ForeignBundle {
     /// The name that the client gives it.
     pub name: String,
     /// Its file, under the client's path.
+    #[serde(serialize_with = "skills_base::paths::serialize")]
     pub location: PathBuf,
     /// The description that the client reads.
     pub description: String,
@@ -463,6 +467,7 @@ pub struct Diagnostics {
     /// Number of failures, per matcher.
     pub link_failures: BTreeMap<String, u64>,
     /// Path of the warm-start cache, and its use at start (`used`, `rebuilt: …`, `off`).
+    #[serde(serialize_with = "skills_base::paths::serialize")]
     pub cache: (PathBuf, String),
     /// Resident memory in bytes, if known.
     pub resident_bytes: Option<u64>,

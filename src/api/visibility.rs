@@ -150,6 +150,7 @@ pub struct VisibilityRow {
     /// The skill.
     pub skill_id: SkillId,
     /// Its file.
+    #[serde(serialize_with = "skills_base::paths::serialize")]
     pub location: PathBuf,
     /// Its root, as text; `in no root of this catalog` if only clients find it.
     pub root: String,

@@ -282,6 +282,7 @@ pub struct WhyReport {
     /// The skill.
     pub skill_id: SkillId,
     /// Its file.
+    #[serde(serialize_with = "skills_base::paths::serialize")]
     pub location: PathBuf,
     /// The request.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -10,5 +10,6 @@ pub mod idle_cache;
 pub mod locked_folder;
 pub mod nesting;
 pub mod number;
+pub mod paths;
 pub mod private_files;
 pub mod telemetry;

@@ -18,11 +18,16 @@ use skills_config::{Config, ConfigError};
 #[derive(Serialize)]
 struct Paths<'a> {
     /// The user's own file.
+    #[serde(serialize_with = "skills_base::paths::serialize")]
     user: &'a Path,
     /// The existing files, in order of application.
+    #[serde(serialize_with = "skills_base::paths::serialize")]
     files: &'a [std::path::PathBuf],
+    #[serde(serialize_with = "skills_base::paths::serialize")]
     data: &'a Path,
+    #[serde(serialize_with = "skills_base::paths::serialize")]
     cache: &'a Path,
+    #[serde(serialize_with = "skills_base::paths::serialize")]
     state: &'a Path,
 }
 

@@ -19,6 +19,7 @@ use skills_store::{RunFilter, TableRows};
 /// `skills db backup --json`.
 #[derive(Serialize)]
 struct Copied {
+    #[serde(serialize_with = "skills_base::paths::serialize")]
     file: std::path::PathBuf,
     bytes: u64,
 }

@@ -18,6 +18,7 @@ use skills_api::{
 };
 use skills_authoring::golden_file::{EditError, GoldenEdit, edit_golden, read_golden, split_new};
 use skills_authoring::golden_format::{GoldenFormat, format_golden, parse_golden, skill_of_evals};
+use skills_base::paths::escaped;
 use skills_discovery::{Advice, Case, Hit};
 use skills_skill::{SkillId, read_regular_text, safe_text};
 
@@ -295,7 +296,7 @@ async fn add(cx: &mut Context, args: &GoldenAddArgs) -> Result<Done, Failure> {
     let cases =
         edit_golden(&file, &GoldenEdit::Add(vec![case]), None).map_err(|error| refused(&file, &error))?;
     warn_of_unknown(cx, &named).await;
-    done(cx, &file, &json!({"file": file, "queries": cases.len()}), "added to")
+    done(cx, &file, &json!({"file": escaped(&file), "queries": cases.len()}), "added to")
 }
 
 /// Warns of expected skills that do not exist: their queries cannot be won. A set can be written before its skills.
@@ -319,7 +320,7 @@ fn remove(cx: &mut Context, args: &GoldenRemoveArgs) -> Result<Done, Failure> {
     };
     let cases =
         edit_golden(&file, &GoldenEdit::Remove(at), known.get(at)).map_err(|error| refused(&file, &error))?;
-    done(cx, &file, &json!({"file": file, "queries": cases.len()}), "removed from")
+    done(cx, &file, &json!({"file": escaped(&file), "queries": cases.len()}), "removed from")
 }
 
 fn done(cx: &mut Context, file: &Path, value: &serde_json::Value, verb: &str) -> Result<Done, Failure> {
@@ -354,7 +355,9 @@ fn import(cx: &mut Context, args: &GoldenImportArgs) -> Result<Done, Failure> {
     }
     if cx.out.json {
         let queries: Vec<GoldenQuery> = split.conflicts.into_iter().map(GoldenQuery::from).collect();
-        cx.out.value(&json!({"file": to, "added": added, "known": split.known, "conflicts": queries}))?;
+        cx.out.value(
+            &json!({"file": escaped(&to), "added": added, "known": split.known, "conflicts": queries}),
+        )?;
     } else {
         let mut text = format!(
             "{} added to {}, {} already present\n",

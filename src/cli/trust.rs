@@ -12,6 +12,7 @@ use super::args::TrustArgs;
 use super::failure::{Done, Failure};
 use super::output::{TerminalCaps, TextStyle, counted, size};
 use skills_api::{Code, Error, Local, Needs, TrustSubject};
+use skills_base::paths::escaped;
 use skills_config::shown;
 use skills_registry::{Pin, TrustState, TrustSummary};
 use skills_skill::safe_text;
@@ -29,6 +30,7 @@ struct Answer<'a> {
 /// A line of `skills trust --list --json`.
 #[derive(Serialize)]
 struct Listed<'a> {
+    #[serde(serialize_with = "skills_base::paths::serialize")]
     path: &'a Path,
     #[serde(flatten)]
     state: &'a TrustState,
@@ -220,7 +222,9 @@ async fn list(cx: &mut Context, local: &Local) -> Result<Done, Failure> {
             })
         };
         let pins = pins.iter().map(listed).collect::<Result<Vec<_>, _>>().map_err(io::Error::other)?;
-        cx.out.value(&json!({ "file": local.trust_pins().trust().file(), "pins": pins, "config": named }))?;
+        let file = local.trust_pins().trust().file().map(escaped);
+        let config: Vec<_> = named.iter().map(|path| escaped(path)).collect();
+        cx.out.value(&json!({ "file": file, "pins": pins, "config": config }))?;
     } else {
         let home = skills_config::Dirs::new(&cx.env).home;
         let look = cx.out.look;

@@ -46,6 +46,7 @@ pub enum RootState {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Root {
     /// Absolute path.
+    #[serde(serialize_with = "skills_base::paths::serialize")]
     pub path: PathBuf,
     /// For display: `~/.claude/skills`, `./.agents/skills`, `shipped`.
     pub label: String,
@@ -68,6 +69,7 @@ pub struct Shadowed {
     /// The id for which another bundle has precedence.
     pub lost: SkillId,
     /// Location of the winner.
+    #[serde(serialize_with = "skills_base::paths::serialize")]
     pub winner: PathBuf,
     /// Whether its SKILL.md is byte for byte equal to the winner's.
     pub identical: bool,
@@ -87,10 +89,12 @@ pub struct Entry {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Alias {
     /// Absolute path, as found.
+    #[serde(serialize_with = "skills_base::paths::serialize")]
     pub location: PathBuf,
     /// Index into [`Catalogue::roots`].
     pub root: usize,
     /// Location of the entry, shadowed skill or rejected bundle that is the same file.
+    #[serde(serialize_with = "skills_base::paths::serialize")]
     pub same_as: PathBuf,
 }
 

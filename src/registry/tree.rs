@@ -19,6 +19,7 @@ use super::folder_state::{KnownFolders, RACY, ReadFolder};
 use super::ordered_path::OrderedPath;
 use super::roots::RootSpec;
 use super::walk::{self, Siblings, WalkEntry, main_file, passes_skipped};
+use skills_base::paths::escaped;
 use skills_skill::lint::rules;
 use skills_skill::{
     Finding, RealPaths, RefusalReason, RejectedBundle, Skill, SkillId, is_main_file, read_bundle_at,
@@ -426,7 +427,7 @@ fn leaves_root(path: &Path, to: &Path, root: &RootSpec) -> RejectedBundle {
     let name = PathBuf::from(path.file_name().unwrap_or_default());
     let main = name.to_str().is_some_and(is_main_file);
     let folder = if main { path.parent().unwrap_or(path) } else { path };
-    let id = folder.file_name().unwrap_or_default().to_string_lossy();
+    let id = escaped(Path::new(folder.file_name().unwrap_or_default()));
     RejectedBundle {
         id: SkillId::new(id),
         location: path.to_owned(),

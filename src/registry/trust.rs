@@ -34,7 +34,7 @@ pub enum TrustState {
     /// The user's settings name it or a folder above it: trusted in any version.
     Config {
         /// The named folder.
-        #[serde(rename = "named")]
+        #[serde(rename = "named", serialize_with = "skills_base::paths::serialize")]
         path: PathBuf,
     },
     /// The user trusted exactly these files.

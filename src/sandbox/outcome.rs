@@ -138,6 +138,7 @@ impl Stream {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Produced {
     /// Path relative to the work directory.
+    #[serde(serialize_with = "skills_base::paths::serialize")]
     pub path: PathBuf,
     /// Its size in bytes.
     pub bytes: u64,

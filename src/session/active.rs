@@ -17,8 +17,10 @@ pub struct Active {
     /// The name to load it by.
     pub name: String,
     /// Absolute path of its `SKILL.md`.
+    #[serde(serialize_with = "skills_base::paths::serialize")]
     pub location: PathBuf,
     /// Absolute path of its bundle.
+    #[serde(serialize_with = "skills_base::paths::serialize")]
     pub root_dir: PathBuf,
     /// SHA-256 of the file, hexadecimal.
     pub digest: String,
@@ -60,9 +62,11 @@ pub struct LoadChange {
     pub name: String,
     /// Absolute path of its `SKILL.md`; omitted for hosts without a file system.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(serialize_with = "skills_base::paths::serialize")]
     pub location: Option<PathBuf>,
     /// Absolute path of its bundle.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(serialize_with = "skills_base::paths::serialize")]
     pub root_dir: Option<PathBuf>,
     /// SHA-256 of the file, hexadecimal.
     pub digest: String,

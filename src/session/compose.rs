@@ -111,6 +111,7 @@ pub struct Listed {
     /// Its description, possibly truncated.
     pub description: String,
     /// Absolute path of its `SKILL.md`; absent for hosts without a file system.
+    #[serde(serialize_with = "skills_base::paths::serialize")]
     pub location: Option<PathBuf>,
     /// In a client's list: its id in this catalog; absent for a skill that this catalog does not contain.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -57,6 +57,7 @@ pub struct Finding {
     /// The frontmatter field it is about (`description`, `metadata.classification.role`), if any.
     pub field: Option<String>,
     /// The file, relative to the bundle's folder (`SKILL.md`, `skill.yaml`).
+    #[serde(serialize_with = "skills_base::paths::serialize")]
     pub file: PathBuf,
     /// Location in that file; absent if it concerns the complete bundle.
     pub span: Option<Span>,

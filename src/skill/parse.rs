@@ -16,6 +16,7 @@ use super::{
     Clients, Digest, Finding, Kind, Properties, RefusalReason, RejectedBundle, Skill, SkillId, Stated,
     Status, repair, text, yaml,
 };
+use skills_base::paths::escaped;
 
 /// Maximum size of a file in bytes.
 pub const MAX_BYTES: u64 = 2 << 20;
@@ -27,7 +28,7 @@ pub const MAX_BYTES: u64 = 2 << 20;
 /// left to the caller, see [`Skill::set_neighbours`].
 ///
 /// # Errors
-/// Returns a [`RejectedBundle`] for a file that is too large, not UTF-8, without valid frontmatter, or without a
+/// Returns a [`RejectedBundle`] for a file that is too large, not UTF-8 or at such a path, without valid frontmatter, or without a
 /// description after all repairs; its last finding is the reason as text.
 #[allow(
     clippy::result_large_err,
@@ -39,6 +40,10 @@ pub fn parse(location: &Path, bytes: &[u8], modified_ms: i64) -> Result<Skill, R
     let place = Place { location, root_dir, file: &file };
     if bytes.len() as u64 > MAX_BYTES {
         return Err(too_large(location, bytes.len() as u64));
+    }
+    if location.to_str().is_none() {
+        let message = format!("the path is not UTF-8: {}", escaped(location));
+        return Err(refusal(location, RefusalReason::NotUtf8, &rules::PATH_NOT_UTF8, message));
     }
     let source = match std::str::from_utf8(bytes) {
         Ok(source) => source,
@@ -85,7 +90,7 @@ struct Place<'a> {
 
 impl Place<'_> {
     fn folder(&self) -> String {
-        self.root_dir.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
+        self.root_dir.file_name().map(|name| escaped(Path::new(name)).into_owned()).unwrap_or_default()
     }
 
     fn refuse(&self, reason: RefusalReason, notes: Notes<'_>) -> RejectedBundle {

@@ -58,8 +58,10 @@ pub struct Skill {
     /// The text by which a router selects; untrusted text of the bundle (display it through `safe_text`).
     pub description: String,
     /// Absolute path of `SKILL.md` (or `skill.yaml` if there is no other main file).
+    #[serde(serialize_with = "skills_base::paths::serialize")]
     pub location: PathBuf,
     /// Absolute path of the bundle's folder.
+    #[serde(serialize_with = "skills_base::paths::serialize")]
     pub root_dir: PathBuf,
     /// Whether it contains facts or is a tool.
     pub kind: Stated<Kind>,
@@ -170,7 +172,7 @@ impl Skill {
 pub enum RefusalReason {
     /// No description after all repairs.
     NoDescription,
-    /// The bytes are not UTF-8.
+    /// The bytes or the path are not UTF-8.
     NotUtf8,
     /// Larger than 2 MiB.
     TooLarge,
@@ -190,6 +192,7 @@ pub struct RejectedBundle {
     /// The id it would have had.
     pub id: SkillId,
     /// Absolute path of the file.
+    #[serde(serialize_with = "skills_base::paths::serialize")]
     pub location: PathBuf,
     /// Why.
     pub reason: RefusalReason,

@@ -168,6 +168,23 @@ fn refused_bundles_are_listed_with_their_reason() {
 }
 
 #[test]
+fn bundles_at_paths_that_are_not_utf8_are_refused_under_ids_of_their_own() {
+    use std::os::unix::ffi::OsStrExt as _;
+    let world = World::new();
+    world.skill("root/good", "Good");
+    for name in [b"bad\xff", b"bad\xfe"] {
+        let folder = world.path("root").join(std::ffi::OsStr::from_bytes(name));
+        fs::create_dir(&folder).unwrap();
+        fs::write(folder.join("SKILL.md"), "---\nname: bad\ndescription: Bad.\n---\n").unwrap();
+    }
+    let found = world.scan(&["root"]);
+    assert_eq!(ids(&found), ["good"]);
+    let refused: Vec<_> = found.refused.iter().map(|r| (r.id.as_str(), r.reason.clone())).collect();
+    assert_eq!(refused, [(r"bad\xfe", RefusalReason::NotUtf8), (r"bad\xff", RefusalReason::NotUtf8)]);
+    serde_json::to_string(&found).unwrap();
+}
+
+#[test]
 fn the_shipped_skills_stand_in_when_nothing_else_is_found_and_alone_in_a_demo() {
     let world = World::new();
     let mut settings = world.settings(&["root"]);

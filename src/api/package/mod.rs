@@ -82,6 +82,7 @@ impl PackageFinding {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct PackageReport {
     /// The archive; `None` if none was written.
+    #[serde(serialize_with = "skills_base::paths::serialize")]
     pub file: Option<std::path::PathBuf>,
     /// Its size.
     pub bytes: u64,

@@ -70,10 +70,12 @@ pub struct Scaffolded {
     /// The skill.
     pub skill_id: SkillId,
     /// Its folder.
+    #[serde(serialize_with = "skills_base::paths::serialize")]
     pub folder: PathBuf,
     /// Its files, by relative path.
     pub files: Vec<String>,
     /// The file to which golden queries were added, and their number.
+    #[serde(serialize_with = "skills_base::paths::serialize")]
     pub golden: Option<(PathBuf, usize)>,
     /// Why golden queries were not added although requested.
     pub golden_note: Option<String>,

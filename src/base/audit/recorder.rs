@@ -15,6 +15,7 @@ use super::anchor::Anchor;
 use super::line::{Entry, Line, Mode, digest};
 use super::log::{End, Log};
 use super::pending::PendingOperation;
+use crate::paths::escaped;
 use crate::private_files;
 
 /// Maximum number of entries per write.
@@ -209,8 +210,11 @@ impl Recorder {
         let before = std::fs::read_to_string(&digest_file).ok().map(|text| text.trim().to_owned());
         let none = before.is_none() && text.trim().is_empty();
         if before.as_ref() != Some(&now) && !none {
-            let entry =
-                Entry::new("policy.changed", None, json!({ "file": file, "from": before, "to": now }));
+            let entry = Entry::new(
+                "policy.changed",
+                None,
+                json!({ "file": escaped(file), "from": before, "to": now }),
+            );
             self.note(entry.with_detail(json!({ "text": text })).durably());
             let wrote = private_files::replace(&digest_file, format!("{now}\n").as_bytes());
             if let Err(error) = wrote {

@@ -111,7 +111,7 @@ pub async fn run(cx: &mut Context, args: &SessionArgs) -> Result<Done, Failure> 
                     written(file, &(text + "\n"), *force)?;
                     let bytes = std::fs::metadata(file).map_err(|error| Failure::file(file, &error))?.len();
                     if cx.out.json {
-                        cx.out.value(&json!({"file": file, "bytes": bytes}))?;
+                        cx.out.value(&json!({"file": skills_base::paths::escaped(file), "bytes": bytes}))?;
                     } else {
                         let name = file.display().to_string();
                         let size = grouped(bytes);

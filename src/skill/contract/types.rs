@@ -262,6 +262,7 @@ pub struct Contract {
     /// All findings of the parser: unknown keys, missing producers, contradictions.
     pub findings: Vec<Finding>,
     /// Path of the file.
+    #[serde(serialize_with = "skills_base::paths::serialize")]
     pub location: PathBuf,
 }
 
@@ -393,6 +394,7 @@ pub struct Capability {
     /// Requirements before a call.
     pub safety: Safety,
     /// Path of the file.
+    #[serde(serialize_with = "skills_base::paths::serialize")]
     pub location: PathBuf,
 }
 
@@ -452,6 +454,7 @@ pub struct Binding {
     /// Everything else of `metadata` (method, response mode, …).
     pub metadata: Map<String, Value>,
     /// Path of the file.
+    #[serde(serialize_with = "skills_base::paths::serialize")]
     pub location: PathBuf,
 }
 
@@ -463,5 +466,6 @@ pub struct Service {
     /// Settings as written: base address, module, command, auth reference; secrets are referenced, never included.
     pub settings: Map<String, Value>,
     /// Path of the file.
+    #[serde(serialize_with = "skills_base::paths::serialize")]
     pub location: PathBuf,
 }

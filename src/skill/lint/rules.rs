@@ -63,6 +63,10 @@ rules! {
     NOT_UTF8 = "not-utf8" Error: "Save the file as UTF-8."
         why "The specification requires UTF-8; clients drop the file or show wrong characters."
         example "a file saved as Latin-1 with `é`";
+    /// The path of the bundle is not UTF-8.
+    PATH_NOT_UTF8 = "path-not-utf8" Error: "Rename the folder so that its name is UTF-8."
+        why "JSON, the catalog and the ids of skills are text, which such a path cannot be part of."
+        example "a folder that an archive names in Latin-1 with `é`";
     /// The file cannot be read.
     UNREADABLE = "unreadable" Error: "Check that the file exists and that you may read it."
         why "A skill that cannot be read is listed by no client."

@@ -1,13 +1,17 @@
 //! Who may call, how often, and under which trace and key.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::symlink;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::Poll;
 
 use async_trait::async_trait;
 use serde_json::{Value, json};
-use skills_api::operations::{Principal, Scope};
-use skills_api::{Error, Needs, Origin, RateLimit, new_key};
+use skills_api::operations::{Caller, Principal, Scope, complete_result_permit, large_response_permit};
+use skills_api::{Code, Error, Needs, Origin, RateLimit, new_key};
 use skills_http::{Authenticator, ServiceKeys, Settings};
 use skills_mcp::SessionLimits;
 use skills_skill::contract::{Endpoint, Reach};
@@ -625,4 +629,102 @@ async fn a_large_compressed_response_is_complete() {
         }
         assert_eq!(report.header("content-encoding"), (encoding == "gzip").then_some("gzip"));
     }
+}
+
+/// A caller with the name of a key, whose limits the test uses up.
+fn same_principal(name: &str) -> Caller {
+    let principal = Principal { name: name.to_owned(), scopes: BTreeSet::new() };
+    Caller { principal: Some(principal), ..Caller::anyone() }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_result_of_a_change_is_sent_even_if_the_caller_has_too_many_large_responses() {
+    let names: [(&str, &[Scope]); 1] = [("ana", &[Scope::Read, Scope::Run])];
+    let (house, [key]) = TestServer::with_keys(Place::new(), SessionLimits::default(), names).await;
+    let caller = same_principal("ana");
+    let (mut held, mut waiting) = (Vec::new(), Vec::new());
+    loop {
+        let mut next = Box::pin(large_response_permit(&caller));
+        match futures::poll!(&mut next) {
+            Poll::Ready(Ok(permit)) => held.push(permit),
+            Poll::Ready(Err(error)) => break assert_eq!(error.code, Code::RateLimited),
+            Poll::Pending => waiting.push(next),
+        }
+    }
+    let body = json!({ "inputs": { "amounts": [1], "account": "x".repeat(1_900_000) } }).to_string();
+    let headers = [("x-api-key", key.as_str())];
+    let launched = house.ask("POST", "/v1/skills/ledger/execute/async", &headers, &body).await;
+    assert_eq!(launched.status, 202, "{:.300}", launched.body);
+    assert!(launched.body.len() > 1 << 20 && launched.header("location").is_some());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn complete_results_of_tools_wait_for_each_other_before_they_are_computed() {
+    let names: [(&str, &[Scope]); 1] = [("ana", &[Scope::Read])];
+    let (house, [key]) = TestServer::with_keys(Place::new(), SessionLimits::default(), names).await;
+    let session = initialize(&house, &key).await.unwrap();
+    complete(&house, &key, &session).await;
+    let ask = async |explain: bool| {
+        let arguments = json!({ "intent": "add amounts", "explain": explain });
+        let params = json!({ "name": "skill.discover", "arguments": arguments });
+        let call = json!({ "jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": params });
+        post(&house, &key, &session, &call.to_string()).await.body
+    };
+    assert!(ask(true).await.contains("structuredContent"));
+    let caller = same_principal("ana");
+    let (mut held, mut waiting) = (Vec::new(), Vec::new());
+    loop {
+        let mut next = Box::pin(complete_result_permit(&caller));
+        match futures::poll!(&mut next) {
+            Poll::Ready(Ok(permit)) => held.push(permit),
+            Poll::Ready(Err(error)) => break assert_eq!(error.code, Code::RateLimited),
+            Poll::Pending => waiting.push(next),
+        }
+    }
+    let refused = ask(true).await;
+    assert!(refused.contains("rate_limited") && refused.contains("complete results"), "{refused}");
+    let short = ask(false).await;
+    assert!(short.contains("ledger") && !short.contains("rate_limited"), "{short}");
+    drop((held, waiting));
+    assert!(ask(true).await.contains("structuredContent"));
+}
+
+/// A folder of a bundle can have a name that no JSON can have: git and archives create them.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_path_that_is_not_utf8_breaks_no_answer() {
+    let place = Place::new();
+    let name = |bytes: &'static [u8]| OsStr::from_bytes(bytes);
+    let bad = place.path("skills").join(name(b"bad\xff\xfename"));
+    std::fs::create_dir(&bad).unwrap();
+    std::fs::write(bad.join("SKILL.md"), "---\nname: bad\ndescription: Reads bad names.\n---\nBody\n")
+        .unwrap();
+    std::fs::create_dir(bad.join("references")).unwrap();
+    std::fs::write(place.path("skills/ledger").join(name(b"notes\xff.md")), "text").unwrap();
+    std::fs::create_dir_all(place.path("outside/elsewhere")).unwrap();
+    symlink(place.path("skills/ledger"), place.path("skills").join(name(b"same\xff"))).unwrap();
+    symlink(place.path("outside/elsewhere"), place.path("skills").join(name(b"out\xff"))).unwrap();
+    let core = place.open_with(Needs::Index).await;
+    let house = TestServer::over(place, core, Settings::default()).await;
+    for path in [
+        "/v1/skills/list",
+        "/v1/skills/lint",
+        "/v1/skills/visibility",
+        "/v1/skills/budget",
+        "/v1/skills/budget?client=codex",
+        "/v1/skills/catalogue",
+        "/v1/skills/collisions",
+        "/v1/skills/governance",
+        "/v1/clients/codex/view",
+        "/v1/clients/claude-code/view",
+        "/v1/skills/ledger/describe",
+        "/v1/skills/diagnostics",
+    ] {
+        let answer = house.get(path).await;
+        assert_eq!(answer.status, 200, "{path}: {}", answer.body);
+    }
+    let list = house.get("/v1/skills/list").await.json();
+    let refused = list["refused"].as_array().unwrap();
+    let bad = refused.iter().find(|one| one["id"] == r"bad\xff\xfename").unwrap_or_else(|| panic!("{list}"));
+    assert_eq!((&bad["reason"], &bad["findings"][0]["code"]), (&json!("not_utf8"), &json!("path-not-utf8")));
+    assert!(bad["location"].as_str().unwrap().ends_with(r"/bad\xff\xfename/SKILL.md"), "{bad}");
 }

@@ -84,7 +84,7 @@ fn handed_over(session: &Session) -> Value {
     let active: Vec<Value> = session
         .active
         .iter()
-        .map(|skill| json!({"name": skill.name, "location": skill.location, "digest": skill.digest}))
+        .map(|skill| json!({"name": skill.name, "location": skills_base::paths::escaped(&skill.location), "digest": skill.digest}))
         .collect();
     let entries: Vec<Value> = session.transcript.iter().map(|line| entry(line)).collect();
     json!({

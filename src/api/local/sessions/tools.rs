@@ -299,7 +299,7 @@ impl SessionTools {
             let listed = as_told(listed, session.settings.locations);
             let mut entry = json!({"name": listed.name, "description": listed.description});
             if let Some(location) = &listed.location {
-                entry["location"] = json!(location);
+                entry["location"] = json!(skills_base::paths::escaped(location));
             }
             if let Some(score) = score {
                 entry["score"] = json!(score);
