@@ -514,5 +514,5 @@ async fn two_interrupted_decisions_of_one_run_do_not_keep_each_other_out_of_the_
         kind: Some("run.approved".to_owned()),
         ..AuditFilter::default()
     };
-    assert_eq!((core.audit_show(filter).await.unwrap().len(), files()), (1, Vec::new()));
+    assert_eq!((core.audit_log().show(filter).await.unwrap().len(), files()), (1, Vec::new()));
 }
