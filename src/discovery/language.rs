@@ -160,6 +160,8 @@ struct Evidence {
     other: usize,
     /// Number of English stop words.
     english: usize,
+    /// Number of those of one letter, which other languages have too (`Mon chat a des puces`).
+    english_letters: usize,
     /// By language: number of its function words, and of English stop words that it does not have.
     listed: Vec<(usize, usize)>,
     /// By language: whether one of its function words is neither a single letter nor an English word.
@@ -199,6 +201,7 @@ impl Evidence {
             let of = lexicon.function_words.get(&word).copied().unwrap_or_default();
             let is_certain = word.chars().nth(1).is_some() && !lexicon.english_words.contains(&word);
             out.english += usize::from(stop);
+            out.english_letters += usize::from(stop && word.chars().nth(1).is_none());
             for (at, (foreign, english)) in out.listed.iter_mut().enumerate() {
                 let has = of & (1 << at) != 0;
                 *foreign += usize::from(has && !stop);
@@ -275,10 +278,13 @@ pub(crate) fn of_request(
     };
     let without_names = words_and_names(text, lexicon).iter().any(is_english);
     let evidence = Evidence::new(text, without_names, words, lexicon);
-    // Beside English words, a few function words may be those of a name in lower case.
-    let enough = |(_, hits, english): &(Language, usize, usize)| match english {
-        0 => *hits >= 2 || unknown >= 1,
-        english => *hits >= 2 && *hits > 2 * english,
+    // Beside an English word, a few function words may be those of a name in lower case.
+    let has_content = words_and_names(text, lexicon).iter().any(|word| {
+        is_known(word) && !words.is_stop(&word.lower) && !lexicon.function_words.contains_key(&word.lower)
+    });
+    let enough = |(_, hits, english): &(Language, usize, usize)| {
+        let needed = 2 * english.saturating_sub(evidence.english_letters) + usize::from(has_content);
+        (*hits >= 2 && *hits >= needed) || (*english == 0 && unknown >= 1)
     };
     evidence.script().or_else(|| evidence.listed().filter(enough).map(|(language, ..)| language))
 }
@@ -325,7 +331,6 @@ mod tests {
             "vis-à-vis comparison",
             "compare Der Spiegel with Die Zeit",
             "invoice for Hotel de la Paix",
-            "compare der spiegel with die zeit",
             "AI video editnig",
             "ai video editnig",
             "socket.io chat server zorblat",
@@ -343,6 +348,7 @@ mod tests {
             of_request(text, 1, is_known, &words, &lexicon).map(|language| language.name(&lexicon).0)
         };
         for text in [
+            "review der spiegel with die zeit",
             "La La Land review",
             "Les Misérables summary",
             "translate Das Kapital summary",
