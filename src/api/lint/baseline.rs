@@ -56,8 +56,8 @@ impl LintBaseline {
     pub fn apply(&self, report: &mut LintReport, folder: &Path) {
         let mut left: BTreeMap<Key, usize> = BTreeMap::new();
         for known in &self.findings {
-            let key = (known.file.clone(), known.code.clone(), known.message.clone());
-            *left.entry(key).or_default() += known.count;
+            let message = portable(&known.message, folder);
+            *left.entry((known.file.clone(), known.code.clone(), message)).or_default() += known.count;
         }
         let mut known = Vec::new();
         report.findings.retain(|found| match left.get_mut(&key(found, folder)) {
@@ -106,16 +106,48 @@ pub fn check_version(path: &Path, found: u32, expected: u32) -> Result<(), Error
 
 /// Returns the identity of a finding: numbers in its message are ignored, because they change with the text.
 fn key(found: &LintFinding, folder: &Path) -> Key {
-    let mut message = String::with_capacity(found.finding.message.len());
-    for letter in found.finding.message.chars() {
+    let message = portable(&found.finding.message, folder);
+    (relative(&found.path(), folder), found.finding.code.clone(), message)
+}
+
+/// Returns a message without numbers, and with paths relative to the folder: messages may name other files. A message
+/// of an earlier baseline, which may have absolute paths, becomes the same.
+fn portable(message: &str, folder: &Path) -> String {
+    let mut message = without_numbers(message);
+    let mut up = String::new();
+    for above in folder.ancestors().filter(|above| above.file_name().is_some()) {
+        let path = format!("{}/", without_numbers(&above.display().to_string()));
+        message = with_starts_replaced(&message, &path, &up);
+        up.push_str("../");
+    }
+    message
+}
+
+/// Replaces each group of digits by `#`.
+fn without_numbers(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for letter in text.chars() {
         let letter = if letter.is_ascii_digit() { '#' } else { letter };
-        if letter != '#' || !message.ends_with('#') {
-            message.push(letter);
+        if letter != '#' || !out.ends_with('#') {
+            out.push(letter);
         }
     }
-    // Messages may name other files.
-    let message = message.replace(&format!("{}/", folder.display()), "");
-    (relative(&found.path(), folder), found.finding.code.clone(), message)
+    out
+}
+
+/// Replaces a text where a path begins with it, and not where it is in the middle of one.
+fn with_starts_replaced(text: &str, start: &str, by: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find(start) {
+        let (before, found) = rest.split_at(at);
+        out.push_str(before);
+        let is_start =
+            out.chars().next_back().is_none_or(|last| last.is_whitespace() || "`'\"(".contains(last));
+        out.push_str(if is_start { by } else { start });
+        rest = &found[start.len()..];
+    }
+    out + rest
 }
 
 /// Returns a path relative to a folder, with `/` as separator; unchanged if the two have no folder in common.
@@ -140,8 +172,11 @@ pub(super) fn relative(path: &Path, folder: &Path) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::path::PathBuf;
+
     use super::super::files;
     use super::*;
+    use skills_skill::{Finding, Severity, SkillId};
 
     fn collection(folder: &Path, lines: &str) -> LintReport {
         let path = folder.join("skills/notes/SKILL.md");
@@ -165,6 +200,54 @@ mod tests {
         assert!(only.finding.message.contains("c.md"));
         assert_eq!((now.summary.len(), now.summary[0].findings), (1, 1));
         assert_eq!(LintBaseline::of(&now, there.path()).findings.len(), 2);
+    }
+
+    #[test]
+    fn paths_in_messages_are_relative_to_the_folder_of_the_baseline() {
+        let found = |top: &str| {
+            let message = format!("the other `x` at {top}/skills/x2/SKILL.md, see {top}/docs{top}/a");
+            let finding = Finding {
+                code: "name-undefined".to_owned(),
+                severity: Severity::Warning,
+                field: None,
+                file: "SKILL.md".into(),
+                span: None,
+                message,
+                help: String::new(),
+                fixable: false,
+            };
+            let location = Path::new(top).join("skills/x1/SKILL.md");
+            LintReport {
+                findings: vec![LintFinding { skill_id: SkillId::new("x"), location, finding }],
+                ..LintReport::default()
+            }
+        };
+        for below in ["", "/.ci", "/a1/b"] {
+            let folder = |top: &str| PathBuf::from(format!("{top}{below}"));
+            let report = LintReport { findings: found("/r15/b").findings, ..LintReport::default() };
+            let baseline = LintBaseline::of(&report, &folder("/r15/b"));
+            let message = &baseline.findings[0].message;
+            assert!(!message.contains(" /") && message.contains("skills/x#/SKILL.md"), "{message}");
+            let mut now = found("/home/me/c");
+            // The end of the message repeats the folder inside a path, which is a different path elsewhere.
+            now.findings[0].finding.message =
+                now.findings[0].finding.message.replace("docs/home/me/c", "docs/r15/b");
+            baseline.apply(&mut now, &folder("/home/me/c"));
+            assert_eq!(now.baseline, Some(BaselineChange { known: 1, resolved: 0 }), "{message}");
+        }
+    }
+
+    #[test]
+    fn earlier_baselines_with_absolute_paths_match_in_their_folder() {
+        let dir = tempfile::Builder::new().prefix("r15-").tempdir().unwrap();
+        let report = collection(dir.path(), "[a](a.md)\n");
+        let mut baseline = LintBaseline::of(&report, dir.path());
+        let absolute = without_numbers(&format!("at {}/x.md", dir.path().display()));
+        baseline.findings[0].message = absolute;
+        let mut now = collection(dir.path(), "[a](a.md)\n");
+        now.findings[0].finding.message = format!("at {}/x.md", dir.path().display());
+        baseline.apply(&mut now, dir.path());
+        assert_eq!(now.baseline, Some(BaselineChange { known: 1, resolved: 0 }));
     }
 
     #[test]
