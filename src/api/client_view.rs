@@ -195,14 +195,22 @@ pub fn sight<'a>(
     let places = places(profile, catalogue, config);
     let known = Known::of(catalogue);
     let one_file_once = profile.reading.value().is_some_and(|reading| reading.real_paths);
-    let mut seen = HashSet::new();
+    let mut seen: HashMap<PathBuf, PathBuf> = HashMap::new();
     let mut candidates: Vec<Candidate<'a>> = Vec::new();
+    let mut repeated = Vec::new();
     for (which, place) in places.iter().enumerate() {
         for found in place.found(profile) {
-            if one_file_once && !seen.insert(found.real.clone()) {
+            let first = seen.get(&found.real).filter(|_| one_file_once).cloned();
+            seen.entry(found.real.clone()).or_insert_with(|| found.file.clone());
+            let mut one = candidate(profile, which, place, found, &known, files);
+            let Some(first) = first else {
+                candidates.push(one);
                 continue;
-            }
-            candidates.push(candidate(profile, which, place, found, &known, files));
+            };
+            let why = shadowed_by(&first, true);
+            one.leave_out(ClientViewState::Shadowed(first), why);
+            one.help = Some("remove one of the two links".to_owned());
+            repeated.push(one);
         }
     }
     // What the client finds in its own folders is not assumed.
@@ -265,6 +273,12 @@ pub fn sight<'a>(
             None => others.push((one.read.name.clone(), why)),
         }
     }
+    // Another path to a file that the client read already.
+    for one in &repeated {
+        if let Some(id) = one.id.filter(|id| seen_bundles.insert(id.as_str())) {
+            bundles.push(one.bundle(id));
+        }
+    }
     for (id, location, refusal) in everything(catalogue) {
         if seen_bundles.insert(id.as_str()) {
             let without_file = refusal.and_then(|refusal| without_file(id, refusal, &places));
@@ -277,6 +291,15 @@ pub fn sight<'a>(
     };
     let assumed_folders = places.into_iter().filter_map(|place| place.assumed).filter(is_in).collect();
     ClientCatalog { rows, bundles, foreign, others, assumed_folders }
+}
+
+/// Returns why a skill is not listed beside the other one at this path; `is_same` if both are the same file.
+pub fn shadowed_by(winner: &Path, is_same: bool) -> String {
+    if is_same {
+        let name = winner.parent().and_then(Path::file_name).unwrap_or_default().to_string_lossy();
+        return format!("the same folder is already listed as {name}");
+    }
+    format!("shadowed by a skill with the same name: {}", winner.display())
 }
 
 /// Returns why the client finds no skill, for a folder of its own without a SKILL.md.

@@ -7,6 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use strum::Display;
 
+use super::client_view::shadowed_by;
 use super::foreign::{foreign, is_named, linked_description};
 use super::{
     AssumedFolder, Client, ClientView, ClientViewEntry, ClientViewState, Error, in_place, paging, why,
@@ -390,8 +391,9 @@ impl<'v> Index<'v> {
             Some(ClientViewState::Dropped(why)) => return without(Visibility::Dropped, why.clone()),
             Some(ClientViewState::Unknown(what)) => return without(Visibility::Unknown, what.clone()),
             Some(ClientViewState::Shadowed(winner)) => {
-                let why = format!("shadowed by a skill with the same name: {}", winner.display());
-                return without(Visibility::Shadowed, why);
+                // Only another path to the same file has help.
+                let is_same = entry.is_some_and(|entry| entry.help.is_some());
+                return without(Visibility::Shadowed, shadowed_by(winner, is_same));
             }
             Some(ClientViewState::ForPeople(said)) => {
                 return without(Visibility::Manual, format!("user-only: {said}"));

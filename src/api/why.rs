@@ -7,6 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use strum::Display;
 
+use super::client_view::shadowed_by;
 use super::foreign::{foreign, is_named, linked_description};
 use super::{
     Client, ClientView, ClientViewState, Code, DraftMeasure, DraftPlace, DraftRequest, Error,
@@ -1010,8 +1011,8 @@ fn client_checks(view: &ClientView, subject: &Subject, terms: &[WhyTerm], has_re
             read(),
             WhyCheck::fail(
                 Name,
-                format!("shadowed by a skill with the same name: {}", winner.display()),
-                "remove or rename one of the two",
+                shadowed_by(winner, place_help.is_some()),
+                place_help.unwrap_or("remove or rename one of the two"),
             ),
         ]),
         Some(ClientViewState::ForPeople(said)) => checks.extend([

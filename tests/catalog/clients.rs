@@ -867,3 +867,25 @@ async fn a_file_that_is_too_large_has_help() {
     assert_eq!(result, CheckResult::Fail);
     assert_eq!(help, "move text into other files of the folder, so that SKILL.md is smaller");
 }
+
+#[tokio::test]
+async fn a_second_link_to_a_folder_is_listed_as_the_first() {
+    let scene = Scene::new();
+    scene.skill("far/shared", "shared", "Does it.");
+    fs::create_dir_all(scene.out.join("home/.claude/skills")).unwrap();
+    for link in ["l1", "l2"] {
+        let link = scene.out.join("home/.claude/skills").join(link);
+        std::os::unix::fs::symlink(scene.out.join("far/shared"), link).unwrap();
+    }
+    let core = scene.core("repo").await;
+    assert_eq!(scene.names("claude-code", "repo").await, ["l1"]);
+    let (state, column, cell, report) = views_of(&core, "claude-code", "l2").await;
+    assert!(state.contains("Shadowed") && state.contains("/l1/SKILL.md"), "{state}");
+    assert_eq!((column.as_str(), cell.state), ("not listed", Visibility::Shadowed));
+    assert_eq!(cell.reason.as_deref(), Some("the same folder is already listed as l1"));
+    let (result, evidence, help) = check(&report, CheckKind::Name);
+    assert_eq!((result, evidence), (CheckResult::Fail, "the same folder is already listed as l1"));
+    assert_eq!(help, "remove one of the two links");
+    let (state, ..) = views_of(&core, "claude-code", "l1").await;
+    assert_eq!(state, "Some(Found)");
+}
