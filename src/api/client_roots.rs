@@ -13,6 +13,8 @@ use skills_skill::is_main_file;
 
 /// File name of a skill. No client that was measured accepts another case.
 pub(super) const SKILL_FILE: &str = "SKILL.md";
+/// What to do about a file or folder that cannot be read.
+pub(super) const CHECK_PERMISSIONS: &str = "check the permissions of the file and its folders";
 /// Maximum depth of the scan for clients without a limit.
 const DEEPEST: u32 = 40;
 /// Maximum number of folders scanned below one of a client's folders.
@@ -210,6 +212,10 @@ impl ClientFolder {
         if is_file && file.file_name().is_some_and(|name| name != SKILL_FILE) {
             return Some(Missed::Name(format!("not named {SKILL_FILE}; {client} reads only that name")));
         }
+        if is_file && file.is_dir() {
+            let why = format!("{SKILL_FILE} is a folder; {client} reads only a file of that name");
+            return because(why, "replace the folder by a file");
+        }
         if file.ancestors().take_while(|path| path.starts_with(&self.path)).any(is_link) {
             let (why, help) = match self.links {
                 None => {
@@ -238,7 +244,7 @@ impl ClientFolder {
             Some(Reading { folders: Some(most), .. }) => {
                 because(format!("beyond the first {most} folders of a root, the limit of {client}"), &fewer)
             }
-            _ => because("unreadable file".to_owned(), "check the permissions of the file and its folders"),
+            _ => because("unreadable file".to_owned(), CHECK_PERMISSIONS),
         }
     }
 }

@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::SystemTime;
 
 use super::client_order::english;
-use super::client_roots::{ClientFolder, Found, Missed, SKILL_FILE, places};
+use super::client_roots::{CHECK_PERMISSIONS, ClientFolder, Found, Missed, SKILL_FILE, places};
 use super::client_settings::{ClientSettings, Level, Selected};
 use super::{AssumedFolder, ClientViewEntry, ClientViewState, ForeignBundle, user_invocable};
 use skills_base::files;
@@ -356,6 +356,13 @@ fn candidate<'a>(
             if let Some(why) = too_large(profile, &one.found.real) {
                 one.leave_out(ClientViewState::Dropped(why.clone()), why);
                 one.help = Some(SMALLER.to_owned());
+            } else if let Err(error) = std::fs::File::open(&one.found.real)
+                && error.kind() == std::io::ErrorKind::PermissionDenied
+            {
+                // The client runs as the same user.
+                let why = format!("its {SKILL_FILE} cannot be read: {error}");
+                one.leave_out(ClientViewState::Dropped(why), "unreadable file".to_owned());
+                one.help = Some(CHECK_PERMISSIONS.to_owned());
             } else {
                 let what = format!("{why}: not supported here; {} may handle it differently", profile.name);
                 one.leave_out(ClientViewState::Unknown(what), "unreadable file".to_owned());

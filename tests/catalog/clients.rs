@@ -889,3 +889,37 @@ async fn a_second_link_to_a_folder_is_listed_as_the_first() {
     let (state, ..) = views_of(&core, "claude-code", "l1").await;
     assert_eq!(state, "Some(Found)");
 }
+
+#[tokio::test]
+async fn a_skill_file_that_is_a_folder_is_named_as_such() {
+    let scene = Scene::new();
+    scene.write("home/.claude/skills/dir/SKILL.md/notes.txt", "");
+    let core = scene.core("repo").await;
+    let (state, column, _, report) = views_of(&core, "claude-code", "dir").await;
+    assert!(state.contains("SKILL.md is a folder"), "{state}");
+    assert_eq!(column, "not listed");
+    let (result, evidence, help) = check(&report, CheckKind::Folder);
+    assert_eq!(result, CheckResult::Fail);
+    assert_eq!(evidence, "SKILL.md is a folder; Claude Code reads only a file of that name");
+    assert_eq!(help, "replace the folder by a file");
+}
+
+#[tokio::test]
+async fn a_file_without_read_permission_is_dropped() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let scene = Scene::new();
+    scene.skill("home/.claude/skills/secret", "secret", "Does it.");
+    let file = scene.out.join("home/.claude/skills/secret/SKILL.md");
+    fs::set_permissions(&file, fs::Permissions::from_mode(0)).unwrap();
+    if fs::File::open(&file).is_ok() {
+        println!("SKIPPED: this user reads files without permission");
+        return;
+    }
+    let core = scene.core("repo").await;
+    let (state, _, cell, report) = views_of(&core, "claude-code", "secret").await;
+    assert!(state.contains("Dropped") && state.contains("cannot be read"), "{state}");
+    assert_eq!(cell.state, Visibility::Dropped);
+    let (result, evidence, help) = check(&report, CheckKind::Parse);
+    assert!(result == CheckResult::Fail && evidence.contains("its SKILL.md cannot be read"), "{evidence}");
+    assert_eq!(help, "check the permissions of the file and its folders");
+}
