@@ -221,6 +221,7 @@ pub fn sight<'a>(
     first_of_each_folder(&mut candidates, profile, places.len());
     let either = one_of_each_name(&mut candidates, profile);
     kept_from_the_model(&mut candidates);
+    apply_conditions(&mut candidates, profile);
     apply_settings(&mut candidates, settings);
     let order = in_order(&candidates, profile, &places);
     let scopes: Vec<Scope> = places.iter().map(|place| place.scope).collect();
@@ -548,6 +549,20 @@ fn kept_from_the_model(candidates: &mut [Candidate<'_>]) {
             one.leave_out(ClientViewState::ForPeople(said.clone()), format!("user-only: {said}"));
         } else if let Some(until) = one.read.waits.clone() {
             one.leave_out(ClientViewState::Waiting(until.clone()), until);
+        }
+    }
+}
+
+/// Marks skills that the client offers only on some machines: whether this is one of them is not known here.
+fn apply_conditions(candidates: &mut [Candidate<'_>], profile: &Profile) {
+    for one in candidates.iter_mut().filter(|one| one.is_listed()) {
+        let Some(key) = one.read.condition.clone() else { continue };
+        if matches!(one.state, ClientViewState::Found | ClientViewState::Repaired(_)) {
+            let source = format!("`{key}` in {SKILL_FILE}");
+            let client = &profile.name;
+            let what =
+                format!("{client} offers it only where {source} is satisfied, which is not checked here");
+            (one.state, one.setting) = (ClientViewState::Unknown(what), Some(source));
         }
     }
 }

@@ -923,3 +923,30 @@ async fn a_file_without_read_permission_is_dropped() {
     assert!(result == CheckResult::Fail && evidence.contains("its SKILL.md cannot be read"), "{evidence}");
     assert_eq!(help, "check the permissions of the file and its folders");
 }
+
+#[tokio::test]
+async fn whether_a_machine_satisfies_the_conditions_of_a_skill_is_unknown() {
+    let scene = Scene::new();
+    let skill = |name: &str, metadata: &str| {
+        let text = format!("---\nname: {name}\ndescription: Does it.\nmetadata: {metadata}\n---\nB\n");
+        scene.write(&format!("home/.agents/skills/{name}/SKILL.md"), text);
+    };
+    skill("gated", "{\"openclaw\": {\"requires\": {\"bins\": [\"none-such\"]}}}");
+    skill("system", "{openclaw: {os: [darwin]}}");
+    skill("open", "{openclaw: {emoji: x, requires: {}, os: []}}");
+    let core = scene.core("repo").await;
+    for (name, key) in [("gated", "metadata.openclaw.requires"), ("system", "metadata.openclaw.os")] {
+        let (state, column, cell, report) = views_of(&core, "openclaw", name).await;
+        assert!(state.contains("Unknown") && state.contains(key), "{state}");
+        assert!(column.contains("Unknown"), "{column}");
+        assert_eq!(cell.state, Visibility::Unknown);
+        let (result, evidence, _) = check(&report, CheckKind::Offered);
+        assert!(result == CheckResult::Unknown && evidence.contains(key), "{evidence}");
+        assert_eq!(
+            views_of(&core, "codex", name).await.0,
+            "Some(Found)",
+            "no other client has the condition"
+        );
+    }
+    assert_eq!(views_of(&core, "openclaw", "open").await.0, "Some(Found)");
+}

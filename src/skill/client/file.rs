@@ -214,6 +214,20 @@ impl SkillFile {
         }
     }
 
+    /// Returns whether there is a value at a path of keys separated by dots. An empty list or mapping is none.
+    pub(super) fn has_path(&self, path: &str) -> bool {
+        let root = self.strict.as_ref().or_else(|| self.repaired.as_ref().map(|(_, node)| node));
+        let value = root.and_then(|root| {
+            path.split('.').try_fold(root, |node, key| node.get(key).map(|entry| &entry.value))
+        });
+        value.is_some_and(|node| match &node.value {
+            Content::Null => false,
+            Content::List(items) => !items.is_empty(),
+            Content::Map(entries) => !entries.is_empty(),
+            _ => true,
+        })
+    }
+
     /// Returns whether the fields can be read: the file has frontmatter that is valid or could be repaired.
     #[must_use]
     pub fn has_fields(&self) -> bool {

@@ -625,6 +625,10 @@ pub struct Profile {
     pub file: FileRules,
     /// How a skill can be hidden from the model, so that only users can invoke it.
     pub people_only: Fact<Vec<PeopleOnly>>,
+    /// Frontmatter values, as paths of keys, with which the client offers a skill only on some machines. Whether this
+    /// one is among them is not checked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub conditions: Option<Fact<Vec<String>>>,
     /// The skills bundled with the client.
     pub bundled: Fact<Bundled>,
     /// How the length of the list is limited.

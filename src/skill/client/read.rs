@@ -22,6 +22,8 @@ pub struct AsRead {
     pub unknown: Option<String>,
     /// What hides the skill from the model, so that only users can invoke it.
     pub people_only: Option<String>,
+    /// The value with which the client offers the skill only on some machines.
+    pub condition: Option<String>,
     /// What has to happen before the skill is listed.
     pub waits: Option<String>,
 }
@@ -79,6 +81,8 @@ impl Reader<'_> {
         self.name(name, folder)?;
         self.description(description, with_frontmatter)?;
         self.people_only();
+        let mut conditions = self.profile.conditions.iter().filter_map(Fact::value).flatten();
+        self.read.condition = conditions.find(|path| self.file.has_path(path)).cloned();
         if self.profile.file.paths.value() == Some(&true) && self.file.has("paths") {
             self.read.waits = Some("`paths`: listed once a file that fits is used".to_owned());
         }
