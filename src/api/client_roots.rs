@@ -244,7 +244,10 @@ impl ClientFolder {
             Some(Reading { folders: Some(most), .. }) => {
                 because(format!("beyond the first {most} folders of a root, the limit of {client}"), &fewer)
             }
-            _ => because("unreadable file".to_owned(), CHECK_PERMISSIONS),
+            _ => {
+                let kind = if is_file { "file" } else { "folder" };
+                because(format!("unreadable {kind}"), CHECK_PERMISSIONS)
+            }
         }
     }
 }

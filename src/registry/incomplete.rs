@@ -3,6 +3,7 @@
 
 use std::ffi::OsStr;
 use std::fs;
+use std::io::ErrorKind;
 use std::path::Path;
 
 use super::RootOrigin;
@@ -18,11 +19,14 @@ const SKILL_FILE: &str = "SKILL.md";
 const MAX_NAMED: usize = 3;
 /// Maximum number of entries that are searched for a bundle below a folder.
 const MAX_ENTRIES: usize = 1_000;
+/// Ends of the names of archives.
+const ARCHIVES: [&str; 8] = [".zip", ".skill", ".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tar.xz", ".7z"];
 /// Number of bytes that show whether a file begins with frontmatter, after a byte order mark.
 const HEAD_BYTES: usize = 6;
 
 /// Returns the direct children of the root that could have been meant as a skill: folders without a bundle at any
-/// depth, broken links, and Markdown files with frontmatter. Only in folders that belong to a client: elsewhere,
+/// depth or that cannot be read, broken links, Markdown files with frontmatter, files named like a skill, and archives
+/// that are not unpacked beside it. Only in folders that belong to a client: elsewhere,
 /// children can be anything.
 pub(super) fn incomplete(tree: &Tree, root: usize) -> Vec<RejectedBundle> {
     let ScannedRoot { spec, real, .. } = &tree.roots[root];
@@ -51,6 +55,19 @@ pub(super) fn incomplete(tree: &Tree, root: usize) -> Vec<RejectedBundle> {
             let message = format!("{place} is a file; clients read only {SKILL_FILE} in a folder");
             let help = format!("Move it to {stem}/{SKILL_FILE}.");
             found.push(rejected(&path, stem, message, Some(help)));
+        } else if kind.is_file()
+            && let Some(stem) = ARCHIVES.iter().find_map(|end| name.strip_suffix(end))
+        {
+            if !with_bundle.contains(OsStr::new(stem)) {
+                let message = format!("{place} is an archive; clients read only {SKILL_FILE} in a folder");
+                let help = format!("Unpack it, so that there is {stem}/{SKILL_FILE}.");
+                found.push(rejected(&path, stem, message, Some(help)));
+            }
+        } else if kind.is_file() && is_skill_name(&name) {
+            let message = format!("{place} is a file; clients read only {SKILL_FILE} in a folder");
+            let help =
+                format!("Replace it by a folder with the same name, and move it to {name}/{SKILL_FILE}.");
+            found.push(rejected(&path, &name, message, Some(help)));
         }
     }
     found.sort_by(|a, b| a.location.cmp(&b.location));
@@ -64,6 +81,18 @@ fn folder(path: &Path, name: &str, place: &str) -> Option<RejectedBundle> {
         let is_broken = fs::metadata(&file).is_err();
         let message = format!("{SKILL_FILE} in {place} is a broken symbolic link");
         return is_broken.then(|| rejected(&file, name, message, None));
+    }
+    if let Err(error) = fs::read_dir(path)
+        && error.kind() == ErrorKind::PermissionDenied
+    {
+        let rule = &rules::UNREADABLE;
+        let help = Some("Check the permissions of the folder.".to_owned());
+        let mut bundle = rejected(path, name, format!("cannot read {place}: {error}"), help);
+        bundle.reason = RefusalReason::Unreadable;
+        for finding in &mut bundle.findings {
+            (finding.code, finding.severity) = (rule.code.to_owned(), rule.severity);
+        }
+        return Some(bundle);
     }
     if may_have_bundle(path, 1, &mut 0) {
         return None;
@@ -110,6 +139,11 @@ fn may_have_bundle(folder: &Path, depth: usize, searched: &mut usize) -> bool {
         }
     }
     false
+}
+
+/// Returns whether a file is named like the folder of a skill, and not like a license or a script.
+fn is_skill_name(name: &str) -> bool {
+    name.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-')
 }
 
 fn has_frontmatter(path: &Path) -> bool {
@@ -160,6 +194,29 @@ mod tests {
 
     #[cfg(unix)]
     #[test]
+    fn a_folder_without_read_permission_is_reported() {
+        use std::os::unix::fs::PermissionsExt as _;
+        let dir = tempfile::tempdir().unwrap();
+        let closed = dir.path().join("closed");
+        write(dir.path(), "closed/SKILL.md", SKILL);
+        fs::set_permissions(&closed, fs::Permissions::from_mode(0)).unwrap();
+        let is_readable = fs::read_dir(&closed).is_ok();
+        let origin = RootOrigin::User { client: "claude-code".to_owned() };
+        let found = incomplete(&tree(dir.path(), origin), 0);
+        fs::set_permissions(&closed, fs::Permissions::from_mode(0o700)).unwrap();
+        if is_readable {
+            println!("SKIPPED: this user reads folders without permission");
+            return;
+        }
+        let [only] = found.as_slice() else { panic!("{found:?}") };
+        assert_eq!((only.id.as_str(), &only.reason), ("closed", &RefusalReason::Unreadable));
+        let message = &only.findings[0].message;
+        assert!(message.starts_with("cannot read ~/.claude/skills/closed: "), "{message}");
+        assert_eq!(only.findings[0].help, "Check the permissions of the folder.");
+    }
+
+    #[cfg(unix)]
+    #[test]
     fn children_without_a_skill_file_are_reported_in_client_folders() {
         let dir = tempfile::tempdir().unwrap();
         let root = dir.path();
@@ -170,6 +227,11 @@ mod tests {
         write(root, ".hidden/README.md", "");
         write(root, "node_modules/x/README.md", "");
         write(root, "whole/SKILL.md", SKILL);
+        write(root, "whole.zip", "PK");
+        write(root, "pdf", SKILL);
+        write(root, "tools.tar.gz", "");
+        write(root, "LICENSE", "");
+        write(root, "install.sh", "");
         write(root, "nested/deeper/SKILL.md", SKILL);
         write(root, "dangling/notes.txt", "");
         fs::create_dir(root.join("empty")).unwrap();
@@ -191,11 +253,21 @@ mod tests {
                 "Move it to flat/SKILL.md.",
             ),
             ("gone", "~/.claude/skills/gone is a broken symbolic link", help),
+            (
+                "pdf",
+                "~/.claude/skills/pdf is a file; clients read only SKILL.md in a folder",
+                "Replace it by a folder with the same name, and move it to pdf/SKILL.md.",
+            ),
             ("readme-only", "no SKILL.md in ~/.claude/skills/readme-only; found README.md", help),
             (
                 "text",
                 "no SKILL.md in ~/.claude/skills/text; found SKILL.md.txt",
                 "Rename SKILL.md.txt to SKILL.md.",
+            ),
+            (
+                "tools",
+                "~/.claude/skills/tools.tar.gz is an archive; clients read only SKILL.md in a folder",
+                "Unpack it, so that there is tools/SKILL.md.",
             ),
         ];
         assert_eq!(reported, expected);
