@@ -109,13 +109,18 @@ fn render(report: &GoldenReport, look: TerminalCaps) -> String {
     }
     let figures = &report.figures;
     let queries = figures.queries + figures.out_of_scope;
+    // Without a query that has a skill there is nothing to measure.
+    let ranked = if figures.queries == 0 {
+        String::new()
+    } else {
+        let [first, rank] = [figures.p_at_1, figures.mrr_at_10].map(|figure| strong(&format!("{figure:.3}")));
+        format!("P@1 {first}, MRR@10 {rank}, ")
+    };
     let _ = writeln!(
         out,
-        "{} over {}: P@1 {}, MRR@10 {}, {}",
+        "{} over {}: {ranked}{}",
         counted(queries, "query", "queries"),
         counted(report.skills, "skill", "skills"),
-        strong(&format!("{:.3}", figures.p_at_1)),
-        strong(&format!("{:.3}", figures.mrr_at_10)),
         counted(figures.false_triggers, "false trigger", "false triggers"),
     );
     let max_width = look.width.min(110);

@@ -50,7 +50,12 @@ pub(super) fn incomplete(tree: &Tree, root: usize) -> Vec<RejectedBundle> {
         if kind.is_dir() {
             found.extend(folder(&path, &name, &place));
         } else if kind.is_symlink() && fs::metadata(&path).is_err() {
-            found.push(rejected(&path, &name, format!("{place} is a broken symbolic link"), None));
+            found.push(rejected(
+                &path,
+                &name,
+                format!("{place} is a broken symbolic link"),
+                link_help(&path),
+            ));
         } else if let Some(stem) = name.strip_suffix(".md").filter(|_| has_frontmatter(&path)) {
             let message = format!("{place} is a file; clients read only {SKILL_FILE} in a folder");
             let help = format!("Move it to {stem}/{SKILL_FILE}.");
@@ -80,7 +85,7 @@ fn folder(path: &Path, name: &str, place: &str) -> Option<RejectedBundle> {
     if fs::symlink_metadata(&file).is_ok() {
         let is_broken = fs::metadata(&file).is_err();
         let message = format!("{SKILL_FILE} in {place} is a broken symbolic link");
-        return is_broken.then(|| rejected(&file, name, message, None));
+        return is_broken.then(|| rejected(&file, name, message, link_help(&file)));
     }
     if let Err(error) = fs::read_dir(path)
         && error.kind() == ErrorKind::PermissionDenied
@@ -115,6 +120,12 @@ fn folder(path: &Path, name: &str, place: &str) -> Option<RejectedBundle> {
     let is_meant = |name: &&String| name.to_lowercase().starts_with("skill");
     let help = names.iter().find(is_meant).map(|wrong| format!("Rename {wrong} to {SKILL_FILE}."));
     Some(rejected(&file, name, format!("no {SKILL_FILE} in {place}; {content}"), help))
+}
+
+/// Returns what to do about a broken link.
+fn link_help(link: &Path) -> Option<String> {
+    let target = fs::read_link(link).ok()?;
+    Some(format!("Correct or remove the link to {}.", target.display()))
 }
 
 /// Returns whether a main file is below a folder, or what is below it was not searched completely.
@@ -245,14 +256,22 @@ mod tests {
             .collect();
         let help = rules::SKILL_FILE_MISSING.help;
         let expected = [
-            ("dangling", "SKILL.md in ~/.claude/skills/dangling is a broken symbolic link", help),
+            (
+                "dangling",
+                "SKILL.md in ~/.claude/skills/dangling is a broken symbolic link",
+                "Correct or remove the link to /nowhere/SKILL.md.",
+            ),
             ("empty", "no SKILL.md in ~/.claude/skills/empty; the folder is empty", help),
             (
                 "flat",
                 "~/.claude/skills/flat.md is a file; clients read only SKILL.md in a folder",
                 "Move it to flat/SKILL.md.",
             ),
-            ("gone", "~/.claude/skills/gone is a broken symbolic link", help),
+            (
+                "gone",
+                "~/.claude/skills/gone is a broken symbolic link",
+                "Correct or remove the link to /nowhere.",
+            ),
             (
                 "pdf",
                 "~/.claude/skills/pdf is a file; clients read only SKILL.md in a folder",

@@ -303,3 +303,14 @@ fn an_evaluation_against_a_commit_lists_other_winners() {
     assert!(markdown.contains(query), "{markdown}");
     assert_eq!(home.run(&["eval", "--against", "no-such"]).code, 3);
 }
+
+#[test]
+fn without_a_query_that_has_a_skill_no_ranking_is_shown() {
+    let home = Home::with_skills();
+    home.json(&["golden", "add", "zzxx qqvv", "--none"]);
+    let listed = home.run(&["golden", "list"]).stdout;
+    assert!(!listed.contains("P@1") && listed.contains("false trigger"), "{listed}");
+    home.json(&["golden", "add", "read the tables of a pdf", "--expect", "pdf-tables"]);
+    let listed = home.run(&["golden", "list"]).stdout;
+    assert!(listed.contains("P@1 1.000, MRR@10 1.000"), "{listed}");
+}
