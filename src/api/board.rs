@@ -12,7 +12,7 @@ use skills_store::RunRecord;
 /// Number of slices of the window in which runs are counted.
 pub const SLICES: usize = 64;
 /// Maximum number of ended runs listed individually.
-const MAX_ENDED: usize = 12;
+const MAX_ENDED: usize = 50;
 /// Maximum number of values of a facet.
 const MAX_VALUES: usize = 6;
 /// Maximum number of facets of a filter.
@@ -39,10 +39,24 @@ impl BoardRun {
                 _ => None,
             },
             outcome_unknown: run.is_outcome_unknown(),
+            escalation: run.escalation(),
+            paused: run.paused && !run.state.is_terminal(),
             created_ms: run.created_ms,
             since_ms: run.since_ms,
             expires_ms: run.expires_ms,
         }
+    }
+
+    /// Returns what distinguishes its wait for approval: an unknown outcome, the approvals it has, the escalation.
+    pub fn wait_notes(&self) -> impl Iterator<Item = &str> {
+        let unknown = self.outcome_unknown.then_some("outcome unknown");
+        [unknown, self.approvals.as_deref(), self.escalation.as_deref()].into_iter().flatten()
+    }
+
+    /// Returns whether nothing is executed until it is resumed.
+    #[must_use]
+    pub fn is_paused(&self) -> bool {
+        self.paused && self.state == RunState::Pending
     }
 }
 
@@ -89,10 +103,14 @@ impl Board {
                 RunState::Canceled => board.ended.push(BoardRun::of(run)),
             }
         }
-        board.waiting.sort_by_key(|run| (run.expires_ms.unwrap_or(i64::MAX), run.since_ms));
+        // An unknown outcome has no deadline of its own: without one it comes before other approvals.
+        board
+            .waiting
+            .sort_by_key(|run| (run.expires_ms.unwrap_or(i64::MAX), !run.outcome_unknown, run.since_ms));
         board.oldest_waiting_ms = board.waiting.iter().map(|run| run.since_ms).min();
         board.running.sort_by_key(|run| (!run.state.is_active(), run.created_ms));
         board.ended.sort_by_key(|run| -run.since_ms);
+        board.ended_runs = board.ended.len() as u64;
         board.ended.truncate(MAX_ENDED);
         board.failed = failures
             .into_values()
@@ -100,6 +118,12 @@ impl Board {
             .collect();
         board.failed.sort_by_key(|failures| std::cmp::Reverse((failures.runs, failures.last_ms)));
         board
+    }
+
+    /// Returns the number of pending runs that are paused.
+    #[must_use]
+    pub fn paused(&self) -> u64 {
+        self.running.iter().filter(|run| run.is_paused()).count() as u64
     }
 }
 
@@ -248,6 +272,10 @@ mod tests {
         assert_eq!((board.failed[0].runs, board.failed[0].slices[SLICES / 2]), (2, 2));
         assert_eq!(board.failed[0].reason, "no space left");
         assert_eq!(board.running.len(), 1);
+        let many: Vec<RunRecord> =
+            (0..60).map(|at| run("x", RunState::Completed, 8 * HOUR - 1 - at)).collect();
+        let board = Board::of(&many, BTreeMap::new(), Vec::new(), (0, 8 * HOUR));
+        assert_eq!((board.ended.len(), board.ended_runs), (MAX_ENDED, 60), "all are counted");
     }
 
     #[test]

@@ -35,6 +35,12 @@ pub struct BoardRun {
     /// Whether it waits for a decision about a step whose outcome is unknown.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub outcome_unknown: bool,
+    /// `escalated to lead`, while it waits for an approval that was escalated.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub escalation: Option<String>,
+    /// Whether it is paused until resumed.
+    #[serde(default, rename = "held", skip_serializing_if = "std::ops::Not::not")]
+    pub paused: bool,
     /// Its launch, milliseconds since 1970-01-01 UTC.
     pub created_ms: i64,
     /// Start of its state.
@@ -75,8 +81,11 @@ pub struct Board {
     pub failed: Vec<BoardFailures>,
     /// Runs that completed in the window, per slice.
     pub completed: Vec<u32>,
-    /// The newest runs that ended in the window.
+    /// The newest runs that completed or were canceled in the window.
     pub ended: Vec<BoardRun>,
+    /// Number of all runs that completed or were canceled in the window.
+    #[serde(default)]
+    pub ended_runs: u64,
     /// Start of the longest wait for approval, milliseconds since 1970-01-01 UTC.
     pub oldest_waiting_ms: Option<i64>,
     /// The workers.

@@ -25,7 +25,10 @@ pub fn run_cell(column: RunColumn, run: &RunRecord, now_ms: i64) -> String {
         RunColumn::Id => run.id.0.clone(),
         RunColumn::Progress => format!("{}/{}", run.progress.0, run.progress.1),
         RunColumn::Step => run.step.clone().unwrap_or_default(),
-        RunColumn::Error => run.approval_progress().or_else(|| run.failure()).unwrap_or_default(),
+        RunColumn::Error => {
+            let notes: Vec<String> = run.wait_notes().collect();
+            if notes.is_empty() { run.failure().unwrap_or_default() } else { notes.join(", ") }
+        }
         RunColumn::By => run.started_by.clone(),
         RunColumn::Assigned => {
             run.options.assigned.as_ref().map(|assigned| assigned.to.clone()).unwrap_or_default()

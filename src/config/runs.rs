@@ -33,7 +33,7 @@ pub enum RunColumn {
     Id,
     Progress,
     Step,
-    /// Why the run failed, or how many approvals it has.
+    /// Why the run failed, or how many approvals it has, and whether its wait was escalated.
     Error,
     By,
     /// `approver` is its former name.

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use crate::RunRecord;
-use skills_model::{ApprovalReason, Gate};
+use skills_model::{ApprovalReason, Gate, RunState, Verdict};
 
 /// Maximum number of characters of a reason.
 const MAX_REASON: usize = 120;
@@ -33,6 +33,13 @@ impl RunRecord {
         matches!(&self.gate, Some(Gate::Human { why: ApprovalReason::UnknownOutcome, .. }))
     }
 
+    /// Returns the step whose denial canceled it.
+    #[must_use]
+    pub fn denied_at(&self) -> Option<&str> {
+        let denied = self.decided.as_ref().filter(|decided| decided.verdict == Verdict::Deny)?;
+        (self.state == RunState::Canceled).then_some(&denied.step)
+    }
+
     /// Returns its labels on one line: `env=prod, team=web`.
     #[must_use]
     pub fn labels(&self) -> String {
@@ -57,6 +64,24 @@ impl RunRecord {
             }
             _ => None,
         }
+    }
+
+    /// Returns `escalated to lead`, or `escalated`, while it waits for the approval that was escalated.
+    #[must_use]
+    pub fn escalation(&self) -> Option<String> {
+        let is_escalated = self.options.escalated_ms == Some(self.since_ms);
+        let to = &self.options.escalated_to;
+        (self.state == RunState::WaitingForHuman && is_escalated).then(|| match to.as_slice() {
+            [] => "escalated".to_owned(),
+            to => format!("escalated to {}", to.join(", ")),
+        })
+    }
+
+    /// Returns what distinguishes its wait for approval: an unknown outcome, the approvals it has, the escalation.
+    pub fn wait_notes(&self) -> impl Iterator<Item = String> {
+        let unknown = self.is_outcome_unknown().then(|| "outcome unknown".to_owned());
+        let waits = self.state == RunState::WaitingForHuman;
+        [unknown, self.approval_progress(), self.escalation()].into_iter().flatten().filter(move |_| waits)
     }
 }
 

@@ -162,6 +162,9 @@ pub struct RunOptions {
     /// Start of the wait that was escalated, milliseconds since 1970-01-01 UTC: each is escalated once.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub escalated_ms: Option<i64>,
+    /// Who that wait was escalated to.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub escalated_to: Vec<String>,
     /// Number of the latest event of which a webhook was notified: of several processes, one sends the message.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub notified: Option<u64>,

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use skills_api::{
     AttachPreview, AttachRequest, Attached, Board, CapabilityExplanation, CommandResult, ContractView, Error,
-    FacetList, LaunchRequest, Launched, ListFilter, LocalFiles, RunCommand, RunDetail, SessionAccess,
-    SharedClient, TargetChoice, ViewList, WorkerList,
+    FacetList, LaunchRequest, Launched, ListFilter, LocalFiles, RunCommand, RunDetail, SavedView,
+    SessionAccess, SharedClient, TargetChoice, ViewList, WorkerList,
 };
 use skills_config::Invocation;
 use skills_skill::{AttachTarget, SkillId};
@@ -71,8 +71,8 @@ pub enum RunRequest {
     },
     /// Count the runs that match a filter, and load its facets.
     Facets(String),
-    /// List saved views.
-    Views,
+    /// List saved views, if they differ from the given ones.
+    Views(Option<Vec<SavedView>>),
     /// Save a filter under a name.
     SaveView {
         /// The name.
@@ -122,8 +122,8 @@ pub enum RunResponse {
     Board(u32, Result<Arc<Board>, Error>),
     /// Response to [`RunRequest::Facets`].
     Facets(String, Result<Arc<FacetList>, Error>),
-    /// Response to [`RunRequest::Views`].
-    Views(Result<Arc<ViewList>, Error>),
+    /// Response to [`RunRequest::Views`]; `None` if they are unchanged.
+    Views(Result<Option<Arc<ViewList>>, Error>),
     /// Response to [`RunRequest::SaveView`]: the name, and the current views.
     ViewSaved(String, Result<Arc<ViewList>, Error>),
     /// Response to [`RunRequest::Drain`].
@@ -170,7 +170,7 @@ impl RunRequest {
             Self::Targets { .. } => "target_choices",
             Self::Board { .. } => "board",
             Self::Facets(_) => "facets",
-            Self::Views => "views",
+            Self::Views(_) => "views",
             Self::SaveView { .. } => "save_view",
             Self::Drain { .. } => "drain",
             Self::Launchable => "list",
@@ -227,7 +227,10 @@ impl RunRequest {
                 let list = core.facets(&filter).await.map(Arc::new);
                 RunResponse::Facets(filter, list)
             }
-            Self::Views => RunResponse::Views(core.views().await.map(Arc::new)),
+            Self::Views(known) => {
+                let is_changed = |list: &ViewList| known.as_ref() != Some(&list.views);
+                RunResponse::Views(core.views().await.map(|list| is_changed(&list).then(|| Arc::new(list))))
+            }
             Self::SaveView { name, filter } => {
                 let saved = core.save_view(&name, Some(&filter), None).await.map(Arc::new);
                 RunResponse::ViewSaved(name, saved)

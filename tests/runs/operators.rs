@@ -378,6 +378,10 @@ async fn ended_runs_are_deleted_and_late_approvals_escalated() {
         RunState::Failed,
         "nothing is said of failed runs"
     );
+    let record = core.run(&waiting.id.0).await.unwrap().run;
+    assert_eq!(record.escalation().as_deref(), Some("escalated to boss"));
+    let board = core.board(1).await.unwrap();
+    assert_eq!(board.waiting[0].escalation, record.escalation(), "the board shows it");
     core.stop_workers().await;
     let approved = core
         .order_as(

@@ -64,7 +64,7 @@ fn a_view_shows_a_table_that_is_sorted_and_narrowed() {
 fn every_tab_is_in_sight_in_a_small_window() {
     let client = core(runs());
     let harness = opened(&client, 80, 24);
-    has(&harness, &["All  Wait ◆2  Run  Fail  Board"]);
+    has(&harness, &["All 6  Waiting ◆2  Running  Failed  Board"]);
 }
 
 #[test]
@@ -268,4 +268,81 @@ fn a_partly_approved_run_keeps_its_deadline() {
     let mut harness = opened(&client, 120, 36);
     has(&harness, &["5 m left 1/2"]);
     harness.press("b").wait_for("5 m left, 1 of 2");
+}
+
+/// A run that waits for the second of two approvals, escalated and assigned.
+fn handed_over(number: u32) -> RunDetail {
+    let mut run = run(number, RunState::WaitingForHuman, "Promote 5.5.0 to eu-west-1", "eu-west-1");
+    if let Some(Gate::Human { approvals, .. }) = &mut run.run.gate {
+        (approvals.need, approvals.by) = (2, vec!["ana".to_owned()]);
+    }
+    run.run.options.escalated_ms = Some(run.run.since_ms);
+    run.run.options.escalated_to = vec!["lead".to_owned()];
+    run.run.options.assigned = Some(skills_store::Assignment {
+        to: "lena".to_owned(),
+        by: "kim".to_owned(),
+        note: Some("look at the registry first".to_owned()),
+        at_ms: NOW_MS,
+    });
+    run
+}
+
+#[test]
+fn approvals_escalation_and_assignee_are_in_every_view() {
+    let client = core([runs(), vec![handed_over(7)]].concat());
+    let mut harness = opened(&client, 80, 24);
+    has(&harness, &["Promote 5.5.0 to eu-west… 1/2 !"]);
+    harness.resize(160, 40);
+    has(&harness, &["Promote 5.5.0 to eu-west-1", "1 of 2 escalated for lena"]);
+    harness.press("]").wait_for("state:waiting_for_human");
+    has(&harness, &["assigned", "lena", "approved, 1 of 2, escalated to lead", "expires in 5 m"]);
+    harness.press("b").wait_for("failed, by reason");
+    has(&harness, &["1 of 2, escalated to le"]);
+    harness.resize(200, 60);
+    has(&harness, &["1 of 2, escalated to lead, for lena"]);
+    let mut alone = opened(&core(vec![handed_over(7)]), 140, 40);
+    alone.wait_for("Checkpoints");
+    has(&alone, &["! escalated to lead", "assigned to lena by kim: look at the registry first"]);
+}
+
+#[test]
+fn titles_identify_runs_in_a_small_window() {
+    let client = core(runs());
+    let harness = opened(&client, 80, 24);
+    for title in ["Promote 5.4.0 to e", "Delete 41 stale branches", "Deploy 5.4.0 to us-east-1"] {
+        has(&harness, &[title]);
+    }
+    insta::assert_snapshot!("runs-titled-80x24", harness.screen());
+}
+
+#[test]
+fn a_wide_board_shows_id_starter_and_step() {
+    let client = core([runs(), vec![handed_over(7)]].concat());
+    let mut harness = opened(&client, 200, 60);
+    harness.press("b").wait_for("failed, by reason");
+    insta::assert_snapshot!("runs-board-200x60", harness.screen());
+}
+
+#[test]
+fn all_ended_runs_of_the_period_are_counted_on_the_board() {
+    let ended = |number: u32| {
+        let mut run = run(4, RunState::Completed, &format!("Deploy {number}"), "staging");
+        run.run.id.0 = format!("0198a1b2-7000-7000-8000-{number:012}");
+        run
+    };
+    let client = core((0..80).map(ended).collect());
+    let mut harness = opened(&client, 120, 40);
+    harness.press("b").wait_for("of 80");
+}
+
+#[test]
+fn views_that_another_workbench_saved_become_tabs() {
+    let client = core(runs());
+    let mut harness = opened(&client, 120, 36);
+    client.runs.views.lock().unwrap().push(skills_api::SavedView {
+        name: "Staging".to_owned(),
+        r#where: "input.region:staging".to_owned(),
+        by: Some("ana".to_owned()),
+    });
+    harness.pass(std::time::Duration::from_secs(61)).wait_for("Staging");
 }

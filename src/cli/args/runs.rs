@@ -179,6 +179,7 @@ Several values of a key are separated by commas: `error:503,circuit` (not of tit
   age:>1h                   time since the start (s, m, h, d, w)
   since:<10m                time in the current state
   error:\"bad gateway\"       part of the error
+  detail:10.0.0.7           part of the complete error, with addresses and responses
   input.region:eu*          an input; `input.total:>100` compares numbers (also `>=`, `<`, `<=`)
   label.env:prod            a label given at the launch
   by:kim                    who started it

@@ -50,7 +50,7 @@ pub async fn run(cx: &mut Context, args: &RunsBoardArgs) -> Result<Done, Failure
     if cx.out.json {
         cx.out.value(&board)?;
     } else if cx.is_plain() {
-        cx.out.raw(line_mode::board(&board, args.hours).as_bytes())?;
+        cx.out.raw(line_mode::text::board(&board, args.hours).as_bytes())?;
     } else {
         let thresholds = Thresholds::of(&cx.config()?);
         let text = render(&board, args.hours, thresholds, cx.out.look);
@@ -86,14 +86,15 @@ fn render(board: &Board, hours: u32, thresholds: Thresholds, look: TerminalCaps)
         .map_or_else(String::new, |since| format!(", oldest {}", clock::age(board.now_ms - since)));
     let _ = writeln!(
         out,
-        "{}, {} running, {} waiting for a signal, {} pending; last {hours} h: {} failed, {} completed",
+        "{}, {} running, {} waiting for a signal, {} pending, {} paused; last {hours} h: {} failed, {} completed",
         TextStyle::Strong.paint(
             &format!("{} waiting for approval{oldest}", grouped(count(&[RunState::WaitingForHuman]))),
             look.colour
         ),
         grouped(count(&[RunState::Running, RunState::Replaying])),
         grouped(count(&[RunState::WaitingForSignal])),
-        grouped(count(&[RunState::Pending])),
+        grouped(count(&[RunState::Pending]).saturating_sub(board.paused())),
+        grouped(board.paused()),
         grouped(failed),
         grouped(completed),
     );
@@ -127,18 +128,21 @@ fn render(board: &Board, hours: u32, thresholds: Thresholds, look: TerminalCaps)
     };
     let waits = |run: &BoardRun| {
         let mut parts = vec![thresholds.deadline(run.expires_ms, board.now_ms, look)];
-        parts.extend(run.outcome_unknown.then(|| TextStyle::Warn.paint("outcome unknown", look.colour)));
-        parts.extend(run.approvals.clone());
+        parts.extend(run.wait_notes().map(|note| {
+            let note = safe_text::line(note);
+            if run.outcome_unknown { TextStyle::Warn.paint(&note, look.colour) } else { note.into_owned() }
+        }));
         parts.extend(run.assigned.as_ref().map(|to| format!("assigned to {}", safe_text::line(to))));
         parts.join(", ")
     };
     group("waiting for approval, nearest deadline first", &board.waiting, &waits);
     let runs_for = |run: &BoardRun| match &run.signal {
         Some(signal) => cut(&format!("signal {}", safe_text::line(signal)), last_width, look.unicode),
+        None if run.is_paused() => "paused until resumed".to_owned(),
         None if run.state == RunState::Pending => {
             format!("pending {}", clock::age(board.now_ms - run.since_ms))
         }
-        None => format!("for {}", clock::age(board.now_ms - run.created_ms)),
+        None => format!("started {} ago", clock::age(board.now_ms - run.created_ms)),
     };
     group("in progress", &board.running, &runs_for);
     let bars = available.saturating_sub(title_width + 24).clamp(8, 64);

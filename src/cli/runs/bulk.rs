@@ -10,6 +10,7 @@ use super::reporter::{self, Reporter};
 use super::{clock, line_mode, status};
 use crate::Context;
 use crate::args::DecideArgs;
+use crate::dialog::clean;
 use crate::failure::{Done, Failure};
 use crate::output::{TerminalCaps, TextStyle, counted, fit};
 use skills_api::{Code, DecisionSheet, Error, Needs, RunClient, RunCommand, distinguish};
@@ -121,7 +122,12 @@ fn choose(
             format!("{}.\n", capitalized(&format!("{command} {}", counted(takes.len(), "run", "runs"))));
         for (number, run) in (1..).zip(&*takes) {
             let from = (command == CommandName::Resume).then(|| format!(" From checkpoint {}.", run.head));
-            let _ = writeln!(text, "{number}. {}{}", line_mode::item(run, now_ms), from.unwrap_or_default());
+            let _ = writeln!(
+                text,
+                "{number}. {}{}",
+                line_mode::text::item(run, now_ms),
+                from.unwrap_or_default()
+            );
         }
         if others > 0 {
             let left = counted(others, "other run matches", "other runs match");
@@ -149,7 +155,7 @@ async fn send(
     client: &(impl RunClient + ?Sized),
     orders: Vec<(&RunRecord, RunCommand)>,
 ) -> Result<Done, Failure> {
-    let look = cx.out.look;
+    let (look, plain) = (cx.out.look, cx.is_plain());
     let mut report = Report { runs: Vec::new() };
     for (run, order) in orders {
         let (outcome, note) = match client.order(&run.id.0, order).await {
@@ -161,7 +167,7 @@ async fn send(
         };
         let sent = Sent { run: run.id.0.clone(), title: run.title_or_skill().to_owned(), outcome, note };
         if !cx.out.json {
-            cx.out.line(row(&sent, look))?;
+            cx.out.line(if plain { plain_row(report.runs.len() + 1, &sent) } else { row(&sent, look) })?;
             cx.out.flush()?;
         }
         report.runs.push(sent);
@@ -176,7 +182,8 @@ async fn send(
             .filter_map(|outcome| Some((of(outcome), outcome)).filter(|(count, _)| *count > 0))
             .map(|(count, outcome)| format!("{count} {outcome}"))
             .collect();
-        cx.out.line(parts.join(", "))?;
+        let summary = parts.join(", ");
+        cx.out.line(if plain { format!("Summary: {summary}.") } else { summary })?;
     }
     Ok(if all_done { Done::Fine } else { Done::Findings })
 }
@@ -209,7 +216,12 @@ pub async fn decide(cx: &mut Context, args: &DecideArgs, verdict: Verdict) -> Re
     let digest = set_digest(verdict, takes.iter().map(|(run, sheet)| (run.id.0.as_str(), sheet)));
     if !(args.yes && args.digest.as_ref() == Some(&digest)) {
         let mut reporter = cx.reporter();
-        reporter.say(&sheets(verdict, &takes, &others, &digest, reporter.look));
+        let plain = cx.is_plain();
+        reporter.say(&if plain {
+            plain_sheets(verdict, &takes, &others, &digest)
+        } else {
+            sheets(verdict, &takes, &others, &digest, reporter.look)
+        });
         let mut words = vec!["runs", &name, "--where", filter, "--digest", &digest];
         let options = [("--approver", args.approver.as_deref()), ("--notes", args.notes.as_deref())];
         words.extend(
@@ -282,6 +294,31 @@ fn sheets(
     }
     let _ = writeln!(out, "digest: {digest}");
     out
+}
+
+/// Renders the same as labeled lines.
+fn plain_sheets(
+    verdict: Verdict,
+    takes: &[(&RunRecord, DecisionSheet)],
+    others: &[(&RunRecord, String)],
+    digest: &str,
+) -> String {
+    let now_ms = clock::now_ms();
+    let mut out = format!("{} {}.\n", capitalized(&verdict.to_string()), counted(takes.len(), "run", "runs"));
+    for (number, (run, sheet)) in (1..).zip(takes) {
+        let _ = writeln!(out, "{number}. {}", line_mode::text::item(run, now_ms));
+        let _ = writeln!(out, "{}", line_mode::text::sheet(sheet).trim());
+    }
+    for (run, why) in others {
+        let _ = writeln!(out, "Skipped: run {}, {}.", status::short(&run.id.0), clean(why));
+    }
+    let _ = writeln!(out, "Digest: {digest}.");
+    out
+}
+
+fn plain_row(number: usize, sent: &Sent) -> String {
+    let (title, id) = (clean(&sent.title), status::short(&sent.run));
+    format!("{number}. {title}. Run {id}. {}: {}.", capitalized(sent.outcome), clean(&sent.note))
 }
 
 fn row(sent: &Sent, look: TerminalCaps) -> String {

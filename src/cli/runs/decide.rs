@@ -32,7 +32,7 @@ pub async fn run(cx: &mut Context, args: &DecideArgs, verdict: Verdict) -> Resul
         let named = decision.is_named();
         if !(args.yes && named) {
             let text = if plain {
-                line_mode::sheet(sheet)?
+                line_mode::text::sheet(sheet)
             } else {
                 sheet::render(sheet, clock::now_ms(), &TimeZone::system(), reporter.look)
             };

@@ -118,7 +118,7 @@ fn labeled(page: &RunPage, columns: &[RunColumn], now_ms: i64) -> String {
     let look = TerminalCaps { colour: false, unicode: false, width: usize::MAX, terminal: false };
     let line = |run: &RunRecord| {
         if columns.is_empty() {
-            return line_mode::item(run, now_ms);
+            return line_mode::text::item(run, now_ms);
         }
         let parts = columns.iter().map(|column| format!("{column}: {}", cell(run, *column, now_ms, look)));
         clean(&parts.collect::<Vec<_>>().join("; "))
@@ -184,7 +184,10 @@ fn render(page: &RunPage, now_ms: i64, zone: &TimeZone, look: TerminalCaps) -> S
     }
     for run in &page.runs {
         let (through, steps) = run.progress;
-        let words = cut(&status::words_now(run, now_ms, zone), available, look.unicode);
+        let assigned = run.options.assigned.as_ref().filter(|_| !run.state.is_terminal());
+        let assigned = assigned.map(|assigned| format!(", assigned to {}", safe_text::line(&assigned.to)));
+        let words = status::words_now(run, now_ms, zone) + &assigned.unwrap_or_default();
+        let words = cut(&words, available, look.unicode);
         let waits = matches!(run.state, RunState::WaitingForHuman | RunState::Failed);
         let words = if waits { words } else { TextStyle::Muted.paint(&words, look.colour) };
         let _ = writeln!(

@@ -46,7 +46,7 @@ pub async fn run(cx: &mut Context, args: &RunsShowArgs) -> Result<Done, Failure>
     let look =
         if plain { TerminalCaps { colour: false, unicode: false, ..cx.out.look } } else { cx.out.look };
     let page = Page { now_ms: clock::now_ms(), zone, caller: Caller::of(&cx.global), look };
-    let mut text = if plain { line_mode::page(&detail)? } else { page.render(&detail) };
+    let mut text = if plain { line_mode::text::page(&detail, page.now_ms) } else { page.render(&detail) };
     if args.events {
         text += &page.events(&detail);
     }
@@ -220,6 +220,9 @@ impl Page {
         }
         if let Some(progress) = run.approval_progress() {
             self.fact(out, "approvals", &progress);
+        }
+        if let Some(escalation) = run.escalation() {
+            self.fact(out, "escalation", &safe_text::line(&escalation));
         }
         self.fact(out, "trace", &safe_text::line(&run.trace_id));
         let digest = run.contract_digest.get(..12).unwrap_or(&run.contract_digest);

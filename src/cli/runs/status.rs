@@ -66,10 +66,18 @@ pub fn describe(run: &RunRecord, zone: &TimeZone) -> String {
                 Some(Gate::Human { step, why: ApprovalReason::UnknownOutcome, .. }) => {
                     format!("{}: outcome unknown", safe_text::line(step))
                 }
-                Some(Gate::Human { step, .. }) => format!("{} waits for approval", safe_text::line(step)),
+                Some(Gate::Human { step, .. }) => {
+                    let step = safe_text::line(step);
+                    match run.approval_progress() {
+                        Some(progress) => format!("{step}: {progress}"),
+                        None => format!("{step} waits for approval"),
+                    }
+                }
                 Some(Gate::Signal { name, .. }) => format!("waits for signal {}", safe_text::line(name)),
                 None => run.state.to_string(),
             };
+            let escalation = run.escalation().map(|text| format!(", {}", safe_text::line(&text)));
+            let waits = waits + &escalation.unwrap_or_default();
             if run.paused { format!("{waits}, then paused until resumed") } else { waits }
         }
         RunState::Completed => "completed".to_owned(),
@@ -79,12 +87,16 @@ pub fn describe(run: &RunRecord, zone: &TimeZone) -> String {
             (Some(step), None) => format!("failed at {step}"),
             (None, None) => "failed".to_owned(),
         },
-        RunState::Canceled => match (run.expired_ms(), failure(run)) {
+        RunState::Canceled => match (run.expired_ms(), failure(run).or_else(|| denial(run))) {
             (Some(at), _) => format!("canceled: expired at {}", clock::time_of_day(at, zone)),
             (None, Some(why)) => format!("canceled: {why}"),
             (None, None) => "canceled".to_owned(),
         },
     }
+}
+
+fn denial(run: &RunRecord) -> Option<String> {
+    run.denied_at().map(|step| format!("{} was denied", safe_text::line(step)))
 }
 
 /// Describes a claim or the loss of a worker; `None` for other events.

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use jiff::tz::TimeZone;
 
-use super::{board, clock, commands};
+use super::{board, clock, commands, line_mode};
 use crate::Context;
 use crate::args::{RunsLogsArgs, RunsViewsArgs, RunsWorkersArgs};
 use crate::failure::{Done, Failure};
@@ -28,7 +28,11 @@ pub async fn workers(cx: &mut Context, args: &RunsWorkersArgs) -> Result<Done, F
     if cx.out.json {
         cx.out.value(&list)?;
     } else {
-        let text = board::workers(&list.workers, clock::now_ms(), cx.out.look);
+        let text = if cx.is_plain() {
+            line_mode::text::workers(&list.workers)
+        } else {
+            board::workers(&list.workers, clock::now_ms(), cx.out.look)
+        };
         cx.out.raw(text.as_bytes())?;
     }
     Ok(Done::Fine)

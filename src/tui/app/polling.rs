@@ -5,6 +5,7 @@ use std::time::Instant;
 use super::{App, AppEvent};
 use crate::pane::Message;
 use crate::proposal_requests::ProposalPaneResponse;
+use crate::run_requests::RunResponse;
 use crate::session_requests::SessionResponse;
 
 /// Returns whether an event leaves the frame unchanged.
@@ -15,6 +16,7 @@ pub(super) fn unmoved(news: &AppEvent) -> bool {
             _,
             Message::Session(SessionResponse::Looked(_, _, None))
                 | Message::Proposals(ProposalPaneResponse::Listed(Ok(None)))
+                | Message::Run(RunResponse::Views(Ok(None)))
         )
     )
 }

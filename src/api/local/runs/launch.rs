@@ -303,6 +303,7 @@ impl Plans {
             title: None,
             assigned: None,
             escalated_ms: None,
+            escalated_to: Vec::new(),
             notified: None,
             notifying: Vec::new(),
             place: None,

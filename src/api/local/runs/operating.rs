@@ -456,7 +456,10 @@ impl Maintenance {
         }
         let data = json!({ "to": required.escalate_to, "waited_s": waited_s });
         let event = NewEvent { kind: EventKind::RunEscalated, step: run.step.clone(), data: data.clone() };
-        let fields = Map::from_iter([("escalated_ms".to_owned(), json!(run.since_ms))]);
+        let fields = Map::from_iter([
+            ("escalated_ms".to_owned(), json!(run.since_ms)),
+            ("escalated_to".to_owned(), json!(required.escalate_to)),
+        ]);
         let requires = Some(Precondition::NotEscalated(run.since_ms));
         match runtime.store.annotate(&run.id, fields, vec![event], requires).await {
             Ok(_) => {}

@@ -67,13 +67,19 @@ impl Phase {
                 (format!("Sending in {left} s. Nothing is sent yet: u cancels, S sends now."), Role::Waiting)
             }
             Self::Sending(_) => {
-                let sent = tally.done + tally.refused + tally.unknown;
+                let accepted = tally.done + tally.approved_in_part + tally.decided_before;
+                let sent = accepted + tally.refused + tally.unknown;
                 (format!("{sent} of {} sent", runs.included()), Role::Info)
             }
             Self::Done => {
                 let mut parts = vec![format!("{} done", tally.done)];
-                let others =
-                    [(tally.refused, "refused"), (tally.unknown, "unknown"), (tally.unsent, "not sent")];
+                let others = [
+                    (tally.approved_in_part, "approved in part"),
+                    (tally.decided_before, "decided before"),
+                    (tally.refused, "refused"),
+                    (tally.unknown, "unknown"),
+                    (tally.unsent, "not sent"),
+                ];
                 let others = others.into_iter().filter(|(count, _)| *count > 0);
                 parts.extend(others.map(|(count, what)| format!("{count} {what}")));
                 let role = if parts.len() > 1 { Role::Warning } else { Role::Success };

@@ -27,8 +27,13 @@ const REFRESH: Duration = Duration::from_secs(5);
 const OUTDATED: Duration = Duration::from_secs(15);
 /// Periods in hours that `+` and `-` select.
 const ZOOMS: [u32; 7] = [1, 2, 4, 8, 24, 72, 168];
-/// Width of the notes at the right.
+/// Width of the notes at the right, and in a wide window.
 const NOTE: u16 = 24;
+const WIDE_NOTE: u16 = 36;
+/// Width from which id, starter and step have columns.
+const WIDE: u16 = 160;
+/// Widths of these columns.
+const DETAILS: [u16; 3] = [3, 12, 16];
 
 /// Why a lost worker is not drained.
 pub(super) const LOST: &str = "the worker is lost: it claims no runs";
@@ -98,6 +103,27 @@ impl TimeLine {
         let past = (at_ms - self.from_ms).clamp(0, span);
         let cell = past * i64::from(self.width.saturating_sub(1)) / span;
         self.x + u16::try_from(cell).unwrap_or(0)
+    }
+}
+
+/// The columns of a row: the name, id, starter and step in a wide window, the timeline and the note.
+#[derive(Debug, Clone, Copy)]
+struct BoardColumns {
+    name: u16,
+    is_wide: bool,
+    line: TimeLine,
+}
+
+impl BoardColumns {
+    fn of(area: Rect, board: &Board) -> Self {
+        let is_wide = area.width >= WIDE;
+        let name = (area.width / 3).clamp(20, 44);
+        let details = if is_wide { DETAILS.iter().map(|width| width + 2).sum() } else { 0 };
+        let note = if is_wide { WIDE_NOTE } else { NOTE.min(area.width / 4).max(16) };
+        let left = 5 + name + details + 1;
+        let width = area.width.saturating_sub(left + note + 3);
+        let line = TimeLine { x: area.x + left, width, from_ms: board.from_ms, now_ms: board.now_ms };
+        Self { name, is_wide, line }
     }
 }
 
@@ -291,14 +317,8 @@ impl Runs {
     fn draw_board_body(&mut self, board: &Board, area: Rect, buf: &mut Buffer, cx: &mut Draw<'_>) {
         let cursor = self.board.as_ref().map_or(0, |state| state.cursor);
         let turning = spinner(cx);
-        let name_width = (area.width / 3).clamp(20, 44);
-        let note_width = NOTE.min(area.width / 4).max(16);
-        let line = TimeLine {
-            x: area.x + 5 + name_width + 1,
-            width: area.width.saturating_sub(5 + name_width + 1 + note_width + 3),
-            from_ms: board.from_ms,
-            now_ms: board.now_ms,
-        };
+        let columns = BoardColumns::of(area, board);
+        let line = columns.line;
         self.board_counts(board, Rect { height: 1, ..area }, buf, cx);
         board_hours(board, line, area.y + 1, &mut Painter::new(buf, cx));
         let groups: [(&str, &[BoardRun], Role); 3] = [
@@ -340,15 +360,17 @@ impl Runs {
                     // The window follows the cursor; without it, the first rows are the most urgent ones.
                     let at_row = if at_cursor == Some(section) { cursor - firsts[at] } else { 0 };
                     let offset = at_row.saturating_sub(height.saturating_sub(1));
-                    if height < runs.len() {
-                        let (from, to) = (count(offset + 1), count(offset + height));
+                    let ended = usize::try_from(board.ended_runs).unwrap_or(usize::MAX);
+                    let all = if at == 2 { ended.max(runs.len()) } else { runs.len() };
+                    if height < all {
+                        let (from, to) = (count(offset + 1), count((offset + height).min(runs.len())));
                         let dash = if cx.glyphs.ascii { "-" } else { "–" };
-                        let note = format!("{from}{dash}{to} of {}", count(runs.len()));
+                        let note = format!("{from}{dash}{to} of {}", count(all));
                         Painter::new(buf, cx).right(area.right().saturating_sub(1), y, &note, Role::Muted);
                     }
                     for ((at_run, run), y) in runs.iter().enumerate().skip(offset).zip(y + 1..y + share) {
                         let (row, spot) = (Rect { y, height: 1, ..area }, firsts[at] + at_run);
-                        self.board_row(run, row, (line, name_width), (spot == cursor, turning), buf, cx);
+                        self.board_row(run, row, columns, (spot == cursor, turning), buf, cx);
                         self.drawn.spots.push((row, spot));
                     }
                 }
@@ -368,7 +390,8 @@ impl Runs {
         let glyphs = painter.glyphs;
         let waiting = of(&[RunState::WaitingForHuman]);
         let role = if waiting > 0 { Role::Waiting } else { Role::Muted };
-        let (signals, pending) = (of(&[RunState::WaitingForSignal]), of(&[RunState::Pending]));
+        let (signals, paused) = (of(&[RunState::WaitingForSignal]), board.paused());
+        let pending = of(&[RunState::Pending]).saturating_sub(paused);
         let mut parts = vec![
             (glyphs.waiting, role, format!("{} to approve", number(waiting))),
             (
@@ -382,6 +405,9 @@ impl Runs {
         // Rare states are shown only if there are runs in them.
         if signals > 0 {
             parts.insert(2, (glyphs.signal, Role::Text, format!("{} waiting for a signal", number(signals))));
+        }
+        if paused > 0 {
+            parts.insert(2, (glyphs.pending, Role::Muted, format!("{} paused", number(paused))));
         }
         if pending > 0 {
             parts.insert(2, (glyphs.pending, Role::Muted, format!("{} pending", number(pending))));
@@ -415,29 +441,21 @@ impl Runs {
         &self,
         run: &BoardRun,
         row: Rect,
-        (line, name_width): (TimeLine, u16),
+        columns: BoardColumns,
         (at_cursor, turning): (bool, &'static str),
         buf: &mut Buffer,
         cx: &mut Draw<'_>,
     ) {
+        let line = columns.line;
         let (note, note_role) = match run.state {
-            RunState::WaitingForHuman if run.outcome_unknown => ("outcome unknown".to_owned(), Role::Warning),
-            RunState::WaitingForHuman => match &run.approvals {
-                Some(progress) if run.expires_ms.is_none() => (progress.clone(), Role::Waiting),
-                Some(progress) => {
-                    let (left, role) = self.deadline(run.expires_ms, line.now_ms);
-                    let counts = progress.rsplit_once(", ").map_or(progress.as_str(), |(_, counts)| counts);
-                    let left = left.strip_prefix("expires in ").map_or(left.clone(), |t| format!("{t} left"));
-                    (format!("{left}, {counts}"), if role == Role::Text { Role::Waiting } else { role })
-                }
-                None => self.deadline(run.expires_ms, line.now_ms),
-            },
+            RunState::WaitingForHuman => self.wait_note(run, line.now_ms),
             RunState::WaitingForSignal => {
                 (format!("signal {}", shown(run.signal.as_deref().unwrap_or_default())), Role::Muted)
             }
             RunState::Completed | RunState::Canceled => {
                 (format!("{} ago", age(line.now_ms - run.since_ms)), Role::Muted)
             }
+            _ if run.is_paused() => ("paused until resumed".to_owned(), Role::Muted),
             _ => {
                 let step = run.step.as_deref().map(shown).unwrap_or_default();
                 (format!("{}/{} {step}", run.progress.0, run.progress.1), Role::Muted)
@@ -463,8 +481,20 @@ impl Runs {
         painter.put(row.x + 3, row.y, sign, role, 1);
         let name_role =
             if run.state == RunState::WaitingForHuman || at_cursor { Role::Strong } else { Role::Text };
-        let name = cut_end(&shown(&run.title), name_width, painter.glyphs.ellipsis).into_owned();
-        painter.put(row.x + 5, row.y, &name, name_role, name_width);
+        let name = cut_end(&shown(&run.title), columns.name, painter.glyphs.ellipsis).into_owned();
+        painter.put(row.x + 5, row.y, &name, name_role, columns.name);
+        if columns.is_wide {
+            let (done, all) = run.progress;
+            let step =
+                run.step.as_deref().filter(|_| !run.state.is_terminal()).map(shown).unwrap_or_default();
+            let details =
+                [super::list::tail(&run.run), shown(&run.started_by), format!("{done}/{all} {step}")];
+            let mut x = row.x + 5 + columns.name + 2;
+            for (text, width) in details.iter().zip(DETAILS) {
+                painter.put(x, row.y, &cut_end(text, width, painter.glyphs.ellipsis), Role::Muted, width);
+                x += width + 2;
+            }
+        }
         let (work, waits_sign, waits_role) = (
             if painter.glyphs.ascii { "#" } else { "▆" },
             if run.state == RunState::WaitingForHuman { painter.glyphs.heavy } else { painter.glyphs.rule },
@@ -493,6 +523,39 @@ impl Runs {
         let x = line.x + line.width + 1;
         let available = row.right().saturating_sub(x + 1);
         painter.put(x, row.y, &cut_end(&note, available, painter.glyphs.ellipsis), note_role, available);
+    }
+
+    /// Describes a wait for approval: its deadline, the approvals it has, its escalation, and the assignee.
+    fn wait_note(&self, run: &BoardRun, now_ms: i64) -> (String, Role) {
+        let (left, urgency) = self.deadline(run.expires_ms, now_ms);
+        let mut parts: Vec<String> = run.wait_notes().map(shown).collect();
+        let has_notes = !parts.is_empty();
+        parts.extend(run.assigned.as_ref().map(|to| format!("for {}", shown(to))));
+        if parts.is_empty() {
+            return (left, urgency);
+        }
+        if run.expires_ms.is_some() || parts.len() > 1 {
+            // Beside others there is only space for the counts of approvals.
+            if let (Some(approvals), Some(part)) =
+                (&run.approvals, parts.get_mut(usize::from(run.outcome_unknown)))
+                && let Some((_, counts)) = approvals.rsplit_once(", ")
+            {
+                counts.clone_into(part);
+            }
+        }
+        if run.expires_ms.is_some() {
+            parts.insert(
+                0,
+                left.strip_prefix("expires in ").map_or(left.clone(), |time| format!("{time} left")),
+            );
+        }
+        let role = match urgency {
+            Role::Danger | Role::Warning => urgency,
+            _ if run.outcome_unknown => Role::Warning,
+            _ if has_notes => Role::Waiting,
+            _ => urgency,
+        };
+        (parts.join(", "), role)
     }
 
     /// Draws counts of failures by reason over the timeline.

@@ -26,7 +26,7 @@ use skills_store::RunRecord;
 
 /// Maximum number of sidecars' control requests shown above the steps.
 const MAX_CONTROL_REQUESTS: usize = 2;
-/// Lines of output before it is opened, and the maximum afterwards.
+/// Minimum number of lines of output before it is opened, and the maximum afterwards.
 const OUTPUT: usize = 8;
 const OUTPUT_OPEN: usize = 2_000;
 
@@ -171,11 +171,15 @@ impl Runs {
         self.step_lines(detail, record, &making, roomy, &mut out);
         result_lines(detail, record, &making, &mut out);
         out.push(Line::blank());
-        self.output_lines(detail, record, &making, &mut out);
-        blank(&mut out);
-        checkpoint_lines(detail, record, &making, &mut out);
-        blank(&mut out);
-        self.lineage_lines(detail, record, &making, &mut out);
+        let mut below = Vec::new();
+        blank(&mut below);
+        checkpoint_lines(detail, record, &making, &mut below);
+        blank(&mut below);
+        self.lineage_lines(detail, record, &making, &mut below);
+        // The height that is left, below the title.
+        let left = usize::from(area.height).saturating_sub(out.len() + 1 + below.len());
+        self.output_lines(detail, record, &making, left, &mut out);
+        out.extend(below);
         out
     }
 
@@ -195,6 +199,7 @@ impl Runs {
         let word = match record.state {
             _ if has_expired(record, making.now_ms) => "expired".to_owned(),
             RunState::Pending if record.paused => "paused until resumed".to_owned(),
+            RunState::Canceled if record.denied_at().is_some() => "denied".to_owned(),
             state if record.paused && state.is_active() => "pausing before its next step".to_owned(),
             state if record.paused => format!("{}, then paused", state.label()),
             state => state.label().to_owned(),
@@ -251,6 +256,10 @@ impl Runs {
         }
         if let Some(progress) = record.approval_progress() {
             out.push(Line::of(vec![Seg::new(format!("{} {progress}", glyphs.waiting), Role::Waiting)]));
+        }
+        if let Some(escalation) = record.escalation() {
+            let text = format!("{} {}", glyphs.warn, shown(&escalation));
+            out.push(Line::of(vec![Seg::new(text, Role::Warning)]));
         }
         if let Some(assigned) = &record.options.assigned {
             let mut segs = vec![
@@ -395,10 +404,11 @@ impl Runs {
         detail: &RunDetail,
         record: &RunRecord,
         making: &RowContext<'_>,
+        left: usize,
         out: &mut Vec<Line>,
     ) {
         let opened = self.detail.opened.contains(&DetailCursor::Output);
-        let limit = if opened { OUTPUT_OPEN } else { OUTPUT };
+        let limit = if opened { OUTPUT_OPEN } else { OUTPUT.max(left) };
         let column = live::column(detail);
         let mut lines: Vec<RichLine> = Vec::new();
         let mut more = 0usize;

@@ -143,7 +143,7 @@ impl Pane for Runs {
     }
 
     fn next_poll(&self, now: Instant) -> Option<Instant> {
-        self.board_due(now).into_iter().chain(self.summaries_due(now)).min()
+        [self.board_due(now), self.summaries_due(now), self.views_due(now)].into_iter().flatten().min()
     }
 
     fn poll(&mut self, now: Instant) -> Vec<Effect> {
@@ -152,6 +152,9 @@ impl Pane for Runs {
         let mut effects = if board { self.refresh_board(now) } else { Vec::new() };
         if summaries {
             effects.extend(self.refresh_summaries(now));
+        }
+        if is_due(self.views_due(now)) {
+            effects.extend(self.refresh_views(now));
         }
         effects
     }

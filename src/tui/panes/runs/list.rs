@@ -4,7 +4,7 @@ use super::feed::KnownRuns;
 use super::filter::Filter;
 use crate::widgets::relative_time::age;
 use crate::widgets::text_width::shown;
-use skills_model::{ApprovalReason, Gate, RunState};
+use skills_model::{Gate, RunState};
 use skills_store::{RunId, RunRecord};
 
 /// The group of a run in the list.
@@ -131,19 +131,11 @@ pub fn has_expired(run: &RunRecord, now_ms: i64) -> bool {
 pub fn state_label(run: &RunRecord, now_ms: i64) -> (String, bool) {
     match (run.state, &run.gate) {
         _ if has_expired(run, now_ms) => ("expired".to_owned(), false),
-        (RunState::WaitingForHuman, Some(Gate::Human { approvals, .. })) if !approvals.is_empty() => {
-            let (by, need) = (approvals.by.len(), approvals.need);
-            let left = run.expires_ms.map(|at| format!("{} left {by}/{need}", age(at - now_ms)));
-            (left.unwrap_or_else(|| format!("{by} of {need}")), true)
-        }
-        (RunState::WaitingForHuman | RunState::WaitingForSignal, _) if run.expires_ms.is_some() => {
+        (RunState::WaitingForHuman, _) => approval_label(run, now_ms),
+        (RunState::WaitingForSignal, _) if run.expires_ms.is_some() => {
             let left = run.expires_ms.unwrap_or(now_ms) - now_ms;
             (format!("{} left", age(left)), true)
         }
-        (RunState::WaitingForHuman, Some(Gate::Human { why: ApprovalReason::UnknownOutcome, .. })) => {
-            ("unknown".to_owned(), true)
-        }
-        (RunState::WaitingForHuman, _) => ("approval".to_owned(), false),
         (RunState::WaitingForSignal, Some(Gate::Signal { name, .. })) => {
             (format!("signal {}", shown(name)), false)
         }
@@ -154,10 +146,52 @@ pub fn state_label(run: &RunRecord, now_ms: i64) -> (String, bool) {
         (RunState::Replaying, _) => ("replaying".to_owned(), false),
         (RunState::Failed, _) => (failure(run), false),
         (RunState::Canceled, _) if run.expired_ms().is_some() => ("expired".to_owned(), false),
+        (RunState::Canceled, _) if run.denied_at().is_some() => ("denied".to_owned(), false),
         (RunState::Canceled, _) => ("canceled".to_owned(), false),
         (RunState::Running, _) if run.paused => ("pausing".to_owned(), false),
         (RunState::Running | RunState::Completed, _) => (String::new(), false),
     }
+}
+
+/// Returns what distinguishes a wait for approval, which the heading of its group states.
+fn approval_label(run: &RunRecord, now_ms: i64) -> (String, bool) {
+    let mut parts = Vec::new();
+    parts.extend(run.is_outcome_unknown().then(|| "unknown".to_owned()));
+    parts.extend(run.expires_ms.map(|at| format!("{} left", age(at - now_ms))));
+    if let Some(Gate::Human { approvals, .. }) = &run.gate
+        && !approvals.is_empty()
+    {
+        let between = if parts.is_empty() { " of " } else { "/" };
+        parts.push(format!("{}{between}{}", approvals.by.len(), approvals.need));
+    }
+    parts.extend(run.escalation().map(|_| "escalated".to_owned()));
+    let asks = !parts.is_empty();
+    parts.extend(run.options.assigned.as_ref().map(|assigned| format!("for {}", shown(&assigned.to))));
+    (parts.join(" "), asks)
+}
+
+/// Returns shorter texts for a wait, longest first; none for states whose text can be cut.
+pub fn short_labels(run: &RunRecord, now_ms: i64) -> Vec<String> {
+    let waits = matches!(run.state, RunState::WaitingForHuman | RunState::WaitingForSignal);
+    if !waits || has_expired(run, now_ms) {
+        return Vec::new();
+    }
+    let unknown = run.is_outcome_unknown().then(|| "?".to_owned());
+    let left = run.expires_ms.map(|at| age(at - now_ms));
+    let approvals = match &run.gate {
+        Some(Gate::Human { approvals, .. }) if !approvals.is_empty() => {
+            Some(format!("{}/{}", approvals.by.len(), approvals.need))
+        }
+        _ => None,
+    };
+    let escalated = run.escalation().map(|_| "!".to_owned());
+    let mut parts: Vec<String> = [unknown, left, approvals, escalated].into_iter().flatten().collect();
+    let short = parts.join(" ");
+    parts.extend(run.options.assigned.as_ref().map(|assigned| shown(&assigned.to)));
+    let mut labels = vec![parts.join(" "), short];
+    labels.retain(|text| !text.is_empty());
+    labels.dedup();
+    labels
 }
 
 /// Returns briefly why a run failed.

@@ -3,7 +3,7 @@
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
-use super::list::{Group, Row, state_label, tail};
+use super::list::{Group, Row, short_labels, state_label, tail};
 use super::view::spinner;
 use super::{Focus, Runs};
 use crate::pane::Draw;
@@ -23,35 +23,44 @@ const ERROR_ROWS: u16 = 4;
 
 /// Columns of a row: the first cell and the width of each, 0 if there is no space for it.
 struct Columns {
+    /// Without a text for the state it extends to the next column.
     name: (u16, u16),
     id: u16,
-    /// `None` if names would be truncated for it.
     progress: Option<u16>,
     step: (u16, u16),
     word: (u16, u16),
     age_end: u16,
+    /// If a name that does not fit extends over the text for the state: the width of texts that can be cut.
+    words: Option<u16>,
 }
 
+/// Maximum width of the text for a state.
+const MAX_WORD: u16 = 15;
+/// Minimum width of a text for a state beside a long name, and of a name beside a text that is not cut.
+const MIN_WORD: u16 = 6;
+const MIN_NAME: u16 = 24;
+
 impl Columns {
-    /// Computes the columns. Titles differ at their ends: if there are any, they take the width of the step column.
-    fn of(area: Rect, has_titles: bool) -> Self {
+    /// Computes the columns. Titles differ at their ends: if there are any, or space is short, they take the width of
+    /// the step, and that of the text for a state, of which the longest that can be cut has `longest` cells.
+    fn of(area: Rect, has_titles: bool, longest: u16) -> Self {
         let age_end = area.right().saturating_sub(1);
         let end = age_end.saturating_sub(6);
         let x = area.x + 5;
         let inner = end.saturating_sub(x);
-        if inner < 36 {
-            // A name is more informative than the progress, which is also shown with the steps.
-            let rest = inner.saturating_sub(6);
-            let word = rest.saturating_sub(15).max(9);
-            let name = rest.saturating_sub(word);
-            let id = x + name + 1;
-            let word = (id + 5, end.saturating_sub(id + 5));
-            return Self { name: (x, name), id, progress: None, step: (id + 5, 0), word, age_end };
+        if has_titles || inner < 36 {
+            let id = end.saturating_sub(4);
+            let progress = (inner >= 48).then(|| id.saturating_sub(5));
+            let end = progress.unwrap_or(id);
+            let name = end.saturating_sub(x + 1);
+            let words = Some(longest.min(MAX_WORD).min(name / 2));
+            let (step, word) = ((end, 0), (end, 0));
+            return Self { name: (x, name), id, progress, step, word, age_end, words };
         }
         // Name, id, progress, step, state; the step is truncated first, then the state.
         let fixed = 5 + 6;
         let word = if inner >= 46 { 13 } else { 12 };
-        let step = if inner >= 42 && !has_titles { (inner - fixed - word) * 2 / 5 } else { 0 };
+        let step = if inner >= 42 { (inner - fixed - word) * 2 / 5 } else { 0 };
         let gap = u16::from(step > 0);
         let name = inner.saturating_sub(fixed + word + step + gap);
         let id = x + name + 1;
@@ -65,6 +74,34 @@ impl Columns {
             step: (step_at, step),
             word: (word_at, end.saturating_sub(word_at)),
             age_end,
+            words: None,
+        }
+    }
+
+    /// Returns the width of a name, the first cell and width of the text for a state, and which of its forms of these
+    /// widths fits. A text with one form is cut for the name.
+    fn fit(&self, name: u16, forms: &[u16]) -> (u16, (u16, u16), usize) {
+        let (x, available) = self.name;
+        let Some(width) = self.words else { return (available, self.word, 0) };
+        let end = x + available;
+        let at_end = |width: u16, form: usize| {
+            (available.saturating_sub(width + 1), (end.saturating_sub(width), width), form)
+        };
+        match forms {
+            [] | [0] => (available, (x, 0), 0),
+            [_] => {
+                let name_end = x + name.min(available) + 1;
+                if name_end + width <= end {
+                    return at_end(width, 0);
+                }
+                let left = end.saturating_sub(name_end);
+                if left < MIN_WORD { (available, (name_end, 0), 0) } else { (name, (name_end, left), 0) }
+            }
+            forms => {
+                let fits = |name: u16| forms.iter().position(|width| name + 1 + width <= available);
+                let form = fits(name).or_else(|| fits(name.min(MIN_NAME))).unwrap_or(forms.len() - 1);
+                at_end(forms[form], form)
+            }
         }
     }
 }
@@ -122,10 +159,13 @@ impl Runs {
         }
         self.scroll.height = height;
         self.scroll.offset = self.scroll.offset.min(self.rows.len().saturating_sub(height));
-        let titled =
-            |row: &Row| row.run().and_then(|id| self.known.get(id)).is_some_and(|run| run.title().is_some());
-        let has_titles = self.rows.iter().skip(self.scroll.offset).take(height).any(titled);
-        let columns = Columns::of(list, has_titles);
+        let in_sight = self.rows.iter().skip(self.scroll.offset).take(height);
+        let runs: Vec<&RunRecord> = in_sight.filter_map(|row| self.known.get(row.run()?)).collect();
+        let has_titles = runs.iter().any(|run| run.title().is_some());
+        let now_ms = cx.clock_ms;
+        let can_be_cut = runs.iter().filter(|run| short_labels(run, now_ms).is_empty());
+        let longest = can_be_cut.map(|run| cells(&word_of(run, now_ms).0)).max().unwrap_or(0);
+        let columns = Columns::of(list, has_titles, longest);
         let mut painter = Painter::new(buf, cx);
         if self.rows.is_empty() {
             painter.put(list.x + 3, list.y, NO_MATCHES, Role::Muted, list.width - 3);
@@ -229,21 +269,24 @@ impl Runs {
             (_, true) => Role::Muted,
             _ => Role::Text,
         };
-        let (x, available) = columns.name;
-        let name = cut_end(&shown(run.title_or_skill()), available, painter.glyphs.ellipsis).into_owned();
-        painter.put(x, y, &name, name_role, available);
+        let (step_at, step_room) = columns.step;
+        let (word, asks) = if step_room > 0 { state_label(run, now_ms) } else { word_of(run, now_ms) };
+        let name = shown(run.title_or_skill());
+        let mut forms = vec![word];
+        forms.extend(short_labels(run, now_ms));
+        let widths: Vec<u16> = forms.iter().map(|form| cells(form)).collect();
+        let (name_room, (word_at, word_room), form) = columns.fit(cells(&name), &widths);
+        let word = forms.swap_remove(form);
+        let name = cut_end(&name, name_room, painter.glyphs.ellipsis);
+        painter.put(columns.name.0, y, &name, name_role, name_room);
         painter.put(columns.id, y, &tail(&run.id), Role::Muted, 4);
         let (through, all) = run.progress;
         if let Some(progress) = columns.progress {
             painter.put(progress, y, &format!("{through}/{all}"), Role::Muted, 5);
         }
-        let (word, asks) = state_label(run, now_ms);
-        let (step_at, step_room) = columns.step;
-        let ended = matches!(run.state, RunState::Completed | RunState::Canceled);
-        let step = run.step.as_deref().filter(|_| !ended).map(shown).unwrap_or_default();
         let step_role = if quiet { Role::Muted } else { Role::Text };
-        painter.put(step_at, y, &cut_end(&step, step_room, painter.glyphs.ellipsis), step_role, step_room);
-        let (word_at, word_room) = columns.word;
+        let step = cut_end(&step_of(run), step_room, painter.glyphs.ellipsis).into_owned();
+        painter.put(step_at, y, &step, step_role, step_room);
         let waits = matches!(run.state, RunState::WaitingForHuman | RunState::WaitingForSignal);
         let word_role = match (run.expires_ms.filter(|_| waits && asks), asks) {
             (Some(at), _) => match self.deadline(Some(at), now_ms).1 {
@@ -253,12 +296,26 @@ impl Runs {
             (None, true) => Role::Waiting,
             (None, false) => Role::Muted,
         };
-        // Without a column for the step, it is shown if there is no text for the state.
-        let text = if word.is_empty() && step_room == 0 { step } else { word };
-        painter.put(word_at, y, &cut_end(&text, word_room, painter.glyphs.ellipsis), word_role, word_room);
+        painter.put(word_at, y, &cut_end(&word, word_room, painter.glyphs.ellipsis), word_role, word_room);
         let age_role = if quiet { Role::Muted } else { Role::Text };
         painter.right(columns.age_end, y, &age(now_ms - since(run)), age_role);
     }
+}
+
+/// Returns the step of a run that has not ended or failed.
+fn step_of(run: &RunRecord) -> String {
+    let ended = matches!(run.state, RunState::Completed | RunState::Canceled);
+    run.step.as_deref().filter(|_| !ended).map(shown).unwrap_or_default()
+}
+
+/// Returns the text for a state, or the step if there is none and the step has no column; and whether it requires a
+/// person.
+fn word_of(run: &RunRecord, now_ms: i64) -> (String, bool) {
+    let (word, asks) = state_label(run, now_ms);
+    if word.is_empty() && run.state != RunState::WaitingForHuman {
+        return (step_of(run), false);
+    }
+    (word, asks)
 }
 
 /// Draws why a part of the list is missing, below the loaded part.
@@ -301,5 +358,24 @@ fn heading(group: Group, row: Rect, painter: &mut Painter<'_>) {
     let end = painter.put(row.x + 3, row.y, group.title(), role, row.width.saturating_sub(4));
     if group == Group::You && row.right().saturating_sub(end) > cells("oldest first") + 2 {
         painter.right(row.right().saturating_sub(1), row.y, "oldest first", Role::Muted);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_is_cut_only_for_a_text_that_cannot_be() {
+        let columns = Columns::of(Rect::new(0, 0, 46, 20), true, 12);
+        let (x, available) = columns.name;
+        assert_eq!(available, 29);
+        assert_eq!(columns.fit(25, &[0]), (29, (x, 0), 0), "nothing else");
+        assert_eq!(columns.fit(18, &[9, 1]), (19, (x + 20, 9), 0), "both fit");
+        assert_eq!(columns.fit(25, &[13, 6, 1]), (27, (x + 28, 1), 2), "only the shortest text fits");
+        assert_eq!(columns.fit(40, &[13, 4]), (24, (x + 25, 4), 1), "the name is cut anyway");
+        assert_eq!(columns.fit(14, &[12]), (16, (x + 17, 12), 0), "an error beside a short name");
+        assert_eq!(columns.fit(20, &[12]), (20, (x + 21, 8), 0), "an error that is cut");
+        assert_eq!(columns.fit(25, &[12]).0, 29, "an error without space");
     }
 }

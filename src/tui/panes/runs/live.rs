@@ -109,6 +109,13 @@ fn describe_event(event: &RunEvent, detail: &RunDetail) -> Option<(String, Role)
             let (by, from) = (named("by", text("worker")), named("from", text("taken_over_from")));
             (format!("taken over{attempt}{by}{from}"), Role::Warning)
         }
+        EventKind::RunEscalated => (escalated(data), Role::Warning),
+        EventKind::RunAssigned => {
+            let to = data.get("to").and_then(Value::as_str).map(shown);
+            let what = to.map_or_else(|| "unassigned".to_owned(), |to| format!("assigned to {to}"));
+            let note = Some(text("note")).filter(|note| !note.is_empty());
+            (what + &by() + &note.map(|note| format!(": {note}")).unwrap_or_default(), Role::Text)
+        }
         EventKind::RunCreated => ("launched".to_owned(), Role::Muted),
         EventKind::RunResumed => (resumed(data) + &by(), Role::Text),
         EventKind::RunCompleted => ("completed".to_owned(), Role::Success),
@@ -124,6 +131,19 @@ fn describe_event(event: &RunEvent, detail: &RunDetail) -> Option<(String, Role)
         EventKind::RunForkedTo => (format!("forked as a new run{}", by()), Role::Muted),
         _ => return None,
     })
+}
+
+/// Describes an escalation.
+fn escalated(data: &Value) -> String {
+    let to: Vec<String> = data
+        .get("to")
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten()
+        .filter_map(Value::as_str)
+        .map(shown)
+        .collect();
+    if to.is_empty() { "escalated".to_owned() } else { format!("escalated to {}", to.join(", ")) }
 }
 
 /// Describes a sidecar's control request: its target or its source, and its outcome.

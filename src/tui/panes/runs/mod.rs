@@ -25,6 +25,7 @@ mod views;
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
+use std::time::Instant;
 
 use ratatui::layout::Rect;
 
@@ -107,6 +108,8 @@ pub struct Runs {
     name: Field,
     /// Saved views.
     views: Vec<SavedView>,
+    /// When they were last compared with those of the store.
+    views_compared_at: Option<Instant>,
     /// The column that sorts the table, with a `-` prefix for descending order.
     sort: Option<RunSort>,
     settings: RunSettings,
@@ -214,7 +217,7 @@ impl Runs {
             RunResponse::Following => {
                 let mut effects = self.feeds.refresh_all(&self.known);
                 effects.extend(self.request_detail());
-                effects.push(Effect::Run(RunRequest::Views));
+                effects.push(Effect::Run(RunRequest::Views(None)));
                 effects
             }
             RunResponse::NotFollowing(error) => {
@@ -249,7 +252,7 @@ impl Runs {
                 self.take_summary(filter, answer);
                 Vec::new()
             }
-            RunResponse::Views(Ok(list)) => self.take_views(&list.views),
+            RunResponse::Views(Ok(Some(list))) => self.take_views(&list.views),
             RunResponse::ViewSaved(name, Ok(list)) => {
                 let mut effects = self.take_views(&list.views);
                 effects.push(Effect::Toast(format!("saved as {}", shown(name))));

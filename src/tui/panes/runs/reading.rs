@@ -4,6 +4,7 @@ use serde_json::{Map, Value, json};
 
 use super::detail::{DetailCursor, DetailView};
 use super::detail_view::label_of;
+use super::list::tail;
 use super::{Focus, Runs, live};
 use crate::overlay::{Passage, Reading};
 use crate::pane::Effect;
@@ -86,7 +87,12 @@ fn step(detail: &RunDetail, view: &StepView, events: &[&RunEvent]) -> Reading {
     value("result", view.result.as_ref(), "none yet", &mut passages);
     printed(detail, events.iter().filter(|event| of_step(event, &view.step)), &mut passages);
     Reading {
-        title: format!("{} {}", shown(&detail.run.skill_id), shown(&view.step)),
+        title: format!(
+            "{} {} {}",
+            shown(detail.run.title_or_skill()),
+            tail(&detail.run.id),
+            shown(&view.step)
+        ),
         what: format!("step {}", shown(&view.step)),
         passages,
         ..Reading::default()

@@ -24,8 +24,10 @@ struct Column {
     width: u16,
 }
 
-/// Minimum width of the column of errors.
+/// Minimum width of the column of errors, of `approved, 1 of 2` there, and of titles while there are columns to drop.
 const MIN_ERROR: u16 = 12;
+const MIN_NOTE: u16 = 16;
+const MIN_TITLE: u16 = 26;
 
 impl Runs {
     /// Returns whether runs are shown as a table: a filter or a view is active.
@@ -169,10 +171,20 @@ impl Runs {
             |run: &RunRecord| matches!(run.state, RunState::WaitingForHuman | RunState::WaitingForSignal);
         if !names.contains(&RunColumn::Deadline)
             && !records.is_empty()
-            && records.iter().all(|(_, run)| waits(run) && run.approval_progress().is_none())
+            && records.iter().all(|(_, run)| waits(run))
             && let Some(at) = names.iter().position(|name| *name == RunColumn::Error)
         {
-            names[at] = RunColumn::Deadline;
+            if records.iter().all(|(_, run)| run.wait_notes().next().is_none()) {
+                names[at] = RunColumn::Deadline;
+            } else if records.iter().any(|(_, run)| run.expires_ms.is_some()) {
+                names.insert(at, RunColumn::Deadline);
+            }
+        }
+        // Who a run is assigned to matters only where one is.
+        let is_assigned = |run: &RunRecord| run.options.assigned.is_some() && !run.state.is_terminal();
+        if !names.contains(&RunColumn::Assigned) && records.iter().any(|(_, run)| is_assigned(run)) {
+            let at = names.iter().position(|name| matches!(name, RunColumn::By | RunColumn::Since));
+            names.insert(at.unwrap_or(names.len()), RunColumn::Assigned);
         }
         let wanted = |column: RunColumn| -> u16 {
             let head = match column {
@@ -192,40 +204,51 @@ impl Runs {
             longest.unwrap_or(0).max(head).min(most)
         };
         let available = area.width.saturating_sub(6);
-        let mut error = wanted(RunColumn::Error);
-        let width = |name: RunColumn, error: u16| if name == RunColumn::Error { error } else { wanted(name) };
-        let sum = |names: &[RunColumn], error: u16| {
-            names.iter().map(|name| width(*name, error) + 2).sum::<u16>().saturating_sub(2)
+        let mut cut = (wanted(RunColumn::Title), wanted(RunColumn::Error));
+        let width = |name: RunColumn, cut: (u16, u16)| match name {
+            RunColumn::Title => cut.0,
+            RunColumn::Error => cut.1,
+            name => wanted(name),
+        };
+        let sum = |names: &[RunColumn], cut: (u16, u16)| {
+            names.iter().map(|name| width(*name, cut) + 2).sum::<u16>().saturating_sub(2)
         };
         // Columns that are also in the details, or in the title, are dropped first.
         for expendable in [
             RunColumn::Skill,
             RunColumn::By,
             RunColumn::Progress,
-            RunColumn::Id,
             RunColumn::Worker,
-            RunColumn::Assigned,
             RunColumn::Step,
+            RunColumn::Assigned,
+            RunColumn::Id,
             RunColumn::Error,
         ] {
-            if expendable == RunColumn::Id {
+            if expendable == RunColumn::Worker {
                 // An error cut to its beginning says more than none.
-                error = error
-                    .min(MIN_ERROR.max(error.saturating_sub(sum(&names, error).saturating_sub(available))));
+                let excess = sum(&names, cut).saturating_sub(available);
+                let has_notes = records.iter().any(|(_, run)| run.wait_notes().next().is_some());
+                let least = if has_notes { MIN_NOTE } else { MIN_ERROR };
+                cut.1 = cut.1.min(least.max(cut.1.saturating_sub(excess)));
             }
-            if sum(&names, error) > available {
+            if expendable == RunColumn::Assigned {
+                let excess = sum(&names, cut).saturating_sub(available);
+                cut.0 = cut.0.min(MIN_TITLE.max(cut.0.saturating_sub(excess)));
+            }
+            if sum(&names, cut) > available {
                 names.retain(|name| *name != expendable);
             }
         }
         if names.contains(&RunColumn::Error) {
-            error = wanted(RunColumn::Error).min(error + available.saturating_sub(sum(&names, error)));
+            cut.1 = wanted(RunColumn::Error).min(cut.1 + available.saturating_sub(sum(&names, cut)));
         }
-        let spare = available.saturating_sub(sum(&names, error));
+        cut.0 = wanted(RunColumn::Title).min(cut.0 + available.saturating_sub(sum(&names, cut)));
+        let spare = available.saturating_sub(sum(&names, cut));
         let mut x = area.x + 4;
         let mut columns = Vec::new();
         let last = names.len().saturating_sub(1);
         for (at, name) in names.into_iter().enumerate() {
-            let mut width = width(name, error);
+            let mut width = width(name, cut);
             // The last column ends at the edge.
             if at == last {
                 width += spare;
@@ -245,7 +268,7 @@ impl Runs {
         };
         let role = match column {
             RunColumn::Title if at_cursor => Role::Strong,
-            RunColumn::Error if run.approval_progress().is_some() => Role::Waiting,
+            RunColumn::Error if run.state == RunState::WaitingForHuman => Role::Waiting,
             RunColumn::Deadline => self.deadline(run.expires_ms, now_ms).1,
             RunColumn::Title | RunColumn::Error | RunColumn::Step | RunColumn::Since | RunColumn::Age => {
                 Role::Text

@@ -12,6 +12,9 @@ use crate::widgets::rule::{Joint, divider};
 /// Below this width the parts share one column.
 const FOLD: u16 = 80;
 
+/// Width of the list in a narrow window.
+const MIN_LIST: u16 = 46;
+
 /// Returns the spinner's current glyph, by the wall clock, so that all spinners on the screen are in phase.
 pub fn spinner(cx: &Draw<'_>) -> &'static str {
     let turns = cx.clock_ms.rem_euclid(3_600_000) / i64::try_from(SPIN.as_millis()).unwrap_or(100).max(1);
@@ -47,7 +50,9 @@ impl Runs {
             return;
         }
         let share = (u32::from(area.width) * 62 / 120) as u16;
-        let left = share.max(38).saturating_add_signed(cx.split).clamp(30, area.width.saturating_sub(34));
+        // Titles need this width, whatever is left for the details.
+        let left =
+            share.max(MIN_LIST).saturating_add_signed(cx.split).clamp(30, area.width.saturating_sub(34));
         let list = Rect { width: left, ..area };
         let right = Rect { x: area.x + left + 1, width: area.width - left - 1, ..area };
         self.draw_list(list, buf, cx);

@@ -1,5 +1,7 @@
 //! Views of the list as tabs with their counts: the board, built-in filters, and saved ones.
 
+use std::time::{Duration, Instant};
+
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::Modifier;
@@ -17,6 +19,9 @@ use skills_store::RunRecord;
 
 /// Maximum number of characters of a saved view's name on its tab.
 const MAX_TAB: u16 = 20;
+
+/// Interval at which saved views of other workbenches are read.
+const VIEWS_REFRESH: Duration = Duration::from_secs(60);
 
 /// Maximum number of characters of that name if space is short.
 const MAX_SHORT_TAB: u16 = 8;
@@ -229,6 +234,17 @@ impl Runs {
             }
             _ => Vec::new(),
         }
+    }
+
+    /// Returns when saved views of other workbenches are read.
+    pub(super) fn views_due(&self, now: Instant) -> Option<Instant> {
+        let due = || self.views_compared_at.map_or(now, |at| at + VIEWS_REFRESH);
+        self.loaded.then(due)
+    }
+
+    pub(super) fn refresh_views(&mut self, now: Instant) -> Vec<Effect> {
+        self.views_compared_at = Some(now);
+        vec![Effect::Run(RunRequest::Views(Some(self.views.clone())))]
     }
 
     pub(super) fn take_views(&mut self, views: &[SavedView]) -> Vec<Effect> {

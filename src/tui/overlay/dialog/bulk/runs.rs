@@ -36,6 +36,8 @@ pub(super) struct Row {
     pub outcome: Option<Result<String, String>>,
     /// Whether the command was sent and it is not known whether it was executed.
     pub unknown: bool,
+    /// Why an accepted command did not decide, if so.
+    undecided: Option<Undecided>,
     /// What would be executed, once it is loaded.
     pub sheet: Option<DecisionSheet>,
     /// Version of its contract, once it is loaded.
@@ -58,9 +60,20 @@ pub(super) enum DetailChange {
     Moved,
 }
 
+/// Why an accepted command did not decide.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Undecided {
+    /// More approvals are needed.
+    Partly,
+    /// Another person was first.
+    Before,
+}
+
 /// The number of runs by outcome.
 pub(super) struct Tally {
     pub done: usize,
+    pub approved_in_part: usize,
+    pub decided_before: usize,
     pub refused: usize,
     pub unknown: usize,
     pub unsent: usize,
@@ -226,6 +239,10 @@ impl RunRows {
         let row = &mut self.rows[at];
         row.changed |= answer.is_err_and(|error| error.code == Code::SkillChanged);
         row.unknown = answer.is_err_and(Error::is_outcome_unknown);
+        row.undecided = answer.ok().and_then(|ordered| {
+            let partly = ordered.run.approval_progress().map(|_| Undecided::Partly);
+            if ordered.repeated { Some(Undecided::Before) } else { partly }
+        });
         row.outcome = Some(match answer {
             Ok(ordered) => Ok(shown(&ordered.note)),
             Err(error) => Err(shown(&error.message)),
@@ -281,7 +298,16 @@ impl RunRows {
             known.filter(|row| row.outcome.as_ref().is_some_and(|o| o.is_ok() == ok)).count()
         };
         let unknown = self.rows.iter().filter(|row| row.unknown).count();
-        Tally { done: known(true), refused: known(false), unknown, unsent: self.unsent() }
+        let undecided = |why| self.rows.iter().filter(|row| row.undecided == Some(why)).count();
+        let (approved_in_part, decided_before) = (undecided(Undecided::Partly), undecided(Undecided::Before));
+        Tally {
+            done: known(true).saturating_sub(approved_in_part + decided_before),
+            approved_in_part,
+            decided_before,
+            refused: known(false),
+            unknown,
+            unsent: self.unsent(),
+        }
     }
 
     /// Returns the lines of what is the same in all runs.
@@ -437,6 +463,7 @@ impl Row {
             blocked,
             outcome: None,
             unknown: false,
+            undecided: None,
             sheet: None,
             version: None,
             changed: false,

@@ -62,7 +62,7 @@ impl RunCommandKind {
                     shown(&assigned.to),
                     assigned.note.as_ref().map(|note| format!(": {}", shown(note))).unwrap_or_default()
                 ),
-                None => "The details of the run show the person and the note.".to_owned(),
+                None => "The run list and the board show the person, the details also the note.".to_owned(),
             },
         }
     }

@@ -1,0 +1,380 @@
+//! Runs, decisions, the board and workers as labeled lines in ASCII.
+
+use std::fmt::Write as _;
+
+use serde_json::Value;
+
+use super::super::{clock, status};
+use crate::dialog::clean;
+use skills_api::{Board, BoardFailures, BoardRun, DecisionSheet, RunDetail, StepState, WorkerView};
+use skills_model::{Gate, RunState};
+use skills_store::RunRecord;
+
+/// Maximum number of characters of an input's value.
+const MAX_VALUE: usize = 200;
+
+/// Formats a duration in words: `2 hours`.
+pub fn span(ms: i64) -> String {
+    let seconds = ms.max(0) / 1_000;
+    let (count, unit) = match seconds {
+        0..60 => (seconds, "second"),
+        60..3_600 => (seconds / 60, "minute"),
+        3_600..86_400 => (seconds / 3_600, "hour"),
+        _ => (seconds / 86_400, "day"),
+    };
+    format!("{count} {unit}{}", if count == 1 { "" } else { "s" })
+}
+
+fn deadline(expires_ms: Option<i64>, now_ms: i64) -> String {
+    match expires_ms {
+        Some(at) if at > now_ms => format!("Expires in {}", span(at - now_ms)),
+        Some(_) => "Expired".to_owned(),
+        None => "No deadline".to_owned(),
+    }
+}
+
+/// Returns the abbreviated id of a run.
+pub fn short(run: &RunRecord) -> &str {
+    status::short(&run.id.0)
+}
+
+/// Begins a text with a capital letter.
+pub fn capitalized(text: &str) -> String {
+    let mut chars = text.chars();
+    chars.next().map(|first| first.to_uppercase().chain(chars).collect()).unwrap_or_default()
+}
+
+/// Returns the name of the signal that a run waits for.
+pub fn awaited_signal(run: &RunRecord) -> Option<&str> {
+    match &run.gate {
+        Some(Gate::Signal { name, .. }) if run.state == RunState::WaitingForSignal => Some(name),
+        _ => None,
+    }
+}
+
+fn state(run: &RunRecord) -> String {
+    match run.denied_at() {
+        Some(step) => format!("denied at step {}", clean(step)),
+        None if run.state == RunState::Pending && run.paused => "paused until resumed".to_owned(),
+        None => run.state.label().to_owned(),
+    }
+}
+
+/// Renders a run of a list, without its number.
+pub fn item(run: &RunRecord, now_ms: i64) -> String {
+    let (done, all) = run.progress;
+    let step = run.step.as_deref().filter(|_| !run.state.is_terminal());
+    let step = step.map(|step| format!(", step {} of {all} {}", (done + 1).min(all), clean(step)));
+    let mut parts = vec![
+        clean(run.title_or_skill()),
+        format!("Run {}, skill {}{}", short(run), clean(&run.skill_id), step.unwrap_or_default()),
+    ];
+    parts.extend(run.wait_notes().map(|note| capitalized(&clean(&note))));
+    parts.extend(awaited_signal(run).map(|name| format!("Waits for the signal {}", clean(name))));
+    parts.push(match run.state {
+        RunState::WaitingForHuman | RunState::WaitingForSignal => deadline(run.expires_ms, now_ms),
+        RunState::Failed => format!("Failed: {}", clean(&run.failure().unwrap_or_default())),
+        _ => format!("State: {}", state(run)),
+    });
+    let assigned = run.options.assigned.as_ref().filter(|_| !run.state.is_terminal());
+    parts.extend(assigned.map(|assigned| format!("Assigned to {}", clean(&assigned.to))));
+    parts.extend(labels(run));
+    sentences(parts)
+}
+
+/// Joins parts to sentences, each with a full stop.
+fn sentences(parts: Vec<String>) -> String {
+    let end = |part: String| if part.ends_with('.') { part } else { part + "." };
+    parts.into_iter().map(end).collect::<Vec<_>>().join(" ")
+}
+
+fn labels(run: &RunRecord) -> Option<String> {
+    Some(run.labels()).filter(|labels| !labels.is_empty()).map(|labels| format!("Labels: {}", clean(&labels)))
+}
+
+/// Renders the details of a run.
+pub fn page(detail: &RunDetail, now_ms: i64) -> String {
+    let run = &detail.run;
+    let mut out = format!("\nRun {}: {}\n", short(run), sentences(vec![clean(run.title_or_skill())]));
+    let mut line = |parts: Vec<String>| {
+        let _ = writeln!(out, "{}", sentences(parts));
+    };
+    let mut first = vec![format!("State: {}, for {}", state(run), span(now_ms - run.since_ms))];
+    if matches!(run.state, RunState::WaitingForHuman | RunState::WaitingForSignal) {
+        first.push(deadline(run.expires_ms, now_ms));
+    }
+    first.extend(run.wait_notes().map(|note| capitalized(&clean(&note))));
+    line(first);
+    line(vec![
+        format!("Started by: {}, {} ago", clean(&run.started_by), span(now_ms - run.created_ms)),
+        format!("Trace: {}", clean(&run.trace_id)),
+    ]);
+    if let Some(labels) = labels(run) {
+        line(vec![labels]);
+    }
+    if let Some(name) = awaited_signal(run) {
+        line(vec![format!("Waits for the signal: {}", clean(name))]);
+    }
+    if let Some(assigned) = &run.options.assigned {
+        let to = format!("Assigned to: {}, by {}", clean(&assigned.to), clean(&assigned.by));
+        let note = assigned.note.as_ref().map(|note| format!("Note: {}", clean(note)));
+        line([Some(to), note].into_iter().flatten().collect());
+    }
+    let own = || detail.steps.iter().filter(|step| step.depth == 0);
+    let mut steps = vec![format!("Steps: {}", own().count())];
+    for (label, state) in [
+        ("Completed", StepState::Completed),
+        ("Running", StepState::Running),
+        ("Waiting", StepState::WaitingForHuman),
+        ("Waiting for a signal at step", StepState::WaitingForSignal),
+        ("Failed", StepState::Failed),
+        ("Skipped", StepState::Skipped),
+        ("Interrupted", StepState::Interrupted),
+        ("Pending", StepState::Pending),
+    ] {
+        let names: Vec<String> =
+            own().filter(|step| step.state == state).map(|step| clean(&step.step)).collect();
+        if !names.is_empty() {
+            steps.push(format!("{label}: {}", names.join(", ")));
+        }
+    }
+    line(steps);
+    for decided in &detail.decisions {
+        let decision = &decided.decision;
+        let choice = decision.choice.map(|choice| format!(" ({choice})")).unwrap_or_default();
+        let by = decided.by.approver.as_deref().map_or_else(|| "another user".to_owned(), clean);
+        let what = format!(
+            "Decision: {}{choice}, step {}, by {by}, {} ago",
+            decision.verdict,
+            clean(&decision.step),
+            span(now_ms - decided.at_ms)
+        );
+        let notes = decided.by.notes.as_ref().map(|notes| format!("Notes: {}", clean(notes)));
+        line([Some(what), notes].into_iter().flatten().collect());
+    }
+    if let Some(error) = &run.error {
+        line(vec![format!("Error: {}", clean(&status::message(error)))]);
+    }
+    if let Some(outputs) = run.outputs.as_ref().filter(|outputs| !outputs.is_null()) {
+        out.push_str("Outputs:\n");
+        out += &values(outputs, Some(MAX_VALUE));
+    }
+    if let Some(sheet) = &detail.sheet {
+        out += &self::sheet(sheet);
+    }
+    out.push('\n');
+    out
+}
+
+/// Renders what is to be decided.
+pub fn sheet(sheet: &DecisionSheet) -> String {
+    let mut out = String::new();
+    let mut line = |text: String| {
+        let _ = writeln!(out, "{}", sentences(vec![text]));
+    };
+    line(format!("\nApproval: {}, step {}", clean(&sheet.headline), clean(&sheet.step)));
+    if sheet.outcome_unknown {
+        line("Outcome unknown".to_owned());
+    }
+    for warning in [&sheet.irreversible, &sheet.changed, &sheet.blocked].into_iter().flatten() {
+        line(format!("Warning: {}", clean(warning)));
+    }
+    let capability = format!("{}, {}", sheet.capability, sheet.capability_note);
+    for (label, value) in [
+        ("Capability", capability.trim_matches(|c| c == ',' || c == ' ')),
+        ("Binding", &sheet.binding),
+        ("Isolation", &sheet.isolation),
+        ("Reason", &sheet.why),
+    ] {
+        if !value.is_empty() {
+            line(format!("{label}: {}", clean(value)));
+        }
+    }
+    if sheet.inputs.is_null() {
+        line(format!("Inputs: {}", DecisionSheet::CHANGED));
+        return out;
+    }
+    let count = sheet.inputs.as_object().map_or(0, serde_json::Map::len);
+    let digest = clean(&sheet.inputs_digest);
+    line(format!("Inputs: {count}. Digest: sha256 {digest}. Exactly these inputs are used"));
+    out + &values(&sheet.inputs, Some(MAX_VALUE))
+}
+
+/// Renders the fields of an object, each value in at most `max` characters.
+pub fn values(fields: &Value, max: Option<usize>) -> String {
+    let mut out = String::new();
+    for (name, value) in fields.as_object().into_iter().flatten() {
+        let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+        let all = text.chars().count();
+        let max = max.unwrap_or(usize::MAX);
+        let line: String = text.chars().take(max).collect();
+        let cut = if all > max { format!("... {all} characters, i shows them") } else { String::new() };
+        let _ = writeln!(out, "  {}: {}{cut}", clean(name), clean(&line));
+    }
+    out
+}
+
+/// Renders the board.
+pub fn board(board: &Board, hours: u32) -> String {
+    let mut out = String::new();
+    let count = |states: &[RunState]| states.iter().filter_map(|state| board.counts.get(state)).sum::<u64>();
+    let _ = writeln!(
+        out,
+        "Board. {} waiting for approval, {} running, {} waiting for a signal, {} pending, {} paused. Last {hours} \
+         hours: {} failed, {} completed.",
+        count(&[RunState::WaitingForHuman]),
+        count(&[RunState::Running, RunState::Replaying]),
+        count(&[RunState::WaitingForSignal]),
+        count(&[RunState::Pending]).saturating_sub(board.paused()),
+        board.paused(),
+        board.failed.iter().map(|reason| reason.runs).sum::<u64>(),
+        board.completed.iter().map(|runs| u64::from(*runs)).sum::<u64>(),
+    );
+    if board.truncated {
+        out.push_str("Only the newest ended runs are counted.\n");
+    }
+    let mut group = |title: &str, lines: Vec<String>| {
+        if !lines.is_empty() {
+            let _ = writeln!(out, "\n{title}: {}.", lines.len());
+            for (number, line) in (1..).zip(lines) {
+                let _ = writeln!(out, "{number}. {line}");
+            }
+        }
+    };
+    let now_ms = board.now_ms;
+    let run = |run: &BoardRun, last: Vec<String>| {
+        let step = run.step.as_deref().map(|step| format!(", step {}", clean(step))).unwrap_or_default();
+        let head = format!("Run {}, skill {}{step}", status::short(&run.run.0), clean(&run.skill_id));
+        sentences([vec![clean(&run.title), head], last].concat())
+    };
+    let waits = |one: &BoardRun| {
+        let mut parts: Vec<String> = one.wait_notes().map(|note| capitalized(&clean(note))).collect();
+        parts.push(deadline(one.expires_ms, now_ms));
+        parts.extend(one.assigned.as_ref().map(|to| format!("Assigned to {}", clean(to))));
+        run(one, parts)
+    };
+    group("Waiting for approval, nearest deadline first", board.waiting.iter().map(waits).collect());
+    let runs = |one: &BoardRun| {
+        let last = match &one.signal {
+            Some(signal) => format!("Waits for the signal {}", clean(signal)),
+            None if one.is_paused() => "Paused until resumed".to_owned(),
+            None => format!("{}, for {}", capitalized(one.state.label()), span(now_ms - one.since_ms)),
+        };
+        run(one, vec![last])
+    };
+    group("Running, paused or waiting for a signal", board.running.iter().map(runs).collect());
+    let reason = |reason: &BoardFailures| {
+        let ago = span(now_ms - reason.last_ms);
+        sentences(vec![clean(&reason.reason), format!("Runs: {}", reason.runs), format!("Last: {ago} ago")])
+    };
+    group("Failed, by reason", board.failed.iter().map(reason).collect());
+    group("Workers", board.workers.iter().map(|one| worker(one, now_ms)).collect());
+    out
+}
+
+fn worker(worker: &WorkerView, now_ms: i64) -> String {
+    let slots = worker.slots.map(|slots| format!(" of {slots}")).unwrap_or_default();
+    let runs: Vec<&str> = worker.runs.iter().map(|run| status::short(&run.run.0)).collect();
+    let mut parts = vec![clean(&worker.name), format!("State: {}", worker.state)];
+    parts.extend(worker.version.as_ref().map(|version| format!("Version: {}", clean(version))));
+    parts.push(match runs.as_slice() {
+        [] => format!("Runs: 0{slots}"),
+        runs => format!("Runs: {}{slots}, {}", runs.len(), runs.join(", ")),
+    });
+    parts.push(match worker.seen_ms {
+        Some(seen) => format!("Heartbeat: {} ago", span(now_ms - seen)),
+        None => "No heartbeat".to_owned(),
+    });
+    sentences(parts)
+}
+
+/// Renders the workers.
+pub fn workers(workers: &[WorkerView]) -> String {
+    if workers.is_empty() {
+        return "No workers.\n".to_owned();
+    }
+    let now_ms = clock::now_ms();
+    let lines = (1..).zip(workers).map(|(number, one)| format!("{number}. {}\n", worker(one, now_ms)));
+    format!("Workers: {}.\n{}", workers.len(), lines.collect::<String>())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::runs::samples::{NOW_MS, detail, record};
+    use skills_model::{ApprovalReason, Approvals, Decision, Verdict};
+    use skills_store::{Assignment, DecisionRecord, RecordedDecision};
+
+    #[test]
+    fn a_run_is_one_labeled_line_without_glyphs() {
+        let mut run = record(RunState::WaitingForHuman);
+        run.options.title = Some("Send 214 invoices to ana…".to_owned());
+        run.expires_ms = Some(NOW_MS + 300_000);
+        assert_eq!(
+            item(&run, NOW_MS),
+            "Send 214 invoices to ana... Run 0000abcd, skill invoice-intake, step 4 of 4 book. Expires in 5 minutes."
+        );
+        let failed = item(&record(RunState::Failed), NOW_MS);
+        assert!(failed.ends_with("Failed: the service answered 502."), "{failed}");
+        let paused = item(&RunRecord { paused: true, ..record(RunState::Pending) }, NOW_MS);
+        assert!(paused.ends_with("State: paused until resumed."), "{paused}");
+    }
+
+    #[test]
+    fn a_line_says_an_unknown_outcome_the_signal_and_the_labels() {
+        let mut run = record(RunState::WaitingForHuman);
+        run.gate = Some(Gate::human("book", "9f".repeat(32), ApprovalReason::UnknownOutcome));
+        run.options.labels = [("env".to_owned(), "prod".to_owned())].into();
+        assert_eq!(
+            item(&run, NOW_MS),
+            "invoice-intake. Run 0000abcd, skill invoice-intake, step 4 of 4 book. Outcome unknown. No deadline. \
+             Labels: env=prod."
+        );
+        let waits = item(&record(RunState::WaitingForSignal), NOW_MS);
+        assert!(waits.contains("book. Waits for the signal books-closed. No deadline."), "{waits}");
+    }
+
+    #[test]
+    fn a_line_says_approvals_escalation_and_assignee() {
+        let mut run = record(RunState::WaitingForHuman);
+        if let Some(Gate::Human { approvals, .. }) = &mut run.gate {
+            *approvals = Approvals { need: 2, by: vec!["ana".to_owned()], ..Approvals::default() };
+        }
+        run.options.escalated_ms = Some(run.since_ms);
+        run.options.escalated_to = vec!["lead".to_owned()];
+        let (to, by) = ("lena".to_owned(), "ana".to_owned());
+        run.options.assigned = Some(Assignment { to, by, note: None, at_ms: NOW_MS });
+        let line = item(&run, NOW_MS);
+        let end = "book. Approved, 1 of 2. Escalated to lead. No deadline. Assigned to lena.";
+        assert!(line.ends_with(end), "{line}");
+    }
+
+    #[test]
+    fn a_denied_run_says_who_denied_it() {
+        let mut detail = detail(RunState::Canceled);
+        let decision = Decision {
+            verdict: Verdict::Deny,
+            step: "book".to_owned(),
+            inputs_digest: String::new(),
+            choice: None,
+            result: None,
+        };
+        detail.run.decided = Some(decision.clone());
+        let by = DecisionRecord { approver: Some("ana".to_owned()), notes: Some("wrong vendor".to_owned()) };
+        detail.decisions = vec![RecordedDecision { at_ms: NOW_MS - 60_000, decision, by }];
+        let text = page(&detail, NOW_MS);
+        assert!(text.contains("State: denied at step book, for 1 minute.\n"), "{text}");
+        let decided = "Decision: deny, step book, by ana, 1 minute ago. Notes: wrong vendor.\n";
+        assert!(text.contains(decided), "{text}");
+    }
+
+    #[test]
+    fn times_are_said_in_words() {
+        assert_eq!(
+            (span(1_000), span(61_000), span(7_200_000)),
+            ("1 second".into(), "1 minute".into(), "2 hours".into())
+        );
+        assert_eq!(deadline(None, 0), "No deadline");
+        assert_eq!(deadline(Some(5), 5), "Expired");
+    }
+}
