@@ -55,7 +55,7 @@ fn language(word: ScriptWord) -> ScriptLanguage {
 fn scaffold_from_args(args: &ScaffoldArgs) -> Result<Scaffold, Failure> {
     let needed = |value: &Option<String>, what: &str| {
         value.clone().ok_or_else(|| {
-            Failure::usage(format!("{what} is required; it is prompted for only on a terminal"))
+            Failure::usage(format!("{what} is required when standard input is not a terminal"))
         })
     };
     Ok(Scaffold {

@@ -31,7 +31,7 @@ pub fn serve(cx: &mut Context, args: &ServeArgs) -> Result<Done, Failure> {
             Code::InvalidConfiguration,
             format!(
                 "{address} is reachable from other machines without authentication; set {KEY} or \
-                    --key-file, or pass --allow-open"
+                    --keys-file, or pass --allow-open"
             ),
         )
         .into());
@@ -180,7 +180,7 @@ async fn shutdown_signal() {
 /// Collects the API keys of all sources.
 fn keys(cx: &Context, args: &ServeArgs) -> Result<ServiceKeys, Failure> {
     if args.api_key.is_some() {
-        cx.reporter().say(&format!("--api-key is visible in the process list; prefer {KEY} or --key-file"));
+        cx.reporter().say(&format!("--api-key is visible in the process list; prefer {KEY} or --keys-file"));
     }
     let key = args.api_key.clone().or_else(|| cx.env.get(KEY).map(str::to_owned));
     let file = args.key_file.as_ref().map(|path| cx.cwd.join(path));

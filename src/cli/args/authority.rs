@@ -9,8 +9,8 @@ use clap::{Args, Subcommand};
         must be trusted again.\nFolders under `trust:` in your config.yaml are always trusted.\n\nExits with 5 if confirmation is required and there is no terminal; with 1 if a listed bundle has changed, or one of several cannot be pinned."
 )]
 pub struct TrustArgs {
-    /// Skills (id, name or location) or folders; a folder stands for every skill in it. Without any,
-    /// lists trusted bundles.
+    /// Skills (id, name or location) or folders; a folder selects all skills in it. Without
+    /// arguments, lists trusted bundles.
     #[arg(value_name = "PATH|SKILL")]
     pub what: Vec<String>,
     /// List trusted bundles and their status.

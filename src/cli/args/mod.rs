@@ -156,8 +156,8 @@ pub struct Global {
     /// Use only the shipped example skills; runs are kept in memory unless --store is given.
     #[arg(long, global = true)]
     pub demo: bool,
-    /// Run store: `sqlite:PATH`, `postgres://USER@HOST/DATABASE`, or `memory:` for a temporary store that ends with
-    /// the command (or set `SKILLS_STORE`).
+    /// Run store: `sqlite:PATH`, `postgres://USER@HOST/DATABASE`, or `memory:` for a temporary store in
+    /// memory (or set `SKILLS_STORE`).
     #[arg(long, value_name = "URL", global = true, value_parser = StoreAddress)]
     pub store: Option<String>,
     /// Fail if the store does not exist, instead of creating it (for containers).

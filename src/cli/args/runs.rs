@@ -154,9 +154,9 @@ pub enum RunsAction {
     Signal(SignalArgs),
     /// Cancel a run, or all that match a filter.
     Cancel(CancelArgs),
-    /// Start a new run from a checkpoint of this one.
+    /// Start a new run from a checkpoint of a run.
     Replay(BranchArgs),
-    /// Create a paused run from a checkpoint of this one.
+    /// Create a paused run from a checkpoint of a run.
     Fork(BranchArgs),
     /// Compare two runs step by step; exits with 1 if they differ.
     Compare(CompareArgs),
@@ -170,7 +170,7 @@ macro_rules! where_help {
         concat!(
             $sentence,
             " All terms must match; `-` before a term negates it; double quotes group words.
-Several values of a key are separated by commas: `error:503,circuit` (not of title, input, target, age and since).
+Several values of a key are separated by commas: `error:503,circuit` (except for title, input, target, age and since).
 
   state:failed,canceled     a state, `open`, `ended`, `waiting` or `unknown` (outcome)
   title:deploy*             the title of the run
@@ -271,10 +271,10 @@ pub struct DecideArgs {
     #[arg(long, value_name = "FILTER", allow_hyphen_values = true, long_help = where_help!("Decide every waiting run that matches this filter, after listing them with the digest of each and asking for confirmation."),
           conflicts_with_all = ["step", "inputs_digest", "choice", "result"])]
     pub r#where: Option<String>,
-    /// Digest that is printed with the list of runs; with --where and --yes.
+    /// Digest printed with the list of runs; required with --where and --yes.
     #[arg(long = "list-digest", alias = "digest", value_name = "SHA256", requires = "where")]
     pub digest: Option<String>,
-    /// Skip the confirmation prompt; an approval also needs --inputs-digest or, with --where, --list-digest.
+    /// Skip the confirmation prompt; with --where, requires --list-digest; otherwise approve requires --inputs-digest, and deny --step or --inputs-digest.
     #[arg(long, short)]
     pub yes: bool,
     /// Step to decide [default: the waiting step].
@@ -312,7 +312,7 @@ pub struct ResumeArgs {
     /// Resume from this checkpoint; later steps run again [default: the last].
     #[arg(long, value_name = "N")]
     pub checkpoint: Option<u64>,
-    /// Resume although the skill changed since the launch; the contract of the launch is used.
+    /// Resume even though the skill changed since the launch; the contract of the launch is used.
     #[arg(long = "allow-changed-skill", alias = "despite-change")]
     pub despite_change: bool,
     #[command(flatten)]

@@ -16,7 +16,7 @@ const SEVERITIES: &[&str] = &["info", "warning", "error"];
 #[command(after_help = "The ranking is that of this router; the model of a client may choose \
     differently.\nExits with 1 if no skill fits.")]
 pub struct DiscoverArgs {
-    /// Request in natural language; `-` reads standard input. With `--plain`, a dialog asks for it.
+    /// Request in natural language; `-` reads standard input. With `--plain`, prompts for it if omitted.
     #[arg(value_name = "REQUEST")]
     pub intent: Vec<String>,
     /// Print the score breakdown by words and signals.
@@ -25,7 +25,7 @@ pub struct DiscoverArgs {
     /// Number of results to explain with --explain.
     #[arg(long, value_name = "N", default_value_t = 3, requires = "explain")]
     pub top: usize,
-    /// Explain this skill, whatever its rank.
+    /// Explain this skill, regardless of its rank.
     #[arg(long, value_name = "SKILL")]
     pub skill: Option<String>,
     /// Show only skills of this role (`sidecar` includes sidecars in the ranking).
@@ -99,7 +99,7 @@ pub struct DescribeArgs {
 #[command(after_help = "Checks in this order: the client searches the folder; the file can be parsed; the \
         skill is not shadowed; it is offered to the model; its description fits the client's budget; it ranks first; it has the terms of the request; no exclusion clause matches.\nExits with 1 if a check fails.")]
 pub struct WhyArgs {
-    /// Id, name or location of a skill, also of one that cannot be parsed.
+    /// Id, name or location of a skill, even one that cannot be parsed.
     pub skill: String,
     /// Request; `-` reads standard input. Without one, checks that need a request are skipped.
     #[arg(value_name = "REQUEST")]
@@ -115,7 +115,7 @@ pub struct WhyArgs {
     after_help = "For one skill, exits with 1 if no client that searches its folder shows it with a description."
 )]
 pub struct VisibilityArgs {
-    /// Id, name or location of a skill, also of one that cannot be parsed [default: all skills].
+    /// Id, name or location of a skill, even one that cannot be parsed [default: all skills].
     pub skill: Option<String>,
     /// Show only this client (repeatable) [default: all].
     #[arg(long, value_name = "CLIENT")]
@@ -227,7 +227,7 @@ pub enum FailOn {
     one other skill. With two skills, prints what separates them and measured advice."
 )]
 pub struct CollisionsArgs {
-    /// One skill: its cluster. Two skills: the pair [default: the complete collection].
+    /// One skill: its cluster. Two skills: the pair [default: all skills].
     #[arg(num_args = 0..=2, value_name = "SKILL")]
     pub skills: Vec<String>,
     /// Exit with 1 on these collisions.
@@ -321,7 +321,7 @@ pub struct EvalArgs {
     /// Evaluate only queries that expect this skill.
     #[arg(long, value_name = "SKILL")]
     pub skill: Option<String>,
-    /// Tolerance for a worse metric, from 0 to 1.
+    /// How much a metric may drop before the command fails, from 0 to 1.
     #[arg(long, value_name = "X", default_value_t = 0.005)]
     pub tolerance: f64,
 }

@@ -36,7 +36,7 @@ pub enum DbAction {
     /// Replace the store with an empty one; the old files are kept under another name.
     #[command(after_help = "Stop the processes that use the store first.")]
     Reset(ConfirmArgs),
-    /// Accept the file at the store's path although its id differs from the recorded one.
+    /// Accept the file at the store's path even though its id differs from the recorded one.
     #[command(
         after_help = "Use it if you replaced the file of the store on purpose. Only the recorded id is changed."
     )]

@@ -222,7 +222,7 @@ pub async fn decide(cx: &mut Context, args: &DecideArgs, verdict: Verdict) -> Re
         } else {
             sheets(verdict, &takes, &others, &digest, reporter.look)
         });
-        let mut words = vec!["runs", &name, "--where", filter, "--digest", &digest];
+        let mut words = vec!["runs", &name, "--where", filter, "--list-digest", &digest];
         let options = [("--approver", args.approver.as_deref()), ("--notes", args.notes.as_deref())];
         words.extend(
             options.into_iter().filter_map(|(option, value)| value.map(|value| [option, value])).flatten(),
@@ -230,8 +230,10 @@ pub async fn decide(cx: &mut Context, args: &DecideArgs, verdict: Verdict) -> Re
         words.push("--yes");
         let means = Caller::of(&cx.global).line(&words);
         let refusal = match (&args.digest, args.yes) {
-            (Some(expected), _) if *expected != digest => Some("--digest does not match the listed runs"),
-            (None, true) => Some("--yes needs --digest"),
+            (Some(expected), _) if *expected != digest => {
+                Some("--list-digest does not match the listed runs")
+            }
+            (None, true) => Some("--yes needs --list-digest"),
             _ => None,
         };
         if let Some(why) = refusal {
