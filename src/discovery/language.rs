@@ -6,6 +6,7 @@ use std::ops::Range;
 
 use super::phrases::Lexicon;
 use super::tokenize::{Words, is_unspaced};
+use skills_skill::slice;
 
 /// A language other than English: one of the phrases file, or a script.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize)]
@@ -89,10 +90,11 @@ pub(crate) fn addresses(text: &str) -> Vec<Range<usize>> {
     };
     let mut out = Vec::new();
     let mut end = 0;
-    while let Some(offset) = text[end..].find(is_part) {
+    while let Some(offset) = slice(text, end..text.len()).find(is_part) {
         let start = end + offset;
-        end = text[start..].find(|c| !is_part(c)).map_or(text.len(), |length| start + length);
-        let word = text[start..end].trim_end_matches(|c: char| !c.is_ascii_alphanumeric());
+        let rest = slice(text, start..text.len());
+        end = start + rest.find(|c| !is_part(c)).unwrap_or(rest.len());
+        let word = slice(text, start..end).trim_end_matches(|c: char| !c.is_ascii_alphanumeric());
         if has_inner_dot(word) || word.contains("://") {
             out.push(start..start + word.len());
         }
@@ -109,11 +111,11 @@ fn without_addresses(text: &str) -> Cow<'_, str> {
     let mut out = String::with_capacity(text.len());
     let mut at = 0;
     for address in found {
-        out.push_str(&text[at..address.start]);
+        out.push_str(slice(text, at..address.start));
         out.push(' ');
         at = address.end;
     }
-    out.push_str(&text[at..]);
+    out.push_str(slice(text, at..text.len()));
     Cow::Owned(out)
 }
 
