@@ -291,7 +291,7 @@ fn handed_over(number: u32) -> RunDetail {
 fn approvals_escalation_and_assignee_are_in_every_view() {
     let client = core([runs(), vec![handed_over(7)]].concat());
     let mut harness = opened(&client, 80, 24);
-    has(&harness, &["Promote 5.5.0 to eu-west… 1/2 !"]);
+    has(&harness, &["Promote 5.5.0 to eu-we… 1/2 !"]);
     harness.resize(160, 40);
     has(&harness, &["Promote 5.5.0 to eu-west-1", "1 of 2 escalated for lena"]);
     harness.press("]").wait_for("state:waiting_for_human");

@@ -143,7 +143,7 @@ impl Pane for Runs {
     }
 
     fn next_poll(&self, now: Instant) -> Option<Instant> {
-        [self.board_due(now), self.summaries_due(now), self.views_due(now)].into_iter().flatten().min()
+        [self.board_due(now), self.summaries_due(now), self.views_due()].into_iter().flatten().min()
     }
 
     fn poll(&mut self, now: Instant) -> Vec<Effect> {
@@ -153,7 +153,7 @@ impl Pane for Runs {
         if summaries {
             effects.extend(self.refresh_summaries(now));
         }
-        if is_due(self.views_due(now)) {
+        if is_due(self.views_due()) {
             effects.extend(self.refresh_views(now));
         }
         effects

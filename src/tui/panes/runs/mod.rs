@@ -108,7 +108,7 @@ pub struct Runs {
     name: Field,
     /// Saved views.
     views: Vec<SavedView>,
-    /// When they were last compared with those of the store.
+    /// When they were last compared with those of the store; the first frame at the earliest.
     views_compared_at: Option<Instant>,
     /// The column that sorts the table, with a `-` prefix for descending order.
     sort: Option<RunSort>,

@@ -157,6 +157,8 @@ impl Runs {
             }
             return;
         }
+        // They are read at the start.
+        self.views_compared_at.get_or_insert(cx.now);
         self.count_views(cx.clock_ms);
         let mut painter = Painter::new(buf, cx);
         let active = self.tab();
@@ -237,9 +239,8 @@ impl Runs {
     }
 
     /// Returns when saved views of other workbenches are read.
-    pub(super) fn views_due(&self, now: Instant) -> Option<Instant> {
-        let due = || self.views_compared_at.map_or(now, |at| at + VIEWS_REFRESH);
-        self.loaded.then(due)
+    pub(super) fn views_due(&self) -> Option<Instant> {
+        self.views_compared_at.map(|at| at + VIEWS_REFRESH)
     }
 
     pub(super) fn refresh_views(&mut self, now: Instant) -> Vec<Effect> {
