@@ -63,7 +63,8 @@ pub(super) fn incomplete(tree: &Tree, root: usize) -> Vec<RejectedBundle> {
         } else if kind.is_file()
             && let Some(stem) = ARCHIVES.iter().find_map(|end| name.strip_suffix(end))
         {
-            if !with_bundle.contains(OsStr::new(stem)) {
+            let is_unpacked = path.with_file_name(stem).join(SKILL_FILE).is_file();
+            if !is_unpacked && !with_bundle.contains(OsStr::new(stem)) {
                 let message = format!("{place} is an archive; clients read only {SKILL_FILE} in a folder");
                 let help = format!("Unpack it, so that there is {stem}/{SKILL_FILE}.");
                 found.push(rejected(&path, stem, message, Some(help)));

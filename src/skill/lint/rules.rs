@@ -448,6 +448,7 @@ mod tests {
     const SITUATIONS: &[&str] = &[
         "file-too-large",
         "not-utf8",
+        "path-not-utf8",
         "unreadable",
         "link-leaves-root",
         "file-name-case",
