@@ -137,9 +137,8 @@ fn hold_until_sent(response: Response, permit: Option<Permit>, large: LargeResul
     let held = (body.into_data_stream(), permit, large);
     let pieces = stream::unfold(held, |(mut pieces, permit, large)| async move {
         // The protocol serializes the result when its body is polled, and frees it.
-        let next = poll_fn(|cx| match large.is_held() {
-            true => in_place(|| pieces.poll_next_unpin(cx)),
-            false => pieces.poll_next_unpin(cx),
+        let next = poll_fn(|cx| {
+            if large.is_held() { in_place(|| pieces.poll_next_unpin(cx)) } else { pieces.poll_next_unpin(cx) }
         });
         let chunk = next.await?;
         Some((chunk, (pieces, permit, large)))

@@ -211,7 +211,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let closed = dir.path().join("closed");
         write(dir.path(), "closed/SKILL.md", SKILL);
-        fs::set_permissions(&closed, fs::Permissions::from_mode(0)).unwrap();
+        fs::set_permissions(&closed, fs::Permissions::from_mode(0o000)).unwrap();
         let is_readable = fs::read_dir(&closed).is_ok();
         let origin = RootOrigin::User { client: "claude-code".to_owned() };
         let found = incomplete(&tree(dir.path(), origin), 0);

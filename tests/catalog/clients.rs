@@ -910,7 +910,7 @@ async fn a_file_without_read_permission_is_dropped() {
     let scene = Scene::new();
     scene.skill("home/.claude/skills/secret", "secret", "Does it.");
     let file = scene.out.join("home/.claude/skills/secret/SKILL.md");
-    fs::set_permissions(&file, fs::Permissions::from_mode(0)).unwrap();
+    fs::set_permissions(&file, fs::Permissions::from_mode(0o000)).unwrap();
     if fs::File::open(&file).is_ok() {
         println!("SKIPPED: this user reads files without permission");
         return;

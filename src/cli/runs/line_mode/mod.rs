@@ -276,15 +276,12 @@ impl<R: BufRead, W: Write> RunsDialog<'_, R, W> {
         let page = self.page(VIEWS[0].1).await?;
         let next = by_deadline(&page).into_iter().find(|run| run.id.0 != decided);
         self.say("")?;
-        let next_answer = match &next {
-            Some(run) => {
-                self.say(format!("Next waiting: {}", item(run, clock::now_ms())))?;
-                "n next, "
-            }
-            None => {
-                self.say("No other run waits for approval.")?;
-                ""
-            }
+        let next_answer = if let Some(run) = &next {
+            self.say(format!("Next waiting: {}", item(run, clock::now_ms())))?;
+            "n next, "
+        } else {
+            self.say("No other run waits for approval.")?;
+            ""
         };
         self.say("")?;
         let prompt = format!("Choose {next_answer}l list, q quit, or press Enter for this run.");
