@@ -219,6 +219,22 @@ impl Command {
         Self { footer: false, ..Self::shown(action, label) }
     }
 
+    /// Returns the commands of a list's filter.
+    #[must_use]
+    pub fn in_filter(submit: &str) -> Vec<Self> {
+        vec![
+            Self::shown(Action::Submit, submit),
+            Self::shown(Action::Down, "move"),
+            Self::shown(Action::Clear, "clear"),
+            Self::shown(Action::LeaveField, "leave"),
+            Self::hidden(Action::Up, "move"),
+            Self::hidden(Action::PageUp, "page up"),
+            Self::hidden(Action::PageDown, "page down"),
+            Self::hidden(Action::NextPart, "next panel"),
+            Self::hidden(Action::PreviousPart, "previous panel"),
+        ]
+    }
+
     /// Returns the commands that move a cursor, except for the one that the footer shows.
     #[must_use]
     pub fn moves() -> [Self; 5] {

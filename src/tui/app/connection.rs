@@ -223,7 +223,7 @@ mod tests {
         };
         app.handle(refresh(since), now);
         assert_eq!(app.catalogue.generation, 1);
-        // A service that was restarted counts anew.
+        // A service that was restarted counts from the start.
         let since = app.received();
         app.handle(AppEvent::All(Message::Event(Event::Scan(ScanProgress::default()))), now);
         app.handle(refresh(since), now);

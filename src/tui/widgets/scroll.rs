@@ -35,6 +35,19 @@ impl Scroll {
         self.offset = self.offset.min(len.saturating_sub(height));
     }
 
+    /// Fits the window to the rows of a list with headings; if it follows the cursor, the heading of a group comes into
+    /// view together with the group's first row.
+    pub fn fit(&mut self, len: usize, height: usize, follows: bool, is_heading: impl Fn(usize) -> bool) {
+        if follows {
+            self.follow(len, height);
+            if self.offset == self.cursor && self.cursor > 0 && is_heading(self.cursor - 1) {
+                self.offset = self.cursor - 1;
+            }
+        }
+        self.height = height;
+        self.offset = self.offset.min(len.saturating_sub(height));
+    }
+
     /// Moves the window itself (wheel, a text without cursor).
     pub fn roll(&mut self, rows: isize, len: usize) {
         self.offset = self.offset.saturating_add_signed(rows).min(len.saturating_sub(self.height));

@@ -86,21 +86,6 @@ pub(super) fn in_detail(list: &SkillList, detail: &Detail) -> Vec<Command> {
     out
 }
 
-/// Returns the commands of the filter.
-pub(super) fn in_filter() -> Vec<Command> {
-    vec![
-        Command::shown(Action::Submit, "apply"),
-        Command::shown(Action::Down, "move"),
-        Command::shown(Action::Clear, "clear"),
-        Command::shown(Action::LeaveField, "leave"),
-        Command::hidden(Action::Up, "move"),
-        Command::hidden(Action::PageUp, "page up"),
-        Command::hidden(Action::PageDown, "page down"),
-        Command::hidden(Action::NextPart, "next panel"),
-        Command::hidden(Action::PreviousPart, "previous panel"),
-    ]
-}
-
 fn attach(bundle: Option<ShownBundle<'_>>) -> Command {
     let blocked = match bundle.and_then(|bundle| bundle.skill) {
         None => Some("no skill selected".to_owned()),

@@ -36,7 +36,7 @@ impl Pane for Browse {
     fn commands(&self) -> Vec<Command> {
         match self.focus {
             _ if self.map.is_open => self.map.commands(),
-            Focus::Filter => commands::in_filter(),
+            Focus::Filter => Command::in_filter("apply"),
             Focus::List => commands::in_list(&self.list, &self.detail),
             Focus::Detail => commands::in_detail(&self.list, &self.detail),
         }

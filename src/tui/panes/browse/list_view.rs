@@ -122,19 +122,8 @@ fn draw_rows(
 ) {
     list.area = window;
     let height = usize::from(window.height);
-    if list.follow {
-        list.scroll.follow(list.rows.len(), height);
-        // Scroll a group's heading into view together with its first member.
-        let above = list.scroll.cursor.saturating_sub(1);
-        if list.scroll.offset == list.scroll.cursor
-            && list.scroll.cursor > 0
-            && matches!(list.rows.get(above), Some(Row::Group { .. }))
-        {
-            list.scroll.offset = above;
-        }
-    }
-    list.scroll.height = height;
-    list.scroll.offset = list.scroll.offset.min(list.rows.len().saturating_sub(height));
+    let is_heading = |at: usize| matches!(list.rows.get(at), Some(Row::Group { .. }));
+    list.scroll.fit(list.rows.len(), height, list.follow, is_heading);
     if list.rows.is_empty() {
         painter.put(window.x + 3, window.y, "no skills match the filter", Role::Muted, window.width - 3);
     }

@@ -87,21 +87,6 @@ pub(super) fn of_results(list: &ResultList, focus: Focus, is_ranked: bool) -> Ve
     out
 }
 
-/// Returns the commands of the filter.
-pub(super) fn of_filter() -> Vec<Command> {
-    vec![
-        Command::shown(Action::Submit, "results"),
-        Command::shown(Action::Down, "move"),
-        Command::shown(Action::Clear, "clear"),
-        Command::shown(Action::LeaveField, "leave"),
-        Command::hidden(Action::Up, "move"),
-        Command::hidden(Action::PageUp, "page up"),
-        Command::hidden(Action::PageDown, "page down"),
-        Command::hidden(Action::NextPart, "next panel"),
-        Command::hidden(Action::PreviousPart, "previous panel"),
-    ]
-}
-
 /// Executes an action on the selected skill.
 pub(super) fn act_on_skill(
     action: Action,

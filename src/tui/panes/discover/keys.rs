@@ -31,7 +31,7 @@ impl Pane for Discover {
     fn commands(&self) -> Vec<Command> {
         match self.focus {
             Focus::Intent => commands::of_request(&self.form.history),
-            Focus::Filter => commands::of_filter(),
+            Focus::Filter => Command::in_filter("results"),
             Focus::Results | Focus::Why => {
                 commands::of_results(&self.list, self.focus, self.asking.shown().is_some())
             }

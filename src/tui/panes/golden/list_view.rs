@@ -70,17 +70,8 @@ pub(super) fn draw(list: &mut QueryList, focus: Focus, area: Rect, buf: &mut Buf
     let window = Rect { y, height: area.bottom().saturating_sub(y), ..area };
     list.area = area;
     let height = usize::from(window.height);
-    if list.is_followed {
-        list.scroll.follow(list.rows.len(), height);
-        // Scroll the title of a group into view together with its first query.
-        let above = list.scroll.cursor.saturating_sub(1);
-        let is_first = list.scroll.offset == list.scroll.cursor && list.scroll.cursor > 0;
-        if is_first && matches!(list.rows.get(above), Some(Row::Heading(_))) {
-            list.scroll.offset = above;
-        }
-    }
-    list.scroll.height = height;
-    list.scroll.offset = list.scroll.offset.min(list.rows.len().saturating_sub(height));
+    let is_heading = |at: usize| matches!(list.rows.get(at), Some(Row::Heading(_)));
+    list.scroll.fit(list.rows.len(), height, list.is_followed, is_heading);
     if list.rows.is_empty() {
         painter.put(
             window.x + 5,

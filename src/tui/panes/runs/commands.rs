@@ -39,24 +39,16 @@ impl Runs {
 
     fn offered_when_connected(&self) -> Vec<Command> {
         if self.focus == Focus::Name {
-            return vec![offer(Action::Submit, "save"), offer(Action::LeaveField, "cancel")];
+            return vec![
+                Command::shown(Action::Submit, "save"),
+                Command::shown(Action::LeaveField, "cancel"),
+            ];
         }
         if let Some(board) = &self.board {
             return self.offered_on_board(board.run().is_some(), board.worker().map(|worker| worker.state));
         }
         if self.focus == Focus::Filter {
-            let shown_ones = [
-                (Action::Submit, "apply"),
-                (Action::Down, "move"),
-                (Action::Clear, "clear"),
-                (Action::LeaveField, "leave"),
-            ];
-            let mut out: Vec<Command> = shown_ones.map(|(action, label)| offer(action, label)).to_vec();
-            out.extend(
-                [Action::Up, Action::PageUp, Action::PageDown, Action::NextPart, Action::PreviousPart]
-                    .map(|a| hidden(a, "move")),
-            );
-            return out;
+            return Command::in_filter("apply");
         }
         let run = self.record();
         let in_list = self.focus == Focus::List;
@@ -88,13 +80,13 @@ impl Runs {
                 name != CommandName::Signal || run.is_some_and(|run| run.state == RunState::WaitingForSignal);
             let label =
                 if accepting > 0 { format!("{label} {}", count(accepting)) } else { label.to_owned() };
-            out.push(Command { blocked, footer, ..offer(action, &label) });
+            out.push(Command { blocked, footer, ..Command::shown(action, &label) });
         }
         if in_list {
-            out.push(with_run(offer(Action::Open, "details")));
-            out.push(offer(Action::Launch, "new run"));
-            out.push(offer(Action::Filter, "filter"));
-            out.push(with_run(hidden(Action::ShowCheckpoint, "state")));
+            out.push(with_run(Command::shown(Action::Open, "details")));
+            out.push(Command::shown(Action::Launch, "new run"));
+            out.push(Command::shown(Action::Filter, "filter"));
+            out.push(with_run(Command::hidden(Action::ShowCheckpoint, "state")));
             if self.is_table() && run.is_some() {
                 let rows = self.rows.iter().filter_map(Row::run).count();
                 let all = if self.feeds.lacks_matches() || has_marks {
@@ -102,12 +94,15 @@ impl Runs {
                 } else {
                     format!("mark all {}", count(rows))
                 };
-                out.splice(0..0, [offer(Action::Mark, "mark"), offer(Action::MarkAll, &all)]);
+                out.splice(
+                    0..0,
+                    [Command::shown(Action::Mark, "mark"), Command::shown(Action::MarkAll, &all)],
+                );
             }
             if has_marks || self.marks_all {
-                out.insert(0, offer(Action::Back, "unmark"));
+                out.insert(0, Command::shown(Action::Back, "unmark"));
             } else if !self.filter.field.is_empty() {
-                out.insert(0, offer(Action::Back, "all"));
+                out.insert(0, Command::shown(Action::Back, "all"));
             }
         } else {
             let label = match (&self.detail.showing, &self.detail.stop) {
@@ -116,39 +111,44 @@ impl Runs {
                 (_, Some(DetailCursor::Source(_) | DetailCursor::Descendant(_))) => "go there",
                 _ => "open",
             };
-            out.push(with_run(offer(Action::Open, label)));
-            out.push(with_run(offer(Action::ShowCheckpoint, "state")));
+            out.push(with_run(Command::shown(Action::Open, label)));
+            out.push(with_run(Command::shown(Action::ShowCheckpoint, "state")));
             let back = if self.shows_other() { "the run" } else { "list" };
-            out.push(offer(Action::Back, back));
+            out.push(Command::shown(Action::Back, back));
         }
         let ended = run.filter(|run| run.state.is_terminal()).map(|_| "the run has ended".to_owned());
         let one_only = has_marks.then(|| self.one_run_only());
         let assign = none.clone().or(one_only.clone()).or(ended);
-        out.push(Command { blocked: assign, ..hidden(Action::Assign, "assign") });
-        out.push(with_run(offer(Action::ReadWhole, "read")));
+        out.push(Command { blocked: assign, ..Command::hidden(Action::Assign, "assign") });
+        out.push(with_run(Command::shown(Action::ReadWhole, "read")));
         let compare = self.comparable().err();
         let compare = none.clone().or(one_only.clone()).or(compare);
-        out.push(Command { blocked: compare, ..offer(Action::Compare, "compare") });
-        out.push(hidden(Action::ShowBoard, "board"));
+        out.push(Command { blocked: compare, ..Command::shown(Action::Compare, "compare") });
+        out.push(Command::hidden(Action::ShowBoard, "board"));
         if in_list {
             if !self.is_table() || run.is_none() {
-                out.push(with_run(offer(Action::Mark, "mark")));
-                out.push(with_run(hidden(Action::MarkAll, "mark all")));
+                out.push(with_run(Command::shown(Action::Mark, "mark")));
+                out.push(with_run(Command::hidden(Action::MarkAll, "mark all")));
             }
-            out.push(hidden(Action::SaveView, "save view"));
-            out.push(with_run(hidden(Action::AddTerm, "add to filter")));
-            out.push(hidden(Action::SortRuns, "sort"));
-            out.extend([Action::NextTab, Action::PreviousTab].map(|a| hidden(a, "view")));
-            out.extend([Action::ExtendUp, Action::ExtendDown].map(|a| with_run(hidden(a, "extend"))));
+            out.push(Command::hidden(Action::SaveView, "save view"));
+            out.push(with_run(Command::hidden(Action::AddTerm, "add to filter")));
+            out.push(Command::hidden(Action::SortRuns, "sort"));
+            out.extend([Action::NextTab, Action::PreviousTab].map(|a| Command::hidden(a, "view")));
+            out.extend(
+                [Action::ExtendUp, Action::ExtendDown].map(|a| with_run(Command::hidden(a, "extend"))),
+            );
         }
-        out.push(Command { blocked: none.clone().or(one_only), ..hidden(Action::AttachThis, "attach") });
-        out.push(with_run(hidden(Action::Copy, "copy")));
-        out.push(with_run(hidden(Action::CopyAs, "copy as")));
+        out.push(Command {
+            blocked: none.clone().or(one_only),
+            ..Command::hidden(Action::AttachThis, "attach")
+        });
+        out.push(with_run(Command::hidden(Action::Copy, "copy")));
+        out.push(with_run(Command::hidden(Action::CopyAs, "copy as")));
         out.extend(
             [Action::Up, Action::Down, Action::PageUp, Action::PageDown, Action::Top, Action::Bottom]
-                .map(|a| hidden(a, "move")),
+                .map(|a| Command::hidden(a, "move")),
         );
-        out.extend([Action::NextPart, Action::PreviousPart].map(|a| hidden(a, "next panel")));
+        out.extend([Action::NextPart, Action::PreviousPart].map(|a| Command::hidden(a, "next panel")));
         out
     }
 
@@ -170,25 +170,25 @@ impl Runs {
             (CommandName::Cancel, Action::CancelRun, "cancel"),
         ] {
             let blocked = (!takes(name)).then(|| "the run under the cursor does not accept it".to_owned());
-            out.push(Command { blocked, ..offer(action, label) });
+            out.push(Command { blocked, ..Command::shown(action, label) });
         }
         let no_run = (!on_run).then(|| "no run under the cursor".to_owned());
-        out.push(Command { blocked: no_run, ..offer(Action::Open, "open run") });
+        out.push(Command { blocked: no_run, ..Command::shown(Action::Open, "open run") });
         let no_worker = match worker {
             None => Some("no worker under the cursor".to_owned()),
             Some(WorkerState::Lost) => Some(LOST.to_owned()),
             Some(_) => None,
         };
         let drain = if worker == Some(WorkerState::Draining) { "undrain" } else { "drain" };
-        out.push(Command { blocked: no_worker, ..offer(Action::Drain, drain) });
-        out.push(offer(Action::AddTerm, "shorter period"));
-        out.push(offer(Action::ZoomOut, "longer period"));
-        out.push(offer(Action::Filter, "filter"));
-        out.push(offer(Action::Back, "list"));
-        out.extend([Action::NextTab, Action::PreviousTab].map(|a| hidden(a, "view")));
+        out.push(Command { blocked: no_worker, ..Command::shown(Action::Drain, drain) });
+        out.push(Command::shown(Action::AddTerm, "shorter period"));
+        out.push(Command::shown(Action::ZoomOut, "longer period"));
+        out.push(Command::shown(Action::Filter, "filter"));
+        out.push(Command::shown(Action::Back, "list"));
+        out.extend([Action::NextTab, Action::PreviousTab].map(|a| Command::hidden(a, "view")));
         out.extend(
             [Action::Up, Action::Down, Action::PageUp, Action::PageDown, Action::Top, Action::Bottom]
-                .map(|a| hidden(a, "move")),
+                .map(|a| Command::hidden(a, "move")),
         );
         out
     }
@@ -552,12 +552,4 @@ fn why_not(run: &RunRecord, command: CommandName) -> String {
         (CommandName::Signal, _) => format!("it does not wait for one: it is {state}"),
         _ => format!("it is {state}"),
     }
-}
-
-fn offer(action: Action, label: &str) -> Command {
-    Command { action, label: label.to_owned(), blocked: None, footer: true }
-}
-
-fn hidden(action: Action, label: &str) -> Command {
-    Command { footer: false, ..offer(action, label) }
 }

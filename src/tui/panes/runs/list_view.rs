@@ -148,17 +148,8 @@ impl Runs {
         }
         self.drawn.list = list;
         let height = usize::from(list.height);
-        if self.follow {
-            self.scroll.follow(self.rows.len(), height);
-            // Scroll a group's heading into view together with its first run.
-            let above = self.scroll.cursor.saturating_sub(1);
-            let first = self.scroll.offset == self.scroll.cursor && self.scroll.cursor > 0;
-            if first && matches!(self.rows.get(above), Some(Row::Heading(_))) {
-                self.scroll.offset = above;
-            }
-        }
-        self.scroll.height = height;
-        self.scroll.offset = self.scroll.offset.min(self.rows.len().saturating_sub(height));
+        let is_heading = |at: usize| matches!(self.rows.get(at), Some(Row::Heading(_)));
+        self.scroll.fit(self.rows.len(), height, self.follow, is_heading);
         let in_sight = self.rows.iter().skip(self.scroll.offset).take(height);
         let runs: Vec<&RunRecord> = in_sight.filter_map(|row| self.known.get(row.run()?)).collect();
         let has_titles = runs.iter().any(|run| run.title().is_some());
