@@ -354,7 +354,9 @@ fn unknown_words(reading: &Reading, cx: &Context<'_>, lexicon: &Lexicon) -> usiz
     let addresses = language::addresses(&reading.intent);
     let is_content = |at: &usize| {
         let word = &reading.words[*at].word;
-        let in_address = addresses.iter().any(|address| address.contains(&(word.start as usize)));
+        let start = word.start as usize;
+        let next = addresses.partition_point(|address| address.end <= start);
+        let in_address = addresses.get(next).is_some_and(|address| address.contains(&start));
         !word.stop && !in_address && !lexicon.function_words.contains_key(&word.text)
     };
     (0..reading.words.len()).filter(is_content).filter(|at| !is_known(reading, cx, *at)).count()

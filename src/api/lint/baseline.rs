@@ -239,7 +239,7 @@ mod tests {
 
     #[test]
     fn earlier_baselines_with_absolute_paths_match_in_their_folder() {
-        let dir = tempfile::Builder::new().prefix("r15-").tempdir().unwrap();
+        let dir = tempfile::Builder::new().prefix("skills-7-").tempdir().unwrap();
         let report = collection(dir.path(), "[a](a.md)\n");
         let mut baseline = LintBaseline::of(&report, dir.path());
         let absolute = without_numbers(&format!("at {}/x.md", dir.path().display()));
