@@ -209,7 +209,9 @@ pub(super) fn verdict_lines(
     let mut segs = vec![Seg::new(sentence, Role::Strong)];
     let reason = reason_text(asking, answer);
     if !reason.is_empty() {
-        segs.push(Seg::new(format!(": {reason}"), Role::Muted));
+        // If nothing fits, the reason is about another subject than the sentence.
+        let joint = if answer.fit == Fit::None { ';' } else { ':' };
+        segs.push(Seg::new(format!("{joint} {reason}"), Role::Muted));
     }
     let rows = if height >= TALL || long { 2 } else { 1 };
     let mut lines = wrap_to(&segs, available, rows, cx.glyphs.ellipsis);

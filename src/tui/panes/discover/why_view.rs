@@ -115,16 +115,20 @@ fn why_title(
         return title;
     }
     let answer = &shown_answer.answer;
-    let place = match (answer.fit, rank) {
+    let forms = match (answer.fit, rank) {
         (Fit::None, Some(1)) if answer.verdict.reason == VerdictReason::BelowThreshold => {
-            " is below the threshold".to_owned()
+            vec![" is below the threshold".to_owned(), ": too low".to_owned()]
         }
-        (Fit::None, Some(1)) => " does not fit".to_owned(),
-        (_, Some(1)) => " is first".to_owned(),
-        (_, Some(rank)) => format!(" is number {} of {}", count(rank), count(total)),
-        (_, None) => String::new(),
+        (Fit::None, Some(1)) => vec![" does not fit".to_owned(), ": no fit".to_owned()],
+        (_, Some(1)) => vec![" is first".to_owned()],
+        (_, Some(rank)) => {
+            vec![format!(" is number {} of {}", count(rank), count(total)), format!(": {}", count(rank))]
+        }
+        (_, None) => Vec::new(),
     };
-    title.name.segs.push(Seg::new(place, Role::Text));
+    let available = width.saturating_sub(title.name.width() as u16 + 4);
+    let place = forms.into_iter().find(|form| cells(form) <= available);
+    title.name.segs.extend(place.map(|place| Seg::new(place, Role::Text)));
     let effect = hit.effect_mode.to_string().replace('_', " ");
     title.note(format!("{} · {} · {effect}", hit.role, shown(&hit.status)))
 }

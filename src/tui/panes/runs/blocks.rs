@@ -162,7 +162,7 @@ impl Runs {
         for order in list_commands(self.detail.events()) {
             let note = order.note.map(|note| format!(": {note}")).unwrap_or_default();
             let by = format!(" by {}{note}", order.by);
-            row("order", vec![Seg::new(order.what, Role::Text), Seg::new(by, Role::Muted)]);
+            row("command", vec![Seg::new(order.what, Role::Text), Seg::new(by, Role::Muted)]);
         }
     }
 }

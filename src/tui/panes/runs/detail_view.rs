@@ -414,7 +414,7 @@ impl Runs {
         let mut more = 0usize;
         for event in self.detail.events().rev() {
             if lines.len() < limit {
-                lines.extend(live::lines(event, detail, column).into_iter().rev());
+                lines.extend(live::lines(event, detail, column, making.width < NARROW).into_iter().rev());
             } else {
                 more += usize::from(live::is_listed(event));
             }
@@ -437,6 +437,9 @@ impl Runs {
         }
     }
 }
+
+/// Width below which further lines of an output start at the left.
+const NARROW: u16 = 50;
 
 /// Returns the column at which time bars begin, relative to the text.
 fn bar_column(width: u16) -> u16 {

@@ -12,9 +12,9 @@ use skills_skill::safe_text;
 use skills_store::{EventKind, RunEvent, RunId};
 
 /// Returns the lines of an event in the output, with the white space of printed text preserved; empty for an event
-/// without interest to a user.
+/// without interest to a user. Further lines of a text are indented to its column, or by two cells if `is_narrow`.
 #[must_use]
-pub fn lines(event: &RunEvent, detail: &RunDetail, column: u16) -> Vec<RichLine> {
+pub fn lines(event: &RunEvent, detail: &RunDetail, column: u16, is_narrow: bool) -> Vec<RichLine> {
     let Some((text, role)) = full_text(event, detail) else { return Vec::new() };
     let step = shown(event.event.step.as_deref().unwrap_or_default());
     let step_role = if role == Role::Waiting { role } else { Role::Strong };
@@ -22,12 +22,15 @@ pub fn lines(event: &RunEvent, detail: &RunDetail, column: u16) -> Vec<RichLine>
     let time = format!("{} ", time_of_day(event.at_ms));
     let text = safe_text::block(&text);
     let line = |(at, part): (usize, &str)| {
-        let mut segs = vec![Seg::new(time.clone(), Role::Muted), Seg::new(step.clone(), step_role)];
-        if at > 0 {
-            let indent = usize::from(cells(&time) + cells(&step));
-            segs = vec![Seg::new(" ".repeat(indent), Role::Text)];
-        }
-        segs.push(Seg::new(format!("{}  ", " ".repeat(pad)), Role::Text));
+        let indent = if is_narrow { 2 } else { usize::from(cells(&time) + cells(&step)) + pad + 2 };
+        let mut segs = match at {
+            0 => vec![
+                Seg::new(time.clone(), Role::Muted),
+                Seg::new(step.clone(), step_role),
+                Seg::new(format!("{}  ", " ".repeat(pad)), Role::Text),
+            ],
+            _ => vec![Seg::new(" ".repeat(indent), Role::Text)],
+        };
         segs.push(Seg::new(part, role));
         RichLine::from_segs(segs)
     };
