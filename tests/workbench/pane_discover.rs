@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers, MouseButton, MouseEvent, MouseEventKind};
 use ratatui::style::Modifier;
-use skills_discovery::{Answer, Hit, Policy, Request, Signal};
+use skills_discovery::{Answer, Hit, Policy, Request, Signal, VerdictReason};
 use skills_skill::{Role, SkillId};
 use skills_tui::action::{Action, Context};
 use skills_tui::pane::{Effect, Message, Pane, PaneId, PickerKind, Target};
@@ -54,6 +54,26 @@ fn no_fit_is_an_answer() {
     let mut pane = answered(NO_FIT_INTENT, none_fits());
     pane.act(Action::Submit);
     insta::assert_snapshot!("discover-nofit-120x36", Screen::new(120, 36).text(&mut pane));
+}
+
+#[test]
+fn the_heading_of_a_refused_skill_names_the_cause_and_is_not_cut_off() {
+    let heading = |id: &str, reason: VerdictReason| {
+        let mut answer = none_fits();
+        answer.results[0].skill_id = SkillId::new(id);
+        answer.verdict.reason = reason;
+        let mut pane = answered(NO_FIT_INTENT, answer);
+        pane.act(Action::Submit);
+        let screen = Screen::new(120, 36).text(&mut pane);
+        screen.lines().find_map(|line| Some(line.split_once("Why ")?.1.to_owned())).unwrap()
+    };
+    let below = heading("climate-report", VerdictReason::BelowThreshold);
+    assert!(below.starts_with("climate-report is below the threshold"), "{below}");
+    let foreign = heading("climate-report", VerdictReason::Language);
+    assert!(foreign.starts_with("climate-report does not fit"), "{foreign}");
+    let id = "implementing-kubernetes-pod-security-standards";
+    let long = heading(id, VerdictReason::Language);
+    assert!(long.starts_with(id) && !long.contains('…'), "{long}");
 }
 
 #[test]

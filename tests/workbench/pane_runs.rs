@@ -342,6 +342,15 @@ fn what_a_step_prints_shows_while_it_runs() {
 }
 
 #[test]
+fn further_lines_of_an_output_use_the_width_of_a_narrow_screen() {
+    let client = core(vec![detail(&id(3), "site-report", RunState::Running)]);
+    let mut harness = opened(&client, 80, 24);
+    let text = "plan\nchecking server 6 of 12";
+    client.runs.work(&id(3), "step.log", json!({ "stream": "stdout", "text": text }), |_| {});
+    harness.wait_for("checking server 6 of 12");
+}
+
+#[test]
 fn the_cursor_stays_on_its_run_while_the_list_changes() {
     let client = core(every_state());
     let mut harness = opened(&client, 120, 36);
