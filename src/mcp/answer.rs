@@ -19,6 +19,12 @@ pub fn text_result(value: &Value) -> CallToolResult {
     CallToolResult::success(vec![ContentBlock::text(value.to_string())])
 }
 
+/// Returns the length of the texts of a result.
+pub fn text_bytes(result: &CallToolResult) -> usize {
+    let texts = result.content.iter().filter_map(|content| content.as_text());
+    texts.map(|content| content.text.len()).sum()
+}
+
 /// Returns an error as the model reads it.
 ///
 /// The body is only text: a tool's output schema describes its results, and clients validate structured content against

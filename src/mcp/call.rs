@@ -1,20 +1,18 @@
 //! Calls of operations: executes them, and elicits a decision if a run waits for approval.
 
 use rmcp::RoleServer;
-use rmcp::model::{CallToolRequestParams, CallToolResponse, CallToolResult};
+use rmcp::model::{CallToolRequestParams, CallToolResponse};
 use rmcp::service::RequestContext;
 use serde_json::{Map, Value, json};
 
-use super::answer::{explained, failed, failed_with, text_result};
-use super::caller::large_result;
+use super::answer::{explained, failed, failed_with, text_bytes, text_result};
+use super::caller::{large_result, limit_large_result};
 use super::elicitation::{self, DecisionResult, ElicitationMode, Ticket};
 use super::progress::Progress;
 use super::server::{Server, wants_skills};
 use super::short::{EXPLAIN, short};
 use super::tools;
-use skills_api::operations::{
-    Caller, LARGE_RESPONSE_BYTES, Operation, complete_result_permit, large_response_permit,
-};
+use skills_api::operations::{Caller, Operation, complete_result_permit};
 use skills_api::{Code, Error, Needs, in_place};
 use skills_store::IdempotencyOutcome;
 
@@ -157,17 +155,11 @@ impl Invocation<'_> {
         let result = in_place(|| {
             if self.explain { explained(answer) } else { text_result(&short(self.operation.name, answer)) }
         });
-        if let Some(large) = large_result(self.cx).filter(|large| !large.is_held())
-            && text_bytes(&result) > LARGE_RESPONSE_BYTES
-        {
-            match large_response_permit(self.caller).await {
-                Ok(permit) => large.hold(permit),
-                Err(error) if self.operation.hints.read_only => return self.failed(&error),
-                // The result of a change is not withheld, so that it is not repeated.
-                Err(_) => large.hold(None),
-            }
+        let read_only = self.operation.hints.read_only;
+        match limit_large_result(self.cx, self.caller, text_bytes(&result), read_only).await {
+            Ok(()) => result.into(),
+            Err(error) => self.failed(&error),
         }
-        result.into()
     }
 
     /// Returns whether calling again finds the run of this call instead of launching another one.
@@ -194,11 +186,6 @@ impl Invocation<'_> {
         }
         answer
     }
-}
-
-fn text_bytes(result: &CallToolResult) -> u64 {
-    let texts = result.content.iter().filter_map(|content| content.as_text());
-    texts.map(|content| content.text.len() as u64).sum()
 }
 
 /// Returns the run that waits for approval, if that is why the call failed.

@@ -7,7 +7,7 @@ use rmcp::service::RequestContext;
 use tokio_util::sync::CancellationToken;
 
 use super::jsonrpc::LargeResult;
-use skills_api::operations::{Caller, Principal};
+use skills_api::operations::{Caller, LARGE_RESPONSE_BYTES, Principal, large_response_permit};
 use skills_api::{Code, Error, new_trace_id};
 
 /// How calls arrive.
@@ -69,6 +69,29 @@ pub fn is_stateless(cx: &RequestContext<RoleServer>) -> bool {
 /// Returns where the permit of a large result is kept until it is sent; `None` if not over HTTP.
 pub fn large_result(cx: &RequestContext<RoleServer>) -> Option<&LargeResult> {
     cx.extensions.get::<Parts>()?.extensions.get()
+}
+
+/// Takes a permit for a result with a large text, and keeps it until the result is sent.
+///
+/// # Errors
+/// Returns `rate_limited` if too many large results of the caller are not sent, unless the result is one of a change:
+/// it is not withheld, so that the change is not repeated.
+pub async fn limit_large_result(
+    cx: &RequestContext<RoleServer>,
+    caller: &Caller,
+    text_bytes: usize,
+    read_only: bool,
+) -> Result<(), Error> {
+    let Some(large) = large_result(cx).filter(|large| !large.is_held()) else { return Ok(()) };
+    if text_bytes as u64 <= LARGE_RESPONSE_BYTES {
+        return Ok(());
+    }
+    match large_response_permit(caller).await {
+        Ok(permit) => large.hold(permit),
+        Err(error) if read_only => return Err(error),
+        Err(_) => large.hold(None),
+    }
+    Ok(())
 }
 
 /// Returns the trace id of the client (`traceparent` of W3C Trace Context in `_meta`).

@@ -11,6 +11,8 @@ use super::resources::failed;
 use skills_api::{Code, Error, SharedClient};
 use skills_skill::Skill;
 
+/// Maximum length of a prompt with its arguments: a body may repeat them.
+const MAX_TEXT_BYTES: usize = 4 << 20;
 /// Number of prompts per page.
 const PROMPTS: usize = 200;
 /// The only argument: what a user types after the command.
@@ -59,17 +61,30 @@ pub async fn get(core: &SharedClient, request: GetPromptRequestParams) -> Result
         wrong(Error::new(Code::NotFound, message))
     })?;
     let detail = core.describe(skill.id.as_str()).await.map_err(|error| failed(&error))?;
-    let text = filled(&detail.body, argument.trim(), &skill.root_dir.to_string_lossy());
+    let text = filled(&detail.body, argument.trim(), &skill.root_dir.to_string_lossy()).ok_or_else(|| {
+        let message = format!("the prompt with its arguments has more than {MAX_TEXT_BYTES} bytes");
+        wrong(Error::new(Code::InvalidRequest, message))
+    })?;
     let message = PromptMessage::new_text(Role::User, text);
     Ok(GetPromptResult::new(vec![message]).with_description(&skill.description))
 }
 
+/// Returns the length of the text of a prompt.
+pub fn text_bytes(prompt: &GetPromptResult) -> usize {
+    let texts = prompt.messages.iter().filter_map(|message| message.content.as_text());
+    texts.map(|content| content.text.len()).sum()
+}
+
 /// Replaces `$ARGUMENTS`, `$ARGUMENTS[N]` and `$N` (counted from 0) in a body by what was typed, or appends it if the
-/// body contains none of them (<https://code.claude.com/docs/en/skills>). Command expansions are not executed.
-fn filled(body: &str, argument: &str, folder: &str) -> String {
+/// body contains none of them (<https://code.claude.com/docs/en/skills>). Command expansions are not executed. `None` if
+/// the text is too long.
+fn filled(body: &str, argument: &str, folder: &str) -> Option<String> {
     let words = words(argument);
     let (mut out, mut rest, mut named) = (String::with_capacity(body.len()), body, false);
     while let Some(at) = rest.find('$') {
+        if out.len() > MAX_TEXT_BYTES {
+            return None;
+        }
         out.push_str(&rest[..at]);
         let behind = &rest[at + 1..];
         let place = if let Some(tail) = behind.strip_prefix("ARGUMENTS[") {
@@ -95,7 +110,7 @@ fn filled(body: &str, argument: &str, folder: &str) -> String {
     if !named && !argument.is_empty() {
         out.push_str(&format!("\n\nARGUMENTS: {argument}\n"));
     }
-    out
+    (out.len() <= MAX_TEXT_BYTES).then_some(out)
 }
 
 /// Parses a number of one or two digits, and returns the rest.
@@ -136,7 +151,7 @@ mod tests {
 
     #[test]
     fn arguments_go_where_the_body_wants_them() {
-        let of = |body: &str| filled(body, "fix \"the door\" now", "/s");
+        let of = |body: &str| filled(body, "fix \"the door\" now", "/s").unwrap();
         assert_eq!(of("Do: $ARGUMENTS."), "Do: fix \"the door\" now.");
         assert_eq!(of("$0, $1, $ARGUMENTS[2], $7"), "fix, the door, now, ");
         assert_eq!(of("Run ${CLAUDE_SKILL_DIR}/x $0"), "Run /s/x fix");
@@ -145,7 +160,15 @@ mod tests {
             "Costs $ and $HOME and fix \"the door\" now[x]"
         );
         assert_eq!(of("Body"), "Body\n\nARGUMENTS: fix \"the door\" now\n");
-        assert_eq!(filled("Body", "", "/s"), "Body");
+        assert_eq!(filled("Body", "", "/s").unwrap(), "Body");
+    }
+
+    #[test]
+    fn a_body_that_repeats_a_long_argument_is_rejected_before_it_takes_the_memory() {
+        let argument = "x".repeat(MAX_TEXT_BYTES / 2);
+        assert!(filled("$ARGUMENTS $ARGUMENTS", &argument, "/s").is_none());
+        assert!(filled(&"$0".repeat(1_000_000), &argument, "/s").is_none());
+        assert!(filled("Do: $ARGUMENTS", &argument, "/s").is_some());
     }
 
     #[test]

@@ -83,6 +83,15 @@ pub async fn read(core: &SharedClient, address: &str) -> Result<ReadResourceResu
     Ok(ReadResourceResult::new(vec![contents.with_mime_type(content.media_type).with_meta(meta)]))
 }
 
+/// Returns the length of the text of a file.
+pub fn content_bytes(content: &ResourceContents) -> usize {
+    match content {
+        ResourceContents::TextResourceContents { text, .. } => text.len(),
+        ResourceContents::BlobResourceContents { blob, .. } => blob.len(),
+        _ => 0,
+    }
+}
+
 /// Returns the entries of a folder of a skill.
 pub async fn folder(core: &SharedClient, address: &str) -> Result<ListResourcesResult, ErrorData> {
     let found = async {

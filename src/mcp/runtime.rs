@@ -8,7 +8,8 @@ use rmcp::model::{
 use rmcp::service::RequestContext;
 use serde_json::{Map, Value, json};
 
-use super::answer::{SESSION, failed, of_session, text_result};
+use super::answer::{SESSION, failed, of_session, text_bytes, text_result};
+use super::caller::limit_large_result;
 use super::elicitation::{self, ElicitationMode, Ticket};
 use super::server::Server;
 use skills_api::operations::{Called, Caller, operation};
@@ -201,7 +202,7 @@ impl ToolInvocation<'_> {
             return self.again(&ticket, responses).await;
         }
         let error = match self.made(self.confirmed.as_deref()).await {
-            Ok(value) => return Ok(text_result(&value).into()),
+            Ok(value) => return self.result(&value).await,
             Err(error) if error.code != Code::ConfirmationRequired => return Err(error),
             Err(error) => error,
         };
@@ -241,7 +242,16 @@ impl ToolInvocation<'_> {
 
     /// Runs what was shown: the digest of anything else is refused.
     async fn approved(&self, digest: &str) -> Result<CallToolResponse, Error> {
-        self.made(Some(digest)).await.map(|value| text_result(&value).into())
+        let value = self.made(Some(digest)).await?;
+        self.result(&value).await
+    }
+
+    async fn result(&self, value: &Value) -> Result<CallToolResponse, Error> {
+        let result = text_result(value);
+        // A script has run when its result is there.
+        let read_only = self.named.tool != Tool::RunScript;
+        limit_large_result(self.cx, self.caller, text_bytes(&result), read_only).await?;
+        Ok(result.into())
     }
 
     async fn made(&self, confirmed: Option<&str>) -> Result<Value, Error> {

@@ -17,7 +17,7 @@ use serde_json::Value;
 use tokio::sync::{Mutex, OnceCell, Semaphore, broadcast};
 use tokio_util::sync::CancellationToken;
 
-use super::caller::Transport;
+use super::caller::{Transport, limit_large_result};
 use super::next_steps::NextSteps;
 use super::short::EXPLAIN;
 use super::{answer, call, news, prompts, resources, runtime, tools};
@@ -139,6 +139,15 @@ impl Server {
         let permit = admitted.await.map_err(|error| resources::failed(&error))?;
         Ok((self.core(), permit))
     }
+
+    /// Takes a permit for a large text, and keeps it until the text is sent.
+    async fn limit_large_text(&self, cx: &RequestContext<RoleServer>, bytes: usize) -> Result<(), ErrorData> {
+        let limited = async {
+            let caller = self.inner.settings.caller(cx)?;
+            limit_large_result(cx, &caller, bytes, true).await
+        };
+        limited.await.map_err(|error| resources::failed(&error))
+    }
 }
 
 fn may_read(caller: &Caller) -> Result<(), Error> {
@@ -248,7 +257,9 @@ impl ServerHandler for Server {
         cx: RequestContext<RoleServer>,
     ) -> Result<ReadResourceResponse, ErrorData> {
         let (core, _permit) = self.for_reader(&cx).await?;
-        resources::read(core, &request.uri).await.map(Into::into)
+        let result = resources::read(core, &request.uri).await?;
+        self.limit_large_text(&cx, result.contents.iter().map(resources::content_bytes).sum()).await?;
+        Ok(result.into())
     }
 
     async fn read_resource_directory(
@@ -293,7 +304,9 @@ impl ServerHandler for Server {
         cx: RequestContext<RoleServer>,
     ) -> Result<GetPromptResponse, ErrorData> {
         let (core, _permit) = self.for_reader(&cx).await?;
-        prompts::get(core, request).await.map(Into::into)
+        let result = prompts::get(core, request).await?;
+        self.limit_large_text(&cx, prompts::text_bytes(&result)).await?;
+        Ok(result.into())
     }
 
     async fn complete(

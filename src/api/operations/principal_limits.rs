@@ -23,6 +23,10 @@ const CALLS: Limit = Limit { what: "requests", running: 16, waiting: 64 };
 const MEASUREMENTS: Limit = Limit { what: "measurements", running: 1, waiting: 8 };
 const CLIENT_VIEWS: Limit = Limit { what: "views of clients", running: 2, waiting: 32 };
 const SEARCHES: Limit = Limit { what: "searches of runs", running: 1, waiting: 16 };
+/// Rankings with more than [`LONG_RANKING`] results: their breakdowns take up to 80 MB.
+const LONG_RANKINGS: Limit = Limit { what: "long rankings", running: 2, waiting: 32 };
+/// Number of results above which a ranking is long.
+const LONG_RANKING: u64 = 100;
 /// Calls that wait for runs or events: workbenches and scripts may share a key.
 const WAITS: Limit = Limit { what: "requests that wait", running: 64, waiting: 64 };
 const RESPONSES: Limit = Limit { what: "responses", running: 32, waiting: 64 };
@@ -123,8 +127,15 @@ pub(super) async fn operation_permit(
     if matches!(operation.name, "client.view" | "skill.visibility" | "skill.budget") {
         permits.push(CLIENT_VIEWS.acquire(&principal.name).await?);
     }
+    if operation.name == "skill.discover" && is_long_ranking(arguments) {
+        permits.push(LONG_RANKINGS.acquire(&principal.name).await?);
+    }
     permits.push(CALLS.acquire(&principal.name).await?);
     Ok(Some(permits.into()))
+}
+
+fn is_long_ranking(arguments: &Value) -> bool {
+    arguments.get("limit").and_then(Value::as_u64).is_some_and(|limit| limit > LONG_RANKING)
 }
 
 /// Waits for the permit of a call that is not an operation.
@@ -216,6 +227,11 @@ pub(super) async fn run<T: Send + 'static>(
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
+    use serde_json::json;
+
+    use super::super::Principal;
     use super::*;
 
     const LIMIT: Limit = Limit { what: "tests", running: 2, waiting: 3 };
@@ -251,5 +267,18 @@ mod tests {
         assert!(futures::poll!(&mut next).is_pending());
         end.send(()).unwrap();
         drop(next.await.unwrap());
+    }
+
+    #[tokio::test]
+    async fn two_long_rankings_of_a_principal_are_computed_at_a_time() {
+        let discover = super::super::operation("skill.discover").unwrap();
+        let principal = Principal { name: "rankings".to_owned(), scopes: BTreeSet::new() };
+        let caller = Caller { principal: Some(principal), ..Caller::anyone() };
+        let permit = async |limit: u64| {
+            operation_permit(discover, &caller, &json!({ "intent": "add numbers", "limit": limit })).await
+        };
+        let _running = [permit(1000).await.unwrap(), permit(LONG_RANKING + 1).await.unwrap()];
+        assert!(futures::poll!(Box::pin(permit(1000))).is_pending());
+        assert!(permit(LONG_RANKING).await.unwrap().is_some());
     }
 }
