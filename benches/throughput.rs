@@ -405,7 +405,10 @@ fn print(rows: &[Row]) {
         });
         let (name, concurrency) = (&row.name, row.concurrency);
         let compared = if ratio.is_empty() { "" } else { row.baseline.unwrap_or_default() };
-        println!("| {name} | {concurrency} | {median:.0} ({least:.0}–{most:.0}) | {compared} | {ratio} |");
+        let digits = usize::from(median < 100.0);
+        println!(
+            "| {name} | {concurrency} | {median:.digits$} ({least:.digits$}–{most:.digits$}) | {compared} | {ratio} |"
+        );
     }
 }
 
